@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iosched::UnknownElevator;
-use iosched_advise::calibrate::CalibrateError;
+use iosched_advise::AdviseError;
+use iosched_advise::calibrate::{CalibrateError, PlaceError};
 use iosched_advise::tune::TuneError;
+use iosched_advise::validation::ValidationError;
 use iosched_attributes::AttributesError;
 use iosched_disk::ProfileError;
 use iosched_kernel::directory::DirectoryError;
@@ -64,13 +66,40 @@ pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(problem.to_string()))
 }
 
-/// What was asked for, and cannot be, as options have it.
+/// An error of a request for a comparison, in the words of options.
 pub(crate) fn of_comparison(error: RequestError) -> anyhow::Error {
     match error {
         RequestError::Argument { .. } => usage(format_args!("--{error}")),
         RequestError::Workload(error) => error.into(),
         RequestError::Profile(error) => error.into(),
         RequestError::Lab(error) => error.into(),
+    }
+}
+
+/// An error of a device, file or directory to measure.
+pub(crate) fn of_place(error: PlaceError) -> anyhow::Error {
+    match error {
+        PlaceError::Directory(error) => error.into(),
+        PlaceError::File(error) => error.into(),
+        PlaceError::Find(error) => error.into(),
+        PlaceError::Refusal(error) => error.into(),
+        PlaceError::Wrong(_) => usage(error),
+        error => error.into(),
+    }
+}
+
+/// An error of the way to advice.
+pub(crate) fn of_advice(error: AdviseError) -> anyhow::Error {
+    match error {
+        AdviseError::Request(error) => of_device_request(error),
+        AdviseError::Place(error) => of_place(error),
+        AdviseError::Argument(error) => of_comparison(error),
+        AdviseError::Lab(error) => error.into(),
+        AdviseError::Tune(error) => error.into(),
+        AdviseError::Calibrate(error) => error.into(),
+        AdviseError::Profile(error) => error.into(),
+        AdviseError::Wrong(_) => usage(error),
+        error => error.into(),
     }
 }
 
@@ -245,6 +274,13 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
             CalibrateError::Io { source, .. } => is_wrong_file(source),
             CalibrateError::Measure { .. } | CalibrateError::Nothing { .. } | CalibrateError::Simulation(_) => false,
             _ => true,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<ValidationError>() {
+        return match error {
+            ValidationError::Wrong(_) => true,
+            ValidationError::Lab(error) => is_usage_of_lab(error),
+            _ => false,
         };
     }
     if let Some(error) = error.downcast_ref::<TraceError>() {

@@ -293,7 +293,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
 }
 
 /// `None` if nothing was run.
-pub(crate) fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
+fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
     let tuned = tune(tuning, control, |progress| {
         match progress {
             Progress::Record(record) => watched.record(record),

@@ -1,28 +1,29 @@
 //! `iosched advise`: what to set on a device for a workload, and how one knows.
 
 mod directory;
-pub(crate) mod found;
-mod steps;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::{KernelVersion, Setting};
-use iosched_advise::tune::{Constraint, Controller, Goal, Wish};
-use iosched_kernel::StateDirectory;
-use iosched_kernel::settings::{Before, Lasting, Session};
-use iosched_lab::Control;
+use iosched_advise::calibrate::{self, FILE_SIZE_MIB, Pace};
+use iosched_advise::tune::{self, Constraint, Controller, Goal, Wish};
+use iosched_advise::{AdviceObserver, AdvicePlan, AdviceRequest, AdviceStep};
+use iosched_disk::Profile;
+use iosched_kernel::settings::Lasting;
+use iosched_lab::request::{self, CommandLine};
+use iosched_lab::{Control, Progress};
 
-use crate::fail::{INTERRUPTED, usage};
+use crate::calibrate::{MEASURING, observe};
+use crate::fail::{INTERRUPTED, of_advice, of_comparison, usage};
 use crate::options::{self, ReplayMode, VerdictArgs, speed};
 use crate::output::{self, Kind, Outputs, WriteArgs, all_of};
 use crate::show::{Look, advice};
-use crate::watched::on_interrupt;
+use crate::watched::{Meter, RUNS, on_interrupt};
 use directory::AdviceDirectory;
-use steps::Plan;
 
 /// Recommend settings for a device and a workload, and show the evidence
 ///
@@ -113,7 +114,7 @@ pub(crate) struct AdviseArgs {
     destroy_data: Option<PathBuf>,
 
     /// Size of the file to measure for the model in a directory, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12]
@@ -173,10 +174,15 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
     outputs = outputs.reads_all(options::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
-    let plan = Plan::of(args)?;
+    let mut plan = AdvicePlan::of(args.request()?).map_err(of_advice)?;
+    plan.command = args.command(plan.schedulers());
     let is_measured = args.profile.is_none();
     let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
-    let Some(found) = steps::carry_out(&plan, &mut kept, &control)? else {
+    let mut watching = Watching { kernel: plan.kernel(), kept: &mut kept, meter: None, profile: Ok(()) };
+    let found = plan.carry_out(&control, &mut watching);
+    let Watching { meter, profile: model, .. } = watching;
+    drop(meter);
+    let Some(found) = found.map_err(of_advice)? else {
         let kept =
             kept.directory().map_or_else(String::new, |own| format!("; the measurements are in {}", own.display()));
         eprintln!("interrupted before any setting was confirmed on the device: there is no advice{kept}");
@@ -187,7 +193,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let untried = advice.untried().map(|own| Lasting::of(plan.disk(), &own.setting, &found.present));
     let applied = match advice.recommended() {
         Some(best) if args.apply && !found.interrupted => {
-            apply(&plan, best)?;
+            plan.apply(best).map_err(of_advice)?;
             true
         }
         _ => false,
@@ -195,7 +201,8 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
     let (lasting, untried) = (lasting.as_ref(), untried.as_ref());
     let told = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
-    let page = found.page(&advice, lasting, untried);
+    let calibration = found.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
+    let page = iosched_report::advice_html(&advice, &found.records, calibration, lasting, untried);
     let reported = report.map(|out| out.text(&page));
     let kept = kept.finish(&page, lasting, untried, &mut outputs);
     let printed = if args.json {
@@ -203,18 +210,72 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     } else {
         output::print(&advice::text(&told, Look::of_standard_output().with_details(args.verdicts.details)))
     };
-    all_of(reported.into_iter().chain([kept, printed]))?;
+    all_of(reported.into_iter().chain([model, kept, printed]))?;
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// Sets it, for good.
-fn apply(plan: &Plan<'_>, setting: &Setting) -> Result<()> {
-    let state = StateDirectory::usual()?;
-    let before = Before::record(plan.disk(), &state, &[])?;
-    let mut session = Session::begin(plan.disk(), &state)?;
-    session.apply(setting)?;
-    session.keep()?;
-    Ok(before.end(&state)?)
+/// Keeps the records of each step, and shows how far it is.
+struct Watching<'k> {
+    /// Version of Linux that the search follows.
+    kernel: Option<KernelVersion>,
+    kept: &'k mut AdviceDirectory,
+    meter: Option<Meter>,
+    /// Whether the profile was written.
+    profile: Result<()>,
+}
+
+impl Watching<'_> {
+    fn done(&self, done: usize, of: usize) {
+        self.meter.iter().for_each(|meter| meter.set(done, of));
+    }
+}
+
+impl AdviceObserver for Watching<'_> {
+    fn begins(&mut self, step: AdviceStep) {
+        // The bar of the step before goes first.
+        self.meter = None;
+        self.meter = Some(Meter::new(&match step {
+            AdviceStep::Measure => MEASURING.to_owned(),
+            AdviceStep::Search => {
+                let of_kernel = self.kernel.map_or_else(String::new, |kernel| format!(" of Linux {kernel}"));
+                format!("searching in simulation{of_kernel} {RUNS}")
+            }
+            AdviceStep::Run => format!("running on the device {RUNS}"),
+        }));
+    }
+
+    fn measuring(&mut self, progress: calibrate::Progress<'_>) {
+        if let Some(meter) = &self.meter {
+            observe(progress, &mut self.kept.calibration, meter);
+        }
+    }
+
+    fn model(&mut self, profile: &str) {
+        self.profile = self.kept.profile(profile);
+    }
+
+    fn searching(&mut self, progress: tune::Progress<'_>) {
+        match progress {
+            tune::Progress::Record(record) => self.kept.search.record(record),
+            tune::Progress::Done { done, of } => self.done(done, of),
+        }
+    }
+
+    fn running(&mut self, progress: Progress<'_>) {
+        match progress {
+            Progress::Record(record) => self.kept.device.record(record),
+            Progress::Done { done, of } => self.done(done, of),
+            Progress::Discarded { .. } | Progress::Left { .. } => {
+                self.meter.iter().for_each(|meter| meter.warn(progress.warning()));
+            }
+        }
+    }
+}
+
+/// A name without a slash would be looked for among the profiles.
+fn of_file(path: &Path) -> String {
+    let name = path.display().to_string();
+    if iosched_disk::is_path(&name) { name } else { format!("./{name}") }
 }
 
 impl AdviseArgs {
@@ -226,5 +287,54 @@ impl AdviseArgs {
             goals.push("p99(sync)".parse::<Goal>().map_err(usage)?);
         }
         Ok((goals, constraints))
+    }
+
+    fn request(&self) -> Result<AdviceRequest> {
+        let workload = options::open_workload(Some(&self.workload), &self.reading)?;
+        let replay = request::replay(self.replay.map(Into::into), self.speed, &workload).map_err(of_comparison)?;
+        let (goals, constraints) = self.wanted()?;
+        let profile = self.profile.as_ref().map(|path| Profile::load(&of_file(path))).transpose()?;
+        Ok(AdviceRequest {
+            destroy_data: self.destroy_data.clone(),
+            limits: self.length.limits(),
+            constraints,
+            profile,
+            pace: if self.thorough { Pace::FULL } else { Pace::QUICK },
+            file_size_mib: self.file_size,
+            schedulers: self.schedulers.clone(),
+            controllers: self.controllers.clone(),
+            budget: self.budget,
+            confirm: self.confirm.into(),
+            runs: self.runs,
+            until_sure_percent: self.until_sure,
+            equal_within_percent: self.verdicts.equal_within,
+            machine: self.machine.clone(),
+            kernel: self.kernel,
+            seed: self.seed,
+            ..AdviceRequest::new(&self.on, workload, replay, goals)
+        })
+    }
+
+    /// The command line that does it again.
+    fn command(&self, schedulers: &[Setting]) -> String {
+        let mut line = CommandLine::of("advise");
+        line.word(self.on.display());
+        line.option("--workload", self.workload.display());
+        line.reading(&self.reading.options());
+        let (goals, constraints) = Wish::apart(&self.goals);
+        line.options("--goal", goals);
+        line.options("--subject-to", constraints.iter().chain(&self.constraints));
+        line.options("--profile", self.profile.iter().map(|path| path.display()));
+        line.options("--destroy-data", self.destroy_data.iter().map(|path| path.display()));
+        line.list("--scheduler", schedulers.iter().map(Setting::name));
+        line.options("--kernel", self.kernel);
+        line.option("--budget", self.budget);
+        line.option("--confirm", self.confirm);
+        line.option("--runs", self.runs);
+        line.list("--controller", self.controllers.iter().map(|own| own.name()));
+        self.length.write(&mut line);
+        line.options("--until-sure", self.until_sure);
+        line.option("--seed", self.seed);
+        line.to_string()
     }
 }

@@ -1,6 +1,5 @@
 //! `iosched calibrate`: from a device to a profile.
 
-mod real;
 mod show;
 mod trace;
 
@@ -14,16 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_advise::calibrate::{
-    CalibrateError, Calibration, Kind as ModelKind, Measurements, Measurer, Pace, Progress, Simulated, measure,
-    write_header, write_sample,
+    CalibrateError, Calibration, FILE_SIZE_MIB, Kind as ModelKind, Measurements, Measurer, Pace, Place, Progress,
+    Simulated, is_model, measure, open_device, write_header, write_sample,
 };
 use iosched_disk::Profile;
-use iosched_disk::io_cost::Family;
-
 use iosched_lab::request::{CommandLine, quoted};
-pub(crate) use real::{FILE_SIZE_MIB, Place, check_room, open_device};
 
-use crate::fail::{FAILED, INTERRUPTED, usage};
+use crate::fail::{FAILED, INTERRUPTED, of_place, usage};
 use crate::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
 use crate::watched::Meter;
@@ -223,12 +219,6 @@ fn read(file: &Path) -> Result<Measurements> {
     Ok(Measurements::read(BufReader::new(opened), &name)?)
 }
 
-/// Whether a target is a profile, in the device's stead.
-pub(crate) fn is_model(target: &str) -> bool {
-    let is_known = Profile::names().any(|name| name.eq_ignore_ascii_case(target));
-    target.ends_with(".toml") || is_known || Family::member(target).is_some()
-}
-
 /// Measures a device, a directory, or a model.
 fn measure_target(
     args: &CalibrateArgs,
@@ -250,7 +240,7 @@ fn measure_target(
     }
     let destroy_data = args.destroy_data.as_deref();
     let place = Place { name: target, destroy_data, file_size_mib: args.file_size };
-    let mut device = open_device(&place, interrupt)?;
+    let mut device = open_device(&place, interrupt).map_err(of_place)?;
     let pace = if args.quick { Pace::QUICK } else { Pace::FULL };
     measure_on(args, &mut device, pace, records, interrupt)
 }
@@ -263,35 +253,31 @@ fn measure_on<M: Measurer>(
     interrupt: &AtomicBool,
 ) -> Result<Measurements> {
     let command = command(args, device);
-    let measured = measure_watched(device, pace, (args.seed, &command), records, interrupt);
-    if std::io::stderr().is_terminal() && measured.is_ok() {
-        say!("fitting");
-    }
-    measured
-}
-
-/// Measures a device and tells how far it is, and keeps what is measured; by that seed and that command line.
-pub(crate) fn measure_watched<M: Measurer>(
-    device: &mut M,
-    pace: Pace,
-    (seed, command): (u64, &str),
-    records: &mut Records,
-    interrupt: &AtomicBool,
-) -> Result<Measurements> {
-    let bar = Meter::new("measuring {bar:30} {pos} of {len}, {eta} to go: {msg}");
-    let measured = measure(device, pace, seed, command, interrupt, |progress| {
-        match progress {
-            Progress::Header(header) => records.line_of(|out| write_header(out, header)),
-            Progress::Sample(sample) => records.line_of(|out| write_sample(out, sample)),
-            Progress::Begins { probe, done, of } => {
-                bar.message(probe);
-                bar.set(done, of);
-            }
-        }
+    let bar = Meter::new(MEASURING);
+    let measured = measure(device, pace, args.seed, &command, interrupt, |progress| {
+        observe(progress, records, &bar);
         Ok(())
     });
     bar.clear();
+    if std::io::stderr().is_terminal() && measured.is_ok() {
+        say!("fitting");
+    }
     Ok(measured?)
+}
+
+/// The bar of measurements.
+pub(crate) const MEASURING: &str = "measuring {bar:30} {pos} of {len}, {eta} to go: {msg}";
+
+/// Keeps a measurement, and shows how far the measurements are.
+pub(crate) fn observe(progress: Progress<'_>, records: &mut Records, bar: &Meter) {
+    match progress {
+        Progress::Header(header) => records.line_of(|out| write_header(out, header)),
+        Progress::Sample(sample) => records.line_of(|out| write_sample(out, sample)),
+        Progress::Begins { probe, done, of } => {
+            bar.message(probe);
+            bar.set(done, of);
+        }
+    }
 }
 
 /// The command line that measures again.

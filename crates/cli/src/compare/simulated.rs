@@ -41,7 +41,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 /// Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
     let (warm_up_s, run_for_s) = args.real.length.seconds();
-    let asked = ComparisonRequest {
+    let request = ComparisonRequest {
         registry: iosched::Registry::linux(),
         workload: args.workload.clone(),
         reading: args.reading.options(),
@@ -64,5 +64,5 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
         return Err(usage("--output-format fio-json is only for fio jobs: give a job file (*.fio) with --workload"));
     }
-    asked.experiment_on(workload).map_err(of_comparison)
+    request.experiment_on(workload).map_err(of_comparison)
 }

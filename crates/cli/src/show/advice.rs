@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use iosched_advise::Advice;
+use iosched_advise::{Advice, AdviceResults};
 use iosched_kernel::settings::Lasting;
 use iosched_lab::grouped;
 use serde_json::{Value, json};
@@ -13,12 +13,11 @@ use super::grid::Look;
 use super::machine;
 use super::text::{seconds, subject};
 use super::tuning::{figures, many, shown, verdicts};
-use crate::advise::found::Found;
 
 /// What is told.
 pub(crate) struct AdviceView<'a> {
     pub(crate) advice: &'a Advice<'a>,
-    pub(crate) found: &'a Found,
+    pub(crate) found: &'a AdviceResults,
     /// How it is set; `None` if nothing is to be.
     pub(crate) lasting: Option<&'a Lasting>,
     /// Likewise what was best in simulation and could not be tried.

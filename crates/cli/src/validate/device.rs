@@ -10,24 +10,19 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched::{Registry, Setting};
-use iosched_advise::battery::{
-    Battery, BatteryError, Cell, FORMAT, Header, Judged, Measured, Outcome, RATE_WITHIN, Run, TAIL_WITHIN, simulate,
-    trials, write_header, write_run,
+use iosched_advise::calibrate::{FILE_SIZE_MIB, Measurer, Place, Target, is_model, open_device};
+use iosched_advise::validation::{
+    Battery, Cell, Header, Judged, MODEL_SCHEDULERS, Measured, Progress, RATE_WITHIN, TAIL_WITHIN, ValidationError,
+    measure_device, measure_model, write_header, write_run,
 };
-use iosched_advise::calibrate::{Measurer, Target};
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
 use iosched_lab::request::{CommandLine, ns};
-use iosched_lab::verify::{KernelBench, Limits, Verification, Work, for_records, verify};
-use iosched_lab::{
-    Control, EQUAL_WITHIN_PERCENT, Progress, Record, RunRecord, SettingRecord, grouped, workload_record,
-};
-use iosched_sim::{Limit, Replay};
+use iosched_lab::verify::scheduled_disk;
+use iosched_lab::{Control, grouped};
 use serde_json::json;
 
-use crate::calibrate::{Place, is_model, open_device};
-use crate::fail::{INTERRUPTED, usage};
+use crate::fail::{INTERRUPTED, of_device_request, of_place, usage};
 use crate::options::seconds_above_0;
 use crate::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
 use crate::show::Look;
@@ -35,10 +30,6 @@ use crate::watched::{Meter, on_interrupt};
 
 /// The file of runs if none is named.
 const RECORDS_DEFAULT: &str = "validation.jsonl";
-/// What the first part of each run is that does not count.
-const WARM_UP: u64 = 5;
-/// Schedulers that a modelled device has.
-const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 /// Width of the column that names schedulers.
 const NAME_WIDTH: usize = 14;
 /// A figure that varies more is marked.
@@ -65,7 +56,7 @@ pub(crate) struct DeviceArgs {
     destroy_data: Option<PathBuf>,
 
     /// Size of the file to measure in a directory, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(crate::calibrate::FILE_SIZE_MIB))]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Schedulers to run the workloads under; separate them with commas or repeat the option [default: all that the
@@ -127,7 +118,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
     });
     bar.clear();
     let battery = match battery {
-        Err(BatteryError::TooLittle) if interrupted => {
+        Err(ValidationError::TooLittle) if interrupted => {
             eprintln!("interrupted before the first measurement");
             recorded?;
             return Ok(ExitCode::from(INTERRUPTED));
@@ -147,174 +138,54 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
 
 fn read(file: &Path) -> Result<Measured> {
     let name = file.display().to_string();
-    let opened = File::open(file).map_err(|source| usage(BatteryError::Io { file: name.clone(), source }))?;
+    let opened = File::open(file).map_err(|source| usage(ValidationError::Io { file: name.clone(), source }))?;
     Measured::read(BufReader::new(opened), &name).map_err(usage)
 }
 
-/// Every workload under every scheduler, some times.
-fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Arc<Control>) -> Result<Measured> {
+/// Runs every workload under every scheduler, on the device or on a model.
+fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Control) -> Result<Measured> {
+    let bar = Meter::new("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
+    let mut observe = |progress: Progress<'_>| match progress {
+        Progress::Header(header) => {
+            records.line_of(|out| write_header(out, header));
+            bar.set_length(header.runs() as u64);
+        }
+        Progress::Begins { trial } => bar.message(trial),
+        Progress::Run(run) => {
+            records.line_of(|out| write_run(out, run));
+            bar.advance();
+        }
+        Progress::Warning(warning) => bar.warn(Some(warning.to_owned())),
+    };
     if is_model(target) {
         if args.destroy_data.is_some() {
             return Err(usage("--destroy-data is only for block devices; a model has no data"));
         }
         let device = Profile::load(target)?;
-        let header = header(args, Target::of_card(device.name(), device.card()), &TODAY.map(str::to_owned))?;
-        return simulated(&header, &device, records, control);
+        let of_model = Target::of_card(device.name(), device.card());
+        let header = header(args, of_model, &MODEL_SCHEDULERS.map(str::to_owned))?;
+        return Ok(measure_model(&header, &device, control, &mut observe)?);
     }
     let never = AtomicBool::new(false);
-    let opened = open_device(
-        &Place { name: target, destroy_data: args.destroy_data.as_deref(), file_size_mib: args.file_size },
-        &never,
-    )?;
-    let Some(disk) = opened.place().block_device().map(iosched_kernel::BlockDevice::disk) else {
-        return Err(usage(format!(
-            "{target}: is not on a block device of this machine, so there is no scheduler to \
-             set; name a disk or a directory on one"
-        )));
-    };
+    let place = Place { name: target, destroy_data: args.destroy_data.as_deref(), file_size_mib: args.file_size };
+    let opened = open_device(&place, &never).map_err(of_place)?;
+    let disk = scheduled_disk(opened.place(), target, None).map_err(of_device_request)?;
     let header = header(args, opened.target().clone(), &disk.schedulers())?;
-    on_device(&header, opened.place(), records, control)
+    Ok(measure_device(&header, opened.place(), &StateDirectory::usual()?, control, &mut observe)?)
 }
 
-fn header(args: &DeviceArgs, target: Target, there: &[String]) -> Result<Header> {
-    let named = args.schedulers.iter().map(|name| name.trim().to_owned());
-    let schedulers = if args.schedulers.is_empty() { there.to_vec() } else { named.collect() };
-    if schedulers.is_empty() {
-        return Err(usage(format!("{}: has no scheduler of its own", target.name)));
-    }
-    if let Some(wrong) = schedulers.iter().find(|name| !there.contains(name)) {
-        let there = there.join(", ");
-        return Err(usage(format!(
-            "--scheduler {wrong}: {} does not offer this scheduler now; it offers {there}",
-            target.name
-        )));
-    }
-    if let Some(wrong) = schedulers.iter().find(|name| Setting::parse(name, &Registry::linux()).is_err()) {
-        return Err(usage(format!(
-            "--scheduler {wrong}: iosched does not have this scheduler, so it cannot predict it"
-        )));
-    }
+fn header(args: &DeviceArgs, target: Target, offered: &[String]) -> Result<Header> {
+    let mut header = Header::of(target, offered, &args.schedulers, args.runs, args.seed, ns(args.run_for))?;
     let mut line = CommandLine::of("validate");
-    line.word(&target.name);
+    line.word(&header.target.name);
     line.options("--profile", &args.profile);
     line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
-    line.options("--scheduler", &schedulers);
+    line.options("--scheduler", &header.schedulers);
     line.option("--runs", args.runs);
     line.option("--run-for", args.run_for);
     line.option("--seed", args.seed);
-    Ok(Header {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: line.to_string(),
-        target,
-        schedulers,
-        rounds: args.runs,
-        seed: args.seed,
-        warm_up_ns: ns(args.run_for) / WARM_UP,
-        measured_ns: ns(args.run_for),
-    })
-}
-
-/// Runs on their way into the file and to whoever judges them.
-struct Taking<'r> {
-    records: &'r mut Records,
-    measured: Measured,
-    bar: Meter,
-}
-
-impl<'r> Taking<'r> {
-    fn begin(header: &Header, records: &'r mut Records) -> Result<Self> {
-        records.line_of(|out| write_header(out, header));
-        let bar = Meter::new("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
-        let all = trials(header.target.writable).len() * header.schedulers.len() * header.rounds as usize;
-        bar.set_length(all as u64);
-        Ok(Self { records, measured: Measured::new(header.clone()), bar })
-    }
-
-    fn take(&mut self, run: Run) {
-        self.records.line_of(|out| write_run(out, &run));
-        self.measured.runs.push(run);
-        self.bar.advance();
-    }
-
-    fn end(self) -> Measured {
-        self.bar.clear();
-        self.measured
-    }
-}
-
-/// On a model in the device's stead.
-fn simulated(header: &Header, device: &Profile, records: &mut Records, control: &Control) -> Result<Measured> {
-    let mut taking = Taking::begin(header, records)?;
-    let bytes = header.target.capacity_sectors * iosched::SECTOR_BYTES;
-    'all: for (number, trial) in header.trials().iter().enumerate() {
-        taking.bar.message(trial.name);
-        for round in 0..header.rounds {
-            for (scheduler, name) in header.schedulers.iter().enumerate() {
-                if control.is_stopping() {
-                    break 'all;
-                }
-                let seed = header.seed_of_run(round);
-                let outcome = simulate(trial, (bytes, header.span()), device, name, seed)?;
-                taking.take(Run { trial: number, scheduler, run: round, outcome });
-            }
-        }
-    }
-    Ok(taking.end())
-}
-
-/// Under the kernel's own schedulers.
-fn on_device(
-    header: &Header,
-    place: &iosched_kernel::target::Target,
-    records: &mut Records,
-    control: &Control,
-) -> Result<Measured> {
-    let state = StateDirectory::usual()?;
-    let settings: Vec<SettingRecord> =
-        header.schedulers.iter().map(|name| for_records(Setting::defaults(name))).collect();
-    let mut taking = Taking::begin(header, records)?;
-    let bytes = header.target.capacity_sectors * iosched::SECTOR_BYTES;
-    for (number, trial) in header.trials().iter().enumerate() {
-        if control.is_stopping() {
-            break;
-        }
-        taking.bar.message(trial.name);
-        let work = Work::Workload(trial.workload(bytes, header.span()));
-        let Work::Workload(workload) = &work else { continue };
-        let verification = Verification {
-            workload: workload_record(workload),
-            settings: settings.clone(),
-            baseline: 0,
-            runs: header.rounds,
-            seed: header.seed + number as u64,
-            replay: Replay::Closed,
-            warm_up_ns: 0,
-            limit: Limit::default(),
-            until_sure_percent: None,
-            equal_within_percent: EQUAL_WITHIN_PERCENT,
-            goals: Vec::new(),
-            command: header.command.clone(),
-        };
-        let mut bench = KernelBench::new(place, &state, &work, &settings, Replay::Closed, Limits::default())?;
-        let mut problem = None;
-        let finished = verify(&verification, &mut bench, control, |progress| {
-            if let Some(warning) = progress.warning() {
-                eprintln!("warning: {warning}");
-            }
-            if let Progress::Record(Record::Run(own)) = progress {
-                let RunRecord { setting, run, result, .. } = &**own;
-                match Outcome::of(trial, &header.schedulers[*setting], result) {
-                    Ok(outcome) => taking.take(Run { trial: number, scheduler: *setting, run: *run, outcome }),
-                    Err(error) => problem = Some(error),
-                }
-            }
-            Ok(())
-        });
-        finished?;
-        problem.map_or(Ok(()), Err)?;
-    }
-    Ok(taking.end())
+    header.command = line.to_string();
+    Ok(header)
 }
 
 /// Comments about how the profile was tried: those it had, and one more.

@@ -1,9 +1,9 @@
 //! A profile held beside a device, which is a model here.
 
-use iosched_advise::battery::{
+use iosched_advise::calibrate::Target;
+use iosched_advise::validation::{
     Battery, FORMAT, Header, Measured, Outcome, Run, TRIALS, simulate, write_header, write_run,
 };
-use iosched_advise::calibrate::Target;
 use iosched_disk::Profile;
 
 /// One command at a time, 500 us each and a little more now and then.

@@ -8,7 +8,7 @@ use iosched_lab::{Bounds, Figure, Pair as Compared, SIGNIFICANCE, Verdict, stat}
 use iosched_sim::{Plan, run};
 use serde::Serialize;
 
-use super::error::BatteryError;
+use super::error::ValidationError;
 use super::records::{Measured, Outcome};
 use super::workloads::{Span, Trial};
 use crate::calibrate::{Quantity, covered_percent, off};
@@ -131,7 +131,7 @@ impl Battery {
         measured: &Measured,
         profile: &Profile,
         mut observe: impl FnMut(usize, usize),
-    ) -> Result<Self, BatteryError> {
+    ) -> Result<Self, ValidationError> {
         let header = &measured.header;
         let bytes = header.target.capacity_sectors.min(profile.card().capacity_sectors) * iosched::SECTOR_BYTES;
         let trials = header.trials();
@@ -147,7 +147,7 @@ impl Battery {
             values.push(((number, scheduler), measured.of(number, scheduler).collect::<Vec<_>>(), predicted));
         }
         if values.is_empty() {
-            return Err(BatteryError::TooLittle);
+            return Err(ValidationError::TooLittle);
         }
         let cells: Vec<Cell> = values
             .iter()
@@ -317,11 +317,11 @@ pub fn simulate(
     profile: &Profile,
     scheduler: &str,
     seed: u64,
-) -> Result<Outcome, BatteryError> {
+) -> Result<Outcome, ValidationError> {
     let workload = trial.workload(bytes, span);
     let plan = Plan { seed, ..Plan::new(&workload, profile, Setting::defaults(scheduler)) };
     let failed =
-        |source| BatteryError::Run { trial: trial.name, scheduler: scheduler.to_owned(), source: Box::new(source) };
+        |source| ValidationError::Run { trial: trial.name, scheduler: scheduler.to_owned(), source: Box::new(source) };
     Outcome::of(trial, scheduler, &run(&plan, ()).map_err(failed)?)
 }
 

@@ -8,7 +8,7 @@ use iosched_numbers::SplitMix64;
 use iosched_sim::RunResult;
 use serde::{Deserialize, Serialize};
 
-use super::error::BatteryError;
+use super::error::ValidationError;
 use super::workloads::{Span, TRIALS, Trial, trials};
 use crate::calibrate::Target;
 
@@ -86,8 +86,8 @@ impl Outcome {
     ///
     /// # Errors
     /// The watched job did nothing in the time that counts.
-    pub fn of(trial: &Trial, scheduler: &str, result: &RunResult) -> Result<Self, BatteryError> {
-        let nothing = || BatteryError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() };
+    pub fn of(trial: &Trial, scheduler: &str, result: &RunResult) -> Result<Self, ValidationError> {
+        let nothing = || ValidationError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() };
         let mut watched = result.jobs.iter().filter(|job| job.name == trial.watched);
         let mut job = watched.next().ok_or_else(nothing)?.clone();
         // Copies of a job count together.
@@ -149,9 +149,9 @@ impl Measured {
     ///
     /// # Errors
     /// It cannot be read, is no file of a battery or of a later format, or has a damaged line before its last.
-    pub fn read(reader: impl BufRead, file: &str) -> Result<Self, BatteryError> {
-        let io = |source| BatteryError::Io { file: file.to_owned(), source };
-        let none = |problem: String| BatteryError::NotABattery { file: file.to_owned(), problem };
+    pub fn read(reader: impl BufRead, file: &str) -> Result<Self, ValidationError> {
+        let io = |source| ValidationError::Io { file: file.to_owned(), source };
+        let none = |problem: String| ValidationError::NotABattery { file: file.to_owned(), problem };
         let mut lines = reader.split(b'\n').enumerate().peekable();
         let first = lines.next().ok_or_else(|| none("it is empty".to_owned()))?.1.map_err(io)?;
         let value: serde_json::Value = serde_json::from_slice(&first).map_err(|error| none(error.to_string()))?;
@@ -166,7 +166,7 @@ impl Measured {
         };
         while let Some((number, line)) = lines.next() {
             let text = line.map_err(io)?;
-            let bad = |problem: String| BatteryError::BadLine { file: file.to_owned(), line: number + 1, problem };
+            let bad = |problem: String| ValidationError::BadLine { file: file.to_owned(), line: number + 1, problem };
             match serde_json::from_slice(&text) {
                 _ if text.is_empty() && lines.peek().is_none() => {}
                 Ok(Line::Run(run)) if measured.knows(&run) => measured.runs.push(run),

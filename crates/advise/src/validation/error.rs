@@ -2,9 +2,12 @@
 
 use std::io;
 
+use iosched_lab::LabError;
+use iosched_lab::verify::VerifyError;
+
 /// A battery that was not run, or not read.
 #[derive(Debug, thiserror::Error)]
-pub enum BatteryError {
+pub enum ValidationError {
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
@@ -49,6 +52,15 @@ pub enum BatteryError {
         /// The scheduler.
         scheduler: String,
     },
+    /// The request is wrong: another one would be right.
+    #[error("{0}")]
+    Wrong(String),
+    /// A comparison on the device fails.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The device cannot be prepared.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// Too little was measured to judge anything.
     #[error("no workload has two runs under a scheduler, so there is nothing to compare with")]
     TooLittle,

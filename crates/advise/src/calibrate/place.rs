@@ -1,0 +1,134 @@
+//! The device, file or directory that a user names to be measured.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use iosched_disk::Profile;
+use iosched_disk::io_cost::Family;
+use iosched_kernel::directory::DirectoryError;
+use iosched_kernel::file::FileError;
+use iosched_kernel::{BlockDevice, FindError, Refusal, Roots, StateDirectory, StateError, Target, consent};
+use iosched_workload::Trace;
+use iosched_workload::outcome::Note;
+
+use super::device::Device;
+
+/// An error of the device, file or directory that is to be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// The request is wrong: another one would be right.
+    #[error("{0}")]
+    Wrong(String),
+    /// The free space of the directory is unknown.
+    #[error("{place}: {error}")]
+    FreeSpace {
+        /// The directory.
+        place: String,
+        /// The error of the system.
+        error: std::io::Error,
+    },
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is no such device.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The device may not be written.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// The directory for records of what iosched makes cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// Whether a name is that of a profile, which is then measured in the device's stead.
+#[must_use]
+pub fn is_model(name: &str) -> bool {
+    let is_known = Profile::names().any(|known| known.eq_ignore_ascii_case(name));
+    name.ends_with(".toml") || is_known || Family::member(name).is_some()
+}
+
+/// A device, file or directory to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// A device, a file or a directory.
+    pub name: &'a str,
+    /// The name typed once more of a device whose data may be destroyed.
+    pub destroy_data: Option<&'a Path>,
+    /// Size of the file that is made in a directory, MiB.
+    pub file_size_mib: u64,
+}
+
+/// Sizes of the file that is made in a directory, MiB.
+pub const FILE_SIZE_MIB: RangeInclusive<u64> = 64..=16_777_216;
+/// A file system keeps this share of its free space for what it notes of a file.
+const KEPT_SHARE: u64 = 20;
+
+/// Whether a directory has room for the file that is measured there, known before it is made. `instead`: another option
+/// that does without it. `trace`: the trace that is to run on a device of this size.
+///
+/// # Errors
+/// There is too little room. The message says which size fits.
+pub fn check_room(place: &Target, file_size_mib: u64, trace: Option<&Trace>, instead: &str) -> Result<(), PlaceError> {
+    let free = place.free_bytes().map_err(|error| PlaceError::FreeSpace { place: place.to_string(), error })?;
+    let Some(free_mib) = free.map(|bytes| bytes >> 20).filter(|free_mib| *free_mib < file_size_mib) else {
+        return Ok(());
+    };
+    let fits_mib = free_mib - free_mib / KEPT_SHARE;
+    let remedy = if FILE_SIZE_MIB.contains(&fits_mib) {
+        let effect = |trace: &Trace| {
+            let capacity_sectors = fits_mib << 11;
+            let fit = trace.fit_on(capacity_sectors);
+            Note::of_fit(fit, trace.end_sector(), capacity_sectors).map(|note| format!(" (then {note})"))
+        };
+        let effect = trace.and_then(effect).unwrap_or_default();
+        format!("add --file-size {fits_mib}{effect}{instead}")
+    } else {
+        format!("free some space: the file needs at least {} MiB{instead}", FILE_SIZE_MIB.start())
+    };
+    Err(PlaceError::Wrong(format!(
+        "{place}: the file to measure needs {file_size_mib} MiB (--file-size), but only {free_mib} MiB are free; \
+         {remedy}"
+    )))
+}
+
+/// Opens what is to be measured. Nothing is written to a device without its name typed twice.
+///
+/// # Errors
+/// There is no such device, or it may not be read or written as the request wants it.
+pub fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<Device<'i>, PlaceError> {
+    let &Place { name, destroy_data, file_size_mib } = named;
+    let (roots, path) = (Roots::default(), Path::new(name));
+    if path.is_dir() {
+        if destroy_data.is_some() {
+            return Err(PlaceError::Wrong(format!("{name}: is a directory; --destroy-data is only for block devices")));
+        }
+        let bytes = file_size_mib << 20;
+        let state = StateDirectory::usual()?;
+        let place = Target::directory(&roots, path, &state)?.with_disk_bytes(bytes).keeping_disk();
+        check_room(&place, file_size_mib, None, "")?;
+        return Ok(Device::new(place, name, bytes, interrupt));
+    }
+    if path.is_file() {
+        if destroy_data.is_some() {
+            return Err(PlaceError::Wrong(format!(
+                "{name}: is a file, which is only read; --destroy-data is only for block devices"
+            )));
+        }
+        let place = Target::file(&roots, path)?;
+        let bytes = place.size_bytes().unwrap_or(0);
+        return Ok(Device::new(place, name, bytes, interrupt));
+    }
+    let device = BlockDevice::itself(&roots, path)?;
+    let bytes = device.size_bytes();
+    let place = match destroy_data {
+        Some(typed) => Target::writable(consent::to_write(&device, Some(typed))?),
+        None => Target::read_only(device),
+    };
+    Ok(Device::new(place, name, bytes, interrupt))
+}

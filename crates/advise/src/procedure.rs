@@ -1,0 +1,475 @@
+//! The steps to advice: a model of the device, a search on it, runs on the device.
+//!
+//! An [`AdviceRequest`] becomes an [`AdvicePlan`], which has checked everything that can be known before anything runs.
+//! [`AdvicePlan::carry_out`] reports its progress to an [`AdviceObserver`].
+
+use std::path::{Path, PathBuf};
+
+use iosched::{KernelVersion, SECTOR_BYTES, Setting};
+use iosched_disk::{FixedConfig, Profile, ProfileError};
+use iosched_kernel::facts::MachineFacts;
+use iosched_kernel::settings::{Before, Recorded, Session};
+use iosched_kernel::target::Target;
+use iosched_kernel::{BlockDevice, FindError, Roots, SettingsError, StateDirectory, StateError};
+use iosched_lab::goal::{Goal, Measure};
+use iosched_lab::request::{self, CommandLine, RequestError};
+use iosched_lab::verify::{DeviceRequestError, Limits, RealComparison, VerifyError, Work, open_target, scheduled_disk};
+use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, Experiment, Figure, LabError, Records};
+use iosched_sim::Replay;
+use iosched_workload::Workload;
+
+use crate::calibrate::{
+    self, CalibrateError, Calibration, Device, Measurements, Measurer as _, Pace, PlaceError, check_room,
+};
+use crate::tune::{self, Constraint, Controller, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
+use crate::{Advice, Confirmed, candidates, searchable, simulated};
+
+/// The device is measured under this scheduler if it has it, because the scheduler changes nothing.
+const NO_SCHEDULER: &str = "none";
+/// Size of the file that is measured in a directory if the request names none, MiB.
+const FILE_SIZE_MIB: u64 = 4096;
+
+/// An error on the way to advice.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdviseError {
+    /// The request is wrong: another one would be right.
+    #[error("{0}")]
+    Wrong(String),
+    /// The target or the workload is wrong.
+    #[error(transparent)]
+    Request(#[from] DeviceRequestError),
+    /// An argument is wrong.
+    #[error(transparent)]
+    Argument(#[from] RequestError),
+    /// The target cannot be measured.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A comparison cannot be made.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The device cannot be prepared for runs.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// The search cannot be made.
+    #[error(transparent)]
+    Tune(#[from] TuneError),
+    /// The device cannot be measured, or no model fits.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
+    /// The profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The model cannot be written as a profile.
+    #[error(transparent)]
+    Toml(#[from] toml::ser::Error),
+    /// Settings of the device cannot be changed.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The directory for records of changed settings cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// There is no such device.
+    #[error(transparent)]
+    Find(#[from] FindError),
+}
+
+/// A request for advice: a device, a workload, and what matters.
+#[derive(Clone, Debug)]
+pub struct AdviceRequest {
+    /// A block device, or a directory in a file system on it.
+    pub on: PathBuf,
+    /// The device again, if the measurement and the workload may destroy its data.
+    pub destroy_data: Option<PathBuf>,
+    /// The workload to serve.
+    pub workload: Workload,
+    /// Use of a trace's times.
+    pub replay: Replay,
+    /// Warm-up and length of each run.
+    pub limits: Limits,
+    /// The metrics to optimise; at least one.
+    pub goals: Vec<Goal>,
+    /// Bounds of metrics that must hold.
+    pub constraints: Vec<Constraint>,
+    /// A model of the device; `None`: the device is measured.
+    pub profile: Option<Profile>,
+    /// How long the device is measured.
+    pub pace: Pace,
+    /// In a directory: size of the file that is measured, MiB.
+    pub file_size_mib: u64,
+    /// The schedulers to choose from; none: all that the device offers now.
+    pub schedulers: Vec<String>,
+    /// Controllers that are searched too, in simulation.
+    pub controllers: Vec<Controller>,
+    /// Simulated runs of the search.
+    pub budget: u32,
+    /// Settings that are tried on the device, beside the present one.
+    pub confirm: usize,
+    /// Runs of each setting on the device.
+    pub runs: u32,
+    /// Ends once every difference is clear, or known to within this share of the present value, per cent.
+    pub until_sure_percent: Option<f64>,
+    /// Differences within this share do not matter, per cent.
+    pub equal_within_percent: f64,
+    /// Machine model for applications and buffered I/O.
+    pub machine: Option<String>,
+    /// Version of Linux whose rules the simulation follows; `None`: that of the running kernel.
+    pub kernel: Option<KernelVersion>,
+    /// Seed of everything random and of the order of runs.
+    pub seed: u64,
+}
+
+impl AdviceRequest {
+    /// A request with the defaults of `iosched advise`: 200 simulated runs, 4 settings on the device, 10 runs of each.
+    #[must_use]
+    pub fn new(on: &Path, workload: Workload, replay: Replay, goals: Vec<Goal>) -> Self {
+        Self {
+            on: on.to_owned(),
+            destroy_data: None,
+            workload,
+            replay,
+            limits: Limits::default(),
+            goals,
+            constraints: Vec::new(),
+            profile: None,
+            pace: Pace::QUICK,
+            file_size_mib: FILE_SIZE_MIB,
+            schedulers: Vec::new(),
+            controllers: Vec::new(),
+            budget: 200,
+            confirm: 4,
+            runs: 10,
+            until_sure_percent: None,
+            equal_within_percent: EQUAL_WITHIN_PERCENT,
+            machine: None,
+            kernel: None,
+            seed: 1,
+        }
+    }
+}
+
+/// A step to advice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdviceStep {
+    /// The device is measured.
+    Measure,
+    /// Settings are searched on the model.
+    Search,
+    /// Settings are compared on the device.
+    Run,
+}
+
+/// Gets the events on the way to advice, in their order.
+pub trait AdviceObserver {
+    /// A step begins; the one before it has ended.
+    fn begins(&mut self, step: AdviceStep);
+    /// An event of the measurement.
+    fn measuring(&mut self, progress: calibrate::Progress<'_>);
+    /// The model of the device, as a profile in TOML.
+    fn model(&mut self, profile: &str);
+    /// An event of the search.
+    fn searching(&mut self, progress: tune::Progress<'_>);
+    /// An event of the runs on the device.
+    fn running(&mut self, progress: iosched_lab::Progress<'_>);
+}
+
+/// Everything that is known before anything runs.
+#[derive(Debug)]
+pub struct AdvicePlan {
+    request: AdviceRequest,
+    /// The command line that makes the records again. They keep it.
+    pub command: String,
+    roots: Roots,
+    state: StateDirectory,
+    work: Work,
+    disk: BlockDevice,
+    schedulers: Vec<Setting>,
+    /// Version of Linux whose rules the simulation follows; `None`: the default, because the running one is not known.
+    kernel: Option<KernelVersion>,
+}
+
+/// The results of all steps.
+#[derive(Debug)]
+pub struct AdviceResults {
+    /// What was set on the device.
+    pub present: Recorded,
+    /// The measurements and the model that fits them; `None` if the request had a model.
+    pub calibration: Option<(Measurements, Calibration)>,
+    /// The model.
+    pub profile: Profile,
+    /// The search on it.
+    pub search: Tuned,
+    /// Runs on the device.
+    pub records: Records,
+    /// These runs, judged as the search judges its own.
+    pub confirmed: Confirmed,
+    /// Whether the runs ended early.
+    pub interrupted: bool,
+}
+
+impl AdviceResults {
+    /// The advice that follows from the results.
+    #[must_use]
+    pub fn advice(&self) -> Advice<'_> {
+        let present =
+            self.present.setting().map_or_else(|_| self.present.scheduler.clone(), |setting| setting.to_string());
+        let fits = self.profile.fit().map(|fit| fit.fits);
+        let predicted = TuneResults::of(&self.search.header, &self.search.runs);
+        Advice::of(present, fits, predicted, &self.confirmed)
+    }
+}
+
+impl AdvicePlan {
+    /// Checks everything that can be known before anything runs.
+    ///
+    /// # Errors
+    /// The request is wrong, or the workload cannot run on the device.
+    pub fn of(request: AdviceRequest) -> Result<Self, AdviseError> {
+        let (roots, state) = (Roots::default(), StateDirectory::usual()?);
+        let of_goals = request.goals.iter().map(|goal| &goal.measure);
+        let mut measures = of_goals.chain(request.constraints.iter().map(|constraint| &constraint.measure));
+        if measures.any(|measure| *measure == Measure::Figure(Figure::Fairness)) {
+            return Err(AdviseError::Wrong(
+                "fairness is measured only in simulation; use worst or p99 of a task, as in \"p99(reader)\"".to_owned(),
+            ));
+        }
+        let work = Work::Workload(request.workload.clone());
+        let target = open_target(&roots, &state, &request.on, request.destroy_data.as_deref(), &work)?;
+        let disk = scheduled_disk(&target, &request.on.display().to_string(), Some(&work))?;
+        if request.profile.is_none() {
+            let trace = if let Workload::Trace(trace) = &request.workload { Some(trace.as_ref()) } else { None };
+            check_room(&target, request.file_size_mib, trace, ", or a model of the device: --profile FILE")?;
+        }
+        let schedulers = schedulers(&disk, &request.schedulers)?;
+        let kernel = request.kernel.or_else(|| KernelVersion::of_release(&MachineFacts::of(&roots).kernel));
+        Ok(Self { request, command: String::new(), roots, state, work, disk, schedulers, kernel })
+    }
+
+    /// The disk whose scheduler is set.
+    #[must_use]
+    pub const fn disk(&self) -> &BlockDevice {
+        &self.disk
+    }
+
+    /// The schedulers to choose from, with their defaults.
+    #[must_use]
+    pub fn schedulers(&self) -> &[Setting] {
+        &self.schedulers
+    }
+
+    /// The version of Linux whose rules the simulation follows; `None`: the default of simulations.
+    #[must_use]
+    pub const fn kernel(&self) -> Option<KernelVersion> {
+        self.kernel
+    }
+
+    /// Measures, searches and confirms; `None` if `control` was interrupted before there was anything to advise by. All
+    /// settings of the device are put back.
+    ///
+    /// # Errors
+    /// A step fails.
+    pub fn carry_out(
+        &self,
+        control: &Control,
+        observer: &mut dyn AdviceObserver,
+    ) -> Result<Option<AdviceResults>, AdviseError> {
+        // That settings may be changed is known before minutes are spent.
+        let session = Session::begin(&self.disk, &self.state)?;
+        let present = session.recorded().clone();
+        if self.request.profile.is_none() {
+            // So is a goal that the workload has no metric for, and a device that is too small.
+            match self.tuning(&self.stand_in()?, &present)?.check(control) {
+                // How long it takes there nobody knows yet.
+                Ok(()) | Err(TuneError::Lab(LabError::OnlyWarmUp { .. })) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if control.is_stopping() {
+                return Ok(None);
+            }
+        }
+        let Some((calibration, profile)) = self.model(session, control, observer)? else { return Ok(None) };
+        let Some(search) = self.search(&profile, &present, control, observer)? else { return Ok(None) };
+        let fits = profile.fit().is_none_or(|fit| fit.fits);
+        let best = candidates(&TuneResults::of(&search.header, &search.runs), fits, self.request.confirm);
+        let Some((records, interrupted)) = self.confirm(&best, control, observer)? else { return Ok(None) };
+        let confirmed = Confirmed::of(&search.header, &records);
+        Ok(Some(AdviceResults { present, calibration, profile, search, records, confirmed, interrupted }))
+    }
+
+    /// Sets the disk as `setting` says, until the next start of the system. `iosched restore` undoes it.
+    ///
+    /// # Errors
+    /// The kernel does not take the setting.
+    pub fn apply(&self, setting: &Setting) -> Result<(), AdviseError> {
+        let before = Before::record(&self.disk, &self.state, &[])?;
+        let mut session = Session::begin(&self.disk, &self.state)?;
+        session.apply(setting)?;
+        session.keep()?;
+        Ok(before.end(&self.state)?)
+    }
+
+    fn target(&self) -> Result<Target, AdviseError> {
+        let AdviceRequest { on, destroy_data, .. } = &self.request;
+        Ok(open_target(&self.roots, &self.state, on, destroy_data.as_deref(), &self.work)?)
+    }
+
+    /// Size of the part of the target that a model is made of, bytes.
+    fn measured_bytes(&self, target: &Target) -> u64 {
+        if target.is_directory() {
+            return self.request.file_size_mib << 20;
+        }
+        target.block_device().map_or(0, BlockDevice::size_bytes)
+    }
+
+    /// A device of which only the name and the size are known.
+    fn stand_in(&self) -> Result<Profile, AdviseError> {
+        let config = FixedConfig {
+            depth: 32,
+            parallel: 8,
+            lat_ns: 1_000_000,
+            ns_per_sector: 1000,
+            write_lat_ns: None,
+            steps: Vec::new(),
+            capacity_sectors: self.measured_bytes(&self.target()?) / SECTOR_BYTES,
+            max_hw_sectors_kb: 1280,
+        };
+        let model = iosched_disk::Model::Fixed(config);
+        Ok(Profile::of(&self.request.on.display().to_string(), "not measured yet", model, Vec::new())?)
+    }
+
+    fn model(
+        &self,
+        mut session: Session,
+        control: &Control,
+        observer: &mut dyn AdviceObserver,
+    ) -> Result<Option<Model>, AdviseError> {
+        let AdviceRequest { on, pace, seed, profile, .. } = &self.request;
+        if let Some(profile) = profile {
+            return Ok(Some((None, profile.clone())));
+        }
+        if self.disk.schedulers().iter().any(|name| name == NO_SCHEDULER) {
+            session.apply(&Setting::defaults(NO_SCHEDULER))?;
+        }
+        let (target, name) = (self.target()?, on.display().to_string());
+        let bytes = self.measured_bytes(&target);
+        let target = if target.is_directory() { target.with_disk_bytes(bytes).keeping_disk() } else { target };
+        let mut device = Device::new(target, &name, bytes, control.stopping());
+        let mut command = CommandLine::of("calibrate");
+        command.word(&device.target().name);
+        command.option("--seed", seed);
+        observer.begins(AdviceStep::Measure);
+        let measured =
+            calibrate::measure(&mut device, *pace, *seed, &command.to_string(), control.stopping(), |progress| {
+                observer.measuring(progress);
+                Ok(())
+            });
+        session.end()?;
+        let measurements = measured?;
+        if control.is_stopping() {
+            return Ok(None);
+        }
+        let calibration = Calibration::of(&measurements, "profile.toml", None)?;
+        observer.model(&calibration.to_toml(&measurements.header)?);
+        let profile = calibration.profile.clone();
+        Ok(Some((Some((measurements, calibration)), profile)))
+    }
+
+    /// The search on a model.
+    fn tuning(&self, profile: &Profile, present: &Recorded) -> Result<Tuning, AdviseError> {
+        let machine = request::machine(self.request.machine.as_deref(), &self.request.workload, &self.schedulers)?;
+        let request = &self.request;
+        let mut experiment = Experiment::new(request.workload.clone(), profile.clone(), self.schedulers.clone())?;
+        machine.into_iter().try_for_each(|machine| experiment.set_machine(machine))?;
+        if let Some(kernel) = self.kernel {
+            experiment.set_kernel(kernel)?;
+        }
+        experiment.keep_profile_text(0, profile.to_toml()?);
+        experiment.seed = request.seed;
+        experiment.equal_within_percent = request.equal_within_percent;
+        experiment.replay = request.replay;
+        (experiment.warm_up_ns, experiment.limit) = (request.limits.warm_up_ns, request.limits.of_runs());
+        experiment.command.clone_from(&self.command);
+        let selection = Selection { beside: request.controllers.clone(), ..Selection::default() };
+        let mut tuning = Tuning::new(experiment, &selection, request.goals.clone())?;
+        tuning.constraints.clone_from(&request.constraints);
+        tuning.budget = request.budget;
+        // What is set now, unless it cannot be simulated.
+        if let Some(baseline) = simulated(present) {
+            tuning.baseline = baseline;
+        }
+        Ok(tuning)
+    }
+
+    /// Searches on the model; `None` if it was ended before its end.
+    fn search(
+        &self,
+        profile: &Profile,
+        present: &Recorded,
+        control: &Control,
+        observer: &mut dyn AdviceObserver,
+    ) -> Result<Option<Tuned>, AdviseError> {
+        let tuning = self.tuning(profile, present)?;
+        observer.begins(AdviceStep::Search);
+        let tuned = tune(&tuning, control, |progress| {
+            observer.searching(progress);
+            Ok(())
+        });
+        match tuned {
+            Err(TuneError::Lab(LabError::NothingRun)) if control.is_stopping() => Ok(None),
+            tuned => Ok(Some(tuned?).filter(|tuned| !tuned.interrupted)),
+        }
+    }
+
+    /// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
+    fn confirm(
+        &self,
+        best: &[Setting],
+        control: &Control,
+        observer: &mut dyn AdviceObserver,
+    ) -> Result<Option<(Records, bool)>, AdviseError> {
+        let request = &self.request;
+        let target = self.target()?;
+        let settings = [Setting::present()].into_iter().chain(best.iter().cloned());
+        let of_constraints = request.constraints.iter().map(|own| Goal { measure: own.measure.clone() });
+        let comparison = RealComparison {
+            runs: request.runs,
+            seed: request.seed,
+            replay: request.replay,
+            limits: request.limits,
+            until_sure_percent: request.until_sure_percent,
+            equal_within_percent: request.equal_within_percent,
+            goals: request.goals.iter().cloned().chain(of_constraints).collect(),
+            ..RealComparison::of(self.work.clone(), settings, self.command.clone())
+        };
+        let mut bench = comparison.bench(&target, &self.state)?;
+        observer.begins(AdviceStep::Run);
+        let finished = comparison.run(&mut bench, control, |progress| {
+            observer.running(progress);
+            Ok(())
+        })?;
+        let enough = finished.records.rounds().len() >= 2;
+        Ok(enough.then_some((finished.records, finished.interrupted)))
+    }
+}
+
+/// A model of the device, and what it was made of.
+type Model = (Option<(Measurements, Calibration)>, Profile);
+
+/// Those that were named, or all that the device has now and that can be simulated.
+fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>, AdviseError> {
+    let offered = disk.schedulers();
+    let named: Vec<String> = named.iter().map(|name| name.trim().to_owned()).collect();
+    let all = if named.is_empty() { &offered } else { &named };
+    if let Some(unknown) = all.iter().find(|name| !offered.contains(name)) {
+        return Err(AdviseError::Wrong(format!(
+            "--scheduler {unknown}: {} does not offer this scheduler; it offers {}",
+            disk.path().display(),
+            offered.join(", ")
+        )));
+    }
+    let searchable = searchable(all);
+    if searchable.is_empty() {
+        return Err(AdviseError::Wrong(format!("{}: none of its schedulers can be simulated", disk.path().display())));
+    }
+    Ok(searchable)
+}
