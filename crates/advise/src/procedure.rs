@@ -430,7 +430,7 @@ impl AdvicePlan {
         let request = &self.request;
         let target = self.target()?;
         let settings = [Setting::present()].into_iter().chain(best.iter().cloned());
-        let of_constraints = request.constraints.iter().map(|own| Goal { measure: own.measure.clone() });
+        let of_constraints = request.constraints.iter().map(|constraint| Goal { measure: constraint.measure.clone() });
         let comparison = RealComparison {
             runs: request.runs,
             seed: request.seed,

@@ -6,7 +6,7 @@ use std::io;
 use iosched::Registry;
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 use iosched_kernel::settings::SettingsError;
-use iosched_lab::request::{AttributeValue as Assignment, did_you_mean, settings_meant};
+use iosched_lab::{AttributeValue as Assignment, did_you_mean, settings_meant};
 use iosched_live::Shares;
 
 use crate::check::wrong_value;
@@ -97,11 +97,12 @@ fn wrong_later(
     let (named, name) = Assignment::parts(name, switched.keys().map(String::as_str));
     let disk = named.or(disk);
     let (place, tunable) = name.rsplit_once('/').unwrap_or(("", name));
-    let those = || switched.iter().filter(|(own, _)| disk.is_none_or(|disk| disk == *own));
+    let those = || switched.iter().filter(|(switching, _)| disk.is_none_or(|disk| disk == *switching));
     let path = format!("iosched/{tunable}");
-    let mut declared = those().filter_map(|(disk, own)| Some((disk, declaration(&path, own)?))).peekable();
+    let mut declared = those().filter_map(|(disk, scheduler)| Some((disk, declaration(&path, scheduler)?))).peekable();
     if declared.peek().is_some() {
-        return declared.find_map(|(disk, own)| own.check(value).err().map(|error| wrong_value(disk, &error)));
+        return declared
+            .find_map(|(disk, declared)| declared.check(value).err().map(|error| wrong_value(disk, &error)));
     }
     // What is of a client or a group is no tunable, and what an elevator of others has is not known.
     let known = those().all(|(_, scheduler)| Registry::linux().get(scheduler).is_ok());
@@ -184,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_tunable_is_held_against_the_scheduler_that_its_disk_will_have() {
-        let to_be = [("sda", "none"), ("sdb", "cfq")].map(|(disk, own)| (disk.to_owned(), own.to_owned())).into();
+        let to_be =
+            [("sda", "none"), ("sdb", "cfq")].map(|(disk, scheduler)| (disk.to_owned(), scheduler.to_owned())).into();
         let wrong = |name: &str, disk: Option<&str>, value: &str| {
             wrong_later(&to_be, disk, &Assignment { name: name.to_owned(), value: value.to_owned() })
         };

@@ -3,7 +3,7 @@
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::{Declaration, ValueError};
-use iosched_lab::request::{did_you_mean, is_scheduler_name};
+use iosched_lab::{did_you_mean, is_scheduler_name};
 use iosched_live::SyncWrites;
 use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
 use iosched_live::disk::attribute_spec;
@@ -38,12 +38,12 @@ impl Disks {
 
     /// What a live disk takes for an attribute: no more than its back end.
     fn of_live(&mut self, file: &Named, spec: &Spec) -> Spec {
-        let mut own = attribute_spec(spec);
+        let mut narrowed = attribute_spec(spec);
         if spec.name == "max_sectors_kb" {
             let most = self.tree.read(&file.disk.path_of("queue/max_hw_sectors_kb")).ok();
-            own.max = most.and_then(|text| text.trim().parse().ok()).unwrap_or(own.max);
+            narrowed.max = most.and_then(|text| text.trim().parse().ok()).unwrap_or(narrowed.max);
         }
-        own
+        narrowed
     }
 
     /// What would be right for a file, where the kernel only says that something is wrong.

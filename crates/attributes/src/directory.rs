@@ -41,7 +41,7 @@ impl Directory {
     fn failed(&self, path: &str, error: &io::Error) -> TreeError {
         let full = self.root.join(path);
         let is_read_only = || fs::metadata(&full).is_ok_and(|found| found.permissions().mode() & 0o222 == 0);
-        let said = match error.kind() {
+        let problem = match error.kind() {
             io::ErrorKind::PermissionDenied if is_read_only() => "it is read-only".to_owned(),
             io::ErrorKind::PermissionDenied => {
                 "only its owner may do this; for disks of the kernel this is root".to_owned()
@@ -50,7 +50,7 @@ impl Directory {
             io::ErrorKind::NotConnected => "the server of this mount has ended".to_owned(),
             _ => error.to_string(),
         };
-        TreeError { kind: error.kind(), message: format!("{}: {said}", full.display()), explains: false }
+        TreeError { kind: error.kind(), message: format!("{}: {problem}", full.display()), explains: false }
     }
 }
 

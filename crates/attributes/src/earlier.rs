@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iosched_kernel::cgroup::CGROUP;
 use iosched_kernel::settings::{Before, Change};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
-use iosched_lab::request::quoted;
+use iosched_lab::quoted;
 
 use crate::error::failed;
 use crate::{AttributesError, Disks, Named};
@@ -57,8 +57,8 @@ impl Earlier {
                 let now = change.from.as_deref().unwrap_or("gone");
                 format!("{} was {} and is {now}", change.name, change.to)
             };
-            let (own, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| is_set(change));
-            for change in own {
+            let (set, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| is_set(change));
+            for change in set {
                 say(format!("{disk}: {}", line(change)));
             }
             for change in others {
@@ -68,7 +68,7 @@ impl Earlier {
             for file in files.iter().filter(|file| file.disk.name == disk) {
                 let name = file.of_disk().strip_prefix(QUEUE).unwrap_or_default();
                 if name.starts_with(TUNABLE) && !before.had(name) {
-                    let value = before.device().attribute(name).map(|own| own.value).unwrap_or_default();
+                    let value = before.device().attribute(name).map(|read| read.value).unwrap_or_default();
                     say(format!("{disk}: {name} is new with this scheduler and has its default, {value}"));
                 }
             }

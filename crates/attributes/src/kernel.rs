@@ -1,5 +1,5 @@
-//! The kernel's disks: the tree of `/sys/block`, and in each disk's directory a directory `cgroup` with what cgroups have
-//! for it. Listed is what is set; everything that is there can be read and written.
+//! The kernel's disks: the tree of `/sys/block`. The directory of each disk has a directory `cgroup` with the values
+//! that cgroups have for it. Only values that are set are listed; every file can be read and written.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -2,7 +2,7 @@
 
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
 use iosched_kernel::cgroup::CGROUP;
-use iosched_lab::request::{AttributeValue, nearest};
+use iosched_lab::{AttributeValue, nearest};
 
 use crate::error::wrong;
 use crate::{AttributesError, Disks, Entry, Tree, TreeError};
@@ -111,7 +111,7 @@ impl Disks {
                 None => None,
             };
             let meant = meant.or_else(|| nearest(name, names().chain(attributes())).map(str::to_owned));
-            let told = meant.map_or_else(
+            let hint = meant.map_or_else(
                 || {
                     format!(
                         "disks are {}, and iosched get {} lists attributes",
@@ -121,15 +121,15 @@ impl Disks {
                 },
                 |meant| format!("did you mean {meant}?"),
             );
-            return wrong(format!("{name}: there is no such disk or attribute; {told}"));
+            return wrong(format!("{name}: there is no such disk or attribute; {hint}"));
         };
         // A part of a name is meant as the name, if there is but one.
         let containing = || attributes().filter(|known| known.contains(name)).min_by_key(|known| known.len());
-        let told = nearest(name, attributes()).or_else(containing).map_or_else(
+        let hint = nearest(name, attributes()).or_else(containing).map_or_else(
             || format!("{} has {}", disk.name, known.join(", ")),
             |meant| format!("did you mean {meant}?"),
         );
-        wrong(format!("{name}: there is no such attribute; {told}"))
+        wrong(format!("{name}: there is no such attribute; {hint}"))
     }
 
     /// Every file of a disk, by the shortest name that finds it.

@@ -46,7 +46,7 @@ pub(crate) fn live(given: &Path) -> Result<Option<PathBuf>, AttributesError> {
     let found = directories().into_iter().map(|directory| directory.join(&file));
     found.into_iter().find(|path| iosched_live::control::is_socket(path)).map(Some).ok_or_else(|| {
         let there = lives();
-        let meant = iosched_lab::request::nearest(name, there.iter().map(String::as_str));
+        let meant = iosched_lab::nearest(name, there.iter().map(String::as_str));
         wrong(match (meant, there.as_slice()) {
             (Some(meant), _) => format!("{LIVE}{name}: there is no such served disk; did you mean {LIVE}{meant}?"),
             (None, []) => {
@@ -86,8 +86,8 @@ pub fn socket_to_make(given: &Path) -> Result<PathBuf, AttributesError> {
     let Some(directory) = directories().into_iter().next() else {
         return Err(wrong(format!("{LIVE}{name}: there is no directory for sockets; give --control a path")));
     };
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.map_err(|error| failed(format!("{LIVE}{name}: {}: {error}", directory.display())))?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    created.map_err(|error| failed(format!("{LIVE}{name}: {}: {error}", directory.display())))?;
     Ok(directory.join(file))
 }
 

@@ -37,11 +37,11 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
             false => error.into(),
         };
     };
-    let told = control_of(server).map_or_else(
+    let hint = control_of(server).map_or_else(
         || "its server has none that is known; iosched serve makes one with --control SOCKET".to_owned(),
         |control| format!("that of its server is {control}"),
     );
-    wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {told}"))
+    wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {hint}"))
 }
 
 /// The control socket that the command line of a server names.

@@ -57,6 +57,7 @@ pub mod verify;
 mod words;
 
 pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT};
+pub use request::{AttributeValue, did_you_mean, is_scheduler_name, nearest, quoted, settings_meant};
 pub use blktrace::write_blktrace;
 pub use compare::{
     Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, Pair, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, SIGNIFICANCE,

@@ -12,6 +12,7 @@ use super::{Breach, SourceFile};
 /// circle is the model's.
 const FOLDERS: &[&str] = &[
     "crates/advise/src/",
+    "crates/attributes/src/",
     "crates/check/src/",
     "crates/cli/src/",
     "crates/disk/src/",

@@ -35,10 +35,11 @@ impl SettingTarget<'_> {
             Self::Model(registry) => parse_declared(text, registry),
             Self::Served(registry, narrowed) => {
                 let setting = parse_declared(text, registry)?;
-                for own in setting.attributes() {
-                    let declared =
-                        declaration(own.name(), setting.name()).filter(|_| !controllers::is_file(own.name()));
-                    let checked = declared.map_or(Ok(()), |declared| declared.check_within(&own.text(), narrowed));
+                for assignment in setting.attributes() {
+                    let declared = declaration(assignment.name(), setting.name())
+                        .filter(|_| !controllers::is_file(assignment.name()));
+                    let checked =
+                        declared.map_or(Ok(()), |declared| declared.check_within(&assignment.text(), narrowed));
                     checked.map_err(|error| format!("{}: {error}", setting.name()))?;
                 }
                 Ok(setting)
@@ -95,8 +96,8 @@ fn parse_of_kernel(text: &str, offered: &[String]) -> Result<Setting, String> {
         let offered = offered.join(", ");
         return Err(format!("{scheduler:?} is not the name of a scheduler; it must be one of {offered}"));
     }
-    for own in setting.assignments() {
-        let (name, value) = (own.name(), own.text());
+    for assignment in setting.assignments() {
+        let (name, value) = (assignment.name(), assignment.text());
         let checked = if controllers::is_file(name) {
             NamedWrite::parse(name, &value).map(drop).map_err(|error| error.to_string())
         } else {
