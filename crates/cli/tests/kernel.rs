@@ -83,7 +83,7 @@ fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
     for (assignment, code, told) in [
         ("nr_requests=0", 2, "nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
         ("write_cache=off", 2, "it must be one of write back, write through"),
-        ("scheduler=bogus", 2, "it must be one of none"),
+        ("scheduler=bogus", 2, "the kernel has no scheduler bogus; it has none"),
         ("size=1", 1, "it is read-only"),
         ("nothing=1", 2, "there is no such attribute"),
     ] {
