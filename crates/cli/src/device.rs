@@ -41,6 +41,9 @@ pub(crate) enum DeviceCommand {
         /// For flash, NAME:steady models the drive after it has been filled and overwritten.
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
+        /// List the parameters that were fitted, with the rows they were fitted to, and those that are assumed
+        #[arg(long, conflicts_with = "json")]
+        assumptions: bool,
         /// Print everything as one JSON document
         #[arg(long)]
         json: bool,
@@ -141,8 +144,11 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
             });
             serde_json::to_string_pretty(&list.collect::<Result<Vec<_>>>()?)? + "\n"
         }
-        DeviceCommand::Show { device, json } => {
+        DeviceCommand::Show { device, assumptions, json } => {
             let profile = Profile::load(device)?;
+            if *assumptions {
+                return show::page(&assumptions_of(&profile));
+            }
             let sheet = data_sheet(&profile);
             if *json {
                 serde_json::to_string_pretty(&as_json(&profile, &sheet)?)? + "\n"
@@ -152,6 +158,19 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
         }
     };
     output::print(&text)
+}
+
+/// What was fitted and what is assumed, as the profile says.
+fn assumptions_of(profile: &Profile) -> String {
+    let mut text = format!("{}: {}\n", profile.name(), profile.about());
+    for (title, list) in [("fitted", profile.fitted_to()), ("assumed", profile.assumed())] {
+        let _ = writeln!(text, "\n{title}:");
+        list.iter().for_each(|entry| _ = writeln!(text, "  {entry}"));
+        if list.is_empty() {
+            text.push_str("  the profile has no list; comments in its file say where its values come from\n");
+        }
+    }
+    text
 }
 
 fn as_text(profile: &Profile, sheet: &DataSheet) -> String {

@@ -260,7 +260,7 @@ fn measured_figures_stand_beside_simulated_ones() {
             "{header}\n\
              e,1a,none,reader,4k,1,1,randread,1,{metric},13900\n\
              e,1a,none,reader,4k,1,1,randread,1,clat_p99,100\n\
-             e,11a,none,reader,4k,1,1,randread,8,iops,10000\n"
+             e,11a,none,writer,4k,8,1,randwrite,2,iops,10000\n"
         )
     };
     let write = |text: &str| std::fs::write(format!("{data}/icpe24.csv"), text).unwrap();
@@ -268,13 +268,13 @@ fn measured_figures_stand_beside_simulated_ones() {
     let args = ["reproduce", "measured", "--data", data];
     let (code, out, err) = run(&here, &args);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.contains("\nicpe24: rates ") && out.contains(" of 1, p99 "), "{out}");
-    assert!(out.ends_with("icpe24: 1 case is not simulated: the jobs of 1 open several disks\n"), "{out}");
+    assert!(out.contains("\nicpe24: rates ") && out.contains(" of 2, p99 "), "{out}");
+    assert!(out.contains("randwrite 4k x 8 x 1, 2 disks") && !out.contains("not simulated"), "{out}");
     let (_, out, _) = run(&here, &[&args[..], &["--json"]].concat());
     let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 3, "{out}");
+    assert_eq!(lines.len(), 4, "{out}");
     assert_eq!((&lines[0]["measured"], &lines[0]["metric"]), (&13900.0.into(), &"IOPS".into()));
-    assert!(lines[0]["simulated"].as_f64().unwrap() > 0.0 && lines[2]["rates"] == 1, "{out}");
+    assert!(lines[0]["simulated"].as_f64().unwrap() > 0.0 && lines[3]["rates"] == 2, "{out}");
     // A slower model gives other figures.
     let (_, slower, _) = run(&here, &[&args[..], &["--json", "--device", "sata-7200"]].concat());
     assert_ne!(out, slower);

@@ -30,6 +30,7 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("cheetah9LP", include_str!("../profiles/cheetah9LP.toml")),
     ("ibm18es", include_str!("../profiles/ibm18es.toml")),
     ("nvme", include_str!("../profiles/nvme.toml")),
+    ("nvme-980pro", include_str!("../profiles/nvme-980pro.toml")),
     ("raid-2005", include_str!("../profiles/raid-2005.toml")),
     ("san-lun", include_str!("../profiles/san-lun.toml")),
     ("san-lun-2g", include_str!("../profiles/san-lun-2g.toml")),
@@ -234,6 +235,10 @@ struct File {
     kind: Kind,
     #[serde(default)]
     about: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fitted: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    assumed: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fit: Option<Fit>,
     fixed: Option<FixedConfig>,
@@ -255,6 +260,10 @@ pub struct Profile {
     model: Model,
     anchors: Vec<Anchor>,
     fit: Option<Fit>,
+    /// Parameters that were fitted, and to which rows.
+    fitted_to: Vec<String>,
+    /// Parameters that nobody measured.
+    assumed: Vec<String>,
     /// The device as new. That it exists proves the parameters valid.
     prototype: AnyDevice,
     /// See [`Profile::tags`].
@@ -288,6 +297,7 @@ impl Profile {
         let anchors = file.anchors.clone();
         let about = file.about.clone();
         let fit = file.fit;
+        let (fitted_to, assumed) = (file.fitted.clone(), file.assumed.clone());
         let model = file.model().map_err(invalid)?;
         let members = match &model {
             Model::Array(config) => {
@@ -306,7 +316,7 @@ impl Profile {
         fit.map_or(Ok(()), Fit::validate).map_err(invalid)?;
         let about = about.unwrap_or_else(|| model.about());
         let tags = prototype.card().depth;
-        Ok(Self { name: name.to_owned(), about, model, anchors, fit, prototype, tags })
+        Ok(Self { name: name.to_owned(), about, model, anchors, fit, fitted_to, assumed, prototype, tags })
     }
 
     /// A profile of a model that needs no other profiles.
@@ -318,7 +328,9 @@ impl Profile {
         let prototype = model.build(&[]).map_err(invalid)?;
         validate_anchors(&anchors, &model, prototype.card()).map_err(invalid)?;
         let tags = prototype.card().depth;
-        Ok(Self { name: name.to_owned(), about: about.to_owned(), model, anchors, fit: None, prototype, tags })
+        let (name, about) = (name.to_owned(), about.to_owned());
+        let (fitted_to, assumed) = (Vec::new(), Vec::new());
+        Ok(Self { name, about, model, anchors, fit: None, fitted_to, assumed, prototype, tags })
     }
 
     /// The profile's text: [`parse`](Self::parse) of it gives the same again.
@@ -338,6 +350,8 @@ impl Profile {
         }
         file.anchors.clone_from(&self.anchors);
         file.fit = self.fit;
+        file.fitted.clone_from(&self.fitted_to);
+        file.assumed.clone_from(&self.assumed);
         toml::to_string(&file)
     }
 
@@ -463,7 +477,8 @@ impl Profile {
         if state == StartState::Steady {
             anchors.retain(|anchor| !anchor.figure.is_of_fresh_flash());
         }
-        Ok(Self { name, about, model, anchors, fit: self.fit, prototype, tags: self.tags })
+        let (fitted_to, assumed) = (self.fitted_to.clone(), self.assumed.clone());
+        Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
     }
 
     /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none).
@@ -495,7 +510,8 @@ impl Profile {
         let (name, about) = (format!("{}:depth={depth}", self.name), format!("{}, queue depth {depth}", self.about));
         let mut anchors = self.anchors.clone();
         anchors.retain(|anchor| anchor.figure.depth() <= depth);
-        Ok(Self { name, about, model, anchors, fit: self.fit, prototype, tags: self.tags })
+        let (fitted_to, assumed) = (self.fitted_to.clone(), self.assumed.clone());
+        Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
     }
 
     fn varied(&self, variant: Variant) -> Result<Self, ProfileError> {
@@ -539,6 +555,18 @@ impl Profile {
     #[must_use]
     pub const fn fit(&self) -> Option<Fit> {
         self.fit
+    }
+
+    /// Its parameters that were fitted, each with the rows that it was fitted to.
+    #[must_use]
+    pub fn fitted_to(&self) -> &[String] {
+        &self.fitted_to
+    }
+
+    /// Its parameters that nobody measured.
+    #[must_use]
+    pub fn assumed(&self) -> &[String] {
+        &self.assumed
     }
 
     /// The same, told how near it comes.
@@ -635,6 +663,8 @@ impl File {
         Self {
             kind,
             about: None,
+            fitted: Vec::new(),
+            assumed: Vec::new(),
             fit: None,
             fixed: None,
             disk: None,

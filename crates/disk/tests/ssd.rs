@@ -337,3 +337,14 @@ fn a_quick_read_and_further_pages_have_their_own_times() {
     assert_eq!(latency(&config, 8), small - config.flash.read_ns.div_ceil(2));
     assert_eq!(latency(&config, 32), large + 3 * 700);
 }
+
+#[test]
+fn a_profile_keeps_what_was_fitted_and_what_is_assumed() {
+    let profile = Profile::named("nvme-980pro").unwrap();
+    let again = Profile::parse("again", &profile.to_toml().unwrap()).unwrap();
+    assert!(!profile.fitted_to().is_empty() && !profile.assumed().is_empty());
+    assert_eq!((again.fitted_to(), again.assumed()), (profile.fitted_to(), profile.assumed()));
+    assert_eq!((again.model(), again.card().hw_queues), (profile.model(), 10));
+    let steady = Profile::named("nvme-980pro:steady").unwrap();
+    assert_eq!(steady.assumed(), profile.assumed());
+}

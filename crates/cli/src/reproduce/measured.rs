@@ -88,14 +88,11 @@ fn last_line(source: Source, tally: Tally) -> String {
     )
 }
 
-/// The sentence on cases of a source that have no result.
+/// The sentence on cases of a source that have no result, after an interruption.
 fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Option<String> {
-    let planned = cases.iter().filter(|case| case.source == source);
-    let several = planned.clone().filter(|case| case.disks > 1).count();
-    let count = planned.count() - simulated;
-    let why = if several > 0 { format!(": the jobs of {several} open several disks") } else { String::new() };
+    let count = cases.iter().filter(|case| case.source == source).count() - simulated;
     let cases = if count == 1 { "case is" } else { "cases are" };
-    (count > 0).then(|| format!("{}: {count} {cases} not simulated{why}\n", source.name()))
+    (count > 0).then(|| format!("{}: {count} {cases} not simulated\n", source.name()))
 }
 
 /// docs/accuracy.md: how much is met, by source and part of it.
@@ -104,8 +101,12 @@ fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &Me
         "# Accuracy on named devices\n\n\
          This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
          and misses. iosched {} made it with one command:\n\n```\niosched reproduce measured --markdown\n```\n\n\
-         Each case ran {} for {} s of simulated time, after {} s that do not count. The model of the\n\
-         disk comes from [published rates at saturation](devices.md), and not from these figures.\n\n\
+         Each case ran {} for {} s of simulated time, after {} s that do not count; for a tenth of that\n\
+         where several disks serve small reads only.\n\n\
+         The model of the disk was fitted to the rows of figures 1a and 1b of `icpe24` (reads of one disk)\n\
+         and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
+         the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 (128 I/Os under way\n\
+         on one processor; 5 to 14 processes on one disk). All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | rates (IOPS) within the limit, of all rates |\n\
          | p99 | 99th percentiles of latency within the limit, of all |\n\

@@ -4,6 +4,7 @@
 //! [`Tally`] counts how many figures are met, and how often the
 //! order of two schedulers is the same as on the disk.
 
+mod host;
 mod run;
 mod table;
 mod tally;
@@ -56,7 +57,7 @@ impl Source {
     /// The model of its disk.
     #[must_use]
     pub const fn device(self) -> &'static str {
-        "samsung_ssd_980_pro_1tb"
+        "nvme-980pro"
     }
 
     /// How far a simulated rate may be from the measured one to be counted as met, as a factor.

@@ -47,8 +47,8 @@ impl MeasuredResult<'_> {
     }
 }
 
-/// Simulates the cases that name one disk, in their order. `observe` gets the number of runs done and planned. Without
-/// the cases after an interruption.
+/// Simulates the cases in their order. `observe` gets the number of runs done and planned. Without the cases after an
+/// interruption.
 ///
 /// # Errors
 /// There are no runs, a model is missing, or a run fails.
@@ -61,24 +61,27 @@ pub fn simulate<'a>(
     if options.runs == 0 {
         return Err(LabError::NoRuns);
     }
-    let runnable: Vec<&MeasuredCase> = cases.iter().filter(|case| case.disks == 1).collect();
-    let mut prepared = Vec::with_capacity(runnable.len());
-    for case in &runnable {
-        prepared.push((workload(case, options.seconds)?, profile(case, options.device)?));
+    let mut prepared = Vec::with_capacity(cases.len());
+    for case in cases {
+        let profile = profile(case, options.device)?;
+        let more_disks = vec![(profile.clone(), case.setting.clone()); case.disks.saturating_sub(1) as usize];
+        prepared.push((workload(case, options.seconds)?, profile, more_disks, case.host()?));
     }
     let jobs: Vec<(usize, u32)> =
-        (0..runnable.len()).flat_map(|case| (0..options.runs).map(move |run| (case, run))).collect();
+        (0..cases.len()).flat_map(|case| (0..options.runs).map(move |run| (case, run))).collect();
     let mut finished: Vec<Vec<Option<f64>>> = Vec::with_capacity(jobs.len());
     in_order(
         control,
         &jobs,
         |&(number, run_number)| {
-            let (case, (workload, profile)) = (runnable[number], &prepared[number]);
+            let (case, (workload, profile, more_disks, host)) = (&cases[number], &prepared[number]);
             let seed = run_seed(options.seed, run_number);
             let name = || format!("{} under {}", case.group, case.setting);
             settled(name, run_number, seed, || {
                 let plan = Plan {
                     seed,
+                    more_disks,
+                    host: Some(host),
                     interrupt: Some(control.aborted()),
                     ..Plan::new(workload, profile, case.setting.clone())
                 };
@@ -94,7 +97,7 @@ pub fn simulate<'a>(
         },
     )?;
     let runs = options.runs as usize;
-    let whole = finished.chunks_exact(runs).zip(&runnable);
+    let whole = finished.chunks_exact(runs).zip(cases);
     Ok(whole.map(|(runs, case)| MeasuredResult { case, simulated: means(runs) }).collect())
 }
 
@@ -116,11 +119,16 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
     given.cloned().map_or_else(named, Ok)
 }
 
-/// The case as fio jobs: direct I/O over the whole disk, warmed up as long as it counts.
+/// The case as fio jobs: direct I/O over the whole disks, warmed up as long as it counts. Where several disks are only
+/// read in small requests, millions a second, a tenth of the time gives as many I/Os as one disk.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
+    let is_light = case.disks == 1 || case.jobs.iter().any(|job| job.contains("write") || job.contains("bs=64k"));
+    let milliseconds = if is_light { seconds * 1000 } else { seconds * 100 };
+    let disks: Vec<String> = (0..case.disks.max(1)).map(|disk| format!("/dev/nvme{disk}n1")).collect();
+    let disks = disks.join(":");
     let text = format!(
-        "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/nvme0n1\nnorandommap\ngroup_reporting\ntime_based\n\
-         ramp_time={seconds}s\nruntime={seconds}s\n{}",
+        "[global]\nioengine=io_uring\ndirect=1\nfilename={disks}\nnorandommap\ngroup_reporting\ntime_based\n\
+         ramp_time={milliseconds}ms\nruntime={milliseconds}ms\n{}",
         case.jobs.concat()
     );
     fio_jobs(&case.group, &text)

@@ -1,0 +1,53 @@
+//! The host of the measured disks: what its requests cost, and which processors its processes had.
+
+use iosched_machine::description::Host;
+
+use super::{MeasuredCase, Source};
+use crate::error::LabError;
+
+/// The costs, with what they were fitted to.
+const COSTS: &str = include_str!("../../measured/host.toml");
+
+impl MeasuredCase {
+    /// The host of this case.
+    ///
+    /// # Errors
+    /// The shipped description is wrong.
+    pub(super) fn host(&self) -> Result<Host, LabError> {
+        let wrong =
+            |error: toml::de::Error| LabError::Data { file: "host.toml".to_owned(), problem: error.to_string() };
+        let host: Host = toml::from_str(COSTS).map_err(wrong)?;
+        Ok(Host { cores: self.cores().unwrap_or(host.cores), ..host })
+    }
+
+    /// The processors that the processes had, if not all of the machine.
+    fn cores(&self) -> Option<u32> {
+        match (self.source, self.part()) {
+            // Each process had a processor of its own.
+            (Source::Icpe24, "1a" | "1b") => Some(16),
+            // All processes shared one.
+            (Source::Icpe24, part) if ["2,", "3,"].iter().any(|figure| part.starts_with(figure)) => Some(1),
+            // The reader and the writer had one each.
+            (Source::KyberGrid, _) => Some(2),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_have_the_processors_of_their_experiment() {
+        let cores = |source, group: &str| {
+            let setting = "none".parse().unwrap();
+            let case =
+                MeasuredCase { source, group: group.to_owned(), setting, jobs: vec![], disks: 1, figures: vec![] };
+            case.host().unwrap().cores
+        };
+        assert_eq!(cores(Source::Icpe24, "2,4a,6a: randread 4k x 1 x 1, 1 disk"), 1);
+        assert_eq!(cores(Source::Icpe24, "5,6c: randread 4k x 1 x 8, 1 disk"), 10);
+        assert_eq!(cores(Source::KyberGrid, "micro-bench-r1-w256"), 2);
+    }
+}
