@@ -168,7 +168,11 @@ impl Pasted {
             whole.words = prepared;
         }
         if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
-            return Err(wrong("sync", "dd does not wait for it", "add conv=fsync, so that dd waits for its data"));
+            return Err(wrong(
+                "sync",
+                "dd ends before this sync, so its time does not count",
+                "add conv=fsync, so that dd waits for its data",
+            ));
         }
         Ok(whole)
     }
@@ -280,7 +284,7 @@ fn value<'w>(words: &'w [String], letter: char, long: &str) -> Option<&'w str> {
 }
 
 /// What ionice's options say; the inner `None`: no class. The outer one: they make no sense.
-#[expect(clippy::option_option, reason = "no class is a class that ionice has")]
+#[expect(clippy::option_option, reason = "this is not a class of ionice")]
 fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
     let class = match value(words, 'c', "class").unwrap_or("2") {
         "0" | "none" => 0,

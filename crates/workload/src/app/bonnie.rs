@@ -26,11 +26,11 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-D", "past the page cache"),
         option("-u", "USER", "accepted: whose process it is"),
         option("-g", "GROUP", "accepted: whose process it is"),
-        option("-m", "NAME", "accepted: what is printed"),
+        option("-m", "NAME", "accepted: affects only the output"),
         option("-z", "SEED", "accepted: each run has a seed"),
-        flag("-q", "accepted: what is printed"),
+        flag("-q", "accepted: affects only the output"),
         option("-c", "N", "copies at once; 1 only"),
-        option("-x", "N", "accepted: how often all of it is done; --runs does that"),
+        option("-x", "N", "accepted: number of repetitions; use --runs instead"),
     ],
 };
 

@@ -26,12 +26,12 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-R", "as -i 0 -w 3 -S 64m"),
         flag("-Y", "with O_SYNC"),
         flag("-y", "with O_DSYNC"),
-        flag("-q", "accepted: what is printed"),
-        flag("-B", "accepted: what is printed"),
-        flag("-J", "accepted: what is printed"),
+        flag("-q", "accepted: affects only the output"),
+        flag("-B", "accepted: affects only the output"),
+        flag("-J", "accepted: affects only the output"),
         flag("-k", "accepted: the file is kept"),
-        option("-p", "PERIOD", "accepted: what is printed"),
-        option("-P", "PERIOD", "accepted: what is printed"),
+        option("-p", "PERIOD", "accepted: affects only the output"),
+        option("-P", "PERIOD", "accepted: affects only the output"),
     ],
 };
 

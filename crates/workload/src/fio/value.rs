@@ -318,7 +318,7 @@ pub enum OpenSync {
 pub struct ThinkTime {
     /// `thinktime`: pause after every `blocks`, ns; 0: none.
     pub pause_ns: u64,
-    /// `thinktime_spin`: how much of the pause is spent working, ns. Makes no difference to the device.
+    /// `thinktime_spin`: part of the pause in which the CPU is busy, ns. Makes no difference to the device.
     pub spin_ns: u64,
     /// `thinktime_blocks`, at least 1.
     pub blocks: u32,

@@ -460,7 +460,7 @@ pub enum Note {
     /// The executor did not keep the workload's times.
     #[error(
         "I/Os were submitted late, by {p50_us:.0} µs (median), {p99_us:.0} µs (p99) and {max_us:.0} µs (maximum); \
-         this is much compared with their mean latency of {latency_us:.0} µs"
+         this is long compared with their mean latency of {latency_us:.0} µs"
     )]
     Late {
         /// Half of them were late by less, µs.

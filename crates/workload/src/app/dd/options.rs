@@ -51,7 +51,7 @@ pub(in crate::app) const ABOUT: About = About {
             "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync, nocreat, excl change \
              nothing",
         ),
-        option("status", "LEVEL", "accepted: what is printed to a terminal"),
+        option("status", "LEVEL", "accepted: affects only the output on a terminal"),
         option("jobs", "N", "only in iosched: number of processes, each with its own files NAME.0, NAME.1, ...; 1"),
         option("repeat", "N", "only in iosched: number of repetitions in one process; 1"),
     ],

@@ -11,7 +11,7 @@ pub(in crate::app) const ABOUT: About = About {
     name: "iozone",
     about: "writes and reads a file in thirteen ways, record by record, KB/s of each",
     options: &[
-        flag("-a", "all sizes of files and records of which neither -s nor -r names any"),
+        flag("-a", "test all sizes of files and records that -s and -r do not give"),
         option("-s", "SIZE", "size of the file, KiB, or with k, m, g; 512; may be repeated"),
         option("-r", "SIZE", "size of a record, KiB, or with k, m, g; 4; may be repeated"),
         option(
@@ -25,9 +25,9 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-o", "files are opened with O_SYNC"),
         flag("-I", "files are opened with O_DIRECT"),
         option("-t", "N", "number of processes, each with its own file; 1"),
-        option("-l", "N", "the fewest processes; with -u of the same number, as -t"),
-        option("-u", "N", "the most processes; with -l of the same number, as -t"),
-        flag("-x", "with -t: no process stops when the first is through"),
+        option("-l", "N", "smallest number of processes; if -u has the same number, the same as -t"),
+        option("-u", "N", "largest number of processes; if -l has the same number, the same as -t"),
+        flag("-x", "with -t: other processes continue when the first one has finished"),
         option("-n", "SIZE", "with -a: the smallest file; 64k"),
         option("-g", "SIZE", "with -a: the largest file; 512m"),
         option("-y", "SIZE", "with -a: the smallest record; 4k"),
@@ -40,8 +40,8 @@ pub(in crate::app) const ABOUT: About = About {
         option("-b", "FILE", "accepted: a table for a spreadsheet"),
         flag("-w", "accepted: the files are kept"),
         flag("-p", "accepted: the cache of the processor is not simulated"),
-        flag("-M", "accepted: what is printed"),
-        flag("-C", "accepted: what is printed"),
+        flag("-M", "accepted: affects only the output"),
+        flag("-C", "accepted: affects only the output"),
     ],
 };
 

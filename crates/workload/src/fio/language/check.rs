@@ -227,7 +227,7 @@ impl Checker {
             Treatment::NoEffect { why } => self.remark(&setting.place, &setting.called, &setting.text, why),
             Treatment::With(other) => {
                 if settings.get(other).is_none_or(is_harmless) {
-                    let why = format!("counts with {other} only");
+                    let why = format!("takes effect only with {other}");
                     self.remark(&setting.place, &setting.called, &setting.text, &why);
                 }
             }
@@ -280,7 +280,7 @@ impl Checker {
                 );
             }
             "time_based" if settings.is_on("time_based") == Some(true) && !job.time_based => {
-                remark(self, "counts with runtime only");
+                remark(self, "takes effect only with runtime");
             }
             "latency_target" if settings.get("latency_window").is_none() => {
                 let window_s = resolve::LATENCY_WINDOW_NS / 1_000_000_000;

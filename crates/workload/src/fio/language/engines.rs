@@ -142,7 +142,7 @@ pub static IO_ENGINES: &[IoEngine] = &[
     engine("ime_aio", &[], remote("needs an IME cluster; not a block device workload")),
     engine("libcufile", &[], refused("it moves data into a GPU's memory", USE_LIBAIO)),
     engine("libhipfile", &[], refused("it moves data into a GPU's memory", USE_LIBAIO)),
-    engine("guasi", &[], refused("fio no longer has it", "use ioengine=posixaio")),
+    engine("guasi", &[], refused("fio no longer has this engine", "use ioengine=posixaio")),
 ];
 
 /// Looks an engine up by its name.

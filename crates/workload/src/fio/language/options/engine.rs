@@ -5,7 +5,7 @@ use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit
 use Treatment::{Honoured, OfEngine};
 
 const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
-const NO_CACHE: Treatment = Treatment::none("what was used stays in the page cache as long as there is room");
+const NO_CACHE: Treatment = Treatment::none("used data stays in the page cache until it is full");
 /// Any number, also a negative one.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
 const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
@@ -13,7 +13,8 @@ const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
 options! {
     /// Priorities of single I/Os.
     CMDPRIO, Engine, &["libaio", "io_uring", "io_uring_cmd"];
-    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os with a priority of their own";
+    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os that have a \
+        separate priority";
     "cmdprio_class", Numbers(Unit::Count, 1, 3), Honoured, "their class";
     "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "their level";
     "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("the modelled devices take no hints"), "their hint";
@@ -40,10 +41,12 @@ options! {
 options! {
     /// Passthrough commands.
     URING_ONLY, Engine, &["io_uring", "io_uring_cmd"];
-    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("counts with ioengine=io_uring_cmd only"), "kind of passthrough commands";
-    "write_mode", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "commands that write";
-    "verify_mode", Text, Treatment::none("counts with ioengine=io_uring_cmd only"), "commands that verify";
-    "deac", Bool, Treatment::none("counts with ioengine=io_uring_cmd only"), "deallocate what is written with zeros";
+    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("takes effect only with \
+                                                           ioengine=io_uring_cmd"), "kind of passthrough commands";
+    "write_mode", Text, Treatment::none("takes effect only with ioengine=io_uring_cmd"), "commands that write";
+    "verify_mode", Text, Treatment::none("takes effect only with ioengine=io_uring_cmd"), "commands that verify";
+    "deac", Bool, Treatment::none("takes effect only with ioengine=io_uring_cmd"), "deallocate \
+        blocks that are written with zeros";
 }
 
 options! {
@@ -95,7 +98,7 @@ options! {
     "listen", Flag, OfEngine, "wait for the other host";
     "pingpong", Flag, OfEngine, "answer each I/O";
     "interface", Text, OfEngine, "network interface";
-    "ttl", COUNT, OfEngine, "hops a packet lives";
+    "ttl", COUNT, OfEngine, "largest number of hops of a packet";
     "window_size", BYTES, OfEngine, "size of the socket's window";
     "mss", BYTES, OfEngine, "largest segment";
 }
@@ -166,7 +169,8 @@ options! {
     PROTECTION, Engine, &["io_uring_cmd", "io_uring", "xnvme"];
     "md_per_io_size", BYTES, Treatment::none("modelled devices keep no metadata"), "size of a buffer for metadata";
     "pi_act", Bool, Treatment::none("modelled devices keep no metadata"), "the device makes protection information";
-    "pi_chk", Text, Treatment::none("modelled devices keep no metadata"), "what of it is checked";
+    "pi_chk", Text, Treatment::none("modelled devices keep no metadata"), "parts of the \
+        protection information to check";
     "apptag", COUNT, Treatment::none("modelled devices keep no metadata"), "application tag";
     "apptag_mask", COUNT, Treatment::none("modelled devices keep no metadata"), "mask of the application tag";
 }
@@ -246,8 +250,8 @@ options! {
     GPU, Engine, &["libcufile", "libhipfile", "rdma"];
     "gpu_dev_ids", Text, OfEngine, "GPUs";
     "gpu_dev_id", Text, OfEngine, "GPU";
-    "cuda_io", Text, OfEngine, "how data gets there";
-    "rocm_io", Text, OfEngine, "how data gets there";
+    "cuda_io", Text, OfEngine, "method of data transfer";
+    "rocm_io", Text, OfEngine, "method of data transfer";
 }
 
 options! {
@@ -269,7 +273,7 @@ options! {
 options! {
     /// mtd.
     MTD, Engine, &["mtd"];
-    "skip_bad", Bool, OfEngine, "leave bad blocks out";
+    "skip_bad", Bool, OfEngine, "leave out bad blocks";
 }
 
 options! {

@@ -14,8 +14,10 @@ const NO_PLACEMENT: Treatment = Treatment::none("the modelled devices take no hi
 options! {
     /// Reads, writes, trims.
     DIRECTION, Io, &[];
-    "rw" | "readwrite", Pattern, Honoured, "direction and pattern; :N skips bytes, or keeps a random offset for N I/Os";
-    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured, "what the N I/Os from one random offset are";
+    "rw" | "readwrite", Pattern, Honoured, "direction and pattern; :N skips N bytes, or keeps a \
+                                            random offset for N I/Os";
+    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured, "how the N I/Os after a \
+        random offset continue";
     "rwmixread", PERCENT, Honoured, "share of reads in a mix";
     "rwmixwrite", PERCENT, Honoured, "share of writes in a mix";
     "ioengine", super::ValueKind::Engine, Honoured, "how I/Os are made";
@@ -37,7 +39,7 @@ options! {
     BLOCKS, Io, &[];
     "bs" | "blocksize", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "size of each I/O";
     "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "sizes from which each is drawn";
-    "bssplit", Split, Honoured, "sizes and their shares";
+    "bssplit", Split, Honoured, "block sizes and the share of each";
     "bs_unaligned" | "blocksize_unaligned", Flag, Honoured, "sizes are not rounded to the smallest one";
     "bs_is_seq_rand", Bool, Honoured, "the sizes for reads and writes are those of sequential and random I/Os";
     "ba" | "blockalign", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "random offsets are multiples of it";
@@ -49,7 +51,7 @@ options! {
     "size", Size, Honoured, "size of the region, all files together";
     "io_size" | "io_limit", Size, Honoured, "how much is read or written in one loop";
     "offset" | "fileoffset", Size, Honoured, "where the region begins";
-    "offset_increment", Size, Honoured, "how much further on it begins for each copy of the job";
+    "offset_increment", Size, Honoured, "distance between the start offsets of the copies of the job";
     "offset_align", BYTES, Honoured, "an offset in per cent is rounded up to a multiple";
     "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end after this number of I/Os";
     "loops", COUNT, Honoured, "how often everything is done";
@@ -62,9 +64,10 @@ options! {
     "randrepeat", Bool, Honoured, "the same random offsets in every run; not given, the runs of a comparison differ";
     "allrandrepeat", Bool, Honoured, "the same random numbers for everything in every run";
     "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
-    "norandommap", Flag, Honoured, "blocks may come twice before all came once";
+    "norandommap", Flag, Honoured, "a block can come again before all blocks came once";
     "softrandommap", Bool, Honoured, "go on without a map of blocks if there is no memory for it";
-    "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "where random offsets come from";
+    "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "generator of \
+        random offsets";
     "random_distribution", Distribution, Honoured, "how often each block is chosen";
     "random_sequence_stride", BYTES, Treatment::With("random_distribution"), "distance of the blocks of a sequence";
     "percentage_random", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os with a random offset in a random workload";
@@ -89,10 +92,11 @@ options! {
 options! {
     /// How many I/Os at a time.
     DEPTH, Depth, &[];
-    "iodepth", COUNT_1, Honoured, "I/Os under way at a time";
-    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "I/Os submitted at once; 0: iodepth";
-    "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "I/Os waited for at once; 0: none";
-    "iodepth_batch_complete_max", COUNT, Honoured, "I/Os taken at once at most";
+    "iodepth", COUNT_1, Honoured, "number of I/Os in flight";
+    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "number of I/Os to submit at once; 0: iodepth";
+    "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "least number of \
+        completions to wait for; 0: do not wait";
+    "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to take at once";
     "iodepth_low", COUNT, Honoured, "number of I/Os in flight at which a full queue is refilled";
     "serialize_overlap", Bool, Treatment::unless(&["0"], "I/Os to the same blocks do not wait for each other", "the random map keeps them apart: leave norandommap out"), "I/Os to the same blocks wait for each other";
     "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether other threads submit I/Os";

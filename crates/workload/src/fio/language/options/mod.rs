@@ -224,7 +224,7 @@ impl Treatment {
     pub fn reason(self) -> String {
         match self {
             Self::Honoured => String::new(),
-            Self::With(option) => format!("counts with {option} only"),
+            Self::With(option) => format!("takes effect only with {option}"),
             Self::OfEngine => "its engine is not supported".to_owned(),
             Self::NoEffect { why } => why.to_owned(),
             Self::Unsupported { unless, why, instead } => {

@@ -16,11 +16,11 @@ options! {
     "per_job_logs", Bool, NO_LOGS, "a log for each job";
     "write_bw_log", OptionalText, NO_LOGS, "log of the throughput";
     "write_lat_log", OptionalText, NO_LOGS, "log of latencies";
-    "write_iops_log", OptionalText, NO_LOGS, "log of I/Os a second";
+    "write_iops_log", OptionalText, NO_LOGS, "log of IOPS";
     "write_hist_log", OptionalText, NO_LOGS, "log of histograms of latencies";
     "bwavgtime", COUNT, NO_LOGS, "time over which throughput is averaged, ms";
-    "iopsavgtime", COUNT, NO_LOGS, "time over which I/Os a second are averaged, ms";
-    "log_entries", Number(Unit::Count, 1024, 1 << 20), NO_LOGS, "lines a log has room for at first";
+    "iopsavgtime", COUNT, NO_LOGS, "time over which IOPS are averaged, ms";
+    "log_entries", Number(Unit::Count, 1024, 1 << 20), NO_LOGS, "initial number of lines of a log";
     "log_avg_msec", COUNT, NO_LOGS, "average over this time, ms";
     "log_hist_msec", COUNT, NO_LOGS, "a histogram for this time, ms";
     "log_hist_coarseness", COUNT, NO_LOGS, "how coarse histograms are";
@@ -43,7 +43,7 @@ options! {
     "significant_figures", Number(Unit::Count, 1, 10), FIO_OUTPUT, "digits of figures";
     "unified_rw_reporting", Choice(&["none", "mixed", "both", "0", "1", "2"]), FIO_OUTPUT, "metrics of all \
      directions together";
-    "disk_util", Bool, FIO_OUTPUT, "the kernel's statistics of the device";
+    "disk_util", Bool, FIO_OUTPUT, "report the kernel's statistics of the device";
     "gtod_reduce", Bool, NO_COST, "measure less";
     "disable_lat", Bool, NO_COST, "no total latency";
     "disable_clat", Bool, NO_COST, "no completion latency";
@@ -52,7 +52,8 @@ options! {
     "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS, "errors that do not end the job";
     "ignore_error", Text, NO_ERRORS, "errors that do not count";
     "error_dump", Bool, NO_ERRORS, "tell each error";
-    "profile", Text, Treatment::unless(&[], "fio's builtin profiles are not known", "write its jobs out"), "run a builtin set of jobs";
+    "profile", Text, Treatment::unless(&[], "fio's builtin profiles are not known", "print the \
+        jobs of a profile"), "run a builtin set of jobs";
 }
 
 options! {
@@ -71,5 +72,5 @@ options! {
     "block", COUNT, PROFILE, "block size of profile=tiobench";
     "numruns", COUNT, PROFILE, "runs of profile=tiobench";
     "dir", Text, PROFILE, "folder of profile=tiobench";
-    "threads", COUNT, PROFILE, "threads of profile=tiobench; thread is meant, perhaps";
+    "threads", COUNT, PROFILE, "threads of profile=tiobench; perhaps you want the option thread";
 }

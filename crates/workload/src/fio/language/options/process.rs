@@ -22,7 +22,7 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end after this time";
     "time_based", Flag, Honoured, "start again until runtime is over";
     "ramp_time", SECONDS, Honoured, "I/Os of this time do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "only a time is left out of the results", "use \
+    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched leaves out only a time, not an amount", "use \
      ramp_time"), "number of bytes at the start that do not count";
     "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or a time drawn from a range";
     "steadystate" | "ss", Text, STEADY, "end when a metric is steady";
@@ -30,7 +30,7 @@ options! {
     "steadystate_ramp_time" | "ss_ramp", SECONDS, WITH_STEADY, "how long nothing counts";
     "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "how often it is checked";
     "clocksource", Choice(&["gettimeofday", "clock_gettime", "cpu"]), Treatment::none("time is virtual"), "where the time comes from";
-    "gtod_cpu", COUNT, NO_CPU, "a CPU that does nothing but read the clock";
+    "gtod_cpu", COUNT, NO_CPU, "CPU that only reads the clock";
     "job_start_clock_id", COUNT, Treatment::none("shapes fio's own output only"), "clock of the job's start in the output";
 }
 
@@ -44,28 +44,29 @@ options! {
     "wait_for", Text, Honoured, "wait for all copies of this job";
     "new_group", Flag, Honoured, "begin a new group for reporting";
     "group_reporting", Flag, Honoured, "report the metrics of a group together";
-    "exitall", Flag, Honoured, "when the job is done, others end, too";
-    "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "which others end with exitall";
-    "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "others end when the job has an error";
+    "exitall", Flag, Honoured, "end the other jobs when this job ends";
+    "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "jobs that end with exitall";
+    "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "end \
+        the other jobs when this job has an error";
     "thread", Flag, Treatment::none("threads and processes are scheduled alike"), "a thread instead of a process";
     "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each its rate_iops"), "I/Os in proportion to other jobs";
     "flow_id", COUNT, FLOW, "jobs in proportion to each other";
-    "flow_sleep", COUNT, FLOW, "how long a job that is ahead waits, us";
-    "flow_watermark", COUNT, FLOW, "how far ahead a job may be";
+    "flow_sleep", COUNT, FLOW, "time that a job waits if it is ahead of others, us";
+    "flow_watermark", COUNT, FLOW, "how far a job can be ahead of others";
 }
 
 options! {
     /// How fast.
     RATES, Pace, &[];
     "thinktime", MICROSECONDS, Honoured, "pause between I/Os";
-    "thinktime_spin", MICROSECONDS, Honoured, "how much of the pause is spent working";
+    "thinktime_spin", MICROSECONDS, Honoured, "part of the pause in which the CPU is busy";
     "thinktime_blocks", COUNT, Honoured, "I/Os between two pauses";
     "thinktime_blocks_type", Choice(&["complete", "issue"]), Honoured, "which I/Os count";
     "thinktime_iotime", SECONDS, Honoured, "time of I/O between two pauses";
-    "rate", RATE, Honoured, "bytes a second at most";
-    "rate_min" | "ratemin", RATE, Honoured, "bytes a second at least";
-    "rate_iops", RATE_IOPS, Honoured, "I/Os a second at most";
-    "rate_iops_min", RATE_IOPS, Honoured, "I/Os a second at least";
+    "rate", RATE, Honoured, "largest rate, in bytes per second";
+    "rate_min" | "ratemin", RATE, Honoured, "smallest rate, in bytes per second";
+    "rate_iops", RATE_IOPS, Honoured, "largest rate, in IOPS";
+    "rate_iops_min", RATE_IOPS, Honoured, "smallest rate, in IOPS";
     "rate_process", Choice(&["linear", "poisson"]), Honoured, "how I/Os arrive at a rate";
     "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time over which a rate is averaged, ms";
     "rate_ignore_thinktime", Bool, Honoured, "do not make up for pauses";

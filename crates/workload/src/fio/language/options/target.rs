@@ -7,7 +7,7 @@ use Treatment::Honoured;
 const LAID_OUT: Treatment = Treatment::none("files are laid out before the run, without I/O");
 const UNCACHED: Treatment = Treatment::none("nothing of a file is in the page cache when a run begins");
 const NO_FILE_SYSTEM: Treatment = Treatment::none("the time that deleting takes is not modelled");
-const NOT_A_DEVICE: Treatment = Treatment::none("nothing but a modelled device is written to");
+const NOT_A_DEVICE: Treatment = Treatment::none("iosched writes only to a modelled device");
 const IN_ZONES: Treatment = Treatment::With("zonemode");
 
 options! {
@@ -55,7 +55,8 @@ options! {
     "replay_time_scale", Number(Unit::Count, 1, INT_MAX), Honoured, "speed of the replay, %";
     "replay_align", BYTES, Honoured, "round offsets of the log down to a multiple";
     "replay_scale", COUNT_1, Honoured, "divide offsets of the log";
-    "replay_skip", Choices(&["read", "write", "trim", "sync", "flush"]), Honoured, "leave these I/Os of the log out";
+    "replay_skip", Choices(&["read", "write", "trim", "sync", "flush"]), Honoured, "leave out \
+        these I/Os of the log";
     "merge_blktrace_file", Text, Treatment::unless(&[], "logs are not merged", "merge them with blkparse first"), "merge several logs into this file";
     "merge_blktrace_scalars", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "speed of each merged log, %";
     "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "how often each merged log is repeated";
@@ -71,7 +72,7 @@ options! {
     "zonecapacity", Size, IN_ZONES, "usable bytes of a zone";
     "zonerange", Size, IN_ZONES, "bytes of a zone";
     "zoneskip", Size, IN_ZONES, "bytes between zones";
-    "read_beyond_wp", Bool, IN_ZONES, "read what was not written";
+    "read_beyond_wp", Bool, IN_ZONES, "allow reads of blocks that were not written";
     "max_open_zones", Number(Unit::Count, 0, INT_MAX), IN_ZONES, "zones written to at a time";
     "job_max_open_zones", Number(Unit::Count, 0, INT_MAX), IN_ZONES, "zones a job writes to at a time";
     "ignore_zone_limits", Bool, IN_ZONES, "do not keep to the device's limits";

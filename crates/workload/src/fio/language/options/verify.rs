@@ -27,9 +27,10 @@ options! {
     VERIFY, Data, &[];
     "verify", Text, Treatment::Honoured, "read what was written and compare; refused in jobs that write, unless do_verify=0";
     "do_verify", Bool, Treatment::Honoured, "read back and compare after writing";
-    "verify_only", Flag, Treatment::unless(&["0"], "nothing was written that could be compared", "rw=read reads the same blocks"), "compare what an earlier run wrote";
+    "verify_only", Flag, Treatment::unless(&["0"], "nothing was written that could be compared", "rw=read reads the same blocks"), "\
+        compare data that an earlier run wrote";
     "verify_interval", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "bytes between checksums";
-    "verify_offset", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "where in a block the checksum is";
+    "verify_offset", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "position of the checksum in a block";
     "verify_pattern", Text, IN_VERIFY, "pattern that is written and compared";
     "verify_pattern_interval", BYTES, IN_VERIFY, "bytes between patterns";
     "verify_fatal", Bool, IN_VERIFY, "end at the first difference";
@@ -40,12 +41,15 @@ options! {
     "verify_backlog_batch", COUNT, IN_VERIFY, "number of blocks of a comparison";
     "verify_header_seed", Bool, IN_VERIFY, "compare the seed, too";
     "verify_write_sequence", Bool, IN_VERIFY, "compare the order of writes, too";
-    "verify_state_save", Bool, IN_VERIFY, "keep what was written for a later run";
-    "verify_state_load", Bool, IN_VERIFY, "take up what an earlier run wrote";
-    "verifysort", Bool, Treatment::none("fio no longer heeds it"), "compare in order of offsets";
-    "verifysort_nr", COUNT, Treatment::none("fio no longer heeds it"), "how many are sorted";
-    "experimental_verify", Bool, IN_VERIFY, "draw offsets again instead of noting them";
-    "trim_percentage", PERCENT, Treatment::unless(&["0"], "trims in between are made by the verification, which is not modelled", "rw=randtrim in a job of its own"), "share of written blocks that are trimmed";
+    "verify_state_save", Bool, IN_VERIFY, "save a list of written blocks for a later run";
+    "verify_state_load", Bool, IN_VERIFY, "load the list of written blocks of an earlier run";
+    "verifysort", Bool, Treatment::none("fio no longer uses this option"), "compare in order of offsets";
+    "verifysort_nr", COUNT, Treatment::none("fio no longer uses this option"), "number of offsets \
+        that are sorted";
+    "experimental_verify", Bool, IN_VERIFY, "compute offsets again instead of storing them";
+    "trim_percentage", PERCENT, Treatment::unless(&["0"], "the verification makes these trims, \
+                                                           and is not modelled", "rw=randtrim in \
+                                                           a separate job"), "share of written blocks that are trimmed";
     "trim_verify_zero", Bool, IN_VERIFY, "trimmed blocks must read as zeros";
     "trim_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a trim";
     "trim_backlog_batch", COUNT, IN_VERIFY, "number of blocks of a trim";
