@@ -1,7 +1,7 @@
 //! Runs on the device as confirming runs of the search, so that the same judge judges them.
 
 use iosched::Setting;
-use iosched_lab::{Figure, FigureResults, Records, Results, RunRecord};
+use iosched_lab::{Figure, FigureResults, Records, Results, RunRecord, starved_tasks};
 
 use crate::tune::{Goal, Measure, Phase, TuneHeader, TuneResults, TuneRun, Verdicts};
 
@@ -45,6 +45,7 @@ impl Confirmed {
             simulated_ns: own.result.finished_ns,
             utilisation_percent: Figure::Utilisation.of(&own.result),
             values: measures.iter().map(|measure| measure.as_ref()?.of(&own.result)).collect(),
+            starved: starved_tasks(&own.result),
         };
         let device = records.on(0);
         let complete = |setting: usize| device.map(|own| own.complete_runs(setting)).unwrap_or_default();

@@ -12,13 +12,20 @@ impl Advice<'_> {
         let Some(evidence) = self.measured.evidence() else {
             let present = marked(&self.present);
             let said = match self.measured.finding {
-                Finding::NothingBetter => format!("Keep {present}. There is nothing else to set on the device."),
+                Finding::NothingBetter => format!(
+                    "Keep {present}. The device has no other \
+                                                   scheduler or tunable to try."
+                ),
                 Finding::NothingAllowed => {
-                    format!("Keep {present} for now. Nothing that was tried on the device keeps {}.", self.wanted())
+                    format!(
+                        "Keep {present} for now. No setting that was tried on the device \
+                             keeps {}.",
+                        self.wanted()
+                    )
                 }
                 Finding::Idle => format!("Keep {present}. The device was idle nearly all the time."),
                 _ => {
-                    format!("Keep {present} for now. There are not two runs of each setting on the device yet.")
+                    format!("Keep {present} for now. Each setting needs at least two runs on the device.")
                 }
             };
             return Decision { sentences: vec![said], ..self.measured.decision() };
@@ -48,7 +55,7 @@ impl Advice<'_> {
             (Finding::NothingBetter, _) => "In simulation nothing was better.".to_owned(),
             _ => "Simulation alone decided nothing.".to_owned(),
         };
-        Some(format!("{simulated} The runs on the device decide, since a model is only near to the device."))
+        Some(format!("{simulated} The runs on the device decide, because a model is never exact."))
     }
 
     fn wanted(&self) -> String {
@@ -93,8 +100,7 @@ impl Advice<'_> {
             let measure = &self.measured.header.measures[goal];
             opposite.then(|| {
                 format!(
-                    "for `{}` the model predicted {} {}, and the device measured {}: trust the device more than the \
-                     model",
+                    "for `{}` the model predicted {} {}, but runs on the device show {}: trust the device",
                     own.label,
                     measure.name,
                     measure.describe(predicted),

@@ -206,7 +206,7 @@ fn what_cannot_be_told_says_why_and_how_many_runs_would() {
             let runs = runs.figures[0].as_ref().unwrap().comparison.unwrap().runs_needed.unwrap();
             assert_eq!(decision.kind, DecisionKind::CannotTell);
             assert_eq!(decision.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
-            let would = format!("About {runs} runs of each setting would tell: --runs {runs}.");
+            let would = format!("About {runs} runs of each setting would decide: --runs {runs}.");
             assert!(decision.sentences.contains(&would), "{decision}");
             assert!(doubts.iter().any(|doubt| doubt.contains(&format!("--runs {runs}, or"))), "{doubts:?}");
         },

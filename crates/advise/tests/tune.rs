@@ -107,6 +107,36 @@ fn the_better_of_several_elevators_is_found() {
     assert_eq!(results.recommended().unwrap().label, "deadline");
 }
 
+/// A reader beside a backup of class idle, which always has I/O to do.
+const IDLE_BACKUP: &str = r#"
+name = "idle-backup"
+end_ns = 4_000_000_000
+[[tasks]]
+pid = 1
+name = "reader"
+pattern = "random"
+range = [0, 400_000_000]
+[[tasks]]
+pid = 2
+name = "backup"
+class = "idle"
+pattern = "random"
+range = [800_000_000, 1_200_000_000]
+"#;
+
+#[test]
+fn the_decision_names_tasks_that_starve_under_the_recommended_setting() {
+    let tuned = run(&tuning(IDLE_BACKUP, &["none", "bfq"], &["mean(reader)"], 60));
+    let results = TuneResults::of(&tuned.header, &tuned.runs);
+    let best = results.recommended().unwrap();
+    assert!(best.label.starts_with("bfq"), "{}", best.label);
+    let decision = results.decision().to_string();
+    assert!(decision.contains("The cost: it starves the task backup"), "{decision}");
+    assert!(results.baseline().unwrap().starved.is_empty());
+    // Records hold the evidence.
+    assert!(tuned.runs.iter().filter(|own| own.setting == best.label).any(|own| own.starved[..] == best.starved[..]));
+}
+
 #[test]
 fn constraints_hold_of_what_is_recommended() {
     let mut tuning = tuning(SHARED, &["cfq"], &["throughput"], 120);

@@ -38,8 +38,8 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
         };
     };
     let hint = control_of(server).map_or_else(
-        || "its server has none that is known; iosched serve makes one with --control SOCKET".to_owned(),
-        |control| format!("that of its server is {control}"),
+        || "this server has no known control socket; iosched serve makes one with --control SOCKET".to_owned(),
+        |control| format!("the control socket of this server is {control}"),
     );
     wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {hint}"))
 }

@@ -210,12 +210,13 @@ fn as_text(profile: &Profile, sheet: &DataSheet) -> String {
 fn near(fit: Fit) -> String {
     let Fit { rate_error_percent, tail_error_percent, .. } = fit;
     let errors = format!(
-        "in four cases of five, rates are off by up to {rate_error_percent} % and p99 by up to {tail_error_percent} %"
+        "in four cases of five, simulated rates are wrong by at most {rate_error_percent} %, and \
+         p99 by at most {tail_error_percent} %"
     );
     match fit.validated {
         None if fit.rates_only => format!(
-            "only saturated rates were measured: they may be off by {rate_error_percent} %, latencies by a factor of \
-             two or more"
+            "only maximum rates were measured: simulated rates may be wrong by \
+             {rate_error_percent} %, and latencies by a factor of two or more"
         ),
         None => format!("calibrated: {errors}; not validated on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {

@@ -26,7 +26,7 @@ use crate::output::{self, say};
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
-/// --force undoes it all the same. Without a name, restore reports changes by `set` and `advise --apply`, and keeps
+/// --force undoes it nevertheless. Without a name, restore reports changes by `set` and `advise --apply`, and keeps
 /// them.
 ///
 /// If the name now belongs to another device, restore does not change that device. After a reboot the kernel's own
@@ -173,7 +173,7 @@ impl Messages {
                 if left.is_empty() { done } else { format!("{done}; {}", left_alone(device, left, options)) }
             }
             Restoration::Rebooted { changes } if changes.is_empty() => {
-                "the machine was restarted since; it is as it was".to_owned()
+                "the machine was restarted since then; the settings are the same as before".to_owned()
             }
             Restoration::Rebooted { changes } => {
                 // In the other direction: how it was, and how it is.
@@ -181,7 +181,7 @@ impl Messages {
                     format!("{name} was {to} and is {}", from.as_deref().unwrap_or("gone"))
                 };
                 let differs: Vec<_> = changes.iter().map(was).collect();
-                format!("the machine was restarted since, and its own settings are in force: {}", differs.join(", "))
+                format!("the machine was restarted since then, and has its default settings: {}", differs.join(", "))
             }
             Restoration::Forgotten if options.dry_run => "the device is gone; its record would be discarded".to_owned(),
             Restoration::Forgotten => "the device is gone; its record is discarded".to_owned(),
@@ -261,7 +261,7 @@ fn why(reason: &LeftAlone) -> String {
             let differ = if then == now {
                 format!("the device ({now}) was removed and added again since, which ended the recorded settings")
             } else {
-                format!("the record is of another device ({then}) than the present one ({now})")
+                format!("the record belongs to another device ({then}), not to the present one ({now})")
             };
             format!("{differ}; the present device was not changed; --forget discards the record")
         }

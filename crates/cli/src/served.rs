@@ -307,8 +307,8 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     if let Some(path) = gone {
         let path = path.display();
         say!(
-            "warning: {path}: was deleted or replaced while it was served; the data written is not in a file of that \
-             name"
+            "warning: {path}: was deleted or replaced while it was served; the written data is \
+             not in the present file of this name"
         );
     }
     let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {

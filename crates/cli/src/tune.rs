@@ -54,7 +54,7 @@ pub(crate) struct TuneArgs {
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
     ///
-    /// The default is linux-6.12. For an application, it is server-2010 if a scheduler is one that Linux no longer has.
+    /// The default is linux-6.12. For an application under a scheduler that Linux no longer has, it is server-2010.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 

@@ -194,13 +194,10 @@ fn a_run_under_a_setting_of_another_is_made_again_and_left_at_the_end() {
     let args = ["compare", "--on", on, "--runs", "2", "--scheduler", "none", "--scheduler", "mq-deadline"];
     let run = |command: &str, code| iosched(&here, &[&args[..], &["--", "sh", "-c", command]].concat(), code);
     let (_, err) = run(&once, 0);
-    assert!(
-        err.contains(&format!("is repeated, because something else changed read_ahead_kb from {before} to 36")),
-        "{err}"
-    );
+    assert!(err.contains(&format!(", because another program changed read_ahead_kb from {before} to 36")), "{err}");
     assert!(
         err.contains(&format!(
-            "not put back, because something else has changed it: read_ahead_kb is 36 (before: {before})"
+            "not put back, because another program has changed it: read_ahead_kb is 36 (before: {before})"
         )),
         "{err}"
     );

@@ -31,7 +31,7 @@ fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
         assert!(off.abs() < 0.05, "{name}: {made} for {given}");
     }
     let (_, out, _) = run(&["device", "show", profile]);
-    assert!(out.contains("only saturated rates were measured"), "{out}");
+    assert!(out.contains("only maximum rates were measured"), "{out}");
 }
 
 #[test]
@@ -141,5 +141,5 @@ fn a_family_is_listed_and_verdicts_on_its_members_say_what_they_are() {
     let compare = ["compare", "--workload", workload, "--device", "Samsung_SSD_970_EVO_500GB"];
     let (code, out, err) = run(&[&compare[..], &settings].concat());
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains("made only from rates at saturation"), "{out}");
+    assert!(out.contains("made only from maximum rates"), "{out}");
 }

@@ -296,7 +296,7 @@ fn what_was_left_is_put_back_and_told() {
     // Another disk under the same name; of the same file, it is said once.
     let again = text.replace("\"sequence\": ", "\"sequence\": 9");
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
-    for (text, expected) in [(again, "was removed and added again since"), (other, "the record is of another device")] {
+    for (text, expected) in [(again, "was removed and added again since"), (other, "the record belongs to another device")] {
         fs::write(&journal, text).unwrap();
         let (code, out, _) = restore(&state, &[]);
         assert!(code == 1 && out.contains(expected), "{out}");

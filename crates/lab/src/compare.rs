@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(found.verdict, Verdict::CannotTell);
         // A difference of 10 with a deviation of 25: 51 runs by the tables of the paired t test.
         assert!((48..=54).contains(&found.runs_needed.unwrap()), "{found:?}");
-        assert!(found.describe("ms").starts_with("cannot tell (-16 to +36 %), 5"), "{}", found.describe("ms"));
+        assert!(found.describe("ms").starts_with("cannot tell (-16 to +36 %), needs 5"), "{}", found.describe("ms"));
         // No difference at all: to be sure that it is within 5 %.
         let found = compared(Figure::SyncP99, &around(0.0), &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
@@ -460,11 +460,11 @@ mod tests {
         let found = judged(Figure::SyncMean, &better, &base, off(38.0));
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None));
         assert_eq!(found.seen, Some(Verdict::Better));
-        assert_eq!(found.describe("ms"), "cannot tell: -20 % in simulation, the model is off by 38 %");
+        assert_eq!(found.describe("ms"), "cannot tell: -20 % in simulation, the model may be wrong by 38 %");
         // A multiple is told as one; what the runs do not show was not seen.
         let sevenfold = base.map(|value| value * 7.1);
         let found = judged(Figure::SyncMean, &sevenfold, &base, off(640.0));
-        assert_eq!(found.describe("ms"), "cannot tell: 7.1-fold in simulation, the model is off by 640 %");
+        assert_eq!(found.describe("ms"), "cannot tell: 7.1-fold in simulation, the model may be wrong by 640 %");
         let noisy = [50.0, 150.0, 80.0, 130.0];
         let found = judged(Figure::SyncMean, &noisy, &base, off(640.0));
         assert_eq!((found.verdict, found.seen), (Verdict::CannotTell, None));
@@ -490,7 +490,7 @@ mod tests {
         let found = compared(Figure::Finish, &[10.0, 12.0, 9.5], &[10.0, 10.5, 9.0]);
         let runs = found.runs_needed.unwrap();
         assert_eq!((found.verdict, found.runs), (Verdict::CannotTell, 3));
-        assert_eq!(found.describe("s"), format!("too few runs (3), {runs} would do"));
+        assert_eq!(found.describe("s"), format!("too few runs (3), needs {runs}"));
         // What three runs do show is told.
         assert_eq!(compared(Figure::Finish, &[12.0, 12.0, 12.1], &[10.0; 3]).verdict, Verdict::Worse);
     }

@@ -101,7 +101,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// No such published experiment.
-    #[error("there is no experiment {name:?}; available: {}, and all", .known.join(", "))]
+    #[error("there is no experiment {name:?}; available: {}; all stands for all of them", .known.join(", "))]
     UnknownExperiment {
         /// What was asked for.
         name: String,
@@ -109,7 +109,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// No case of that name.
-    #[error("no case has {case:?} in its name; available: {}", .known.join(", "))]
+    #[error("no case has {case:?} in its name; the cases are {}", .known.join(", "))]
     UnknownCase {
         /// What was asked for.
         case: String,

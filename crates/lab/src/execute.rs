@@ -51,14 +51,15 @@ impl Progress<'_> {
             Self::Discarded { setting, changes } => {
                 let changed = listed(changes, Change::of_others);
                 Some(format!(
-                    "a run of {setting} does not count and is repeated, because something else changed {changed}"
+                    "iosched repeats a run of {setting}, because another program changed \
+                     {changed} during the run"
                 ))
             }
             Self::Left { changes } => {
                 let left = listed(changes, |own| {
                     format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to)
                 });
-                Some(format!("not put back, because something else has changed it: {left}"))
+                Some(format!("not put back, because another program has changed it: {left}"))
             }
         }
     }

@@ -198,7 +198,8 @@ figures! {
     AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of async writes do not exceed";
     AsyncWorst "async_worst" "async worst" "ms" Lower RELEVANT_PERCENT false "longest latency of an async write";
     Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the run in which the device had work";
-    Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "Jain's index over tasks of the slowdown against running alone: 1 is equal for all";
+    Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "how equally tasks slow \
+        each other down, from 0 to 1 (equally): Jain's index of their slowdowns";
 }
 
 impl Figure {

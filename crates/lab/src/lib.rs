@@ -65,7 +65,7 @@ pub use compare::{
 };
 pub use decide::{Criterion, Decision, DecisionKind, Evidence, Starving, decide};
 pub use decisions::{decision_json, write_decisions};
-pub use doubt::{Doubt, SECONDS_PUBLISHED, incomplete};
+pub use doubt::{Doubt, SECONDS_PUBLISHED, StarvedTask, incomplete, starved_in_all, starved_tasks};
 pub use error::LabError;
 pub use execute::{Finished, Progress, counts, execute};
 pub use experiment::{Alone, Experiment, command_record, workload_record};

@@ -176,7 +176,7 @@ impl Results {
 
 impl Comparison {
     /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "equal (-0.3 to +1.2 %)", "cannot tell (-12 to +30
-    /// %), 34 runs would"; `unit` for differences that have no percentage.
+    /// %), needs 34 runs"; `unit` for differences that have no percentage.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         let word = match self.verdict {
@@ -247,13 +247,13 @@ impl Comparison {
 
     fn cannot_tell(&self, unit: &str) -> String {
         if self.runs < RUNS_FEW && self.seen.is_none() {
-            let would = self.runs_needed.map_or_else(String::new, |runs| format!(", {} would do", runs_short(runs)));
+            let would = self.runs_needed.map_or_else(String::new, |runs| format!(", needs {}", runs_short(runs)));
             return format!("too few runs ({}){would}", self.runs);
         }
         let ends = self.both_ends(unit);
         match (self.runs_needed, self.seen) {
             (None, Some(_)) => format!("cannot tell: {} in simulation, {}", self.seen_size(unit), self.model_is_off()),
-            (Some(runs), _) => format!("cannot tell{ends}, {} would", runs_in_words(runs)),
+            (Some(runs), _) => format!("cannot tell{ends}, needs {}", runs_in_words(runs)),
             (None, None) if self.model_error_percent > 0.0 => format!("cannot tell{ends}: {}", self.model_is_off()),
             (None, None) => format!("cannot tell{ends}"),
         }
@@ -268,7 +268,7 @@ impl Comparison {
     }
 
     fn model_is_off(&self) -> String {
-        format!("the model is off by {} %", significant(self.model_error_percent, 2))
+        format!("the model may be wrong by {} %", significant(self.model_error_percent, 2))
     }
 }
 

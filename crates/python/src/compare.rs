@@ -208,7 +208,7 @@ impl Comparison {
         }
     }
 
-    /// What makes it doubtful, a sentence each.
+    /// Reservations, a sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         let mut said: Vec<String> = Vec::new();

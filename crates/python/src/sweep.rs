@@ -305,7 +305,7 @@ impl FleetSummary {
         self.0.answer()
     }
 
-    /// What makes it doubtful, a sentence each.
+    /// Reservations, a sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.0.doubts.clone()

@@ -269,7 +269,7 @@ impl Search {
         self.results().decision().to_string()
     }
 
-    /// What makes it doubtful, a sentence each.
+    /// Reservations, a sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.results().doubts()

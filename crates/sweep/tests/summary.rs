@@ -94,8 +94,8 @@ fn gains_are_what_settings_are_worth() {
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
     let said = summary.answer();
-    let head = "Set `bfq` on 20 of 40 volumes. There sync mean is better for sure. Keep the baseline on 20 of 40 \
-                volumes: nothing has a better sync mean.";
+    let head = "Set `bfq` on 20 of 40 volumes. There sync mean is clearly better. Keep the baseline on 20 of 40 \
+                volumes: no setting has a better sync mean.";
     assert!(said.starts_with(head), "{said}");
     assert!(said.contains("One for each device (`bfq` on disk, `none` on flash): 29 % less"), "{said}");
 }

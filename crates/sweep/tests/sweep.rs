@@ -219,7 +219,7 @@ fn rows_are_those_of_the_comparison() {
     let wrong = Summary::of(&runs, &verdicts, "sync_men").unwrap_err().to_string();
     assert!(wrong.contains("available: ") && wrong.contains("sync_mean"), "{wrong}");
     let neither = Summary::of(&runs, &verdicts, "utilisation").unwrap_err().to_string();
-    assert!(neither.contains("neither more nor less"), "{neither}");
+    assert!(neither.contains("a high value is neither good nor bad"), "{neither}");
 }
 
 #[test]

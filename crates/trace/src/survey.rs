@@ -150,7 +150,7 @@ impl fmt::Display for Oddity {
             Self::Rate { requests, span_ns, units, bare } => {
                 let span_s = *span_ns as f64 / SECOND_NS as f64;
                 let any = if *bare { "almost any" } else { "any" };
-                write!(f, "{} requests in {span_s} s are more than {any} device takes; ", grouped(*requests))?;
+                write!(f, "{} requests in {span_s} s are more than {any} device can serve; ", grouped(*requests))?;
                 match units {
                     Some((read, likely)) if *bare => {
                         write!(f, "the times may be in {likely}, not {read}: read them with --time-unit {likely}")

@@ -94,7 +94,12 @@ impl fmt::Display for Verdict {
         if self.fits {
             write!(f, "{} fits: {met} of {all} rates within {within:.0} %", self.kind)?;
         } else {
-            write!(f, "no model fits: {} comes nearest, with {met} of {all} rates within {within:.0} %", self.kind)?;
+            write!(
+                f,
+                "no model fits: {} is closest, with {met} of {all} rates within {within:.0} \
+                       %",
+                self.kind
+            )?;
         }
         if let Some((probe, difference)) = self.worst.as_ref().filter(|(_, difference)| difference.abs() > WITHIN) {
             write!(f, "; the largest error is {probe}, {:+.0} %", difference * 100.0)?;
@@ -134,7 +139,7 @@ pub(super) fn drift(residuals: &[Residual]) -> Option<String> {
     let word = if mean > 0.0 { "faster" } else { "slower" };
     let percent = (mean.exp() - 1.0).abs() * 100.0;
     Some(format!(
-        "from the first round to the last, the device became {word} by {percent:.0} %; possible reasons are I/O \
-         credits, a cache, or other load"
+        "the device became {word} by {percent:.0} % from the first round to the last; possible \
+         reasons are I/O credits, a cache, or other load"
     ))
 }

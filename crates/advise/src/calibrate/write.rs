@@ -72,8 +72,8 @@ pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
     }
     if !probes.iter().any(Probe::writes) {
         let assumed = match calibration.profile.model() {
-            Model::Server(_) => "take what reads take",
-            _ => "are assumed to be of the usual kind",
+            Model::Server(_) => "take as long as reads",
+            _ => "have the usual times of such devices",
         };
         let _ = writeln!(text, "# Nothing was written: writes and flushes {assumed}.");
     }

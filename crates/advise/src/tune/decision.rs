@@ -1,6 +1,6 @@
 //! What a search comes to, as evidence for [`decide`], which has the sentences.
 
-use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, decide, marked};
+use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, StarvedTask, Starving, decide, marked};
 
 use super::results::{Finding, Standing, TuneResults};
 
@@ -40,6 +40,7 @@ impl TuneResults<'_> {
             served: (0..shown.len()).filter(|&own| is_served(standing(&shown[own]))).collect(),
             better_served: self.served.and_then(place).into_iter().collect(),
             broken: shown.iter().map(standing).map(|own| self.broken_by(own)).collect(),
+            starving: starving(shown.iter().map(standing)),
             recommended: self.best.and_then(place),
             criteria: (0..header.goals).chain(costs).map(criterion).collect(),
             runs: self.standings.first().map_or(0, |own| own.runs) as u32,
@@ -91,7 +92,7 @@ impl TuneResults<'_> {
             }
             (Finding::NothingAllowed, _) => {
                 let bounds: Vec<&str> = self.header.constraints.iter().map(|own| own.text.as_str()).collect();
-                format!("Keep {baseline} for now. No setting that was tried keeps {}.", bounds.join(" and "))
+                format!("Keep {baseline} for now. No setting that was tried meets {}.", bounds.join(" and "))
             }
             _ if self.settings < 2 => format!("Keep {baseline}. It has nothing to set that is worth trying."),
             _ => format!("Keep {baseline}. No other setting was worth confirming."),
@@ -103,6 +104,23 @@ impl TuneResults<'_> {
         };
         Decision { kind, setting: Some(0), metric: None, sentences: vec![said], judged: None }
     }
+}
+
+/// Tasks that starve under some of the settings.
+fn starving<'s>(settings: impl Iterator<Item = &'s Standing>) -> Vec<Starving> {
+    let mut all: Vec<Starving> = Vec::new();
+    for (number, StarvedTask { task, percent }) in
+        settings.enumerate().flat_map(|(number, own)| own.starved.iter().map(move |starved| (number, starved)))
+    {
+        match all.iter_mut().find(|known| known.task == *task) {
+            Some(known) => {
+                known.settings.push(number);
+                known.percent = known.percent.max(*percent);
+            }
+            None => all.push(Starving { task: task.clone(), settings: vec![number], percent: *percent }),
+        }
+    }
+    all
 }
 
 /// Metrics that are told as a cost where they are no goals.

@@ -7,8 +7,8 @@ use std::io::BufRead;
 use iosched::Setting;
 use iosched_lab::goal::{Bound, Constraint, MeasureRecord};
 use iosched_lab::{
-    DeviceRecord, LabError, Line, MachineRecord, WorkloadRecord, equal_within_default, is_equal_within_default,
-    read_lines,
+    DeviceRecord, LabError, Line, MachineRecord, StarvedTask, WorkloadRecord, equal_within_default,
+    is_equal_within_default, read_lines,
 };
 use iosched_sim::{BlockLayer, Replay};
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,9 @@ pub struct TuneRun {
     pub utilisation_percent: Option<f64>,
     /// By [`TuneHeader::measures`]; `None` where the run had no such I/O.
     pub values: Vec<Option<f64>>,
+    /// Tasks that starved, of a run to confirm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starved: Vec<StarvedTask>,
 }
 
 /// Reads a file of records; a last line that is cut short is left out.

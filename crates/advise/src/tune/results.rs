@@ -1,7 +1,7 @@
 //! What the records of a search say: what is recommended, how sure that is, and what each tunable is worth.
 
 use iosched::Setting;
-use iosched_lab::{Comparison, NOTHING_WAITS_PERCENT, SIGNIFICANCE, stat};
+use iosched_lab::{Comparison, NOTHING_WAITS_PERCENT, SIGNIFICANCE, StarvedTask, starved_in_all, stat};
 use serde::Serialize;
 
 use super::history::History;
@@ -81,6 +81,9 @@ pub struct Standing {
     pub figures: Vec<Option<StandingFigure>>,
     /// By [`TuneHeader::constraints`].
     pub constraints: Vec<StandingConstraint>,
+    /// Tasks that starve in all its confirming runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub starved: Vec<StarvedTask>,
 }
 
 /// A figure of a confirmed setting.
@@ -188,7 +191,7 @@ impl<'a> TuneResults<'a> {
             finding,
             best: best.and_then(place),
             served: served.and_then(place),
-            standings: order.iter().map(|&number| Standing::of(&history, &judge, number)).collect(),
+            standings: order.iter().map(|&number| Standing::of(&history, &judge, number, runs)).collect(),
             unsure: unsure.and_then(|(number, goal)| Some((place(number)?, goal))),
             idle_percent,
             front: front.into_iter().filter_map(place).collect(),
@@ -243,7 +246,7 @@ fn leading(history: &History<'_>) -> Option<usize> {
 }
 
 impl Standing {
-    fn of(history: &History<'_>, judge: &Judge<'_, '_>, number: usize) -> Self {
+    fn of(history: &History<'_>, judge: &Judge<'_, '_>, number: usize, runs: &[TuneRun]) -> Self {
         let candidate = &history.candidates[number];
         let header = history.header;
         let figure = |measure: usize| {
@@ -253,8 +256,11 @@ impl Standing {
             let (mean, sd) = (stat::mean(&values), stat::standard_deviation(&values));
             (!values.is_empty()).then_some(StandingFigure { mean, sd, comparison })
         };
+        let label = candidate.setting.to_string();
+        let confirming = runs.iter().filter(|run| run.phase == Phase::Confirm && run.setting == label);
         Self {
-            label: candidate.setting.to_string(),
+            starved: starved_in_all(confirming.map(|run| run.starved.clone())),
+            label,
             setting: candidate.setting.clone(),
             changes: candidate.changes,
             runs: candidate.runs(Phase::Confirm).len(),

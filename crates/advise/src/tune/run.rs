@@ -4,7 +4,7 @@ use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_lab::goal::Measure;
 use iosched_lab::pool::{Event, in_order, settled};
-use iosched_lab::{Alone, Control, Experiment, Figure, LabError, counts, stat};
+use iosched_lab::{Alone, Control, Experiment, Figure, LabError, counts, starved_tasks, stat};
 use iosched_sim::{Plan, RunResult, SimError, run};
 
 use super::history::History;
@@ -116,6 +116,7 @@ impl Runner<'_> {
                     simulated_ns: result.finished_ns,
                     utilisation_percent: Figure::Utilisation.of(&result),
                     values: self.measures.iter().map(value).collect(),
+                    starved: if phase == Phase::Confirm { starved_tasks(&result) } else { Vec::new() },
                 })
             },
         )

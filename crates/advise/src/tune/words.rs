@@ -44,8 +44,8 @@ impl TuneResults<'_> {
         doubts.extend(self.left_out());
         if !self.header.seeds_matter {
             doubts.push(
-                "runs are the same with every seed: differences are exact, but say nothing about a slightly \
-                 different workload"
+                "runs are the same with every seed: differences are exact for this workload, but \
+                 a slightly different one may behave otherwise"
                     .to_owned(),
             );
         }
@@ -108,7 +108,7 @@ impl TuneResults<'_> {
             .map(|(record, own)| {
                 let unit = &self.header.measures[record.measure].unit;
                 format!(
-                    "{} holds on average ({} against {} {unit}), but not for sure",
+                    "{} holds on average ({} against {} {unit}), but single runs may break it",
                     record.text,
                     significant(own.value, 3),
                     significant(own.limit, 3)
@@ -133,7 +133,7 @@ impl TuneResults<'_> {
             return None;
         }
         Some(format!(
-            "{} is at the end of the values that were tried; values beyond it may be better still",
+            "{} is the lowest or highest value that was tried; values beyond it may be better",
             names.join(", ")
         ))
     }

@@ -272,7 +272,7 @@ impl Pair {
             Quantity::P99 => "p99",
         };
         format!(
-            "{}, {figure}: `{second}` against `{first}` is {}, and was said to be {}",
+            "{}, {figure}: `{second}` against `{first}` is {}, but the profile predicts {}",
             self.name,
             word(is),
             word(said)
@@ -331,22 +331,24 @@ impl Battery {
     pub fn decision(&self) -> String {
         let OrderCount { right, wrong, cannot_tell, .. } = self.orders;
         let of = self.orders.measurable();
-        let met = format!("It met {:.0} % of the rates and p99s.", self.validated.trust_percent);
-        let shows = format!("The device shows {of} orders of schedulers.");
+        let met = format!("It predicts {:.0} % of the rates and p99 latencies well.", self.validated.trust_percent);
+        let shows = format!("The device shows {of} differences between schedulers.");
         let no = "Do not choose a scheduler by this profile. Compare on the device itself: --on.";
         match (of, wrong, right) {
             (0, ..) => format!(
-                "Use any scheduler of the device for these workloads: the device shows no difference between them. The \
-                 profile cannot be judged by their order. {met}"
+                "Use any scheduler of the device for these workloads: the device shows no \
+                 difference between them. Therefore the profile cannot be judged by their order. \
+                 {met}"
             ),
-            (_, 0, 0) => format!("{no} {shows} The profile tells none of them. {met}"),
+            (_, 0, 0) => format!("{no} {shows} The profile predicts none of them. {met}"),
             (_, 0, _) => {
                 let rest = if cannot_tell > 0 { format!(", and cannot tell {cannot_tell}") } else { String::new() };
                 format!(
-                    "Use this profile to choose a scheduler. {shows} The profile tells {right} rightly and none wrongly{rest}. {met}"
+                    "Use this profile to choose a scheduler. {shows} The profile predicts {right} \
+                     rightly and none wrongly{rest}. {met}"
                 )
             }
-            _ => format!("{no} {shows} The profile tells {wrong} wrongly. {met}"),
+            _ => format!("{no} {shows} The profile predicts {wrong} wrongly. {met}"),
         }
     }
 }
@@ -358,13 +360,17 @@ impl fmt::Display for Battery {
         let [rate, tail] = [RATE_WITHIN, TAIL_WITHIN].map(|within| within * 100.0);
         write!(f, "rates within {rate:.0} %: {rates} of {all}; p99 within {tail:.0} %: {tails} of {all}; ")?;
         if self.orders.measurable() == 0 {
-            write!(f, "the device shows no order of its schedulers")?;
+            write!(f, "the device shows no difference between its schedulers")?;
         } else {
             let of = self.orders.measurable();
-            write!(f, "of {of} orders that the device shows {right} are told, {wrong} wrongly, {cannot_tell} not")?;
+            write!(
+                f,
+                "orders of schedulers on the device: {of}, predicted {right}, wrong \
+                       {wrong}, undecided {cannot_tell}"
+            )?;
         }
         if not_measurable > 0 {
-            write!(f, " ({not_measurable} it does not show)")?;
+            write!(f, " ({not_measurable} more have no difference)")?;
         }
         write!(f, "; trust {:.0} %", self.validated.trust_percent)
     }

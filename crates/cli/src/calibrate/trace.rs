@@ -33,7 +33,7 @@ pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &At
     let bar = Meter::new("{spinner} fitting: {pos} models tried, {msg}");
     let fit = fit_trace(name, &shown, &services, start.as_ref(), |tried, nearest_ns| {
         bar.set_position(tried.into());
-        bar.message(format_args!("the best one is off by {:.3} ms", nearest_ns / 1e6));
+        bar.message(format_args!("error of the best one {:.3} ms", nearest_ns / 1e6));
         !interrupt.load(Ordering::Relaxed)
     });
     bar.clear();

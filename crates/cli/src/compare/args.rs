@@ -32,8 +32,8 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// modelled device, iosched widens them by the known error of the profile.
 ///
 /// Fairness says how equally the processes slow each other down, from 0 to 1 (equally). It is Jain's index of their
-/// slowdowns. The slowdown of a process is its mean latency beside the others, divided by its mean latency alone. Only
-/// the 16 busiest processes with at least 30 I/Os count.
+/// slowdowns. The slowdown of a process is its mean latency while the others run, divided by its mean latency while it
+/// runs alone. Only the 16 busiest processes with at least 30 I/Os count.
 ///
 /// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
 /// current runs too. Only complete rounds count. A round is one run of every setting on every device.
@@ -177,7 +177,7 @@ fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
         Wish::Constraint(own) => Err(format!(
-            "compare does not use bounds: write \"{}\"; for bounds, use iosched tune or iosched advise",
+            "compare does not use limits: write \"{}\"; for limits, use iosched tune or iosched advise",
             own.measure
         )),
     }

@@ -124,7 +124,7 @@ impl Outputs {
             if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == own) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
                 return Err(usage(format_args!(
-                    "{name}: this command reads it{same}, so it does not replace it; name another file"
+                    "{name}: is an input of this command{same} and cannot be its output; name another file"
                 )));
             }
         }

@@ -247,7 +247,7 @@ fn wins(header: &Header, overview: &Overview) -> String {
             Outcome::Idle => "idle".to_owned(),
             Outcome::NothingBetter => "nothing is better".to_owned(),
             Outcome::CannotTell { runs_needed: Some(runs) } => {
-                format!("cannot tell, {} would", runs_in_words(*runs))
+                format!("cannot tell, needs {}", runs_in_words(*runs))
             }
             Outcome::CannotTell { runs_needed: None } => "cannot tell".to_owned(),
             Outcome::Best { settings, margin } => {

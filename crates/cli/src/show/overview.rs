@@ -60,7 +60,7 @@ fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone
         Outcome::Equal => [("equal".to_owned(), Tone::Faint), Default::default()],
         Outcome::Idle => [("idle".to_owned(), Tone::Faint), Default::default()],
         Outcome::CannotTell { runs_needed } => {
-            let would = runs_needed.map_or_else(String::new, |runs| format!("{} would", runs_in_words(runs)));
+            let would = runs_needed.map_or_else(String::new, |runs| format!("needs {}", runs_in_words(runs)));
             [("cannot tell".to_owned(), Tone::Faint), (would, Tone::Faint)]
         }
         Outcome::NothingBetter => [("nothing is better".to_owned(), Tone::Faint), Default::default()],

@@ -224,7 +224,7 @@ pub(crate) const CASES: &[Case] = &[
             place.iosched(&["serve", "memory:1M", option, "-"]).refused(2, &[option, "name a file or a pipe"]);
         }
         let serve = ["serve", "data", "--name", "d", "--unix", "no/s", "--overwrite", "--record", "link"];
-        place.iosched(&serve).refused(2, &["link: this command reads it, as data"]);
+        place.iosched(&serve).refused(2, &["link: is an input of this command, as data"]);
     }),
     case("a profile of somebody else's is left alone", |place| {
         let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
@@ -249,12 +249,15 @@ pub(crate) const CASES: &[Case] = &[
         fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
         for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
             let told = place.iosched(&["trace", "convert", "in.csv", name, "--overwrite"]);
-            told.refused(2, &[name, "this command reads it"]);
+            told.refused(2, &[name, "is an input of this command"]);
         }
-        compare(place, &["--report", "tasks.toml", "--overwrite"]).refused(2, &["tasks.toml", "this command reads it"]);
+        compare(place, &["--report", "tasks.toml", "--overwrite"])
+            .refused(2, &["tasks.toml", "is an input of this command"]);
         assert_eq!((place.read("in.csv"), place.read("tasks.toml")), (before, TASKS.to_owned()));
         compare(place, &["--records", "r.jsonl"]).code(0);
-        place.iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--overwrite"]).refused(2, &["this command reads it"]);
+        place
+            .iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--overwrite"])
+            .refused(2, &["is an input of this command"]);
     }),
     case("owner, group and mode of a file that is replaced are kept", |place| {
         let page = place.file("page.html", "");

@@ -111,7 +111,7 @@ pub(crate) const CASES: &[Case] = &[
         place.iosched(&[&common[..], &["p99(nobody)"]].concat()).refused(2, &["p99(nobody)", "lookup, scan"]);
         place
             .iosched(&[&common[..], &["p99(scan) <= 5 ms"]].concat())
-            .refused(2, &["does not use bounds", "p99(scan)"]);
+            .refused(2, &["does not use limits", "p99(scan)"]);
         place.iosched(&[&common[..], &["speed(scan)"]].concat()).refused(2, &["speed"]);
     }),
     case("two tasks have a row each, and of many the busiest have", |place| {
@@ -151,7 +151,7 @@ pub(crate) const CASES: &[Case] = &[
         let needed = open.iter().filter_map(|figure| figure["settings"][1]["comparison"]["runs_needed"].as_u64());
         assert!(needed.clone().count() > 0 && needed.clone().all(|runs| runs > 3), "{}", told.out);
         let told = place.iosched(&[&common[..], &["--equal-within", "0.5"]].concat());
-        told.code(0).says(&["too few runs (3), ", " would do"]).never(&["cannot tell ("]);
+        told.code(0).says(&["too few runs (3), ", "needs "]).never(&["cannot tell ("]);
     }),
     case("one run decides nothing", |place| {
         let told = compare(place, &["-n", "1"]);
@@ -188,7 +188,11 @@ pub(crate) const CASES: &[Case] = &[
     case("no best is named by a model that is known to be wrong by more", |place| {
         let device = profile(place, 400);
         let told = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
-        told.says(&["the model is off by 400 %", "  - the model of ./fitted.toml does not fit the device", "--on"]);
+        told.says(&[
+            "the model may be wrong by 400 %",
+            "  - the model of ./fitted.toml does not fit the device",
+            "--on",
+        ]);
         told.never(&["Set ", "better by", "worse by"]);
         let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
         assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");

@@ -196,10 +196,11 @@ impl Rules<'_> {
         let kept = self.others().filter(fits).filter(|&own| self.broken(own).is_none());
         let Some(best) = best_of(first, kept) else {
             let name = self.name(base);
-            let keep = format!("Keep {name} for now: no setting that was tried keeps every bound.");
+            let keep = format!("Keep {name} for now: no setting that was tried meets every constraint.");
             return Some((DecisionKind::CannotTell, base, vec![keep, format!("{name} breaks {broken}.")]));
         };
-        let set = format!("Set {}: it keeps the bound that {} breaks, {broken}.", self.name(best), self.name(base));
+        let set =
+            format!("Set {}: it meets the constraint that {} breaks, {broken}.", self.name(best), self.name(base));
         let gain = match compared(first, best).map(|own| own.verdict) {
             Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
             Some(Verdict::Equal) => format!("{} is equal.", capital(noun(first))),
@@ -257,7 +258,14 @@ impl Rules<'_> {
             gained[0] += &ratio(first, best);
         }
         let all: Vec<String> = gained.into_iter().chain(serves).collect();
-        let mut said = if costs.is_empty() || self.evidence.reason.is_none() {
+        let rest: Vec<usize> = self.others().filter(|&own| own != best).collect();
+        let trade = self.trade(first, best, &rest);
+        let is_change = costs.is_empty() || self.evidence.reason.is_none();
+        let mut said = if let Some((setting, gain)) = trade.filter(|_| is_change) {
+            let (metric, gain, other) = (noun(first), noun(gain), self.name(setting));
+            let head = format!("Set {name} if {metric} matters more than {gain}. Otherwise set {other}.");
+            vec![head, sentences(&name, &all), equal.unwrap_or_default()]
+        } else if is_change {
             let (gain, more) = all.split_first()?;
             let more = if more.is_empty() { String::new() } else { sentences("It also", more) };
             vec![format!("Set {name}: it {gain}."), more, equal.unwrap_or_default(), self.cost(&costs, best)]
@@ -269,9 +277,14 @@ impl Rules<'_> {
                 format!("Set {name} if {gains_in} matters more than {}. Otherwise keep {base_name}.", noun(costs[0]));
             vec![head, sentences("The gain: it", &all), equal.unwrap_or_default(), self.cost(&costs, best)]
         };
-        let kind =
-            if costs.is_empty() || self.evidence.reason.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
-        let rest: Vec<usize> = self.others().filter(|&own| own != best).collect();
+        if let Some((setting, gain)) = trade {
+            let other = self.name(setting);
+            if !is_change {
+                said.push(format!("Set {other} if {} matters most.", noun(gain)));
+            }
+            said.push(format!("{other} {}.", self.effects(&self.changes(setting, Verdict::Better), setting)));
+        }
+        let kind = if is_change && trade.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
         let mut rest = self.told(first, &rest);
         if let Some(first) = rest.first_mut() {
             *first = format!("Against {base_name}, {first}");
@@ -301,7 +314,7 @@ impl Rules<'_> {
         let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
         let nothing = nothing + self.condition(first, &others);
         if open.is_empty() {
-            let trade = self.trade(first, &others);
+            let trade = self.trade(first, base, &others);
             let head = match trade {
                 Some((setting, gain)) => format!(
                     "Keep {} if {} matters more than {}. Otherwise set {}.",
@@ -331,9 +344,9 @@ impl Rules<'_> {
         let more = match runs {
             Some(runs) if runs <= RUNS_WORTH => {
                 let option = self.evidence.runs_option.map_or_else(String::new, |option| format!(": {option} {runs}"));
-                format!("About {} of each setting would tell{option}.", runs_in_words(runs))
+                format!("About {} of each setting would decide{option}.", runs_in_words(runs))
             }
-            Some(_) => format!("It would take more than {RUNS_WORTH} runs of each setting to tell."),
+            Some(_) => format!("More than {RUNS_WORTH} runs of each setting would be needed to decide."),
             None => self.untold(first, &open),
         };
         let mut sentences = vec![head, format!("{nothing} for sure.")];
@@ -343,16 +356,18 @@ impl Rules<'_> {
         (kind, base, sentences)
     }
 
-    /// The setting that gives a job or process much more than it costs in the first metric, and what it gives: the
-    /// user chooses between the two.
-    fn trade(&self, first: &Criterion, others: &[usize]) -> Option<(usize, &Criterion)> {
+    /// The setting that gives a job or process much more than the setting `to` does, and much more than it costs in the
+    /// first metric; and what it gives. The user chooses between the two.
+    fn trade(&self, first: &Criterion, to: usize, others: &[usize]) -> Option<(usize, &Criterion)> {
         // Without a goal, the comparison chose the metric that decides.
         self.evidence.reason.as_ref()?;
         let gain = |&setting: &usize| {
-            let gain = *self.changes(setting, Verdict::Better).first()?;
-            let gained = magnitude(gain, setting);
-            let is_much = gained >= TRADE.ln() && gained >= 2.0 * magnitude(first, setting);
-            (gain.figure.is_of_part() && is_much).then_some((setting, gain, gained))
+            let gains = self.changes(setting, Verdict::Better).into_iter().filter(|own| own.figure.is_of_part());
+            let gains = gains.map(|own| (own, magnitude(own, setting) - advantage(own, to).max(0.0)));
+            let (gain, gained) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
+            let lost = advantage(first, to) - advantage(first, setting);
+            let is_much = gained >= TRADE.ln() && gained >= 2.0 * lost;
+            is_much.then_some((setting, gain, gained))
         };
         let is_open = |setting: &&usize| self.can_be_set(**setting) && self.starves(**setting, self.base()).is_none();
         let all = others.iter().filter(is_open).filter_map(gain);
@@ -364,7 +379,7 @@ impl Rules<'_> {
         let is_better = |own: &&usize| compared(first, **own).is_some_and(|found| found.verdict == Verdict::Better);
         let better: Vec<usize> = others.iter().filter(is_better).copied().filter(|&own| self.can_be_set(own)).collect();
         if better.iter().any(|&own| self.broken(own).is_some()) {
-            " within the bounds"
+            " within the constraints"
         } else if better.iter().any(|&own| self.starves(own, self.base()).is_some()) {
             " without starving a task"
         } else {
@@ -377,10 +392,11 @@ impl Rules<'_> {
         let off = open.iter().filter_map(|&own| Some(compared(first, own)?.model_error_percent));
         let off = off.fold(0.0, f64::max);
         if off <= 0.0 {
-            return "More runs would not tell.".to_owned();
+            return "More runs would not decide.".to_owned();
         }
         format!(
-            "More runs would not tell, since the model may be off by {} %. Compare on the device itself: --on.",
+            "More runs would not decide, because the model may be wrong by {} %. Compare on the \
+             device itself: --on.",
             significant(off, 2)
         )
     }
@@ -564,7 +580,11 @@ impl Rules<'_> {
     }
 
     fn spoiled(&self) -> String {
-        if self.evidence.spoiled { "The first reservation may change this: read it.".to_owned() } else { String::new() }
+        if self.evidence.spoiled {
+            "Read the first reservation: it may change this decision.".to_owned()
+        } else {
+            String::new()
+        }
     }
 
     /// Says that Linux does not have a setting: first if that is so of the one to use.
@@ -617,6 +637,15 @@ fn compared(criterion: &Criterion, setting: usize) -> Option<Comparison> {
 /// See [`Comparison::magnitude`].
 fn magnitude(criterion: &Criterion, setting: usize) -> f64 {
     compared(criterion, setting).map_or(0.0, |own| own.magnitude())
+}
+
+/// The magnitude, below 0 if the setting is not better than the baseline.
+fn advantage(criterion: &Criterion, setting: usize) -> f64 {
+    let sign = match compared(criterion, setting).map(|own| own.verdict) {
+        Some(Verdict::Better) => 1.0,
+        _ => -1.0,
+    };
+    sign * magnitude(criterion, setting)
 }
 
 /// The setting that improves a metric most.

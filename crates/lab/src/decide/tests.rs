@@ -141,7 +141,7 @@ fn what_cannot_be_told_says_how_many_runs_would_tell() {
     assert_eq!(found.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
     assert_eq!(found.sentences[1], "Nothing is faster for sure.");
     assert!(found.sentences[2].starts_with("`bfq` (-"), "{found}");
-    assert_eq!(found.sentences[3], format!("About {runs} runs of each setting would tell: --runs {runs}."));
+    assert_eq!(found.sentences[3], format!("About {runs} runs of each setting would decide: --runs {runs}."));
 }
 
 #[test]
@@ -348,11 +348,41 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
 }
 
 #[test]
+fn a_job_that_gains_much_more_under_another_setting_is_a_choice_too() {
+    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
+    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
+    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let of = |gain: f64, loss: f64| {
+        let metrics = [(Figure::Throughput, &[100.0, 100.0, 100.0 - loss][..]), (iops, &[10.0, 36.0, 36.0 * gain])];
+        evidence(&["none", "io.latency", "io.max"], &metrics)
+    };
+    let name = iops.name();
+    check(
+        &of(70.0, 32.0),
+        DecisionKind::Trade,
+        1,
+        &[
+            &format!("Set `io.latency` if throughput matters more than {name}. Otherwise set `io.max`."),
+            &format!("`io.latency` makes {name} 3.6 times as high."),
+            "Throughput is equal within 5 %.",
+            &format!("`io.max` raises {name} from 10.0 to 2,520."),
+            "Against `none`, `io.max` lowers throughput by 32 %.",
+        ],
+    );
+    // A small gain is no choice, and neither is a loss as great as the gain.
+    assert_eq!(decide(&of(1.5, 32.0)).kind, DecisionKind::Change);
+    assert_eq!(decide(&of(8.0, 90.0)).kind, DecisionKind::Change);
+    // A goal of the user decides alone.
+    assert_eq!(decide(&Evidence { reason: None, ..of(70.0, 32.0) }).kind, DecisionKind::Change);
+}
+
+#[test]
 fn a_grave_doubt_is_told_with_the_decision() {
     let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
     let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
     let found = decide(&own.clone().with_doubts(&[grave]));
-    assert_eq!(found.sentences[1], "The first reservation may change this: read it.");
+    assert_eq!(found.sentences[1], "Read the first reservation: it may change this decision.");
     assert_eq!(decide(&own.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
 }
 
@@ -391,7 +421,8 @@ fn what_a_wrong_model_shows_is_told_and_why_it_is_not_trusted() {
             "Keep `noop` for now: the runs do not show whether `cfq` is better.",
             "Nothing is faster for sure.",
             "`cfq` was worse in simulation (7.1 times the baseline's value), but the model is too inexact to prove that.",
-            "More runs would not tell, since the model may be off by 640 %. Compare on the device itself: --on.",
+            "More runs would not decide, because the model may be wrong by 640 %. Compare on the \
+             device itself: --on.",
         ],
     );
 }
@@ -408,7 +439,7 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
         DecisionKind::Change,
         1,
         &[
-            "Set `bfq`: it keeps the bound that `none` breaks, p99(db) <= 1 ms (28.9 ms).",
+            "Set `bfq`: it meets the constraint that `none` breaks, p99(db) <= 1 ms (28.9 ms).",
             "The cost: it lowers throughput by 10 % (9.9 to 10 %).",
         ],
     );

@@ -4,12 +4,13 @@ use iosched::Setting;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::knobs::{Inert, Reason, hands_on_at_once, looks_at_classes};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
+use serde::{Deserialize, Serialize};
 
 use super::{Doubt, SECONDS_PUBLISHED};
 use crate::compare::RUNS_PUBLISHED;
 use crate::fairness::Fairness;
 use crate::figure::Figure;
-use crate::record::{OnDevice, RunRecord, SettingRecord, WorkloadKind};
+use crate::record::{OnDevice, SettingRecord, WorkloadKind};
 use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
@@ -331,7 +332,9 @@ impl Finder<'_> {
         let settings = self.records.header().settings.len();
         let mut found: Vec<(String, Vec<(usize, f64)>)> = Vec::new();
         for setting in 0..settings {
-            for (task, percent) in starved_in(&self.records.complete_runs(setting)) {
+            let runs = self.records.complete_runs(setting);
+            let starved = starved_in_all(runs.iter().map(|run| starved_tasks(&run.result)));
+            for StarvedTask { task, percent } in starved {
                 match found.iter_mut().find(|(known, _)| *known == task) {
                     Some((_, of)) => of.push((setting, percent)),
                     None => found.push((task, vec![(setting, percent)])),
@@ -367,27 +370,30 @@ impl Finder<'_> {
     }
 }
 
-/// Tasks that starve in all runs of a setting: names, with their share of the busiest task, per cent.
-fn starved_in(runs: &[&RunRecord]) -> Vec<(String, f64)> {
-    let mut starving: Option<Vec<(String, f64)>> = None;
-    for run in runs {
-        let found = starved_tasks(&run.result);
-        starving = Some(match starving {
-            None => found,
-            Some(before) => {
-                let still = before.into_iter().filter_map(|(task, percent)| {
-                    let (_, now) = found.iter().find(|(other, _)| *other == task)?;
-                    Some((task, percent.max(*now)))
-                });
-                still.collect()
-            }
-        });
-    }
-    starving.unwrap_or_default()
+/// A task that starves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StarvedTask {
+    /// Its name, or `process PID`.
+    pub task: String,
+    /// The greater of its shares of the I/Os and of the bytes of the busiest task, per cent.
+    pub percent: f64,
 }
 
-/// Those of one run. Tasks of one name count together, each with as much as it has.
-fn starved_tasks(run: &RunResult) -> Vec<(String, f64)> {
+/// Tasks that starve in each of some runs, with the greatest share of the runs.
+pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<StarvedTask> {
+    let both = |before: Vec<StarvedTask>, found: Vec<StarvedTask>| {
+        let still = before.into_iter().filter_map(|StarvedTask { task, percent }| {
+            let now = found.iter().find(|other| other.task == task)?.percent;
+            Some(StarvedTask { task, percent: percent.max(now) })
+        });
+        still.collect()
+    };
+    runs.into_iter().reduce(both).unwrap_or_default()
+}
+
+/// Tasks that starve in one run. Tasks of one name count together, with the greatest share of one of them.
+#[must_use]
+pub fn starved_tasks(run: &RunResult) -> Vec<StarvedTask> {
     let waits = |task: &TaskResult| {
         let first_ns = task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
         let present_ns = run.finished_ns.saturating_sub(first_ns);
@@ -399,13 +405,13 @@ fn starved_tasks(run: &RunResult) -> Vec<(String, f64)> {
     let bytes_most = waiting.iter().map(|task| bytes(task)).max().unwrap_or(0).max(1) as f64;
     // A task with large requests has few I/Os, and one with small requests has few bytes.
     let share = |task: &TaskResult| (task.ios as f64 / ios_most).max(bytes(task) as f64 / bytes_most);
-    let mut found: Vec<(String, f64)> = Vec::new();
+    let mut found: Vec<StarvedTask> = Vec::new();
     for task in waiting.iter().filter(|task| share(task) < STARVED_SHARE) {
         let name = if task.name.is_empty() { format!("process {}", task.pid) } else { task.name.clone() };
         let percent = share(task) * 100.0;
-        match found.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = known.max(percent),
-            None => found.push((name, percent)),
+        match found.iter_mut().find(|known| known.task == name) {
+            Some(known) => known.percent = known.percent.max(percent),
+            None => found.push(StarvedTask { task: name, percent }),
         }
     }
     found

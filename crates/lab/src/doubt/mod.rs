@@ -19,6 +19,7 @@ use crate::record::{MissingRecord, WorkloadKind};
 use crate::words::marked_list;
 
 pub(crate) use find::Finder;
+pub use find::{StarvedTask, starved_in_all, starved_tasks};
 
 /// Length of a run below which the published method does not consider it, s.
 pub const SECONDS_PUBLISHED: f64 = 60.0;
@@ -350,14 +351,14 @@ impl fmt::Display for Doubt {
             ),
             Self::ThinTail { label, ios, above: 0, .. } => write!(
                 f,
-                "{}: none of the {ios} I/Os of a run is above it, so it is the maximum; use a longer workload, or a \
-                 lower percentile",
+                "{}: a run has only {ios} I/Os, so this percentile is the longest latency; use a \
+                 longer workload, or a lower percentile",
                 label
             ),
             Self::ThinTail { label, ios, above, .. } => write!(
                 f,
-                "{}: only {above} of the {ios} I/Os of a run are above it, so a few I/Os decide it; use a longer \
-                 workload, or a lower percentile",
+                "{}: only {above} of the {ios} I/Os of a run exceed it, so it depends on a few \
+                 I/Os; use a longer workload, or a lower percentile",
                 label
             ),
             Self::NothingReached { settings, remedy } => {
@@ -406,8 +407,9 @@ impl fmt::Display for Doubt {
             }
             Self::NoVariance { settings, runs } => write!(
                 f,
-                "{}: all {runs} runs are the same with every seed, so the deviation of 0 says nothing about a \
-                 slightly different workload; use --runs 1, or vary the workload",
+                "{}: all {runs} runs are the same with every seed, so a deviation of 0 does not \
+                 show how a slightly different workload behaves; use --runs 1, or vary the \
+                 workload",
                 marked_list(settings)
             ),
             Self::ChangedNothing { setting, same_as } => {
@@ -458,25 +460,27 @@ impl fmt::Display for Doubt {
             ),
             Self::ModelError { name, fit: Fit { validated: Some(own), .. } } => write!(
                 f,
-                "the model of {name} was validated on the device: it met {} % of the metrics. In nine cases of ten, \
-                 differences between schedulers are off by up to {} % in rates and {} % in the slowest I/Os, and \
-                 smaller differences do not count; compare on the device itself: --on",
+                "the model of {name} was validated on the device: it predicted {} % of the \
+                 metrics well. In nine cases of ten, differences between schedulers are wrong by \
+                 at most {} % in rates and {} % in the slowest I/Os. Smaller differences do not \
+                 count; compare on the device itself: --on",
                 significant(own.trust_percent, 2),
                 significant(own.rate_difference_error_percent, 2),
                 significant(own.tail_difference_error_percent, 2)
             ),
             Self::ModelError { name, fit } if fit.rates_only => write!(
                 f,
-                "the model of {name} is made only from rates at saturation, which may be off by {} %. Its latencies \
-                 were not measured, so the slowest I/Os may take twice or half as long, and smaller differences do \
-                 not count; calibrate the device, or compare on it: --on",
+                "the model of {name} is made only from maximum rates, and may be wrong by {} %. \
+                 Its latencies were not measured, so the slowest I/Os may take twice or half as \
+                 long. Smaller differences do not count; calibrate the device, or compare on it: \
+                 --on",
                 significant(fit.rate_error_percent, 2)
             ),
             Self::ModelError { name, fit } => write!(
                 f,
-                "the model of {name} {} the device. In four cases of five, rates are off by up to {} % and the \
-                 slowest I/Os by up to {} %, and smaller differences do not count; calibrate it again, or compare \
-                 on the device itself: --on",
+                "the model of {name} {} the device. In four cases of five, rates are wrong by at \
+                 most {} % and the slowest I/Os by at most {} %. Smaller differences do not \
+                 count; calibrate it again, or compare on the device itself: --on",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)
@@ -498,8 +502,8 @@ impl fmt::Display for Doubt {
             Self::TraceIncomplete { missing } => f.write_str(&incomplete(missing)),
             Self::SeveralDevices { devices } => write!(
                 f,
-                "the trace is of {devices} devices, but all its requests go to one device, at their recorded \
-                 sectors; select one device with iosched trace filter --device"
+                "the trace has {devices} devices, but iosched sends all requests to one device, \
+                 at their recorded sectors; select one device with iosched trace filter --device"
             ),
             Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
             Self::WorkloadDamaged { first, total } => {

@@ -136,7 +136,7 @@ impl FromStr for Goal {
         match reader.rest() {
             "" => Ok(Self { measure }),
             rest if rest.starts_with(['<', '>', '=']) => {
-                Err(reader.error(reader.at, "a goal here has no bound; give bounds with --subject-to"))
+                Err(reader.error(reader.at, "a goal here has no limit; give limits with --subject-to"))
             }
             _ => Err(reader.error(reader.at, "unexpected trailing text; give each goal with its own --goal")),
         }

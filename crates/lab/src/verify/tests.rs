@@ -223,8 +223,11 @@ fn a_run_under_another_setting_is_made_again() {
     assert_eq!(finished.unwrap().records.runs.len(), 4);
     assert_eq!(bench.runs, 6);
     assert_eq!(told.len(), 3);
-    assert!(told[0].contains("is repeated, because something else changed nr_requests from 64 to 256"), "{told:?}");
-    assert_eq!(told[2], "not put back, because something else has changed it: nr_requests is 256 (before: 64)");
+    assert!(
+        told[0].contains("iosched repeats a run of a, because another program changed nr_requests from 64 to 256"),
+        "{told:?}"
+    );
+    assert_eq!(told[2], "not put back, because another program has changed it: nr_requests is 256 (before: 64)");
     // The same setting is set and run again.
     let first = &bench.log[2..8];
     assert_eq!(first[2..4], first[4..6], "{first:?}");

@@ -38,7 +38,7 @@ pub struct Summary {
     pub without: usize,
     /// What is gained by one setting for all, by one for each device, by one for each volume.
     pub gains: Vec<Gain>,
-    /// What makes it doubtful, a sentence each.
+    /// Reservations, a sentence each.
     pub doubts: Vec<String>,
 }
 
@@ -132,10 +132,10 @@ impl Summary {
             .collect();
         let mut said = Vec::new();
         if better > 0 {
-            said.push(format!("Set {}. There {name} is better for sure.", changes.join("; ")));
+            said.push(format!("Set {}. There {name} is clearly better.", changes.join("; ")));
         }
         if nothing > 0 {
-            said.push(format!("Keep the baseline on {}: nothing has a better {name}.", on(nothing)));
+            said.push(format!("Keep the baseline on {}: no setting has a better {name}.", on(nothing)));
         }
         if unknown > 0 {
             said.push(format!(

@@ -50,7 +50,7 @@ pub(super) fn page(summary: &Summary) -> String {
         }
         @if !summary.doubts.is_empty() {
             section id="doubts" {
-                h2 { "What makes it doubtful" }
+                h2 { "Reservations" }
                 ul { @for doubt in &summary.doubts { li { (doubt) } } }
             }
         }

@@ -177,7 +177,7 @@ impl Gathering {
             return Err(SweepError::Summary(format!("no volume has the metric {figure}; available: {there_are}")));
         };
         let Some(better) = better else {
-            let problem = "neither more nor less of it is better, so it cannot choose a setting";
+            let problem = "a high value is neither good nor bad, so this metric cannot choose a setting";
             return Err(SweepError::Summary(format!("metric {figure}: {problem}")));
         };
         let higher_is_better = Some(better.as_str()) == Direction::Higher.better();

@@ -97,7 +97,7 @@ pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
     fs::hard_link(place.path("disk.img"), place.path("other")).unwrap();
     for record in ["disk.img", "other"] {
         let args = ["serve", "disk.img", "--unix", "s", "--record", record];
-        place.iosched(&args).refused(2, &[record, "this command reads it", "name another file"]);
+        place.iosched(&args).refused(2, &[record, "is an input of this command", "name another file"]);
     }
     assert!(fs::read(place.path("disk.img")).unwrap() == vec![7; 1 << 20], "the disk is as it was");
 }

@@ -286,8 +286,12 @@ impl Server {
             }
             let mut served = device.serve(&mut with);
             while let ServedAs::Broken(queue) = served {
-                let text = format!("{}: queue {queue} is not served any more: its rings make no sense", device.name);
-                messages.note("queues of guests whose rings make no sense", &text);
+                let text = format!(
+                    "{}: queue {queue} is no longer served, because its rings are \
+                                    invalid",
+                    device.name
+                );
+                messages.note("queues of guests with invalid rings", &text);
                 served = device.serve(&mut with);
             }
             device.full = served == ServedAs::Full;
