@@ -48,7 +48,8 @@ pub(super) fn named_twice(place: &Sandbox) {
 
 pub(super) fn of_nbd_clients(place: &Sandbox) {
     let mut server = Serving::start(place, &["memory:1M"]);
-    let control = format!("that of its server is {}", fs::canonicalize(place.path("c")).unwrap().display());
+    let control =
+        format!("the control socket of this server is {}", fs::canonicalize(place.path("c")).unwrap().display());
     for command in ["get", "ls"] {
         place.iosched(&[command, "s"]).refused(2, &["s: is a socket for NBD clients", &control]);
     }

@@ -109,10 +109,10 @@ pub(super) fn several_devices(place: &Sandbox) {
     place.file("x.csv", text);
     place.iosched(&["trace", "info", "x.csv"]).code(0).says(&["200 requests"]);
     let told = place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat());
-    told.code(0).says(&["of 2 devices", "iosched trace filter --device"]);
+    told.code(0).says(&["has 2 devices", "iosched trace filter --device"]);
     place.iosched(&["trace", "filter", "--device", "8388624", "x.csv", "one.csv"]).code(0);
     let told = place.iosched(&[&["compare", "--workload", "one.csv"], &RUN[..]].concat());
-    told.code(0).says(&["100 requests"]).never(&["of 2 devices"]);
+    told.code(0).says(&["100 requests"]).never(&["has 2 devices"]);
 }
 
 pub(super) fn no_requests(place: &Sandbox) {
