@@ -11,7 +11,13 @@ use serde_json::Value;
 #[track_caller]
 fn compare(here: &Path, (file, text): (&str, &str), more: &[&str]) -> Value {
     std::fs::write(here.join(file), text).unwrap();
-    let (code, out, err) = run_in(here, &[&["compare", "--json", "-j", "1", "-w", file], more].concat());
+    compare_file(here, file, &[&["--json"], more].concat())
+}
+
+/// Compares a workload file in a directory; the result is JSON.
+#[track_caller]
+fn compare_file(here: &Path, file: &str, more: &[&str]) -> Value {
+    let (code, out, err) = run_in(here, &[&["compare", "-j", "1", "-w", file], more].concat());
     assert_eq!(code, 0, "{err}");
     serde_json::from_str(&out).unwrap()
 }
@@ -111,6 +117,29 @@ fn a_reader_that_sleeps_is_not_harmed_by_an_idle_writer() {
     let rates = means(&json, "site_iops");
     assert!(rates.iter().all(|rate| near(*rate, rates[0], 5.0)), "{rates:?}");
     assert!(!has_winner(&json, "site_iops") && !has_winner(&json, "finish"), "{}", json["answer"]);
+}
+
+#[test]
+fn a_job_that_ends_early_has_the_rate_of_its_time() {
+    // Case 15: 600 reads with think times of 10 to 30 ms, about 30 a second, beside a longer stream.
+    let here = directory("case-early");
+    let tasks = "[[tasks]]\npid = 1\nname = \"site\"\npattern = \"random\"\nrange = [0, 900000000]\n\
+                 think_ns = [10000000, 30000000]\ntotal = 600\n\
+                 [[tasks]]\npid = 2\nname = \"rsync\"\nclass = \"idle\"\npattern = \"seq\"\n\
+                 start_sector = 800000000\nnr_sectors = 256\ntotal = 40000\n";
+    let json = compare(&here, ("early.toml", tasks), &["-d", "sata-desktop", "-s", "none", "-n", "1"]);
+    let finish = means(&json, "finish")[0];
+    assert!(finish > 60.0 && (25.0..35.0).contains(&means(&json, "site_iops")[0]), "{json}");
+    // A job's rate is the one that fio prints.
+    let job = "[global]\ndirect=1\nfilename=/dev/sdx\n[a]\nrw=randread\nsize=100m\nio_size=400k\n\
+               [b]\nrw=read\nbs=1m\noffset=1g\nsize=200m\n";
+    let settings = ["-d", "sata-7200", "-s", "none", "-n", "1"];
+    let json = compare(&here, ("early.fio", job), &settings);
+    let fio = compare_file(&here, "early.fio", &[&["--output-format", "fio-json"], &settings[..]].concat());
+    for (number, name) in [(0, "a_iops"), (1, "b_iops")] {
+        let rate = fio["jobs"][number]["read"]["iops"].as_f64().unwrap();
+        assert!(near(means(&json, name)[0], rate, 0.1), "{name}: {rate} {json}");
+    }
 }
 
 #[test]

@@ -448,10 +448,14 @@ impl Figure {
             }
             Self::Task(_, what) => {
                 let mut latency = Histogram::default();
-                let own = run.tasks.iter().filter(|task| Some(task.name.as_str()) == self.task());
-                own.for_each(|task| latency.merge(&task.latency));
+                let tasks = run.tasks.iter().filter(|task| Some(task.name.as_str()) == self.task());
+                let tasks: Vec<&TaskResult> = tasks.collect();
+                tasks.iter().for_each(|task| latency.merge(&task.latency));
                 match what {
-                    TaskFigure::Iops => per_second(latency.count() as f64),
+                    TaskFigure::Iops => {
+                        let ios = latency.count() as f64;
+                        run.active_ns(&tasks).map(|ns| ios * 1e9 / ns as f64).or_else(|| per_second(ios))
+                    }
                     TaskFigure::P99 | TaskFigure::SyncP99(_) => some(latency).map(|h| h.quantile_ns(0.99) as f64 / MS),
                 }
             }
@@ -499,7 +503,12 @@ impl TaskFigure {
         };
         let id = format!("{prefix}{plain}").to_lowercase().replace(|c: char| !c.is_alphanumeric(), "_");
         let (unit, direction, relevant_percent, doc) = match self {
-            Self::Iops => ("1/s", Direction::Higher, RELEVANT_PERCENT, "I/Os per second of the tasks of that name"),
+            Self::Iops => (
+                "1/s",
+                Direction::Higher,
+                RELEVANT_PERCENT,
+                "I/Os per second of the tasks of that name, while they ran",
+            ),
             Self::P99 => (
                 "ms",
                 Direction::Lower,

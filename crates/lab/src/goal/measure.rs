@@ -334,13 +334,11 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
     })
 }
 
-/// So much per second from the first submission to the last completion of the tasks called `name`, or of its cgroup.
+/// So much per second of the time in which the tasks called `name`, or of its cgroup, were active.
 fn rate(run: &RunResult, name: &str, amount: impl Fn(&TaskResult) -> f64) -> Option<f64> {
-    let own = called(run, name);
-    let from = own.iter().filter_map(|task| task.first_submit_ns).min()?;
-    let to = own.iter().filter_map(|task| task.last_completion_ns).max()?;
-    let seconds = to.saturating_sub(from) as f64 / 1e9;
-    (seconds > 0.0).then(|| own.iter().map(|task| amount(task)).sum::<f64>() / seconds)
+    let tasks = called(run, name);
+    let active_ns = run.active_ns(&tasks).or_else(|| (!tasks.is_empty()).then(|| run.counted_ns()))?;
+    (active_ns > 0).then(|| tasks.iter().map(|task| amount(task)).sum::<f64>() * 1e9 / active_ns as f64)
 }
 
 #[cfg(test)]
@@ -374,7 +372,9 @@ mod tests {
         assert_eq!(of(Measure::Latency(Statistic::Mean, reader())), Some(2.0));
         assert_eq!(of(Measure::Latency(Statistic::Worst, reader())), Some(3.0));
         assert_eq!(of(Measure::Throughput("reader".to_owned())), Some(4.0));
-        assert_eq!(of(Measure::Iops("backup".to_owned())), Some(0.5));
+        // One I/O shows no time in which the task was active: the run counts.
+        assert_eq!(of(Measure::Iops("reader".to_owned())), Some(1.0));
+        assert_eq!(of(Measure::Iops("backup".to_owned())), Some(0.01));
         assert_eq!(of(Measure::Iops("writer".to_owned())), None);
         let one = |pid, ns| TaskResult { pid, ..task("dd", ns) };
         let run_of_two = RunResult { tasks: vec![one(12, 1_000_000), one(34, 3_000_000)], ..RunResult::default() };

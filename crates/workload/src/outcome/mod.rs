@@ -79,6 +79,27 @@ impl RunResult {
         self.finished_ns.saturating_sub(self.counted_from_ns)
     }
 
+    /// How long `tasks` of this run were active, ns: from the earliest start to the latest end. A
+    /// job counts as in fio. Another task counts from its first submission to its last completion.
+    /// `None`: they have fewer than two I/Os that count.
+    #[must_use]
+    pub fn active_ns(&self, tasks: &[&TaskResult]) -> Option<u64> {
+        if tasks.iter().map(|task| task.latency.count()).sum::<u64>() < 2 {
+            return None;
+        }
+        let span = |(number, task): (usize, &TaskResult)| {
+            let is_meant = tasks.iter().any(|meant| std::ptr::eq(*meant, task));
+            match self.jobs.get(number).filter(|_| is_meant) {
+                Some(job) => Some((job.counted_from_ns, job.ended_ns)),
+                None if is_meant => Some((task.first_submit_ns?.max(self.counted_from_ns), task.last_completion_ns?)),
+                None => None,
+            }
+        };
+        let spans = self.tasks.iter().enumerate().filter_map(span);
+        let (from_ns, to_ns) = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
+        (to_ns > from_ns).then(|| to_ns - from_ns)
+    }
+
     /// Whether anything is known of I/Os: of a command that only was timed, nothing is.
     #[must_use]
     pub const fn knows_ios(&self) -> bool {
