@@ -37,8 +37,18 @@ pub(crate) fn base(program: &str) -> &str {
 
 /// Commands beside the program whose own I/O does not matter.
 const BESIDE: [&str; 5] = ["cd", "echo", "mkdir", "rm", "sleep"];
-/// Words that begin a loop or a condition of the shell.
-const CONTROL: [&str; 4] = ["for", "while", "until", "if"];
+/// Words that begin a loop or a condition of the shell, or repeat a command.
+const CONTROL: [&str; 8] = ["for", "while", "until", "if", "repeat", "watch", "parallel", "xargs"];
+/// Programs that run a command in another place: on another machine, or in a container.
+const ELSEWHERE: [&str; 10] =
+    ["kubectl", "oc", "crictl", "docker", "podman", "nerdctl", "ssh", "nsenter", "chroot", "lxc"];
+/// Programs that run a command in a cgroup.
+const IN_CGROUP: [&str; 2] = ["systemd-run", "cgexec"];
+/// Programs that a command in front may run.
+const PROGRAMS: [&str; 9] = ["fio", "dd", "sysbench", "iozone", "bonnie++", "ioping", "hdparm", "fs_mark", "bash"];
+/// Options of `strace` and `perf` that have their value in the next word.
+const STRACE_VALUES: [&str; 12] = ["-e", "-o", "-s", "-E", "-P", "-a", "-b", "-I", "-O", "-S", "-u", "-X"];
+const PERF_VALUES: [&str; 5] = ["-e", "-r", "-o", "-x", "-I"];
 
 /// The remedy for servers, whose I/O depends on their clients.
 const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate tpcc, a database";
@@ -110,12 +120,20 @@ impl Pasted {
             remedy: remedy.to_owned(),
         };
         let mut words = split(text).ok_or_else(|| wrong("quotes", "a quote is not closed", "close it"))?;
-        if words.first().is_some_and(|word| word == "$" || word == "#") {
-            words.remove(0);
-        }
+        words.drain(..prompt(&words));
+        without_parentheses(&mut words);
         let mut whole = Self::default();
         let mut prepared = None;
+        let mut end = 0;
         for command in words.split(|word| word == ";" || word == "&&" || word == "&") {
+            let is_beside = end > 0 && words[end - 1] == "&";
+            end += command.len() + 1;
+            if command.split(|word| word == "|").skip(1).any(|behind| {
+                behind.iter().find(|word| !word.contains('=')).is_some_and(|word| PROGRAMS.contains(&base(word)))
+            }) {
+                let remedy = "give one program that reads and writes, such as dd with if= and of=";
+                return Err(wrong("|", "it leads into a second program", remedy));
+            }
             let (command, is_piped) = until_pipe(command);
             let mut one = Self::default();
             if is_cache_dropped(&command) {
@@ -147,6 +165,22 @@ impl Pasted {
                 // Every simulation starts with the files that are there.
                 [sysbench, .., "prepare" | "cleanup"] if base(sysbench) == "sysbench" => {
                     prepared.get_or_insert(one.words);
+                }
+                ["wait", ..] => {}
+                [program, ..] if ELSEWHERE.contains(&base(program)) => {
+                    let inner = one.words.iter().skip(1).skip_while(|word| !PROGRAMS.contains(&base(word)));
+                    let inner: Vec<&str> = inner.map(String::as_str).collect();
+                    let inner = if inner.is_empty() { String::new() } else { format!(": {}", inner.join(" ")) };
+                    let problem = "it runs a command on another machine or in a container";
+                    return Err(wrong(base(program), problem, &format!("give only that command{}", shortened(&inner))));
+                }
+                [program, ..] if IN_CGROUP.contains(&base(program)) => {
+                    let remedy = "give only the command, or a fio job file with cgroup= and cgroup_weight=";
+                    return Err(wrong(base(program), "iosched does not make its cgroup", remedy));
+                }
+                [program, ..] if is_beside && !whole.words.is_empty() => {
+                    let remedy = "describe both in one fio job file, with a section for each";
+                    return Err(wrong(program, "it runs at the same time as the program before", remedy));
                 }
                 [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
                 // Copies of dd may follow each other.
@@ -201,11 +235,30 @@ impl Pasted {
     /// Takes commands off the front that only start another.
     fn take_prefixes(&mut self, wrong: &impl Fn(&str, &str, &str) -> WorkloadError) -> Result<(), WorkloadError> {
         let mut nice: i32 = 0;
+        // The class that Linux derives from real-time and idle CPU scheduling, without an ionice.
+        let mut class_of_cpu = None;
         while let Some(first) = self.words.first().cloned() {
             let rest = &self.words[1..];
             let taken = match base(&first) {
                 "sudo" => options(rest, &SUDO_VALUES),
-                "time" | "nohup" | "exec" => options(rest, &[]),
+                "doas" => options(rest, &["-u", "-C"]),
+                "time" | "nohup" | "exec" | "setsid" => options(rest, &[]),
+                "strace" => options(rest, &STRACE_VALUES),
+                "perf" => 1 + options(rest.get(1..).unwrap_or(&[]), &PERF_VALUES),
+                "chrt" => {
+                    let options = options(rest, &[]);
+                    let has = |letter: char, long: &str| {
+                        rest[..options].iter().any(|word| {
+                            word == long || !word.starts_with("--") && word.starts_with('-') && word.contains(letter)
+                        })
+                    };
+                    class_of_cpu = match () {
+                        () if has('i', "--idle") => Some(3),
+                        () if has('o', "--other") || has('b', "--batch") => None,
+                        () => Some(1),
+                    };
+                    options + 1
+                }
                 "stdbuf" => options(rest, &["-i", "-o", "-e"]),
                 "numactl" => options(rest, &NUMACTL_VALUES),
                 "env" => options(rest, &["-u"]),
@@ -249,12 +302,33 @@ impl Pasted {
             };
             self.words.drain(..=taken.min(self.words.len() - 1));
         }
-        if nice != 0 && self.priority.is_none() {
+        if (nice != 0 || class_of_cpu.is_some()) && self.priority.is_none() {
             let nice: i32 = nice;
-            self.priority = Some((2, ((nice.clamp(-20, 19) + 20) / 5) as u8));
+            self.priority = Some((class_of_cpu.unwrap_or(2), ((nice.clamp(-20, 19) + 20) / 5) as u8));
         }
         Ok(())
     }
+}
+
+/// How many words at the front are the prompt of a shell: `$`, `root@db:~#`, `[root@db ~]#`.
+fn prompt(words: &[String]) -> usize {
+    let ends = |word: &String| word.ends_with('$') || word.ends_with('#');
+    match words {
+        [first, ..] if first == "$" || first == "#" || (first.contains('@') && ends(first)) => 1,
+        [first, second, ..] if first.starts_with('[') && first.contains('@') && ends(second) => 2,
+        _ => 0,
+    }
+}
+
+/// Takes away parentheses and braces around commands: `time (dd ... && sync)`.
+fn without_parentheses(words: &mut Vec<String>) {
+    let is_open = |word: &String| word.starts_with('(') || word == "{";
+    let is_end = |word: &String| word.ends_with(')') && !word.contains('(') || word == "}";
+    let Some(open) = words.iter().position(is_open) else { return };
+    let Some(end) = words.iter().rposition(is_end).filter(|end| *end >= open) else { return };
+    words[end].pop();
+    words[open].remove(0);
+    words.retain(|word| !word.is_empty());
 }
 
 /// How many words at the front are options, with the values that those of `with_value` have in the next word.
@@ -451,6 +525,13 @@ mod tests {
             "env A=b C=d ",
             "taskset -c 0-3 ",
             "taskset 0x3 ",
+            "root@db1:~# ",
+            "[root@db1 ~]# ",
+            "me@host:/srv$ sudo ",
+            "doas -u me ",
+            "strace -c -o log ",
+            "perf stat -e cycles ",
+            "setsid ",
             "numactl -N 0 -m 0 ",
             "numactl --cpunodebind=0 ",
             "nohup ",
@@ -487,6 +568,37 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_are_not_one_program_here_are_named() {
+        let wrong = |text: &str| Pasted::read(text).unwrap_err().to_string();
+        for (text, part) in [
+            (
+                "kubectl exec -it p -- fio --name=t --size=1M",
+                "kubectl: it runs a command on another machine or in a \
+              container; give only that command: fio --name=t --size=1M",
+            ),
+            (
+                "sudo docker run --rm -v /d:/d x/fio --name=t",
+                "docker: it runs a command on another machine or in a \
+              container; give only that command: x/fio --name=t",
+            ),
+            (
+                "ssh -p 22 host 'dd if=a of=b'",
+                "ssh: it runs a command on another machine or in a container; give \
+              only that command",
+            ),
+            ("systemd-run --scope -p IOWeight=10 dd if=a of=b", "cgroup= and cgroup_weight="),
+            ("dd if=a of=b & dd if=c of=d & wait", "dd: it runs at the same time as the program before"),
+            ("dd if=a bs=1M | dd of=b bs=1M", "|: it leads into a second program"),
+            ("watch -n1 dd if=a of=b", "watch: iosched does not run loops"),
+        ] {
+            assert!(wrong(text).contains(part), "{text}: {}", wrong(text));
+        }
+        is("(dd if=a of=b)", "dd if=a of=b", None);
+        is("time { dd if=a of=b; }", "dd if=a of=b", None);
+        is("dd if=a of=b & wait", "dd if=a of=b", None);
+    }
+
+    #[test]
     fn files_that_sysbench_prepares_are_there() {
         let run = "sysbench fileio --file-test-mode=rndrw run";
         let prepare = "sysbench fileio --file-total-size=1G prepare";
@@ -506,6 +618,10 @@ mod tests {
             ("nice", Some((2, 6))),
             ("nice -n 19 ionice -c2 -n0", Some((2, 0))),
             ("nice -n 19", Some((2, 7))),
+            ("chrt -f 50", Some((1, 4))),
+            ("chrt --idle 0", Some((3, 4))),
+            ("chrt -b 0", None),
+            ("chrt -f 50 ionice -c3", Some((3, 4))),
         ] {
             is(&format!("{prefix} dd if=a of=b"), "dd if=a of=b", priority);
         }

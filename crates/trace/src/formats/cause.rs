@@ -216,7 +216,7 @@ const OTHER_TOOLS: [([&str; 2], &str); 18] = [
     (["kB_rd/s", "kB_wr/s"], "it is the table of pidstat, which has rates; record requests with `iosched record`"),
     (["read", "writ"], DSTAT),
     (["idl", "wai"], DSTAT),
-    (["merged", "sectors"], "it is the table of vmstat -d, which has counters; record requests with `iosched record`"),
+    (["merged", "sectors"], "it is the table of vmstat -d, which has counters; use `iosched record`"),
     (["DISK", "AVGms"], "it is the table of biotop, which has sums of processes; use biosnoop, or `iosched record`"),
     (["OFF_KB", "FILENAME"], SLOWER),
     (["TIME", "FILENAME"], SLOWER),
