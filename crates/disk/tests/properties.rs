@@ -73,8 +73,9 @@ fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
     })
 }
 
-/// A device whose write cache is watched: after every call it is within its size, with what the head is writing, and when a flush completes it holds
-/// nothing that was acknowledged before the flush was submitted.
+/// A device whose write cache is watched. After every call it is within its size, with what the head
+/// is writing. When a flush completes, it holds nothing that was acknowledged before the flush was
+/// submitted.
 struct Watched {
     hdd: Hdd,
     /// Sectors of the cache, and of what the head writes at once.

@@ -242,6 +242,8 @@ impl Hdd {
         (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
         self.filling = None;
         self.writing = true;
-        self.take_waiting(at_ns);
+        if self.write_cache.takes_over() {
+            self.take_waiting(at_ns);
+        }
     }
 }

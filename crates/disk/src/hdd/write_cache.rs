@@ -46,6 +46,9 @@ pub(crate) struct WriteCache {
     /// Extents of each epoch not yet on the medium, up to the present one.
     epochs: VecDeque<u32>,
     sectors_max: u64,
+    /// Whether a write takes the place of sectors while the head writes them. A cache that holds
+    /// much more than the head writes at once gains nothing by that.
+    takes_over: bool,
     extents_max: usize,
     sectors_high: u64,
     extents_high: usize,
@@ -65,6 +68,7 @@ impl WriteCache {
             epoch: 0,
             epochs: VecDeque::from([0]),
             sectors_max: u64::from(config.sectors),
+            takes_over: config.sectors / 4 < config.destage_sectors,
             extents_max: config.extents as usize,
             sectors_high: high(config.sectors),
             extents_high: high(config.extents) as usize,
@@ -95,16 +99,23 @@ impl WriteCache {
         self.dirty_sectors >= self.sectors_high || self.order.len() >= self.extents_high
     }
 
-    /// How many sectors can be taken of a write from `start` on, once the head has written what it
-    /// is writing. Sectors that continue the latest write need no further extent.
+    /// How many sectors can be taken of a write from `start` on, in a small cache once the head has
+    /// written what it is writing. Sectors that continue the latest write need no further extent.
     #[inline]
     pub(crate) fn room(&self, start: u64) -> u64 {
         let continues = || self.order.get(self.latest).is_some_and(|&id| self.continues(id, start));
         if self.order.len() < self.extents_max || continues() {
-            self.sectors_max + self.chunk.map_or(0, |chunk| chunk.end - chunk.start) - self.dirty_sectors
+            let chunk = self.chunk.filter(|_| self.takes_over).map_or(0, |chunk| chunk.end - chunk.start);
+            self.sectors_max + chunk - self.dirty_sectors
         } else {
             0
         }
+    }
+
+    /// Whether a write takes the place of sectors while the head writes them.
+    #[inline]
+    pub(crate) fn takes_over(&self) -> bool {
+        self.takes_over
     }
 
     /// How many sectors can be taken at once.
