@@ -77,9 +77,6 @@ fn directory() -> PathBuf {
 /// Numbers of files that needed a name.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Numbers of files that needed a name.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-
 /// Creates a file that no other process can find.
 fn nameless() -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
