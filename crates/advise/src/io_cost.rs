@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_of_a_device_is_what_it_does_at_saturation() {
+    fn measured_io_cost_model_holds_at_saturation() {
         let profile = Profile::named("mtfdkba512tfh").unwrap();
         let own = IoCost::of_measurements(&measured(&profile, true), &profile);
         let wanted = iosched_disk::io_cost::Family::member("mtfdkba512tfh").unwrap().1.mean();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_said_to_be_the_models() {
+    fn unmeasured_writes_are_marked_as_the_models() {
         let profile = Profile::named("sata-ssd").unwrap();
         let own = IoCost::of_measurements(&measured(&profile, false), &profile);
         let from = |name: &str| own.origins.iter().find(|own| own.name == name).unwrap().from.clone();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_member_of_a_family_the_latencies_are_published_ones() {
+    fn family_member_has_published_latencies() {
         let own = IoCost::of_profile(&Profile::named("ct1000p3pssd8").unwrap());
         assert_eq!((own.qos.rlat_us, own.qos.wlat_us), (39_518, 287_834));
         assert!(own.origins[6].from.contains("result-462faf38bd17d"));

@@ -132,7 +132,7 @@ fn with_advice(tasks: &str, model: &str, device: &str, present: &str, check: imp
 }
 
 #[test]
-fn what_is_better_on_the_device_is_advised_with_its_evidence() {
+fn better_setting_on_the_device_is_advised_with_evidence() {
     with_advice(TASKS, "sata-7200", "sata-7200", "none", |advice| {
         assert_eq!(advice.measured.finding, Finding::Better, "{}", advice.decision());
         let best = advice.recommended().unwrap();
@@ -152,7 +152,7 @@ fn what_is_better_on_the_device_is_advised_with_its_evidence() {
 }
 
 #[test]
-fn where_nothing_can_be_better_it_is_left_as_it_is() {
+fn device_is_left_alone_if_nothing_can_be_better() {
     with_advice(LONELY, "sata-7200", "sata-7200", "mq-deadline", |advice| {
         assert_eq!(advice.recommended(), None);
         assert_eq!(advice.measured.finding, Finding::NothingBetter);
@@ -195,7 +195,7 @@ fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>
 }
 
 #[test]
-fn what_cannot_be_told_says_why_and_how_many_runs_would() {
+fn open_advice_says_why_and_how_many_runs_are_needed() {
     // Runs scatter by more than what bfq seems to be better by.
     let scattered = [0.0, 3.0, -2.0, 4.0, -4.0];
     with_values(
@@ -251,7 +251,7 @@ fn the_advice_and_the_comparison_below_it_have_one_verdict() {
 }
 
 #[test]
-fn who_starves_under_what_is_advised_is_told_first() {
+fn advice_names_starving_tasks_first() {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let predicted = || TuneResults::of(&search.header, &search.runs);
     let records = on_device(TASKS, "sata-7200", "none", &candidates(&predicted(), true, 4));
@@ -289,7 +289,7 @@ fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
 }
 
 #[test]
-fn what_was_set_is_simulated_as_far_as_it_can_be() {
+fn present_settings_are_simulated_where_possible() {
     let recorded = |scheduler: &str, name: &str, value: &str| Recorded {
         scheduler: scheduler.to_owned(),
         values: vec![(name.to_owned(), value.to_owned()), ("nr_requests".to_owned(), "64".to_owned())],

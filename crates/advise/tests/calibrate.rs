@@ -174,7 +174,7 @@ fn credits_that_are_spent_are_found() {
 }
 
 #[test]
-fn what_was_measured_predicts_without_a_mechanism_what_lies_between() {
+fn measured_profile_predicts_values_between_its_points() {
     for (device, rate, p99) in [(profile(TOGETHER), 0.15, 0.25), (Profile::named("nvme").unwrap(), 0.15, 0.25)] {
         let measurements = measured(&mut Simulated::new(device)).unwrap();
         let calibration = Calibration::of(&measurements, "mine", Some(Kind::Empirical)).unwrap();
@@ -206,7 +206,7 @@ fn a_device_that_takes_all_there_is_at_once_is_given_back() {
 }
 
 #[test]
-fn a_device_that_serves_one_at_a_time_is_given_back_and_so_is_what_is_told_of_it() {
+fn fit_recovers_a_device_that_serves_one_request_at_a_time() {
     if !has_minutes() {
         return;
     }
@@ -292,7 +292,7 @@ fn a_device_that_no_model_is_like_is_said_to_be_one() {
 }
 
 #[test]
-fn what_was_measured_before_an_interruption_is_kept_and_what_is_missing_is_named() {
+fn interrupted_calibration_keeps_its_points_and_names_missing_ones() {
     let interrupt = AtomicBool::new(false);
     let mut device = Simulated::new(profile(ONE_AT_A_TIME));
     let measurements = measure(&mut device, Pace::SIMULATED, 1, "", &interrupt, |progress| {

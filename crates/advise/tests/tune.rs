@@ -68,7 +68,7 @@ fn set(setting: &Setting, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_setting_that_serves_a_task_better_is_found_confirmed_and_what_it_does_not_need_is_not_set() {
+fn search_confirms_a_gain_and_drops_needless_tunables() {
     let tuned = run(&tuning(SHARED, &["cfq"], &["mean(lookup)"], 150));
     let results = TuneResults::of(&tuned.header, &tuned.runs);
     assert_eq!(results.finding, Finding::Better);
@@ -87,7 +87,7 @@ fn a_setting_that_serves_a_task_better_is_found_confirmed_and_what_it_does_not_n
 }
 
 #[test]
-fn where_nothing_matters_the_default_is_recommended_and_no_tunable_is_said_to_matter() {
+fn default_is_recommended_if_no_tunable_matters() {
     for (tasks, scheduler) in [(LONELY, "deadline"), (SHARED, "noop")] {
         let tuned = run(&tuning(tasks, &[scheduler], &["p99(sync)"], 60));
         let results = TuneResults::of(&tuned.header, &tuned.runs);
@@ -154,7 +154,7 @@ fn constraints_hold_of_what_is_recommended() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_said() {
+fn unmet_constraint_is_reported() {
     let mut tuning = tuning(SHARED, &["cfq"], &["mean(lookup)"], 60);
     tuning.constraints = vec!["throughput >= 1000%".parse().unwrap()];
     let tuned = run(&tuning);
@@ -197,7 +197,7 @@ fn lines(tuning: &Tuning, jobs: usize) -> String {
 }
 
 #[test]
-fn the_same_plan_gives_the_same_records_whatever_the_number_of_threads() {
+fn records_are_independent_of_the_number_of_threads() {
     let tuning = tuning(SHARED, &["cfq", "deadline"], &["p99(sync)", "throughput"], 80);
     let one = lines(&tuning, 1);
     assert_eq!(one, lines(&tuning, 4));
@@ -254,7 +254,7 @@ fn a_baseline_need_not_lie_in_the_space() {
 }
 
 #[test]
-fn what_the_workload_has_not_is_told_with_what_it_has() {
+fn goal_for_an_absent_job_lists_the_present_ones() {
     let error = |goal: &str, constraint: Option<&str>| {
         let mut tuning = tuning(SHARED, &["cfq"], &[goal], 60);
         tuning.constraints = constraint.iter().map(|text| text.parse().unwrap()).collect();

@@ -73,7 +73,7 @@ fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
 }
 
 #[test]
-fn what_is_not_like_the_device_is_not_trusted() {
+fn model_unlike_the_device_is_not_trusted() {
     let device = profile("device", DEVICE);
     let measured = measured(&device, true);
     // Twice as slow: rates are all wrong, but which scheduler is faster may be told nevertheless.
@@ -90,7 +90,7 @@ fn what_is_not_like_the_device_is_not_trusted() {
 }
 
 #[test]
-fn records_come_back_and_what_is_damaged_is_refused_with_the_line() {
+fn damaged_records_are_refused_with_the_line() {
     let device = profile("device", DEVICE);
     let mut all = Measured::new(header(&device, true));
     for run in 0..2 {

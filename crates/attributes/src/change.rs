@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tunable_is_held_against_the_scheduler_that_its_disk_will_have() {
+    fn tunable_is_checked_against_the_future_scheduler() {
         let to_be =
             [("sda", "none"), ("sdb", "cfq")].map(|(disk, scheduler)| (disk.to_owned(), scheduler.to_owned())).into();
         let wrong = |name: &str, disk: Option<&str>, value: &str| {

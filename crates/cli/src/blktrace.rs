@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files_hold_no_directories_and_nothing_that_a_shell_takes_for_its_own() {
+    fn file_names_are_safe_for_shells() {
         let names = ["cfq:slice_idle=0,quantum=32", "sata-ssd", "./my disks/old one.toml"].map(file_name);
         assert_eq!(names, ["cfq-slice_idle=0,quantum=32", "sata-ssd", "old-one"]);
     }

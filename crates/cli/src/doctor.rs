@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_comes_first_and_lines_fit() {
+    fn important_findings_come_first_and_lines_fit() {
         let machine = machine();
         let report = Report::of_disk(&machine, "dm-0", examine(&machine)).unwrap();
         let names: Vec<&str> = report.disks.iter().map(|disk| disk.name.as_str()).collect();

@@ -28,7 +28,7 @@ const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"r
 const PACED_READER: &str = "[reader]\nrw=randread\nbs=4k\nsize=128m\nrate_iops=400\ntime_based=1\nruntime=3600\n";
 
 #[test]
-fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
+fn scheduler_for_a_class_is_set_only_on_request() {
     if !has_minutes() {
         return;
     }
@@ -88,7 +88,7 @@ fn the_scheduler_that_serves_a_class_is_advised_and_set_only_if_asked_for() {
 }
 
 #[test]
-fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
+fn device_without_gain_is_measured_and_left_alone() {
     if !has_minutes() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_device_on_which_nothing_helps_is_left_as_it_is_and_is_measured_first() {
 }
 
 #[test]
-fn what_cannot_be_advised_is_refused_before_anything_runs() {
+fn advise_refuses_before_any_run() {
     if !is_root() {
         return;
     }
@@ -150,7 +150,7 @@ fn what_cannot_be_advised_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_file_system_with_too_little_room_is_an_error_that_names_the_option() {
+fn full_file_system_is_an_error_that_names_the_option() {
     if !is_root() || !has_program("mkfs.ext4") {
         return;
     }

@@ -124,7 +124,7 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
 }
 
 #[test]
-fn what_stays_in_the_page_cache_is_told_with_the_remedy() {
+fn data_in_the_page_cache_are_named_with_a_remedy() {
     let here = directory("cached");
     let line = "dd if=/dev/zero of=f bs=1M count=100";
     let common = ["compare", "-w", line, "-d", "sata-7200", "-s", "none", "-s", "mq-deadline", "-n", "2", "-j", "1"];
@@ -178,7 +178,7 @@ fn dd_reads_a_file_at_the_rate_of_the_disk() {
 }
 
 #[test]
-fn what_an_application_cannot_be_is_told() {
+fn impossible_applications_are_refused() {
     let here = directory("application-refused");
     refused(&here, &["compare", "-w", "iozone --frob"], &["frob", "-s"]);
     refused(&here, &["compare", "-w", IOZONE, "--machine", "toaster"], &["\"toaster\"", "phenom-ii-2009"]);
@@ -196,7 +196,7 @@ fn what_an_application_cannot_be_is_told() {
 }
 
 #[test]
-fn buffered_jobs_run_on_the_machine_of_today_unless_told_otherwise_and_direct_ones_on_none() {
+fn buffered_jobs_get_the_default_machine() {
     let here = directory("buffered");
     let job = |name: &str, more: &str| {
         let text = format!("[{name}]\nrw=write\nbs=64k\nsize=16m\nfsync=16\n{more}");
@@ -288,7 +288,7 @@ fn measured_figures_stand_beside_simulated_ones() {
 }
 
 #[test]
-fn what_there_is_to_reproduce_is_listed_and_what_is_not_is_refused() {
+fn reproduce_lists_experiments_and_refuses_others() {
     let here = directory("reproduce-refused");
     let (code, out, _) = run(&here, &["reproduce", "--list"]);
     assert_eq!(code, 0);

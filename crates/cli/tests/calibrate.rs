@@ -117,7 +117,7 @@ fn a_rotating_disk_is_fitted_to_what_it_served() {
 }
 
 #[test]
-fn what_cannot_be_calibrated_is_refused_with_what_would_be_right() {
+fn calibrate_refuses_with_a_remedy() {
     let here = directory("calibrate-refused");
     let file = here.join("file");
     fs::write(&file, "nothing").unwrap();
@@ -138,7 +138,7 @@ fn what_cannot_be_calibrated_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn a_profile_is_held_beside_its_device_and_carries_what_was_found() {
+fn validated_profile_carries_its_errors() {
     let here = directory("validate-device");
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
     let (device, told, records) = (path("device.toml"), path("told.toml"), path("v.jsonl"));

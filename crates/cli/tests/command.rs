@@ -59,7 +59,7 @@ fn without_arguments_it_does_the_main_job() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_what_would_be_right_before_anything_runs() {
+fn usage_errors_come_before_any_run() {
     let here = directory("refused");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     std::fs::write(here.join("jobs.fio"), "[job]\nrw=read\ndirect=1\nsize=1m\n").unwrap();
@@ -283,7 +283,7 @@ fn a_report_is_made_of_records_without_running_again() {
 }
 
 #[test]
-fn a_plot_of_records_is_a_picture_and_a_wrong_name_is_told_with_the_right_ones() {
+fn plot_is_a_picture_and_a_wrong_name_lists_right_ones() {
     let here = directory("plot");
     std::fs::write(here.join("tasks.toml"), TASKS).unwrap();
     assert_eq!(run(&here, &["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl"]).0, 0);
@@ -365,7 +365,7 @@ fn devices_and_elevators_are_told_from_their_declarations() {
 }
 
 #[test]
-fn policies_beside_the_elevator_are_told_and_their_examples_are_settings() {
+fn controllers_are_listed_with_valid_examples() {
     let here = directory("policy");
     let (_, list, _) = run(&here, &["controller", "list"]);
     for policy in iosched::controllers::policies() {
@@ -566,7 +566,7 @@ fn a_job_file_that_cannot_be_run_says_which_job_and_line() {
 }
 
 #[test]
-fn the_example_of_three_priorities_runs_on_four_devices_in_one_command() {
+fn priorities_example_runs_on_four_devices() {
     let here = directory("priorities");
     let example = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/priorities.fio"));
     // A minute of a fast device is more than a test needs.

@@ -19,7 +19,7 @@ fn doubts<'a>(found: &'a Value, what: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn the_idle_class_starves_under_bfq_and_mq_deadline_and_ioprio_does_nothing_under_the_others() {
+fn idle_class_starves_under_bfq_and_mq_deadline_only() {
     if !has_minutes() || !is_root() || !["nbdkit", "nbdfuse"].iter().all(|program| has_program(program)) {
         return;
     }
@@ -90,7 +90,7 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
 }
 
 #[test]
-fn what_was_set_is_put_back_after_a_run_an_interrupt_and_a_kill() {
+fn settings_are_restored_after_run_interrupt_and_kill() {
     if !is_root() {
         return;
     }
@@ -145,7 +145,7 @@ fn what_was_set_is_put_back_after_a_run_an_interrupt_and_a_kill() {
 }
 
 #[test]
-fn a_device_is_written_only_with_consent_and_never_while_it_is_used() {
+fn device_is_written_with_consent_and_only_if_unused() {
     if !is_root() || !has_program("mkfs.ext4") {
         return;
     }
@@ -176,7 +176,7 @@ fn a_device_is_written_only_with_consent_and_never_while_it_is_used() {
 
 /// A command that changes read_ahead_kb of a disk, behind the comparison's back: in its first run, or in each.
 #[test]
-fn a_run_under_a_setting_of_another_is_made_again_and_left_at_the_end() {
+fn run_under_a_changed_setting_is_repeated() {
     if !is_root() {
         return;
     }

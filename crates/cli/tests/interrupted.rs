@@ -22,7 +22,7 @@ fn interrupted(child: Child) -> (String, String) {
 }
 
 #[test]
-fn reproduced_experiments_say_where_they_were_stopped_and_their_records_make_the_same_page() {
+fn records_of_reproductions_make_the_same_page() {
     let here = directory("interrupted-reproduce");
     let args = ["reproduce", "dd", "-n", "1000000", "-j", "1", "--records", "dd.jsonl", "--report", "first.html"];
     let child = start(&here, &args);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use common::{directory, run};
 
 #[test]
-fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
+fn printed_io_cost_model_imports_to_an_equal_profile() {
     let here = directory("io-cost");
     let (file, profile) = (here.join("sata.hwdb"), here.join("sata.toml"));
     let (file, profile) = (file.to_str().unwrap(), profile.to_str().unwrap());
@@ -35,7 +35,7 @@ fn what_is_printed_of_a_profile_makes_a_profile_that_does_the_same() {
 }
 
 #[test]
-fn what_it_printed_itself_is_taken_and_what_it_made_is_known() {
+fn own_io_cost_output_is_read_and_recognised() {
     let here = directory("io-cost-own");
     let path = |name: &str| here.join(name).to_str().unwrap().to_owned();
     let (printed, json, profile) = (path("printed"), path("printed.json"), path("made.toml"));
@@ -55,7 +55,7 @@ fn what_it_printed_itself_is_taken_and_what_it_made_is_known() {
 }
 
 #[test]
-fn what_is_printed_for_hwdb_is_found_there() {
+fn hwdb_finds_the_printed_entry() {
     let here = directory("io-cost-hwdb");
     let root = here.to_str().unwrap();
     let (_, out, _) = run(&["device", "io-cost", "sata-ssd", "--model-name", "A disk"]);
@@ -130,7 +130,7 @@ fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
 }
 
 #[test]
-fn a_family_is_listed_and_verdicts_on_its_members_say_what_they_are() {
+fn verdicts_on_family_members_name_the_family() {
     let (code, out, _) = run(&["device", "list", "--family", "ssd"]);
     assert_eq!(code, 0);
     assert_eq!(out.lines().filter(|line| line.starts_with("samsung_ssd_970_evo_500gb ")).count(), 1, "{out}");

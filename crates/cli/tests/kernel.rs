@@ -72,7 +72,7 @@ fn a_disk_is_listed_with_its_scheduler_its_depth_and_its_file() {
 }
 
 #[test]
-fn a_disk_is_set_and_what_is_wrong_is_told_with_what_would_be_right() {
+fn set_writes_a_disk_and_wrong_values_name_right_ones() {
     let Some((_here, _disk, device)) = disk("kernel-set") else { return };
     let name = device.name();
     let of = |attribute: &str| format!("{name}/{attribute}");
@@ -255,7 +255,7 @@ fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
 }
 
 #[test]
-fn what_was_left_is_put_back_and_told() {
+fn restore_reports_the_leftovers_it_undoes() {
     let Some((here, _disk, device)) = disk("kernel-restore") else { return };
     let (state, name) = (here.join("state"), device.name());
     assert_eq!(restore(&state, &[]), (0, "nothing to restore\n".to_owned(), String::new()));
@@ -296,7 +296,9 @@ fn what_was_left_is_put_back_and_told() {
     // Another disk under the same name; of the same file, it is said once.
     let again = text.replace("\"sequence\": ", "\"sequence\": 9");
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
-    for (text, expected) in [(again, "was removed and added again since"), (other, "the record belongs to another device")] {
+    for (text, expected) in
+        [(again, "was removed and added again since"), (other, "the record belongs to another device")]
+    {
         fs::write(&journal, text).unwrap();
         let (code, out, _) = restore(&state, &[]);
         assert!(code == 1 && out.contains(expected), "{out}");
@@ -329,7 +331,7 @@ fn a_killed_comparison_is_restored_at_once() {
 }
 
 #[test]
-fn what_is_set_to_last_is_a_rule_that_keeps_what_was_there() {
+fn persistent_setting_keeps_earlier_rules() {
     let Some((here, _disk, device)) = disk("kernel-persist") else { return };
     let (name, rules) = (device.name(), here.join("rules"));
     fs::create_dir(&rules).unwrap();
@@ -365,7 +367,7 @@ fn what_is_set_to_last_is_a_rule_that_keeps_what_was_there() {
 }
 
 #[test]
-fn what_the_kernels_disks_do_is_shown() {
+fn rates_of_kernel_disks_are_shown() {
     let Some((_here, _disk, device)) = disk("kernel-top") else { return };
     let read = format!("dd if={} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null", device.path().display());
     let reads = std::thread::spawn(move || {
@@ -458,7 +460,7 @@ fn set_writes_nothing_in_a_directory_that_only_looks_like_a_disk() {
 }
 
 #[test]
-fn what_names_no_device_is_an_error_of_usage() {
+fn unknown_device_is_a_usage_error() {
     let state = directory("kernel-usage");
     let (code, _, err) = restore(&state, &["no-such-disk"]);
     assert!(code == 2 && err.contains("there is no such block device; available:"), "{err}");
@@ -468,7 +470,7 @@ fn what_names_no_device_is_an_error_of_usage() {
 }
 
 #[test]
-fn who_is_not_root_is_told_so() {
+fn users_without_root_get_a_clear_error() {
     let Some((here, _disk, device)) = disk("kernel-user") else { return };
     // Where others may look.
     let place = tempfile_for_others();

@@ -133,7 +133,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
 }
 
 #[test]
-fn what_is_written_is_there_after_the_end() {
+fn written_data_survive_the_unmount() {
     if !has_fuse() {
         return;
     }
@@ -250,7 +250,7 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
 }
 
 #[test]
-fn what_is_written_past_the_page_cache_is_waited_for() {
+fn unmount_waits_for_writes_past_the_page_cache() {
     if !has_fuse() {
         return;
     }
@@ -355,7 +355,7 @@ fn a_disk_that_is_only_read_cannot_be_written() {
 }
 
 #[test]
-fn a_servers_disk_is_listed_read_and_set_through_its_control_socket() {
+fn control_socket_lists_reads_and_sets_a_served_disk() {
     let here = directory("mount-control");
     let (control, nbd) = (here.join("control"), here.join("nbd"));
     let mut child = Command::new(IOSCHED)
@@ -430,7 +430,7 @@ fn whoever_unmounts_it_ends_it() {
 }
 
 #[test]
-fn what_cannot_be_mounted_is_told_before_anything_is() {
+fn impossible_mount_is_refused_first() {
     let here = directory("mount-refused");
     let at = here.join("mnt");
     fs::create_dir(&at).unwrap();

@@ -140,7 +140,7 @@ fn has_all() -> bool {
 }
 
 #[test]
-fn what_was_promised_outlives_cuts_of_a_foreign_cache() {
+fn flushed_data_survive_power_cuts_of_a_foreign_cache() {
     if has_all() {
         let cuts = if has_minutes() { 60 } else { 5 };
         assert_eq!(lost("power", "writeback", cuts), None);

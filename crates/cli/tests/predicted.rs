@@ -154,7 +154,7 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
 }
 
 #[test]
-fn every_elevator_decides_in_the_simulator_what_it_decided_on_a_disk() {
+fn simulator_repeats_decisions_made_on_a_disk() {
     let (wanted, seed) = (setting("IOSCHED_PREDICTED_REQUESTS", 100_000), setting("IOSCHED_SHAKE_SEED", 1));
     let file = image(&directory("predicted"), "disk.img", CAPACITY_BYTES);
     // Of sixteen parts of the load; a file takes its time to flush.

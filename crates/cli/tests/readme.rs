@@ -273,7 +273,7 @@ fn links_lead_to_files_of_the_repository() {
 }
 
 #[test]
-fn what_the_page_of_habits_says_is_shown_by_tests_that_there_are() {
+fn tests_named_in_compat_page_exist() {
     let page = fs::read_to_string(root().join("docs/compat.md")).unwrap();
     let mut tried = 0;
     for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| habit")) {

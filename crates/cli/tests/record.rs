@@ -31,7 +31,7 @@ fn knob(name: &str) -> String {
 }
 
 #[test]
-fn what_is_asked_is_recorded_and_compared_and_the_tracer_put_back() {
+fn recording_is_compared_and_the_tracer_restored() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record") else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap();
@@ -65,7 +65,7 @@ fn what_is_asked_is_recorded_and_compared_and_the_tracer_put_back() {
 }
 
 #[test]
-fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
+fn signal_ends_a_recording_with_its_data() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record-ended") else { return };
     let on = device.device.to_str().unwrap();
@@ -94,7 +94,7 @@ fn nothing_asked_is_told_and_a_signal_ends_it_with_what_there_was() {
 }
 
 #[test]
-fn what_a_killed_recording_left_is_put_back() {
+fn restore_resets_the_tracer_of_a_killed_recording() {
     let _alone = alone();
     let Some((here, device, _mount)) = traced("record-killed") else { return };
     let mut command = Command::new(IOSCHED);
@@ -159,7 +159,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
 }
 
 #[test]
-fn what_names_no_disk_is_told_before_anything_is_traced() {
+fn unknown_disk_is_refused_before_tracing() {
     let here = directory("record-usage");
     let (code, out, err) = run(&["record", "no-such-disk", "-o", here.join("no.blktrace.0").to_str().unwrap()]);
     assert_eq!((code, out.as_str()), (2, ""), "{err}");

@@ -77,7 +77,7 @@ fn copies_come_back_as_they_were() {
 }
 
 #[test]
-fn a_backing_that_grew_is_taken_when_asked_for_and_one_that_shrank_is_refused() {
+fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     let here = directory("serve-rescan");
     image(&here, "disk.img", 1 << 20);
     let resize = |bytes| std::fs::OpenOptions::new().write(true).open(here.join("disk.img")).unwrap().set_len(bytes);
@@ -282,7 +282,7 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
 }
 
 #[test]
-fn a_shared_disk_does_not_idle_and_keeps_requests_where_they_are_sorted() {
+fn shared_disk_never_idles_and_sorts_its_queue() {
     let here = directory("serve-shared");
     let attributes = |args: &[&str]| {
         let server = Server::serving(&here, &[&["memory:8M"], args].concat());
@@ -401,7 +401,7 @@ fn a_server_whose_messages_nobody_reads_goes_on() {
 }
 
 #[test]
-fn answers_that_nobody_takes_hold_no_more_than_their_clients_share() {
+fn untaken_answers_hold_only_their_clients_share() {
     let here = directory("serve-unsent");
     let server = Server::serving(&here, &["memory:64M", "--budget-mib", "2"]);
     let resident_kib = || {

@@ -59,7 +59,7 @@ fn ends_well(mut child: Child) {
 }
 
 #[test]
-fn who_came_before_the_server_was_started_is_served_and_systemds_socket_stays() {
+fn early_client_is_served_and_systemds_socket_stays() {
     let here = directory("service-socket");
     let listener = UnixListener::bind(here.join("s")).unwrap();
     // It comes first, as the client does that has a socket unit start the server.
@@ -83,7 +83,7 @@ fn who_came_before_the_server_was_started_is_served_and_systemds_socket_stays() 
 }
 
 #[test]
-fn clients_that_connect_again_lose_nothing_when_the_server_is_replaced() {
+fn reconnecting_clients_lose_nothing_on_replacement() {
     if !has_program("qemu-io") {
         return;
     }

@@ -65,7 +65,7 @@ mod with_sweeps {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_in_the_end() {
+    fn unreadable_parts_are_listed_at_the_end() {
         let here = directory("sweep-bad");
         let file = plan(&here, &PLAN.replace("\"b.csv\"", "\"bad.csv\", \"absent.csv\""));
         fs::write(here.join("bad.csv"), "time_us,op,offset_bytes,length_bytes\nnow,read,0,4096\n").unwrap();
@@ -77,7 +77,7 @@ mod with_sweeps {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn sweep_refuses_wrong_plans() {
         let here = directory("sweep-wrong");
         let file = plan(&here, PLAN);
         let out = here.join("out").display().to_string();

@@ -42,7 +42,7 @@ fn every_shell_is_told_how_to_ask() {
 }
 
 #[test]
-fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
+fn terminal_without_a_command_sees_this_machine() {
     if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
         return;
     }
@@ -69,7 +69,7 @@ fn without_a_command_a_terminal_is_told_of_this_machine_and_a_pipe_is_not() {
 }
 
 #[test]
-fn where_there_is_no_man_a_terminal_gets_the_page_as_plain_text() {
+fn terminal_without_man_gets_plain_text() {
     if !available(Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok(), "script") {
         return;
     }

@@ -40,7 +40,7 @@ fn tasks(here: &Path) -> String {
 }
 
 #[test]
-fn what_is_recommended_is_printed_with_how_to_set_it_and_what_to_do_next() {
+fn recommendation_has_its_command_and_the_next_step() {
     let here = directory("tune");
     let workload = tasks(&here);
     let (records, page) = (here.join("tuned.jsonl"), here.join("tuned.html"));
@@ -76,7 +76,7 @@ fn what_is_recommended_is_printed_with_how_to_set_it_and_what_to_do_next() {
 }
 
 #[test]
-fn that_nothing_is_better_is_a_finding() {
+fn finding_nothing_better_is_a_result() {
     let here = directory("tune-none");
     let (code, out, _) = run(&["tune", "-w", &tasks(&here), "-s", "noop", "-g", "p99(sync)", "--budget", "30"]);
     assert_eq!(code, 0);
@@ -84,7 +84,7 @@ fn that_nothing_is_better_is_a_finding() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_an_error_of_usage() {
+fn impossible_search_is_a_usage_error() {
     let here = directory("tune-usage");
     let workload = tasks(&here);
     let error = |rest: &[&str]| {
@@ -105,7 +105,7 @@ fn what_cannot_be_searched_is_an_error_of_usage() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_keeps_the_runs_that_are_finished_and_recommends_nothing() {
+fn ctrl_c_keeps_finished_runs_without_a_recommendation() {
     let here = directory("tune-interrupt");
     let (workload, records) = (tasks(&here), here.join("tuned.jsonl"));
     let args =

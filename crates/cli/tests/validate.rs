@@ -113,7 +113,7 @@ fn an_imported_disk_is_compared_with_what_was_measured() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_file_and_line() {
+fn validate_names_file_and_line_of_an_error() {
     let here = directory("validate-wrong");
     assert_eq!(run(&here, &IMPORT).0, 0);
     let refused = |args: &[&str], said: &str| {

@@ -63,7 +63,7 @@ fn unsupported_parts_of_a_description_are_named() {
 }
 
 #[test]
-fn where_reading_ahead_ends_is_read() {
+fn end_of_readahead_is_imported() {
     let until = |value: u32| {
         let specs = SPECS.replace("Buffer continuous read = 1", &format!("Buffer continuous read = {value}"));
         let cache = read(MODEL, SEEK, &specs).unwrap().config.read_cache;

@@ -218,7 +218,7 @@ fn given(queue: &mut RequestQueue) -> Vec<u64> {
 }
 
 #[test]
-fn adios_serves_reads_of_a_batch_before_writes_and_flagged_ones_first() {
+fn adios_serves_flagged_then_reads_then_writes_of_a_batch() {
     let (mut queue, context) = adios();
     queue.submit(NOW, &bio(Op::Write, 100, context));
     queue.submit(NOW, &bio(Op::Read, 200, context));
@@ -230,7 +230,7 @@ fn adios_serves_reads_of_a_batch_before_writes_and_flagged_ones_first() {
 }
 
 #[test]
-fn adios_serves_what_is_inserted_at_the_head_first_and_merges_nothing_with_it() {
+fn adios_serves_head_insertions_first_without_merges() {
     let (mut queue, context) = adios();
     queue.submit(NOW, &bio(Op::Read, 100, context));
     let at_head = iosched::Issued { at_head: true, ..iosched::Issued::default() };
@@ -265,7 +265,7 @@ fn adios_does_not_merge_requests_of_unequal_ioprio() {
 }
 
 #[test]
-fn adios_learns_from_completions_ten_times_a_second_without_running_the_queue() {
+fn adios_learns_ten_times_a_second_without_queue_runs() {
     let (mut queue, context) = adios();
     queue.submit(NOW, &bio(Op::Read, 0, context));
     let id = queue.dispatch(NOW).unwrap();

@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_attribute_is_read_back() {
         let machine = Recorded::new();
         let sda = machine.device("sda");
         assert_eq!(sda.set_attribute("nr_requests", "64").unwrap(), "64");
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_refused_with_what_would_be_right() {
+    fn refused_value_names_a_right_one() {
         let machine = Recorded::new();
         let sda = machine.device("sda");
         let refused = |name: &str, value: &str| sda.set_attribute(name, value).unwrap_err().to_string();
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_what_was_written() {
+    fn value_read_back_equals_the_written_one() {
         let expire = declaration("iosched/read_expire", "mq-deadline");
         for (declaration, read, written, same) in [
             (None, "64", "64", true),

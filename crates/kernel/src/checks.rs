@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_makes_figures_doubtful_is_found_and_the_worst_comes_first() {
+    fn doubts_are_found_and_the_worst_comes_first() {
         let machine = Recorded::new();
         for (file, text) in [
             ("sys/devices/loop1/queue/scheduler", "none [mq-deadline]"),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_do_is_told_and_a_quiet_disk_is_not() {
+    fn load_of_other_programs_is_a_finding() {
         let busy: Stat = "500 0 4000 9 500 0 4000 9 0 250 9".parse().unwrap();
         let message = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
         assert_eq!(message, "other programs use sda: 1000 IOPS and 4.1 MB/s, busy 25 % of the time, over 1000 ms");

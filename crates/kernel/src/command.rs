@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_running_is_ended() {
+    fn processes_left_running_are_ended() {
         // It holds the output open.
         let finished = run(shell("sleep 3600 & echo done"), &AtomicBool::new(false)).unwrap().unwrap();
         assert_eq!(finished.output, "done\n");

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_proposed_only_of_a_device_that_nobody_uses_and_that_holds_nothing() {
+    fn writing_is_proposed_only_for_unused_empty_devices() {
         let machine = Recorded::new();
         let message = |name: &str| to_write(&machine.device(name), None).unwrap_err().to_string();
         for name in ["sda", "sda1", "sda2", "dm-0", "sdb", "sdb1", "sdd", "nvme0n1", "loop0"] {

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tasks_that_differ_in_class() {
+    fn demand_knows_tasks_of_different_classes() {
         let found = tasks(
             "[[tasks]]\npid = 1\npattern = \"random\"\niodepth = 8\n[[tasks]]\npid = 2\nclass = \"idle\"\npattern = \"random\"\niodepth = 8\n",
         );

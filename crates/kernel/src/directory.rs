@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kill_leaves_is_removed() {
+    fn directory_of_a_killed_run_is_removed() {
         let (here, state) = places();
         let (name, path) = left(here.path(), &state);
         assert_eq!(left_over(&state), [name.as_str()]);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_or_not_ours_is_left_alone() {
+    fn used_and_foreign_directories_are_left_alone() {
         let (here, state) = places();
         let directory = OwnDirectory::create(here.path(), &state).unwrap();
         let name = directory.path().file_name().unwrap().to_str().unwrap().to_owned();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machine_is_known_by_its_cpu_and_named_by_its_firmware() {
+    fn virtual_machine_is_recognised_by_cpu_and_firmware() {
         let machine = Recorded::new();
         machine.write("sys/class/dmi/id/sys_vendor", "QEMU\n");
         assert_eq!(MachineFacts::of(&machine.roots()).virtualisation, None);

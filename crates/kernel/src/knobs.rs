@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_orders_requests_does_nothing_while_none_waits() {
+    fn ordering_tunables_do_nothing_without_waiting_requests() {
         let setting = "mq-deadline:fifo_batch=1,iosched/read_expire=50";
         assert_eq!(
             reasons(setting, 128, READERS)[0],
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_workload_has_not_makes_its_knobs_do_nothing() {
+    fn tunables_for_absent_operations_do_nothing() {
         for (setting, what) in [
             ("mq-deadline:write_expire=1", "writes"),
             ("mq-deadline:writes_starved=9", "writes"),

@@ -25,7 +25,7 @@ fn values(device: &BlockDevice, names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_scheduler_comes_with_its_own_tunables_and_they_are_declared() {
+fn tunables_of_every_scheduler_are_declared() {
     let Some(disk) = Loop::new() else { return };
     let mut session = Session::begin(&disk.device(), &disk.state()).unwrap();
     for scheduler in ["none", "mq-deadline", "kyber", "bfq", "bfq", "mq-deadline"] {
@@ -43,7 +43,7 @@ fn every_scheduler_comes_with_its_own_tunables_and_they_are_declared() {
 }
 
 #[test]
-fn a_setting_begins_with_the_defaults_whatever_was_applied_before() {
+fn each_setting_starts_from_defaults() {
     let Some(disk) = Loop::new() else { return };
     if !disk.has("mq-deadline") || !disk.has("bfq") {
         return;
@@ -92,7 +92,7 @@ fn everything_is_put_back_in_the_order_that_the_kernel_needs() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_told_with_what_it_takes() {
+fn refusal_of_the_kernel_lists_the_accepted_values() {
     let Some(disk) = Loop::new() else { return };
     let device = disk.device();
     let recorded = Recorded::of(&device).unwrap();

@@ -141,7 +141,7 @@ fn a_task_thinks_as_long_as_it_is_to() {
 }
 
 #[test]
-fn tasks_that_go_on_through_others_take_turns_and_end_when_none_goes_on() {
+fn relayed_tasks_take_turns_until_none_continues() {
     let relay = |pid, other, iodepth| Task { relay: Some(other), total: Some(20), iodepth, ..reader(pid) };
     let result = run(&set(vec![relay(1, 2, 1), relay(2, 1, 0)]));
     assert_eq!([result.tasks[0].ios, result.tasks[1].ios], [20, 20]);
@@ -153,7 +153,7 @@ fn tasks_that_go_on_through_others_take_turns_and_end_when_none_goes_on() {
 }
 
 #[test]
-fn arrivals_come_at_their_time_a_task_exits_and_what_lies_past_the_end_is_put_elsewhere() {
+fn open_replay_keeps_times_and_wraps_addresses() {
     let tasks = TaskSet {
         tasks: vec![Task { exit_ns: Some(30_000_000), total: None, ..reader(1) }, Task::new(2)],
         arrivals: vec![
@@ -325,7 +325,7 @@ fn an_interrupt_ends_it_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told_before_the_clock_starts() {
+fn impossible_job_is_refused_before_the_clock_starts() {
     let place = TargetDirectory::new();
     let run = |workload: &Workload, disk_bytes, options: &ExecuteOptions<'_>| {
         execute::run(workload, &place.target().with_disk_bytes(disk_bytes), options).unwrap_err()

@@ -28,7 +28,7 @@ fn run(disk: &Loop, workload: &Workload, options: &ExecuteOptions<'_>) -> RunRes
 }
 
 #[test]
-fn a_device_is_read_and_written_and_what_the_kernel_counted_is_told() {
+fn device_runs_report_the_kernels_counters() {
     let Some(disk) = Loop::new() else { return };
     let read = Task { total: Some(200), ..reader(1) };
     let write = Task { op: TaskOp::Write, nr_sectors: Some(64), ..Task { total: Some(100), ..reader(2) } };
@@ -129,7 +129,7 @@ fn wait_for(path: &Path) {
 }
 
 #[test]
-fn an_idle_reader_starves_beside_a_best_effort_one_where_the_scheduler_looks_at_classes() {
+fn idle_reader_starves_under_schedulers_with_classes() {
     if !["nbdkit", "nbdfuse", "fusermount3"].into_iter().all(has_program) {
         return;
     }

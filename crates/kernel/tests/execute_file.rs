@@ -66,7 +66,7 @@ fn a_file_is_read_to_its_end_and_never_written() {
 }
 
 #[test]
-fn what_tells_nothing_of_a_disk_is_refused_with_what_would_be_right() {
+fn job_that_never_reaches_a_disk_is_refused_with_a_remedy() {
     let here = tempfile::tempdir().unwrap();
     let refused = |path: &Path, said: &str| {
         let error = Target::file(&Roots::default(), path).unwrap_err().to_string();

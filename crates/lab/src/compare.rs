@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_but_within_what_matters_is_equal() {
+    fn sure_difference_within_the_limit_is_equal() {
         let judged = |figure, value, percent| judged(figure, &[value; 2], &[100.0; 2], within(percent)).verdict;
         assert_eq!(judged(Figure::Finish, 104.9, 5.0), Verdict::Equal);
         assert_eq!(judged(Figure::Finish, 105.1, 5.0), Verdict::Worse);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_sure_nor_within_what_matters_cannot_be_told_and_runs_would_tell() {
+    fn unsure_difference_says_how_many_runs_are_needed() {
         let noise = [-30.0, 35.0, -10.0, 20.0, 5.0, -20.0];
         let base = [100.0; 6];
         let around = |shift: f64| noise.map(|noise| 100.0 + shift + noise);

@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_application_reports_is_a_figure_of_its_own() {
+    fn reported_values_of_an_application_are_metrics() {
         let own = |name: &str, unit: &'static str, value: f64, better| app::Figure {
             name: name.to_owned(),
             unit: unit.into(),
@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_figures() {
+    fn unmeasured_metrics_have_no_values() {
         let of =
             |run: &RunResult| Figure::ALL.iter().copied().filter(|figure| figure.of(run).is_some()).collect::<Vec<_>>();
         // A command of others that was timed, and of whose disk the kernel tells.
@@ -741,7 +741,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_takes_no_time() {
+    fn uncounted_io_takes_no_time() {
         let mut run = RunResult { finished_ns: 5_000_000_000, counted_from_ns: 3_000_000_000, ..RunResult::default() };
         (run.ios, run.bytes_read, run.device_busy_ns) = (240, 2_000_000, 1_000_000_000);
         let of = |figure: Figure| figure.of(&run);

@@ -57,7 +57,6 @@ pub mod verify;
 mod words;
 
 pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT};
-pub use request::{AttributeValue, did_you_mean, is_scheduler_name, nearest, quoted, settings_meant};
 pub use blktrace::write_blktrace;
 pub use compare::{
     Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, Pair, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, SIGNIFICANCE,
@@ -82,5 +81,6 @@ pub use record::{
     RECORDS_FORMAT, Record, Records, RunRecord, SettingRecord, TimelineRecord, ValueRecord, WorkloadKind,
     WorkloadRecord, equal_within_default, is_equal_within_default,
 };
+pub use request::{AttributeValue, did_you_mean, is_scheduler_name, nearest, quoted, settings_meant};
 pub use results::{FigureResults, Results, SettingFigure, figures_of};
 pub use words::{idle_in_words, labels, listed, marked, runs_in_words};

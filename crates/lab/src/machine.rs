@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_machine_is_refused_with_what_there_is() {
+    fn unknown_machine_lists_the_known_ones() {
         let error = MachineProfile::load("toaster").unwrap_err().to_string();
         assert!(error.contains("\"toaster\"") && error.contains("phenom-ii-2009"), "{error}");
         let error = MachineProfile::parse("mine.toml", "about = \"x\"\nhz = \"many\"").unwrap_err().to_string();

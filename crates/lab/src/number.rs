@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_as_exact_as_its_smallest_mean_and_each_cell_as_its_deviation() {
+    fn digits_follow_the_smallest_mean_and_each_deviation() {
         let show = |cells: &[(f64, Option<f64>)]| {
             let decimals = Decimals::row(cells);
             cells.iter().zip(decimals).map(|(cell, decimals)| decimals.show(cell.0)).collect::<Vec<_>>().join(" ")

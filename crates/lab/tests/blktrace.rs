@@ -86,7 +86,7 @@ fn counts(bytes: Vec<u8>) -> (BTreeMap<Action, u64>, u64) {
 }
 
 #[test]
-fn what_is_read_back_is_every_io_with_its_process_and_its_latency() {
+fn blktrace_output_has_every_io_with_process_and_latency() {
     let experiment = tasks();
     for run in runs(&experiment) {
         let bytes = trace(&experiment, run.setting);
@@ -111,7 +111,7 @@ fn what_is_read_back_is_every_io_with_its_process_and_its_latency() {
 }
 
 #[test]
-fn every_bio_is_allocated_or_merged_and_every_request_dispatched_and_completed() {
+fn every_bio_and_request_completes() {
     let experiment = tasks();
     for run in runs(&experiment) {
         let (counts, let_go) = counts(trace(&experiment, run.setting));

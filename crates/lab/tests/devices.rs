@@ -103,7 +103,7 @@ fn every_round_runs_every_setting_on_every_device_with_one_seed() {
 }
 
 #[test]
-fn the_file_is_the_same_whatever_the_number_of_jobs_and_comes_back_whole() {
+fn record_file_is_independent_of_the_number_of_threads() {
     let experiment = experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3);
     let bytes = file(&experiment, 1);
     assert_eq!(bytes, file(&experiment, 4));
@@ -189,7 +189,7 @@ fn shift(records: &mut Records, device: usize, percent: u64) {
 }
 
 #[test]
-fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best() {
+fn winner_is_compared_with_baseline_or_next_best() {
     let experiment = experiment(&["sata-7200", "sata-ssd", "fixed"], &["noop", "cfq"], 4);
     let mut records = records(&experiment);
     shift(&mut records, 0, 90);
@@ -217,7 +217,7 @@ fn who_wins_where_and_by_how_much_is_told_against_the_baseline_or_the_next_best(
 }
 
 #[test]
-fn the_table_of_several_devices_has_the_verdicts_against_the_baseline() {
+fn table_of_devices_has_verdicts_against_the_baseline() {
     // deadline is 10 % faster than noop in every run. Runs of cfq scatter, so that it cannot be told from either.
     let mut records = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "deadline", "cfq"], 6));
     (0..2).for_each(|device| shift(&mut records, device, 90));

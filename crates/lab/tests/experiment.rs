@@ -120,7 +120,7 @@ fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_is_no_file_of_records_is_refused_with_the_line() {
+fn file_without_records_is_refused_with_the_line() {
     let read = |bytes: &[u8]| RecordReader::read(bytes, "x.jsonl").unwrap_err().to_string();
     assert!(read(b"").contains("x.jsonl: line 1: not a file of records"), "{}", read(b""));
     assert!(read(b"hello\n").contains("not a file of records"));
@@ -133,7 +133,7 @@ fn what_is_no_file_of_records_is_refused_with_the_line() {
 }
 
 #[test]
-fn a_setting_that_changes_nothing_makes_no_difference_and_is_told() {
+fn setting_without_effect_is_equal_and_a_doubt() {
     let experiment = experiment(tasks(), &["cfq", "cfq:quantum=8"], 3);
     let results = results(&records(&experiment));
     for figure in &results.figures {
@@ -336,7 +336,7 @@ fn every_value_in_effect_is_in_the_header() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_before_anything_runs() {
+fn impossible_comparison_is_refused_before_any_run() {
     let new = |settings: &[&str]| {
         let settings = settings.iter().map(|setting| setting.parse().unwrap()).collect();
         Experiment::new(tasks(), Profile::named("sata-7200").unwrap(), settings)

@@ -131,7 +131,7 @@ fn a_group_is_told_as_one_if_its_jobs_say_so() {
 }
 
 #[test]
-fn several_settings_give_a_list_and_something_else_than_jobs_an_error() {
+fn fio_json_is_a_list_for_settings_and_refuses_non_jobs() {
     let list: Value = serde_json::from_str(&fio_json(&records(vec![job("mix")], &["noop", "cfq"])).unwrap()).unwrap();
     let schedulers: Vec<_> = list.as_array().unwrap().iter().map(|run| run["scheduler"].as_str().unwrap()).collect();
     assert_eq!(schedulers, ["noop", "cfq"]);

@@ -104,7 +104,7 @@ fn differs(results: &Results) -> bool {
 }
 
 #[test]
-fn of_two_equal_settings_19_comparisons_in_20_say_no_difference() {
+fn equal_settings_differ_in_at_most_1_of_20_comparisons() {
     let wrong = (0..200).filter(|&seed| {
         let mut rng = SplitMix64::entity(seed, 7);
         differs(&results(10, |_, _, _| 10.0 + 0.4 * normal(&mut rng)))
@@ -149,7 +149,7 @@ fn of_the_table(found: &Results) -> Option<u32> {
 }
 
 #[test]
-fn of_two_settings_the_answer_asks_for_as_many_runs_as_the_table() {
+fn answer_and_table_ask_for_equally_many_runs() {
     // Means are far from each other, so that it matters of which a difference is per cent.
     for seed in 0..40 {
         let mut rng = SplitMix64::new(seed);
@@ -265,7 +265,7 @@ fn a_device_that_is_idle_between_bursts_has_a_best_setting() {
 }
 
 #[test]
-fn what_linux_does_not_have_is_named_apart() {
+fn measured_comparison_lists_settings_that_linux_lacks_apart() {
     let best = |settings: [&str; 2], measured: Option<MeasuredRecord>, times| {
         times_as_slow(settings, measured, times).1.decision.to_string()
     };
@@ -286,7 +286,7 @@ fn what_linux_does_not_have_is_named_apart() {
 }
 
 #[test]
-fn what_is_clear_ends_the_runs_and_what_is_not_does_not() {
+fn until_sure_ends_clear_comparisons_only() {
     let clear = |rounds, noise: f64, shift: f64| {
         let mut rng = SplitMix64::new(11);
         let found =

@@ -229,7 +229,7 @@ fn only_rounds_that_every_setting_has_count() {
 }
 
 #[test]
-fn without_published_deviations_a_tenth_is_no_difference_on_either_side() {
+fn tenth_is_no_difference_without_published_deviations() {
     let experiment = Experiment::named("dd").unwrap();
     let run = |setting: &str, number: u32, value: f64| {
         let report = report(&[("write", "s", value)]);
@@ -265,7 +265,7 @@ fn a_series_of_the_first_run_is_kept_for_pictures() {
 }
 
 #[test]
-fn what_is_unknown_gives_a_band_and_says_where_a_verdict_hangs_on_it() {
+fn unknown_assumptions_give_a_band_and_mark_verdicts() {
     let experiment = Experiment::named("dd").unwrap();
     let run = |setting: &str, number: u32, value: f64, assumption: Option<&str>| {
         let report = report(&[("copy", "s", value)]);
@@ -311,7 +311,7 @@ fn dd(write: u32, copy: u32) -> Vec<CaseRun> {
 }
 
 #[test]
-fn what_was_stopped_says_what_was_run_and_what_was_not() {
+fn stopped_reproduction_lists_finished_and_open_cases() {
     let experiment = Experiment::named("dd").unwrap();
     let told = |runs: &[CaseRun], planned: u32| {
         let results = ExperimentResults::of(&experiment, runs);

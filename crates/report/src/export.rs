@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_style_for_papers_has_no_variables_and_every_setting_its_colour() {
+    fn paper_style_has_fixed_colours() {
         let style = style(2);
         assert!(!style.contains("var(") && !style.contains("--") && !style.contains("@media"), "{style}");
         assert!(style.contains(".s0 .line, .line.s0 { fill: none; stroke: #0069b4;"), "{style}");

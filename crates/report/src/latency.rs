@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_axis_of_percentiles_is_labelled_with_as_many_nines_as_it_has() {
+    fn percentile_axis_has_all_its_nines() {
         let labels: Vec<String> = percentiles(4.2).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0", "50", "90", "99", "99.9", "99.99"]);
     }

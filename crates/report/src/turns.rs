@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_everything_if_that_is_short_and_else_the_busiest_part() {
+    fn window_is_the_busiest_part_of_a_long_trace() {
         assert_eq!(example().window(45, 1, 100), (0, 45));
         let busy = |i: u64| Turn {
             from_ns: 50_000_000_000 + i * 10_000_000,

@@ -36,7 +36,7 @@ fn experiment(settings: Vec<Setting>) -> Experiment {
 }
 
 #[test]
-fn what_belongs_to_cgroups_and_was_not_tried_is_told_with_how_to_set_it() {
+fn untried_cgroup_settings_are_listed_with_their_commands() {
     let capped = "none:io.max=backup:wiops=60";
     let tasks = TASKS.replace("name = \"backup\"", "name = \"backup\"\ncgroup = \"backup\"")
         + "\n[[cgroups]]\nname = \"backup\"\n";

@@ -80,7 +80,7 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
 }
 
 #[test]
-fn a_model_that_is_far_off_is_said_to_be_and_its_figures_are_bold() {
+fn page_marks_a_model_that_is_far_off() {
     let measurements = measured("sata-7200", usize::MAX);
     let (near, _) = page(&measurements, "sata-7200");
     let (far, calibration) = page(&measurements, "nvme");
@@ -90,7 +90,7 @@ fn a_model_that_is_far_off_is_said_to_be_and_its_figures_are_bold() {
 }
 
 #[test]
-fn what_was_not_measured_is_left_out() {
+fn page_leaves_out_unmeasured_values() {
     let mut measurements = measured("nvme", 1);
     measurements.header.target.name = "<&\"mine\">".to_owned();
     let (html, _) = page(&measurements, "nvme");

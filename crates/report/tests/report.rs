@@ -82,7 +82,7 @@ fn the_answer_comes_first_and_everything_is_there() {
 }
 
 #[test]
-fn who_waited_for_which_controller_is_told_by_setting() {
+fn waits_for_controllers_are_listed_by_setting() {
     let tasks = MIXED.replace("name = \"scan\"", "name = \"scan\"\n    cgroup = \"batch\"")
         + "\n[[cgroups]]\nname = \"batch\"\n";
     let records =
@@ -111,7 +111,7 @@ fn who_waited_for_which_controller_is_told_by_setting() {
 }
 
 #[test]
-fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
+fn winners_of_all_devices_come_before_the_sections() {
     let records = records_on(MIXED, &["deadline", "cfq"], 3, &["sata-7200", "sata-ssd"]);
     let html = check(&records);
     let results: Vec<Results> = records.devices().map(Results::of).collect();
@@ -137,7 +137,7 @@ fn of_several_devices_it_is_told_who_wins_where_before_each_has_its_section() {
 }
 
 #[test]
-fn several_devices_of_which_nothing_is_complete_still_make_a_page() {
+fn devices_without_complete_runs_make_a_page() {
     let mut records = records_on(MIXED, &["noop", "cfq"], 2, &["sata-7200", "sata-ssd"]);
     records.runs.retain(|run| run.device == 0);
     records.timelines.retain(|own| own.device == 0);
@@ -187,7 +187,7 @@ fn the_chart_shows_what_a_goal_costs() {
 }
 
 #[test]
-fn what_is_further_off_than_the_plot_goes_is_an_arrowhead_at_its_edge() {
+fn values_outside_the_plot_are_arrowheads_at_its_edge() {
     // The flusher waits many times as long for CFQ as for deadline.
     let records = records_of(MIXED, &["deadline", "cfq"], 3, "sata-7200");
     let html = check(&records);
@@ -318,7 +318,7 @@ fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
 }
 
 #[test]
-fn records_of_earlier_versions_have_no_latency_over_time_and_the_page_says_so() {
+fn page_says_that_old_records_lack_latency_over_time() {
     let mut records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
     records.timelines.iter_mut().for_each(|own| own.timeline.io = iosched_sim::IoTimeline::default());
     let html = check(&records);
@@ -329,7 +329,7 @@ fn records_of_earlier_versions_have_no_latency_over_time_and_the_page_says_so() 
 }
 
 #[test]
-fn of_a_real_device_what_its_io_tells_is_drawn_and_what_it_does_not_is_said() {
+fn page_of_a_real_device_names_missing_plots() {
     let mut records = records_of(MIXED, &["noop", "cfq"], 3, "sata-7200");
     records.header.devices[0].measured = Some(iosched_lab::MeasuredRecord::default());
     for own in &mut records.timelines {

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn columns_are_read_back() {
         let bytes = sample().to_parquet("t").unwrap();
         assert_eq!(bytes, sample().to_parquet("t").unwrap());
         assert_eq!(Table::from_parquet(bytes, "t").unwrap(), sample());
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told() {
+    fn file_without_a_table_is_refused() {
         let error = Table::from_parquet(b"no".to_vec(), "x.parquet").unwrap_err().to_string();
         assert!(error.starts_with("x.parquet: not a file of a sweep's dataset"), "{error}");
         let cut = sample().to_parquet("t").unwrap();

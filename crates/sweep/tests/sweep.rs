@@ -233,7 +233,7 @@ fn files_of_several_cpus_are_one_workload() {
 }
 
 #[test]
-fn what_a_plan_takes_is_told_before() {
+fn plan_prints_its_size_before_it_runs() {
     let fleet = Fleet::new(6);
     let units = fleet.units(PLAN);
     let estimate = estimate(&units.units, |unit| unit.open(None));
@@ -273,7 +273,7 @@ fn crosses_have_what_is_their_own() {
 }
 
 #[test]
-fn what_is_wrong_with_a_plan_is_said() {
+fn wrong_plan_is_refused_with_the_key() {
     let wrong = |text: &str| {
         let whole = "workloads = [\"x.csv\"]\ndevices = [\"sata-7200\"]\nschedulers = [\"none\", \"bfq\"]\n";
         let key = text.split('=').next().unwrap().trim();

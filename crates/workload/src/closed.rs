@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_any_completion_comes_at_its_time() {
+    fn requests_before_the_first_completion_keep_their_time() {
         assert_eq!(waits(&[(0, Some(100)), (20, Some(100)), (100, Some(1))]), [(0, 0), (0, 20), (2, 0)]);
     }
 
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn without_completions_back_to_back_is_waiting_and_a_pause_is_thinking() {
+    fn trace_without_completions_splits_waiting_and_thinking() {
         let unknown: Vec<_> = [0, 100, 200, 300, 5_300, 5_400].map(|at| (at, None)).to_vec();
         assert_eq!(waits(&unknown), [(0, 0), (1, 0), (1, 0), (1, 0), (1, 4_900), (1, 0)]);
         // Rare submissions keep their pauses but for what a disk may take.
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn without_completions_what_came_together_does_not_wait_for_each_other() {
+    fn trace_without_completions_keeps_bursts_together() {
         let together: Vec<_> = [0, 0, 0, 700, 700].map(|at| (at, None)).to_vec();
         assert_eq!(waits(&together), [(0, 0), (0, 0), (0, 0), (1, 0), (2, 0)]);
     }

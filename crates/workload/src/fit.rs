@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn fitting_trace_is_unchanged() {
         let (fitted, fit) = trace(&[(0, 8), (1000, 8)]).fit(1008).unwrap();
         assert!(fitted.is_none() && fit == Fit::AsIs);
     }
 
     #[test]
-    fn what_touches_too_much_wraps() {
+    fn trace_beyond_the_device_wraps() {
         let (fitted, fit) = trace(&[(0, 8), (5 * GRANULE, 8)]).fit(GRANULE + 10).unwrap();
         assert_eq!(fit, Fit::Wrapped { touched_sectors: 2 * GRANULE });
         let sectors: Vec<u64> = fitted.unwrap().entries().map(|entry| entry.sector()).collect();

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_is_its_content_tells() {
+    fn stream_kind_follows_from_its_content() {
         let tasks = "# two\nname = \"set\"\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 3\n";
         assert!(matches!(read(tasks).unwrap(), Workload::Tasks(set) if set.tasks.len() == 1));
         let jobs = "; reads\n[global]\nrw=randread\n[one]\nsize=1m\nfilename=/dev/sdx\n";
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_of_what_it_is() {
+    fn stream_errors_name_the_kind() {
         let error = read("[[tasks]]\npid = \"x\"\n").unwrap_err().to_string();
         assert!(error.contains("standard input") && error.contains("pid"), "{error}");
         let error = read("[job]\nno_such_option=1\n").unwrap_err().to_string();

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_calls_the_other_when_nothing_is_under_way_and_it_does_what_it_has_left() {
+    fn idle_relay_calls_its_partner() {
         let relays = Task { relay: Some(9), relay_n: 4, iodepth: 2, total: Some(2), ..task(1) };
         let mut tasks = TaskLoop::all(&set(vec![relays, Task { iodepth: 0, total: Some(3), ..task(9) }]));
         assert!(tasks[0].arrive(2));

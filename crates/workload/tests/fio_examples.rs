@@ -38,7 +38,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn every_example_is_valid_or_lacks_what_only_the_command_line_gives() {
+fn every_example_is_valid_or_needs_the_command_line() {
     for path in examples() {
         match CheckedJobs::open(&path, &EXAMPLE_VARIABLES) {
             Ok(checked) => {
@@ -91,7 +91,7 @@ fn fio_accepts(path: &Path, why: &mut String) -> bool {
 }
 
 #[test]
-fn what_an_installed_fio_accepts_is_accepted() {
+fn options_of_an_installed_fio_are_accepted() {
     let Some(version) = installed_fio() else { return };
     let (mut both, mut newer) = (0, 0);
     for path in examples() {

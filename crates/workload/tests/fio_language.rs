@@ -124,7 +124,7 @@ fn shares_left_out_get_the_rest_and_all_add_up() {
 }
 
 #[test]
-fn of_mix_shares_and_of_direct_and_buffered_the_later_counts() {
+fn later_option_overrides_mix_shares_and_direct() {
     assert_eq!(job("rw=randrw\nrwmixread=70\nrwmixwrite=20").rwmix_read_percent, 80);
     assert_eq!(job("rw=randrw\nrwmixwrite=20\nrwmixread=70").rwmix_read_percent, 70);
     assert!(job("direct=0\nbuffered=0").direct);
@@ -259,7 +259,7 @@ fn all_mistakes_are_told_at_once_in_order() {
 }
 
 #[test]
-fn what_shapes_io_and_is_not_modelled_is_refused_with_its_line() {
+fn unmodelled_options_are_refused_with_their_line() {
     for (options, expected) in [
         ("ioengine=rbd\nrbdname=x", "job.fio:3: ioengine=rbd: not supported: needs a Ceph cluster"),
         ("rw=write\nverify=crc32c", "job.fio:4: verify=crc32c: not supported"),
@@ -277,7 +277,7 @@ fn what_shapes_io_and_is_not_modelled_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_is_switched_off_is_not_refused() {
+fn unmodelled_options_are_accepted_when_off() {
     for options in
         ["verify=0\nrw=write", "rw=write\nverify=md5\ndo_verify=0", "verify=md5", "zonemode=none", "atomic=0", "flow=0"]
     {
@@ -290,7 +290,7 @@ fn what_is_switched_off_is_not_refused() {
 }
 
 #[test]
-fn what_makes_no_difference_is_told_once_with_its_line() {
+fn ineffective_options_are_reported_once_with_their_line() {
     let checked = check("[global]\nsize=1m\ndirect=1\ninvalidate=1\n[a]\n[b]\niodepth=4\n").unwrap();
     let told: Vec<_> = checked.remarks.iter().map(|remark| (remark.place.line, remark.option.as_str())).collect();
     assert_eq!(told, [(4, "invalidate"), (7, "iodepth")]);

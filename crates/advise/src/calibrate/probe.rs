@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_out_is_no_probe() {
+    fn held_out_points_are_not_fitted() {
         let probes = probes(&target(), false);
         let (held_out, seen): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|p| p.role == Role::HeldOut);
         assert_eq!(held_out.len(), 6);

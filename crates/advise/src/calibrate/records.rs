@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_equal() {
+    fn calibration_records_are_read_back_equal() {
         let measurements = measurements();
         assert_eq!(Measurements::read(&text(&measurements)[..], "m.jsonl").unwrap(), measurements);
     }

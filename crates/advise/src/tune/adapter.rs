@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_set_there_is_one_proposal() {
+    fn space_without_dimensions_has_one_proposal() {
         let space = Space::of(&[Setting::defaults("noop")], &Selection::default(), &QueueConfig::default());
         let space = space.unwrap();
         let point = propose(&space, &[], &mut SplitMix64::new(1)).unwrap();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_follows_another_explains_nothing_and_noise_is_not_told() {
+    fn dependent_tunables_and_noise_have_no_share() {
         let found = |effect: f64| {
             let (levels, values) = searched(effect);
             let settings: Vec<Setting<'_>> = levels.iter().map(|own| &own[..]).zip(values).collect();

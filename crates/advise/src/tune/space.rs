@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_in_steps_of_two_from_the_default_and_0_is_one_where_it_means_off() {
+    fn space_doubles_from_the_default_and_may_have_0() {
         let space = space(&["cfq"], &Selection::default(), &QueueConfig::default()).unwrap();
         assert_eq!(dimension(&space, "slice_idle").values, [0, 1, 2, 4, 8, 16, 32]);
         assert_eq!(dimension(&space, "quantum").values, [1, 2, 4, 8, 16, 32, 64]);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn every_elevator_has_its_default_in_its_space_and_every_value_is_taken() {
+    fn spaces_hold_defaults_and_valid_values() {
         for rotational in [true, false] {
             let config = QueueConfig { rotational, ..QueueConfig::default() };
             for elevator in iosched::Registry::linux().elevators() {
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_is_not_varied_and_names_choose() {
+    fn fixed_tunables_are_not_varied() {
         let selection = Selection {
             vary: vec!["slice_idle".to_owned(), "fifo_batch".to_owned()],
             also: vec!["nr_requests".to_owned()],

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_controllers_have_is_made_to_last_and_undone_where_it_belongs() {
+    fn controller_settings_have_persist_and_undo_commands() {
         let setting = "mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=1000000".parse().unwrap();
         assert_eq!(
             commands(&setting)[2],

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_advised_any_more_does_not_stay() {
+    fn outdated_advice_files_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let here = place.path();
         let advised = lasting("IOWeight=1");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tried_is_kept_apart_with_its_drop_ins_and_replaces_nothing_of_others() {
+    fn untried_drop_ins_are_apart_and_replace_no_foreign_file() {
         let place = tempfile::tempdir().unwrap();
         let here = place.path();
         keep(here, None, Some(&lasting("IOWeight=1"))).unwrap();

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_is_not_ours() {
+    fn files_of_other_programs_are_recognised() {
         let kinds = [
             Kind::Page,
             Kind::Comparison,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_make_is_ours() {
+    fn files_of_iosched_are_recognised() {
         assert!(Kind::Decisions.is_of(br#"{"ev":"insert","id":1,"setting":"cfq","t":0}"#));
         assert!(Kind::Profile.is_of(b"# A model of sata-ssd, calibrated by iosched 0.1.0.\n#\n"));
         assert!(Kind::Profile.is_of(b"# cheetah9LP, as DiskSim describes it.\n#\n"));

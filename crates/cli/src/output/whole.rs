@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_name_of_its_own_is_put_in_its_place_or_leaves_nothing() {
+    fn named_output_is_complete_or_absent() {
         let here = here("named");
         let target = here.join("out");
         fs::write(&target, "old").unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_to_be_there_meanwhile_is_not_replaced() {
+    fn file_created_meanwhile_is_not_replaced() {
         let here = here("meanwhile");
         let target = here.join("out");
         let new = New::begin(&Place::of(&target).unwrap()).unwrap();

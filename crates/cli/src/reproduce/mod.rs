@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_every_experiment_and_names_choose_in_the_documents_order() {
+    fn all_names_every_experiment_in_document_order() {
         let names =
             |words: &[&str]| -> Vec<String> { chosen(&args(words)).unwrap().into_iter().map(|own| own.name).collect() };
         let cfq = ["quantum", "fsync-yield", "dd", "low-latency", "tpcc"];
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
+    fn unknown_experiment_lists_the_known_ones() {
         let error = |words: &[&str]| chosen(&args(words)).unwrap_err().to_string();
         let unknown = error(&["quantums"]);
         let names = Experiment::names().chain(Family::ALL.map(|(_, name)| name)).chain([ALL]);

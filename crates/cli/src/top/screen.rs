@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_priority_is_typed_and_what_is_chosen_stays_when_rows_move() {
+    fn top_sets_a_clients_priority_and_keeps_the_selection() {
         let mut screen = Screen::of(sample(&[("backup", 10.0), ("db", 95.0)]));
         assert_eq!(press(&mut screen, "i"), Asked::Nothing);
         assert!(shown(&screen)[8].contains("select a row first"));

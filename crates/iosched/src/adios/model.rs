@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn first_samples_count_in_full_and_later_ones_without_the_slowest_hundredth() {
+    fn adios_drops_the_slowest_hundredth_of_later_samples() {
         let (mut model, mut shared) = (Model::new(0), Samples::default());
         model.sample(300, 1, 4096, 0);
         update(&mut model, &mut shared, 0);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_too_small_for_most_marks_is_looked_at_as_far_as_it_goes() {
+    fn small_device_is_calibrated_at_the_marks_it_has() {
         assert_eq!(at_start(b"XFS"), None);
         assert_eq!(at_start(b"XFSB"), Some("an XFS file system"));
         assert_eq!(before_end(&[], 0), None);

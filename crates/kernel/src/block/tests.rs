@@ -34,7 +34,7 @@ fn a_device_is_found_by_name_by_number_and_by_what_is_mounted() {
 }
 
 #[test]
-fn depth_is_what_the_device_says_or_the_drivers_tags_in_all_queues() {
+fn depth_comes_from_the_device_or_all_driver_tags() {
     let machine = Recorded::new();
     assert_eq!(machine.device("sda").driver_depth(), Some(31));
     assert_eq!(machine.device("sda1").driver_depth(), Some(31), "a partition's is its disk's");
@@ -45,7 +45,7 @@ fn depth_is_what_the_device_says_or_the_drivers_tags_in_all_queues() {
 }
 
 #[test]
-fn what_a_device_is_made_of() {
+fn parts_of_a_device_are_found() {
     let machine = Recorded::new();
     for (name, made_of) in
         [("sda", "ST1000DM003"), ("sda1", "sda"), ("dm-0", "sda2 (vg-root)"), ("loop1", "/dev/sdd"), ("nvme0n1", "")]

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_that_has_nothing_to_do_matters_and_sar_names_disks_by_number() {
+    fn idle_scheduler_is_a_finding_in_sar_tables() {
         let text = "12:00:01 DEV tps rkB/s wkB/s dkB/s areq-sz aqu-sz await %util\n\
                     12:00:02 dev8-32 10.00 40.00 0.00 0.00 4.00 0.10 1.00 10.00\n";
         let found = load(&machine(), &rates_of(text).unwrap(), "-");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_report_is_the_mean_since_the_start_and_no_reason_to_change() {
+    fn single_report_is_the_mean_since_boot() {
         let of = |reports: usize| {
             let report = format!("{HEADING}\nsda 100 400 4.00 10 40 12.00 0.52 50\n\n");
             let text = format!("Linux 6.1.0 (host) \t11/29/26 \t_x86_64_\t(4 CPU)\n\n{}", report.repeat(reports));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_counted_and_what_is_foreign_is_left_out() {
+    fn stream_counts_lost_events_and_drops_foreign_ones() {
         let (mut stream, mut out) = (Stream::default(), Vec::new());
         let words = b"CPU:1 [LOST 25 EVENTS]\n".to_vec();
         let all = [record(1, b""), words, record(2, b""), b"somebody else's\n".to_vec(), record(3, b""), vec![7, 0x74]];

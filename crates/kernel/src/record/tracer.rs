@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_recording_left_is_put_back_by_the_next_and_by_restore() {
+    fn next_recording_and_restore_reset_a_killed_tracer() {
         let (_here, roots, state) = machine();
         let device = BlockDevice::named(&roots, "sda").unwrap();
         let kill = |mut tracer: Tracer| drop(tracer.entry.take());
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_traces_is_left_alone() {
+    fn tracer_of_another_program_is_left_alone() {
         let (here, roots, state) = machine();
         let device = BlockDevice::named(&roots, "sda").unwrap();
         let tracing = here.path().join("sys/kernel/tracing");

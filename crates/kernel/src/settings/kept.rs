@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_leaves_the_device_alone_if_something_else_changed_it_since() {
+    fn undo_keeps_later_changes_of_the_device() {
         let machine = Machine::new();
         let (sda, state) = (machine.device("sda"), StateDirectory::at(&machine.path().join("state")));
         let set = |name: &str, value: &str| {

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_set_the_scheduler_first_and_undo_brings_back_what_switching_loses() {
+    fn undo_restores_values_lost_by_switching() {
         let machine = Machine::new();
         let of = lasting(&machine, "bfq:low_latency=0,nomerges=2");
         assert_eq!(
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_controllers_have_goes_to_cgroups_and_not_to_the_queue() {
+    fn controller_settings_are_written_to_cgroups() {
         let machine = Machine::new();
         let of = lasting(&machine, "none:nomerges=2,io.max=backup:wbps=1000,io.cost.qos=enable=1");
         assert!(of.commands.iter().all(|command| !command.contains("queue/io.")), "{:?}", of.commands);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_is_told_by_what_is_not_default() {
+    fn non_default_values_are_listed_as_set() {
         let recorded = Recorded {
             scheduler: "mq-deadline".to_owned(),
             values: [

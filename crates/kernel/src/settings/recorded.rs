@@ -299,7 +299,7 @@ mod tests {
     use crate::recorded::Recorded as Machine;
 
     #[test]
-    fn what_was_changed_is_put_back_and_nothing_else_is_written() {
+    fn restore_writes_changed_attributes_only() {
         let machine = Machine::new();
         let sda = machine.device("sda");
         let recorded = Recorded::of(&sda).unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_put_back_is_named_with_how_to_do_it_by_hand() {
+    fn failed_restore_names_the_manual_command() {
         let machine = Machine::new();
         let sda = machine.device("sda");
         let recorded = Recorded::of(&sda).unwrap();

@@ -51,7 +51,7 @@ fn a_file_is_read_for_the_disk_that_is_named() {
 }
 
 #[test]
-fn what_is_written_has_the_number_of_the_disk() {
+fn cgroup_lines_have_the_device_number() {
     let machine = machine();
     let sda = machine.device("sda");
     let set = |name: &str, value: &str, file: &str, line: &str, reads: &str| {
@@ -66,7 +66,7 @@ fn what_is_written_has_the_number_of_the_disk() {
 }
 
 #[test]
-fn what_is_read_back_in_other_words_is_the_same() {
+fn cgroup_values_in_another_notation_are_equal() {
     let file = |name: &str| files().iter().find(|file| file.name == name).unwrap();
     for (name, read, written, same) in [
         ("io.max", "rbps=max wbps=1000 riops=max wiops=max", "wbps=1000", true),
@@ -91,7 +91,7 @@ fn what_is_read_back_in_other_words_is_the_same() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_what_would_be_right() {
+fn wrong_cgroup_values_name_right_ones() {
     let machine = machine();
     let sda = machine.device("sda");
     let set = |name: &str, value: &str| message(sda.set_attribute(name, value));

@@ -203,7 +203,7 @@ fn an_nvme_disk_that_is_reached_by_paths() {
 }
 
 #[test]
-fn what_else_is_made_of_others_is_not_known() {
+fn other_stacked_devices_are_unknown() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]);
     fake.over("bcache0", "252:0", &["nvme0n1"], ("bcache/label", ""));
@@ -388,7 +388,7 @@ fn weights_of_units_without_io_cost_do_nothing() {
 }
 
 #[test]
-fn weights_that_systemd_scales_down_for_bfq_are_told_with_their_shares() {
+fn systemd_weights_under_bfq_show_their_shares() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[BFQ, WBT_OFF]);
     fake.service("batch", "io.weight", "default 300").service("batch", "io.bfq.weight", "default 118");
@@ -439,7 +439,7 @@ fn a_weight_of_one_disk_is_not_written_for_bfq() {
 }
 
 #[test]
-fn schedulers_that_linux_does_not_have_say_what_is_known_of_ionice() {
+fn foreign_schedulers_say_what_ionice_does() {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[("scheduler", "none mq-deadline [adios]"), WBT_OFF]);
     let finding = fake.finding(Id::IoniceIgnored);
@@ -579,7 +579,7 @@ fn a_queue_that_somebody_has_changed() {
 }
 
 #[test]
-fn what_processes_have_set_is_counted_and_makes_matter_what_ignores_it() {
+fn processes_with_ionice_raise_findings_of_schedulers() {
     let fake = FakeMachine::new();
     fake.nvme("nvme0n1", "259:0", &[NONE]);
     for (tid, name, words) in [("10", "backup", "backup --all"), ("11", "plain", "plain"), ("12", "kworker", "")] {

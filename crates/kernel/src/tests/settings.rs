@@ -69,7 +69,7 @@ fn one_session_at_a_time() {
 }
 
 #[test]
-fn what_a_killed_session_left_is_put_back() {
+fn restore_undoes_a_killed_session() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9,fifo_batch=1");
     let refused = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap_err().to_string();
@@ -143,7 +143,7 @@ fn another_device_is_forgotten_without_being_set() {
 }
 
 #[test]
-fn a_device_that_is_gone_is_forgotten_when_asked_to_or_after_a_reboot() {
+fn missing_device_is_forgotten_on_request_or_after_reboot() {
     let machine = Machine::new();
     for reboots in [false, true] {
         killed(&machine, "sdd", "present:nr_requests=9");
@@ -164,7 +164,7 @@ fn a_device_that_is_gone_is_forgotten_when_asked_to_or_after_a_reboot() {
 }
 
 #[test]
-fn a_damaged_journal_is_told_and_kept_and_one_never_written_means_nothing() {
+fn damaged_journal_is_reported_and_kept() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9");
     let journal = state(&machine).path().join("settings/sdc");
@@ -218,7 +218,7 @@ fn a_session_puts_back_what_it_changed_of_cgroups() {
 }
 
 #[test]
-fn what_a_killed_session_left_of_cgroups_is_put_back_or_told_to_be_gone() {
+fn restore_undoes_cgroup_changes_or_reports_them_gone() {
     for removed in [false, true] {
         let machine = with_cgroup();
         let mut session = Session::begin(&machine.device("sdc"), &state(&machine)).unwrap();
@@ -249,7 +249,7 @@ fn what_a_killed_session_left_of_cgroups_is_put_back_or_told_to_be_gone() {
 }
 
 #[test]
-fn what_something_else_set_meanwhile_is_left() {
+fn restore_keeps_later_changes_of_others() {
     let machine = Machine::new();
     let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
     session.apply(&setting("present:nr_requests=7,fifo_batch=3")).unwrap();

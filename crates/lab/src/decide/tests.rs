@@ -84,14 +84,14 @@ fn the_setting_that_is_better_without_a_cost_is_named() {
 }
 
 #[test]
-fn equal_in_what_decides_and_better_elsewhere_is_a_reason_to_change() {
+fn gain_in_another_metric_is_a_reason_to_change() {
     let metrics = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let said = ["Set `kyber`: it shortens sync p99 by 20 %.", "The time to finish is equal within 5 %."];
     check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &said);
 }
 
 #[test]
-fn a_better_setting_with_a_cost_is_a_trade_unless_the_user_named_a_goal() {
+fn setting_with_a_cost_is_a_trade_without_a_goal() {
     let metrics = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 16.0]), (Figure::Fairness, &[1.0, 0.7])];
     let mut own = evidence(&["deadline", "cfq"], &metrics);
     check(
@@ -133,7 +133,7 @@ fn a_setting_that_is_slower_and_fairer_is_told_as_that() {
 }
 
 #[test]
-fn what_cannot_be_told_says_how_many_runs_would_tell() {
+fn open_decision_says_how_many_runs_are_needed() {
     let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 10);
     let found = decide(&own);
     assert_eq!((found.kind, found.setting), (DecisionKind::CannotTell, Some(0)));
@@ -189,7 +189,7 @@ fn an_idle_device_decides_nothing() {
 }
 
 #[test]
-fn a_setting_that_starves_a_task_is_not_advised_and_one_that_feeds_it_is() {
+fn starving_settings_are_not_advised() {
     let starving =
         |settings: &[usize]| vec![Starving { task: "backup".into(), settings: settings.to_vec(), percent: 0.4 }];
     let metrics = [(FINISH, &[10.0, 8.0][..])];
@@ -304,7 +304,7 @@ fn no_sentence_of_a_decision_has_more_than_25_words() {
 }
 
 #[test]
-fn what_is_below_the_scheduler_is_told_with_the_decision() {
+fn decision_says_when_the_device_queues_below_the_scheduler() {
     let doubt = |finding| vec![Doubt::Found { finding }];
     let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
     let found = decide(&own.with_doubts(&doubt(Finding::Virtual { kind: "a virtual disk".into() })));
@@ -315,7 +315,7 @@ fn what_is_below_the_scheduler_is_told_with_the_decision() {
 }
 
 #[test]
-fn an_equal_setting_with_a_great_cost_is_not_told_as_merely_equal() {
+fn equal_setting_with_a_great_cost_names_the_cost() {
     let metrics = [(FINISH, &[10.0, 10.0, 10.0][..]), (Figure::AsyncP99, &[3.7, 3.7, 314.0])];
     let own = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
     let said = [
@@ -387,7 +387,7 @@ fn a_grave_doubt_is_told_with_the_decision() {
 }
 
 #[test]
-fn what_linux_does_not_have_is_told_apart() {
+fn decision_lists_settings_that_linux_lacks_apart() {
     let metrics = [(FINISH, &[10.0, 10.0, 5.0][..])];
     let own =
         Evidence { served: vec![2], better_served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
@@ -410,7 +410,7 @@ fn what_linux_does_not_have_is_told_apart() {
 }
 
 #[test]
-fn what_a_wrong_model_shows_is_told_and_why_it_is_not_trusted() {
+fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
     let mut own = evidence(&["noop", "cfq"], &[]);
     own.criteria = vec![criterion(FINISH, &[10.0, 71.0], 0.001, 10, 640.0)];
     check(
@@ -446,7 +446,7 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
 }
 
 #[test]
-fn how_it_was_judged_names_the_metric_the_runs_and_a_goal_to_paste() {
+fn decision_names_metric_runs_and_a_goal_to_paste() {
     let mut own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
     own.goal = Some("\"p99(db)\"".to_owned());
     assert_eq!(

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_gives_no_figures() {
+    fn unknown_output_gives_no_metrics() {
         for benchmark in [Benchmark::Fio, Benchmark::Iozone, Benchmark::FsMark, Benchmark::Dd, Benchmark::Pgbench] {
             for text in ["", "no figures here\n", "{\"jobs\": 3}", "tps = many", "x bytes copied, y s", "Files/sec\n x"]
             {

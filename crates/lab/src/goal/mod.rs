@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn error_points_at_the_wrong_part_of_a_goal() {
         #[track_caller]
         fn wrong<T: FromStr<Err = GoalError> + fmt::Debug>(text: &str, at: usize, says: &str) {
             let error = text.parse::<T>().unwrap_err();

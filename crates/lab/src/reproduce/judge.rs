@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_but_below_half_a_percent_is_no_difference() {
+    fn sure_difference_below_half_a_percent_counts_as_none() {
         let rate = |own: f64| judge(Direction::Higher, known(own, 0.0), known(1000.0, 0.0), false);
         assert_eq!([rate(1004.9), rate(1005.1), rate(994.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
         assert_eq!(rate(1000.0), Judgement::NoDifference);

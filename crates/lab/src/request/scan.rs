@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_scan_is_told_with_what_would_be_one() {
+    fn wrong_scan_shows_a_right_one() {
         for (text, told) in [
             ("cfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one: 0..8"),
             ("cfq:slice_idle=0..8/0", "must be 1 or more"),

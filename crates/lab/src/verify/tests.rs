@@ -160,7 +160,7 @@ fn every_round_has_every_setting_once_in_another_order() {
 }
 
 #[test]
-fn what_is_not_taken_is_told_before_anything_runs() {
+fn verification_refuses_workloads_before_any_run() {
     let mut bench = mock(&[("a", 1.0, 0.0)]);
     let error = verify(&verification(&["a", "bfq"], 3), &mut bench, &Control::new(1), ignore).unwrap_err();
     assert_eq!(error.to_string(), "bfq: the kernel has no such scheduler");

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_samples_most_intervals_hold_the_true_mean() {
+    fn most_intervals_hold_the_true_mean() {
         let holding = (0..300).filter(|&seed| {
             let (low, high) = bootstrap_interval(&normal_sample(seed, 20)).unwrap();
             low <= 0.0 && 0.0 <= high

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_only_where_there_is_something_to_plot_and_never_without_its_licence() {
+    fn plot_library_comes_with_its_licence_and_only_with_plots() {
         assert!(!scripts("<p>").0.contains("uPlot") && style("<p>").is_empty());
         let page = scripts("<script class=\"chart\" type=\"application/json\">").0;
         assert!(page.contains(UPLOT) && page.contains("Permission is hereby granted"));

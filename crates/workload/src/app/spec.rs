@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_the_option_and_what_would_be_right() {
+    fn refused_command_line_names_the_option_and_a_remedy() {
         assert!(
             error("postmark -x").starts_with("postmark -x: postmark: no such program; available: bonnie++, dd, fdtree")
         );

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn three_reads_come_to_two_writes_and_all_files_are_synced_after_100() {
+    fn sysbench_mixes_3_to_2_and_syncs_after_100_writes() {
         let made = made(&format!("sysbench fileio --file-test-mode=rndrw {SMALL} --events=1000 --time=0 run"));
         // Nine times all four files, and once more at the end. sysbench counts syncs as events.
         assert_eq!(counts(&made), (579, 385, 40));

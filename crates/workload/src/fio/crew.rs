@@ -146,7 +146,7 @@ mod tests {
     const NOW: Order = Order::Start { at_ns: 0 };
 
     #[test]
-    fn a_stonewall_holds_back_everybody_behind_it_until_everybody_before_it_is_done() {
+    fn stonewall_waits_for_all_jobs_before_it() {
         let set = jobs(vec![Job::new("a"), Job::new("b"), Job { stonewall: true, ..Job::new("c") }, Job::new("d")]);
         let mut crew = Crew::new(&set, 1);
         assert_eq!(orders(&mut crew), [(0, NOW), (1, NOW)]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_waits_for_another_starts_when_that_is_done_and_alone_at_once() {
+    fn waiting_job_starts_when_the_other_ends() {
         let set = jobs(vec![Job::new("a"), Job { wait_for: Some("a".to_owned()), ..Job::new("b") }]);
         let mut crew = Crew::new(&set, 1);
         assert_eq!(orders(&mut crew), [(0, NOW)]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn exitall_stops_those_at_work_and_skips_those_that_have_not_begun() {
+    fn exitall_stops_running_jobs_and_skips_later_ones() {
         let first = Job { exit_all: Some(ExitWhat::All), ..Job::new("a") };
         let set = jobs(vec![first, Job::new("b"), Job { stonewall: true, ..Job::new("c") }]);
         let mut crew = Crew::new(&set, 1);

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error_that_names_job_and_line() {
+    fn job_that_does_not_fit_names_job_and_line() {
         let told = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB, 1).unwrap_err().to_string();
         let cases = [
             (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "need 17825792 bytes"),

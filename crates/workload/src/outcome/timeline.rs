@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_io_is_in_one_bin_one_class_and_one_size_however_often_bins_doubled() {
+    fn every_io_is_in_one_bin_one_class_and_one_size() {
         let timeline = of(ios());
         assert!(timeline.bin_ns >= 4 * WIDTH_START_NS && timeline.bins.len() <= BINS_MAX);
         let sum = |of: fn(&IoBin) -> u64| timeline.bins.iter().map(of).sum::<u64>();
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_sums_up_to_the_latencies() {
+    fn in_flight_time_equals_the_sum_of_latencies() {
         let timeline = of(ios());
         let under_way: u64 = timeline.bins.iter().map(|bin| bin.under_way_ns).sum();
         assert_eq!(under_way, ios().map(|(now, _, _, latency)| latency.min(now)).sum::<u64>());
     }
 
     #[test]
-    fn what_threads_kept_joins_to_what_one_would_have_kept() {
+    fn timelines_of_threads_join_to_that_of_one() {
         let mut joined = IoTimeline::default();
         for thread in 0..3 {
             // The first ends early, with narrow bins.

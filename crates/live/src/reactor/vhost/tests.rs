@@ -147,7 +147,7 @@ fn a_guest_that_rings_for_nothing_is_ignored_for_a_while() {
 }
 
 #[test]
-fn where_the_system_cannot_listen_it_tries_again() {
+fn vhost_retries_when_listening_fails() {
     let mut world = World::new();
     assert!(!world.ring(-libc::ENOMEM));
     world.now = world.server.next_time().unwrap();

@@ -55,7 +55,7 @@ fn flags_and_conversions_are_those_of_the_original() {
 }
 
 #[test]
-fn reads_and_writes_by_turns_up_to_the_end_of_what_the_command_before_wrote() {
+fn dd_copies_up_to_the_end_of_the_earlier_file() {
     let calls = made("dd if=/dev/zero of=tmp1 bs=1000 count=3; dd if=tmp1 of=tmp2 bs=2k");
     let (read, write) = (
         |offset, bytes| Call::Read { node: TMP1, offset, bytes, calls: 1 },
@@ -93,7 +93,7 @@ fn a_file_is_read_whole_blocks_first() {
 }
 
 #[test]
-fn jobs_run_at_once_each_with_its_own_file_and_the_next_command_waits_for_all() {
+fn background_jobs_have_own_files_and_are_waited_for() {
     let (made, app) = calls("dd jobs=3 if=/dev/zero of=f count=2; dd if=f.2 of=/dev/null", 1_000);
     assert_eq!(app.tasks().len(), 4);
     let at = |made: &[Made], task| made.iter().find(|made| made.task == task).map(|made| made.at_ns);
@@ -109,7 +109,7 @@ fn jobs_run_at_once_each_with_its_own_file_and_the_next_command_waits_for_all() 
 }
 
 #[test]
-fn reports_seconds_and_decimal_megabytes_a_second_from_open_to_closed() {
+fn dd_reports_seconds_and_decimal_megabytes() {
     let app = calls("dd if=/dev/zero of=tmp1 bs=1MB count=5", 500_000_000).1;
     let figures: Vec<_> =
         app.report().figures.into_iter().map(|figure| (figure.name, figure.unit, figure.value)).collect();
@@ -147,7 +147,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused() {
+fn impossible_dd_is_refused() {
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
     for (text, part) in [
         ("dd if=/dev/zero of=x", "count: the input has no end; write count=BLOCKS"),
@@ -237,7 +237,7 @@ fn lists_of_flags_add_up_and_appending_writes_behind_the_end() {
 }
 
 #[test]
-fn random_bytes_are_written_as_zeroes_are_and_their_cpu_time_is_left_out() {
+fn random_bytes_cost_no_cpu_time() {
     let random = made("dd if=/dev/urandom of=tmp1 bs=1M count=2");
     assert_eq!(random, made("dd if=/dev/zero of=tmp1 bs=1M count=2"));
     let notes = |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).told(0).notes.len();

@@ -34,7 +34,7 @@ fn flushes(calls: &[Call]) -> Vec<String> {
 }
 
 #[test]
-fn a_thousand_files_each_written_flushed_closed_and_removed_at_the_end() {
+fn fsmark_writes_flushes_and_removes_a_thousand_files() {
     let calls = made("fs_mark -S 1 -D 100 -N 10 -s 65536 -t 1 -w 4096");
     assert_eq!(count(&calls[..100], |call| matches!(call, Call::MakeDirectory { .. })), 100);
     let node = Node::new(100);
@@ -86,7 +86,7 @@ fn the_last_write_of_a_file_may_be_short() {
 }
 
 #[test]
-fn reports_files_a_second_without_the_removal_and_the_time_outside_of_calls() {
+fn fsmark_reports_files_per_second_and_outside_time() {
     let mut app = Spec::parse("fs_mark -n 10 -t 2 -L 2").unwrap().start(1, 1 << 30);
     let mut writes = 0;
     drive(app.as_mut(), |made| match made.call {

@@ -97,7 +97,7 @@ fn all_thirteen_tests_follow_in_order() {
 }
 
 #[test]
-fn the_random_order_is_random_and_the_same_in_both_tests_and_all_runs() {
+fn random_order_is_equal_in_both_tests_and_all_runs() {
     let order = |seed: u64| {
         let mut calls = Vec::new();
         drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed, 1 << 30).as_mut(), |made| {
@@ -114,7 +114,7 @@ fn the_random_order_is_random_and_the_same_in_both_tests_and_all_runs() {
 }
 
 #[test]
-fn a_strided_read_takes_every_seventeenth_record_and_wraps_to_the_next_start() {
+fn strided_read_takes_every_17th_record_and_wraps() {
     for count in [1, 16, 17, 18, 40, 1_000] {
         let calls = made(&format!("iozone -s {count}k -r 1 -i 5"));
         let expected = (0..17).flat_map(|start| (start..count).step_by(17));
@@ -148,7 +148,7 @@ fn the_file_is_whole_records() {
 }
 
 #[test]
-fn processes_begin_each_test_together_and_the_first_to_end_stops_the_clocks() {
+fn first_finished_process_stops_iozones_clocks() {
     let run = |options: &str| {
         let mut app = Spec::parse(&format!("iozone -s 40 -t 2 -i 0 -i 1 {options}")).unwrap().start(1, 1 << 30);
         let mut made: Vec<Made> = Vec::new();

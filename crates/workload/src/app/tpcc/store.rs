@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_is_written_in_order_by_what_has_gathered_up_to_128_kib() {
+    fn log_is_written_in_order_in_chunks_up_to_128_kib() {
         let mut log = Log::default();
         assert_eq!(log.append(700), 700);
         assert_eq!(log.begin(), LogWrite { file: 0, offset: 0, bytes: 1_024 });

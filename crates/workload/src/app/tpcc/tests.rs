@@ -41,7 +41,7 @@ fn a_transaction_costs_as_much_as_published() {
 }
 
 #[test]
-fn reads_are_single_blocks_all_over_the_file_and_the_log_is_sequential() {
+fn pgbench_reads_single_blocks_and_writes_a_log() {
     let made = run("seconds=60 warehouses=10 log_mb=1", 5, 2).0;
     let mut tenths = [0u32; 10];
     let mut ends = [0u64; 2];
@@ -118,7 +118,7 @@ fn the_database_writer_writes_batches_of_different_blocks() {
 }
 
 #[test]
-fn what_events_take_is_told() {
+fn tpcc_reports_the_time_of_events() {
     let report = run("seconds=60", 20, 3).1;
     let figures = figures(&report);
     for (name, ms) in
@@ -167,7 +167,7 @@ fn changing_the_log_writes_all_that_is_dirty() {
 }
 
 #[test]
-fn a_log_smaller_than_what_sessions_have_to_commit_does_not_stop_them() {
+fn small_log_does_not_stop_sessions() {
     let report = run("sessions=2000 seconds=5 warmup=0 log_mb=1 redo_kb=24", 1, 1).1;
     assert!(figures(&report)["tps"] > 10.0);
 }

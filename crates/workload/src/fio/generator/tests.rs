@@ -43,7 +43,7 @@ fn sequential_is_each_block_in_order_once() {
 }
 
 #[test]
-fn a_skip_leaves_holes_and_a_negative_one_goes_backward_from_the_end() {
+fn skip_leaves_holes_and_negative_skip_goes_backward() {
     let skip = |skip_bytes| on_device(Placement::Sequential { skip_bytes });
     assert_eq!(starts(&skip(8 * KIB as i64), 32 * KIB), [0, 3, 6]);
     assert_eq!(starts(&skip(-8 * KIB as i64), 32 * KIB), [6, 5, 4, 3, 2, 1, 0]);
@@ -133,7 +133,7 @@ fn sizes_have_their_shares() {
 }
 
 #[test]
-fn a_range_of_sizes_is_in_multiples_of_the_smallest_unless_unaligned() {
+fn range_of_sizes_uses_multiples_of_the_smallest() {
     let range = BlockSize::Range { min: 3 * KIB, max: 16 * KIB };
     let job = Job { block_size: PerDirection::all(range), random_map: false, ..on_device(RANDOM) };
     let sizes: BTreeSet<u64> = ios(&job, 64 * MIB).iter().map(|io| io.bytes).collect();

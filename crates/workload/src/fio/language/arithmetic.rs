@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_says_why() {
+    fn wrong_expression_says_why() {
         for (text, why) in [
             ("", "found the end"),
             ("(1", "not closed"),

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_over_is_an_error() {
+    fn rest_behind_a_number_is_an_error() {
         for text in [
             "",
             "k",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_a_suffix_is_in_its_option_s_unit_and_in_us_within_parentheses() {
+    fn time_without_suffix_has_the_options_unit() {
         let seconds = Scale::Time { unit_us: 1_000_000 };
         assert_eq!(read("5", seconds, false), Ok(5_000_000));
         assert_eq!(read("5ms", seconds, false), Ok(5_000));
