@@ -14,6 +14,9 @@ use crate::page;
 /// Where a page stands, from the root of the repository, and what is in it.
 type Page = (&'static str, fn() -> String);
 
+/// The longest line of a page in columns; tables may have longer ones.
+const COLUMNS_MAX: usize = 100;
+
 const PAGES: [Page; 3] =
     [("docs/tunables.md", tunables), ("docs/traces.md", traces::page), ("docs/fio-options.md", fio::page)];
 
@@ -56,7 +59,8 @@ fn tunables() -> String {
         let _ = writeln!(page, "| `{name}` | | | {} | | | {doc} |", values.join(", "));
     }
     for elevator in Registry::linux().elevators() {
-        let _ = write!(page, "\n## {}\n\n{}.\n\n", elevator.name, capitalised(elevator.about));
+        let about = filled(&format!("{}.", capitalised(elevator.about)));
+        let _ = write!(page, "\n## {}\n\n{about}\n\n", elevator.name);
         let specs = (elevator.tunables)();
         if specs.is_empty() {
             page.push_str("No tunables.\n");
@@ -72,6 +76,23 @@ fn tunables() -> String {
         }
     }
     page
+}
+
+/// A paragraph in lines of at most 100 columns, as pages have them.
+fn filled(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= COLUMNS_MAX {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
 }
 
 fn capitalised(text: &str) -> String {
@@ -108,6 +129,12 @@ fn range(min: i128, max: i128) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn paragraphs_have_lines_of_at_most_100_columns() {
+        let text = super::filled(&"word ".repeat(50));
+        assert_eq!(text.lines().map(str::len).collect::<Vec<_>>(), [99, 99, 49]);
+    }
+
     use super::*;
 
     #[test]

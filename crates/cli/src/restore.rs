@@ -296,9 +296,8 @@ mod tests {
             "the device (1 GiB, /a.img) was removed and added again since, which ended the recorded settings; the \
              present device was not changed; --forget discards the record"
         );
-        assert!(
-            text(disk(4, "/b.img"))
-                .starts_with("the record is of another device (1 GiB, /a.img) than the present one (1 GiB, /b.img);")
-        );
+        assert!(text(disk(4, "/b.img")).starts_with(
+            "the record belongs to another device (1 GiB, /a.img), not to the present one (1 GiB, /b.img);"
+        ));
     }
 }

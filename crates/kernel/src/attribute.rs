@@ -607,7 +607,7 @@ mod tests {
             sda.attribute("reset_lat_model").unwrap_err().to_string(),
             "sda: iosched/reset_lat_model is write-only"
         );
-        assert!(sda.attributes().unwrap().iter().all(|own| own.name != "iosched/reset_lat_model"));
+        assert!(sda.attributes().unwrap().iter().all(|attribute| attribute.name != "iosched/reset_lat_model"));
     }
 
     #[test]

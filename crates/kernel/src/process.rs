@@ -22,12 +22,13 @@ fn is_ending_by(stat: &str, status: &str) -> bool {
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap_or_default().1.split_whitespace().collect();
     // Fields 3 and 9 of proc(5).
     let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
-    let is_exiting = fields.get(6).and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|own| own & EXITING != 0);
+    let is_exiting =
+        fields.get(6).and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & EXITING != 0);
     let pending = ["SigPnd:", "ShdPnd:"].into_iter().filter_map(|name| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         u64::from_str_radix(line.trim(), 16).ok()
     });
-    is_dead || is_exiting || pending.fold(0, |all, own| all | own) & KILL != 0
+    is_dead || is_exiting || pending.fold(0, |all, signals| all | signals) & KILL != 0
 }
 
 #[cfg(test)]
@@ -37,7 +38,8 @@ mod tests {
     #[test]
     fn a_process_ends_when_it_was_killed_exits_or_is_dead() {
         let stat = |state: &str, flags: u64| format!("7 (a) Z (4) {state} 1 7 7 0 -1 {flags} 0 0");
-        let status = |own: &str, shared: &str| format!("Name:\ta\nSigPnd:\t{own}\nShdPnd:\t{shared}\nSigBlk:\t100\n");
+        let status =
+            |thread: &str, shared: &str| format!("Name:\ta\nSigPnd:\t{thread}\nShdPnd:\t{shared}\nSigBlk:\t100\n");
         let none = status("0000000000000000", "0000000000000002");
         for (state, flags, status, expected) in [
             ("S", 0x400_040, &none, false),

@@ -2,7 +2,7 @@
 //!
 //! How a bio goes in and what merges is each layer's own: [`super::single`], [`super::multi`].
 
-use super::DeviceQueues;
+use super::config::DeviceQueues;
 use super::multi::MultiQueue;
 use super::single::Limits;
 use crate::context::ContextId;

@@ -1,6 +1,6 @@
 //! The attributes of a request queue: what stands in `/sys/block/<dev>/queue`.
 
-use super::QueueConfig;
+use super::config::QueueConfig;
 use crate::layer::{Layer, MultiQueueRules, Tags};
 use crate::tunable::{Declarations, Span, TunableError, tunable};
 

@@ -2,7 +2,8 @@
 
 use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
-use super::{DeviceQueues, Next, RequestQueue};
+use super::config::DeviceQueues;
+use super::{Next, RequestQueue};
 use crate::context::{Cgroup, CgroupId, ContextId, WeightError, WeightRange};
 use crate::controllers::{self, BFQ_WEIGHT, CgroupFileError, Controller, NamedWrite, Site, Wbt, WriteError};
 use crate::decision::Decision;

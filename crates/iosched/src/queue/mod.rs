@@ -1,8 +1,9 @@
-//! The request queue: between whoever submits bios and a device, with an elevator in the middle. How it is driven
-//! stands at [`RequestQueue`].
+//! The request queue takes bios, and gives requests to a device. An elevator decides their order. [`RequestQueue`]
+//! describes the calls of a host.
 
 mod allocation;
 mod attributes;
+mod config;
 mod control;
 mod flush;
 mod merge;
@@ -13,6 +14,8 @@ mod stat;
 
 use allocation::Allocation;
 use attributes::Attributes;
+use config::DeviceQueues;
+pub use config::QueueConfig;
 use flush::{Flushes, Turn};
 use multi::Controlled;
 use plug::{PlugRules, Plugs};
@@ -28,81 +31,11 @@ use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
 use crate::issued::{Issued, Part};
 use crate::kernel::KernelVersion;
-use crate::parts::tags::TagLayout;
 use crate::request::{Bio, BioDone, BioError, Fifo, Flags, Op, Request, RequestId, RequestStage};
 use crate::time::Time;
 
 /// Jiffies in a second at most.
 const HZ_MAX: u32 = 1_000_000;
-
-/// What a queue needs to know of its device and host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueConfig {
-    /// Jiffies in a second, 1 to 1,000,000: some of the originals' rules count in them.
-    pub hz: u32,
-    /// Whether seeking costs on the device.
-    pub rotational: bool,
-    /// Whether elevators tell cgroups apart.
-    pub groups: bool,
-    /// Whether the device queues commands, if the host knows. `None`: CFQ judges by what it sees, as in Linux, and
-    /// charges groups in another unit when its verdict changes: one that was charged in time may then wait for minutes.
-    pub command_queueing: Option<bool>,
-    /// Whether the device acknowledges writes from a volatile cache.
-    pub write_cache: bool,
-    /// Whether the device honours force-unit-access itself.
-    pub fua: bool,
-    /// Whether flushes and what is flagged PREFLUSH are barriers, as up to Linux 2.6.36: everything before them is
-    /// complete before they are issued, and nothing after them is issued before they are complete; on the single-queue
-    /// layer.
-    pub barriers: bool,
-    /// Largest request the device takes, in KiB.
-    pub max_hw_sectors_kb: u32,
-    /// Largest readahead window of a buffered reader until `read_ahead_kb` is written, in KiB. The queue only keeps the
-    /// value: the host's page cache reads ahead.
-    pub read_ahead_kb: u32,
-    /// Commands that each hardware queue of the device takes at once, at least 1.
-    pub depth: u32,
-    /// Hardware queues of the device, at least 1. Processes are spread over them.
-    pub hw_queues: u16,
-    /// How tags are laid out.
-    pub tag_layout: TagLayout,
-    /// Whether each insertion runs the queue at once, as in Linux, and not only the turn that ends the event: what
-    /// arrives while the device has room is then issued before the next bio could merge with it. What a plug collects
-    /// is inserted together, when it ends.
-    pub run_at_insertion: bool,
-    /// Whether buffered writes are throttled beside elevators of the multi-queue layer (wbt), but for bfq, unless
-    /// `wbt_lat_usec` is written, as in Linux.
-    pub throttles_writeback: bool,
-    /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers follow.
-    pub kernel: KernelVersion,
-    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. Linux 5.9 to 5.13 empties
-    /// the elevator for a driver that does not.
-    pub driver_has_budget: bool,
-}
-
-impl Default for QueueConfig {
-    /// A disk with a write cache and without force-unit-access that takes 32 commands; the queue is run once an event.
-    fn default() -> Self {
-        Self {
-            hz: 1000,
-            rotational: true,
-            groups: false,
-            command_queueing: None,
-            write_cache: true,
-            fua: false,
-            barriers: false,
-            max_hw_sectors_kb: 512,
-            read_ahead_kb: 128,
-            depth: 32,
-            hw_queues: 1,
-            tag_layout: TagLayout::Spread,
-            run_at_insertion: false,
-            throttles_writeback: false,
-            kernel: KernelVersion::default(),
-            driver_has_budget: true,
-        }
-    }
-}
 
 /// What became of a submitted bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,16 +57,6 @@ pub enum Submit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("I/O error {0}")]
 pub struct IoError(pub i32);
-
-/// The queues of the device.
-#[derive(Clone, Copy, Debug)]
-struct DeviceQueues {
-    depth: u32,
-    count: u16,
-    layout: TagLayout,
-    /// Limits on tags are counted in each word of the tags.
-    limits_words: bool,
-}
 
 /// The elevator that takes over next.
 struct Next {

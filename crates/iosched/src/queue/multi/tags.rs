@@ -12,7 +12,7 @@ use crate::elevator::Elevator;
 use crate::env::Env;
 use crate::layer::{MultiQueueRules, Waking};
 use crate::parts::tags::{TagLayout, TagMap};
-use crate::queue::DeviceQueues;
+use crate::queue::config::DeviceQueues;
 use crate::request::{Bio, NO_TAG};
 
 /// `nr_requests` of a queue without a limit.
