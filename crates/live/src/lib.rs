@@ -1,21 +1,21 @@
-//! A live disk: the elevators of [`iosched`] in the data path of real storage.
+//! A served disk: the schedulers of [`iosched`] in the data path of real storage.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`disk`] | the live request queue, sans-IO: clients, operations, commands |
-//! | [`reactor`] | the one thread of a disk, and the [`Handle`] that others have to it |
-//! | [`backend`] | what the data is kept on: files and block devices, memory, modelled disks |
-//! | [`control`] | control of a disk while it runs: a tree of attributes, and a socket to reach it |
+//! | [`disk`] | the request queue of a served disk, sans-IO: clients, operations, commands |
+//! | [`reactor`] | the only thread of a disk, and the [`Handle`] through which other threads reach it |
+//! | [`backend`] | storage of the data: files and block devices, memory, modelled disks |
+//! | [`control`] | control of a running disk: a tree of attributes, and a socket to reach the tree |
 //! | [`front`] | front ends: the protocols that clients speak |
 //! | [`fuse`] | a disk as a file system |
-//! | [`Messages`] | what a person is told, by threads that must not wait |
-//! | [`metrics`] | what Prometheus reads |
+//! | [`Messages`] | messages to the user, from threads that must not wait |
+//! | [`metrics`] | metrics for Prometheus |
 //! | [`nbd`] | the NBD protocol, sans-IO |
 //! | [`ublk`] | a disk as block devices |
 //! | [`vhost`] | a disk as disks of virtual machines |
 //!
-//! Between front ends and [`disk`] goes an operation with a cookie, between [`disk`] and a back end a command with
-//! segments of memory: neither side knows the other.
+//! A front end gives [`disk`] an operation with a cookie. [`disk`] gives a back end a command with
+//! segments of memory. Front ends and back ends do not know each other.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

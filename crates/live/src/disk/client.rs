@@ -1,4 +1,4 @@
-//! Who uses a live disk: clients, the groups they share weights in, and what they have had.
+//! Clients of a served disk, the groups in which they share weights, and their statistics.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,10 +8,10 @@ use slab::Slab;
 use super::Action;
 use super::operation::Running;
 
-/// Clients connected at once.
+/// Maximum number of clients that are connected at once.
 const CLIENTS_MAX: usize = 4096;
 
-/// A client of one disk. Never names another one later.
+/// Identifier of a client of one disk. It never identifies another client later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClientId {
     slot: u32,
@@ -19,7 +19,8 @@ pub struct ClientId {
 }
 
 impl ClientId {
-    /// A number for tables: used again after the client has gone.
+    /// Returns the client's index in tables. A later client can get the same index after this
+    /// client has disconnected.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.slot as usize
@@ -32,13 +33,14 @@ impl std::fmt::Display for ClientId {
     }
 }
 
-/// Which of a client's writes somebody waits for, to the elevator.
+/// Selects which of a client's writes are sync for the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SyncWrites {
-    /// Those with FUA, and those that say so: others are a kernel's write-back.
+    /// Writes with FUA, and operations with [`Operation::sync`](super::Operation::sync). The other
+    /// writes count as the writeback of a kernel.
     #[default]
     Fua,
-    /// All, as of a process that writes past its page cache.
+    /// All writes, as for a process that writes with `O_DIRECT`.
     All,
 }
 
@@ -51,7 +53,7 @@ impl std::fmt::Display for SyncWrites {
     }
 }
 
-/// Not the name of any [`SyncWrites`].
+/// Error: the text is not the name of a [`SyncWrites`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is wrong: write fua (writes with FUA are sync) or all (all writes are)")]
 pub struct UnknownSyncWrites(String);
@@ -65,25 +67,26 @@ impl std::str::FromStr for SyncWrites {
     }
 }
 
-/// Who a client is.
+/// Description of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// What it is called.
+    /// Name of the client.
     pub name: String,
-    /// Its process; 0 if that is not known.
+    /// Process number of the client; 0 if it is not known.
     pub pid: u32,
-    /// Its priority.
+    /// I/O priority of the client.
     pub ioprio: IoPriority,
-    /// The group it belongs to, made if it is not there; `None`: the root.
+    /// Group of the client; `None` is the root. Connecting creates the group if it does not exist.
     pub group: Option<String>,
-    /// Whether it may only read.
+    /// Whether the client may only read.
     pub read_only: bool,
-    /// Which of its writes are sync.
+    /// Selects which of the client's writes are sync.
     pub sync: SyncWrites,
 }
 
 impl Identity {
-    /// A client about which nothing is said: best effort at the default level, in no group, and writable.
+    /// Creates the description of a writable client in no group, with best effort at the default
+    /// level.
     #[must_use]
     pub fn new(name: impl Into<String>, pid: u32) -> Self {
         let (name, ioprio, sync) = (name.into(), IoPriority::default(), SyncWrites::default());
@@ -91,12 +94,12 @@ impl Identity {
     }
 }
 
-/// There are as many clients as a disk has at most.
+/// Error: the disk already has the maximum number of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the disk already has {CLIENTS_MAX} clients, the maximum")]
 pub struct TooManyClients;
 
-/// Latencies by size: four counts for each doubling, from 1 µs on.
+/// Histogram of latencies, with four buckets for each doubling from about 1 µs (1,024 ns).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latencies {
     counts: [u64; Self::BUCKETS],
@@ -110,7 +113,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Up to more than an hour.
+    /// The last bucket starts at more than an hour.
     const BUCKETS: usize = 128;
     const FIRST_SHIFT: u32 = 10;
 
@@ -124,7 +127,7 @@ impl Latencies {
         ((log - 2) as usize * 4 + quarter as usize).min(Self::BUCKETS - 1)
     }
 
-    /// The latency, in ns, that everything in `bucket` is below.
+    /// Returns the upper bound of the latencies in `bucket`, ns. All of them are below it.
     #[must_use]
     pub fn bound_ns(bucket: usize) -> u64 {
         let (log, quarter) = (bucket as u32 / 4, bucket as u64 % 4);
@@ -136,26 +139,26 @@ impl Latencies {
         self.sum_ns += latency_ns;
     }
 
-    /// How many in each bucket.
+    /// Returns the number of latencies in each bucket.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// How many.
+    /// Returns the number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All together, in ns.
+    /// Returns the sum of all latencies, ns.
     #[must_use]
     pub const fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The latency in ns that the part `quantile` (0 to 1) of all is at most at: an upper bound, within a quarter. 0 if
-    /// there is none.
+    /// Returns an upper bound of the quantile `quantile` (0 to 1) of the latencies, ns. The bound
+    /// is at most a quarter too high. Returns 0 if there are no latencies.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = (self.count() as f64 * quantile).ceil() as u64;
@@ -170,29 +173,29 @@ impl Latencies {
     }
 }
 
-/// What a client has had of one kind.
+/// Statistics of a client's operations of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Had {
-    /// Operations answered.
+    /// Number of answered operations.
     pub ios: u64,
-    /// Bytes of them.
+    /// Bytes of the answered operations.
     pub bytes: u64,
-    /// Of them failed.
+    /// Number of answered operations that failed.
     pub errors: u64,
-    /// From being asked for to being answered.
+    /// Latencies from submission to answer.
     pub latencies: Latencies,
 }
 
-/// What a client has had.
+/// Statistics of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientStat {
-    /// Reads.
+    /// Statistics of reads.
     pub reads: Had,
-    /// Writes and zeroes written.
+    /// Statistics of writes, including writes of zeroes.
     pub writes: Had,
-    /// Trims.
+    /// Statistics of trims.
     pub trims: Had,
-    /// Flushes.
+    /// Statistics of flushes.
     pub flushes: Had,
 }
 
@@ -213,34 +216,34 @@ impl ClientStat {
     }
 }
 
-/// A client that is connected.
+/// A connected client.
 #[derive(Debug)]
 pub struct Client {
-    /// Its name among all clients.
+    /// Identifier of the client.
     pub id: ClientId,
-    /// Who it is.
+    /// Description of the client.
     pub identity: Identity,
-    /// What it has had.
+    /// Statistics of the client.
     pub stat: ClientStat,
-    /// Its operations that are not answered.
+    /// Number of operations without an answer.
     pub operations: u32,
-    /// Bios of it in the queue.
+    /// Number of the client's bios in the queue.
     pub(super) parts: u32,
-    /// Operations that are not in the queue altogether, oldest first.
+    /// Operations that are not yet completely in the queue, oldest first.
     pub(super) pending: VecDeque<u32>,
     pub(super) context: ContextId,
     pub(super) leaving: bool,
 }
 
 impl Client {
-    /// The process number that stands for it in block traces.
+    /// Returns the process number that represents the client in block traces.
     #[must_use]
     pub fn trace_pid(&self) -> u32 {
         super::watch::trace_pid(self.identity.pid, self.id.generation)
     }
 }
 
-/// All clients and groups.
+/// All clients and groups of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     table: Slab<Client>,
@@ -252,20 +255,20 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Group {
     cgroup: CgroupId,
-    /// An export has declared it: it stays while nobody is in it.
+    /// Whether an export has declared the group. A declared group stays while it has no clients.
     is_declared: bool,
 }
 
-/// Why a group cannot be removed.
+/// Reason why a group cannot be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RemoveGroupError {
-    /// There is none of that name.
+    /// No group has this name.
     #[error("there is no such group")]
     Missing,
-    /// An export has declared it.
+    /// An export has declared the group.
     #[error("an export declares this group; remove the export instead")]
     Declared,
-    /// Clients are in it.
+    /// The group has clients.
     #[error(
         "this group still has clients ({0}); first move each client to another group: write the other group to the client's `group`"
     )]
@@ -293,7 +296,7 @@ impl Clients {
         Ok(id)
     }
 
-    /// The number of the next client.
+    /// Returns the number of the next client.
     pub(super) fn next_number(&self) -> u32 {
         self.connected.wrapping_add(1)
     }
@@ -320,34 +323,36 @@ impl Clients {
         self.table.iter().map(|(_, client)| client).filter(|client| !client.leaving)
     }
 
-    /// The group of that name, made with the default weight if it is not there.
+    /// Returns the cgroup of the group `name`. Creates the group with the default weight if it does
+    /// not exist.
     pub(super) fn cgroup(&mut self, driver: &mut Driver, name: Option<&str>) -> CgroupId {
         let Some(name) = name else { return CgroupId::ROOT };
         if let Some(group) = self.groups.get(name) {
             return group.cgroup;
         }
         let cgroup = Cgroup { name: name.to_owned(), parent: Some(CgroupId::ROOT), weight: None, leaf_weight: None };
-        // Without a weight there is none that could be out of range.
+        // Creation fails only for a weight out of range, and this cgroup has no weight.
         let id = driver.create_cgroup(cgroup).unwrap_or(CgroupId::ROOT);
         self.groups.insert(name.to_owned(), Group { cgroup: id, is_declared: false });
         id
     }
 
-    /// Says of a group whether an export declares it.
+    /// Sets whether an export declares the group `name`.
     pub(super) fn declare(&mut self, name: &str, is_declared: bool) {
         if let Some(group) = self.groups.get_mut(name) {
             group.is_declared = is_declared;
         }
     }
 
-    /// Removes a group that no export declares and nobody is in.
+    /// Removes a group without clients that no export declares.
     pub(super) fn remove_group(&mut self, driver: &mut Driver, now: Time, name: &str) -> Result<(), RemoveGroupError> {
         let &Group { cgroup, is_declared } = self.groups.get(name).ok_or(RemoveGroupError::Missing)?;
         let inside = self.iter().filter(|client| client.identity.group.as_deref() == Some(name)).count();
         match inside {
             _ if is_declared => Err(RemoveGroupError::Declared),
             0 => {
-                // What clients that have gone still wait for belongs to the root from now on.
+                // Requests of clients that have left can still wait in the group. They move to the
+                // root.
                 driver.remove_cgroup(now, cgroup);
                 self.groups.remove(name);
                 Ok(())
@@ -356,7 +361,7 @@ impl Clients {
         }
     }
 
-    /// Gives the group of that name a weight, and makes it if it is not there.
+    /// Sets the weight of the group `name`. Creates the group if it does not exist.
     pub(super) fn set_weight(
         &mut self,
         driver: &mut Driver,

@@ -1,4 +1,4 @@
-//! Commands that the back end has failed to do: told to whoever looks after the disk, and counted.
+//! Commands that failed in the back end. They are counted and reported to the administrator.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use iosched::{Op, Sector};
 use super::{CommandFor, LiveDisk, Part};
 use crate::Errno;
 
-/// A command that the back end has failed to do.
+/// A command that failed in the back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failed {
-    /// What it was to do.
+    /// Operation of the command.
     pub op: Op,
-    /// First sector.
+    /// First sector of the command.
     pub sector: Sector,
-    /// Sectors; 0 of a flush.
+    /// Number of sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// What it failed with.
+    /// Error of the command.
     pub errno: Errno,
 }
 
-/// How many commands the back end has failed to do, by what they were to do and what it said.
+/// Counts of failed commands, by operation and error.
 pub type Failures = BTreeMap<(Op, Errno), u64>;
 
 impl LiveDisk {
-    /// Counts a command that has failed. What it was.
+    /// Counts a failed command and returns its description.
     pub(super) fn failed(&mut self, purpose: CommandFor, errno: Errno) -> Failed {
         let (op, sector, nr_sectors) = match purpose.alone {
             Some(part) => {

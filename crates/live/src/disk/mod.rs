@@ -1,26 +1,34 @@
-//! The live request queue: what clients ask for becomes bios, goes through the elevator, and reaches a back end as
-//! commands.
+//! The request queue of a served disk. Operations of clients become bios, pass through the
+//! scheduler and reach a back end as commands.
 //!
-//! It is sans-IO: the caller owns time, the clients' connections and the back end. In the order a host makes them, the
-//! calls are:
+//! The queue is sans-IO: the caller owns the time, the connections of the clients and the back end.
+//! A host makes the calls in this order:
 //!
-//! - *clients*: [`LiveDisk::connect`], [`LiveDisk::disconnect`], [`LiveDisk::group`]: who asks, with which priority and weight.
-//! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length; [`LiveDisk::has_room`] says whether a front end should
-//!   take more from that client.
-//! - *commands*: `next_command` gives what the back end is to do next, [`LiveDisk::complete`] takes its result.
-//! - *arrivals*: [`LiveDisk::arrive`] hands in what completions have made possible.
+//! - *clients*: [`LiveDisk::connect`], [`LiveDisk::disconnect`] and [`LiveDisk::group`] define the
+//!   clients, their priorities and weights.
+//! - *submit*: [`LiveDisk::submit`] takes an operation of any offset and length.
+//!   [`LiveDisk::has_room`] returns whether a front end should take more operations from the
+//!   client.
+//! - *commands*: `next_command` returns the next command for the back end. [`LiveDisk::complete`]
+//!   takes its result.
+//! - *arrivals*: [`LiveDisk::arrive`] submits the work that completions have made possible.
 //! - *answers*: [`LiveDisk::take_done`].
 //! - *timer*: [`LiveDisk::next_timer`], [`LiveDisk::timer`].
-//! - *control*: elevator, attributes and tunables, at any moment.
+//! - *control*: scheduler, attributes and tunables, at any moment.
 //!
-//! Each completion, each timer and all that arrives at one moment are an event of the [`Driver`], and after each event
-//! the host asks for commands until there is none: that is the event's turn. So a disk goes the way that the
-//! simulator's engine goes, which a recording of one shows when it is replayed there.
+//! Each completion, each timer and all arrivals of one moment are an event of the [`Driver`]. After
+//! each event the host asks for commands until there are none; this is the event's turn. The
+//! simulator's engine works in the same order, so a recording of a served disk gives the same
+//! decisions when the engine replays it.
 //!
-//! What it promises: an operation is answered once, after all it asks for has been done by the back end, with its own
-//! errors and no other operation's; a flush covers every write answered before it was submitted. Memory is bounded:
-//! each client has `nr_requests` of its own in the queue (as each cgroup had in Linux), front ends see to it that what
-//! operations hold stays within the byte budget, and what is beyond waits with the client.
+//! Guarantees:
+//!
+//! - An operation is answered once, after the back end has done all of it.
+//! - An operation gets its own errors and no errors of other operations.
+//! - A flush covers every write that was answered before the flush was submitted.
+//! - Memory is bounded. Each client has its own `nr_requests` in the queue, as each cgroup had in
+//!   Linux. Front ends keep the memory of operations within the byte budget. Further operations
+//!   wait with the client.
 
 mod client;
 mod control;
@@ -60,59 +68,63 @@ use watch::{Extent, Watch};
 
 /// Bytes in a sector.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
-/// Most sectors that one bio trims or zeroes: a request of that size does not hold others up for long.
+/// Maximum number of sectors that one bio trims or zeroes. A request of this size does not delay
+/// others for long.
 const ZEROED_SECTORS_MAX: u64 = 65_536;
-/// Bits of a bio's cookie that are the key of its part; the others are its ordinal.
+/// Number of low bits of a bio's cookie that hold the key of its part. The other bits are the
+/// ordinal of the bio.
 const KEY_BITS: u32 = 28;
 
-/// The key of the part that a bio is.
+/// Returns the key of the part from the cookie of its bio.
 fn key(cookie: u64) -> u32 {
     (cookie & ((1 << KEY_BITS) - 1)) as u32
 }
 
-/// What a live disk is made with.
+/// Parameters of a new served disk.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What it is called.
+    /// Name of the disk.
     pub name: String,
-    /// The setting that is in force from the first request on.
+    /// Setting that is in force from the first request.
     pub setting: Setting,
-    /// The elevators that it can be switched to.
+    /// Schedulers that the disk can be switched to.
     pub registry: Registry,
-    /// What it is on; its `depth` is how many commands that is given at once.
+    /// Description of the back end. Its `depth` is the queue depth.
     pub card: BackendCard,
-    /// Bytes that front ends let all clients' operations, and answers that they do not take, hold together.
+    /// Maximum number of bytes that the operations of all clients, and the answers that clients
+    /// have not taken, hold together. The front ends enforce it.
     pub budget_bytes: u64,
-    /// Whether what its driver is told, and what is decided, is recorded: see [`LiveDisk::take_records`].
+    /// Whether the driver's inputs and the decisions are recorded. See [`LiveDisk::take_records`].
     pub recorded: bool,
 }
 
-/// What a client asked for is done.
+/// The answer to an operation.
 #[derive(Debug)]
 pub struct Done {
-    /// Whose it was.
+    /// Client that submitted the operation.
     pub client: ClientId,
-    /// The front end's name for it.
+    /// Cookie that the front end gave to the operation.
     pub cookie: u64,
-    /// The data of a read.
+    /// Result of the operation. A read has its data here.
     pub result: Result<Option<Buffer>, Errno>,
 }
 
-/// Connections so far.
+/// Counts of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ConnectionCounts {
     pub(crate) accepted: u64,
-    /// There were as many as are allowed.
+    /// Connections that were refused because the maximum number was reached.
     pub(crate) refused: u64,
-    /// Closed because they stood still in the middle of a request, or over their answers.
+    /// Connections that were closed because they made no progress: in the middle of a request, or
+    /// while answers waited for them.
     pub(crate) stood_still: u64,
 }
 
-/// A part of an operation, in the queue.
+/// A part of an operation that is in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     operation: u32,
-    /// Where its data is in the operation's buffer.
+    /// Offset of its data in the operation's buffer, bytes.
     at: usize,
     op: Op,
     sector: Sector,
@@ -125,84 +137,88 @@ impl Part {
     }
 }
 
-/// What a command to the back end is for.
+/// The purpose of a command to the back end.
 #[derive(Clone, Copy, Debug)]
 struct CommandFor {
     request: RequestId,
-    /// If the request failed as a whole: the part that is tried alone.
+    /// The part that is tried alone, after the request failed as a whole.
     alone: Option<u32>,
 }
 
 /// A command for the back end. Its data is in the segments that come with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Given back at completion; dense from 0.
+    /// Identifier of the command. [`LiveDisk::complete`] takes it back. Identifiers are dense from
+    /// 0.
     pub id: u32,
-    /// What to do.
+    /// Operation of the command.
     pub op: Op,
-    /// First byte.
+    /// First byte of the command.
     pub offset: u64,
-    /// Bytes; 0 for a flush.
+    /// Number of bytes; 0 for a flush.
     pub length: u64,
-    /// To stable storage before it completes.
+    /// Whether the data must be on stable storage when the command completes.
     pub fua: bool,
-    /// Of zeroes: their room stays allocated.
+    /// For a write of zeroes: whether the blocks stay allocated.
     pub no_hole: bool,
 }
 
-/// A disk with clients and an elevator. See the module page.
+/// A disk with clients and a scheduler. See the module page.
 pub struct LiveDisk {
     settings: Settings,
     size: Size,
-    /// Of a backing that may grow.
+    /// Function that measures a backing that can grow.
     measure: Option<Measure>,
     driver: Driver,
     pool: Pool,
     clients: Clients,
-    /// Of each io context, its client.
+    /// Client of each I/O context, by the context's index.
     owners: Vec<ClientId>,
     operations: Slab<Running>,
     parts: Slab<Part>,
     commands: Slab<CommandFor>,
-    /// Requests that the elevator has given out and the back end has not been told of.
+    /// Requests that the scheduler has dispatched and that are not yet commands of the back end.
     started: VecDeque<RequestId>,
-    /// Bios so far.
+    /// Number of bios so far.
     bios: u64,
-    /// Room was offered to clients that no longer want it.
+    /// Whether the queue offered room to clients that no longer need it.
     declined: bool,
-    /// Clients that may have room for more of what they asked for.
+    /// Clients that may have room for more of their operations.
     hungry: Vec<ClientId>,
-    /// A client has gone, and what the queue has room for is to follow.
+    /// Whether a client has left, so that the queue's `nr_requests` must change.
     rescale: bool,
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
-    /// Operations that may begin, or go on, before the present call ends: one ends another's waiting, however many
-    /// those are.
+    /// Operations that may begin, or continue, before the present call ends. A queue avoids
+    /// recursion when operations free each other in a long chain.
     free: VecDeque<u32>,
     done: Vec<Done>,
-    /// As users see it: for each client.
+    /// The `nr_requests` that users see: the number of requests of each client.
     nr_requests: u32,
-    /// If somebody wants to know what is decided.
+    /// Observer of the decisions, if a user wants them.
     watch: Option<Box<Watch>>,
-    /// The queue changes its elevator, and may have other `nr_requests` afterwards.
+    /// Whether the queue is switching its scheduler. The queue may have another `nr_requests`
+    /// afterwards.
     switching: bool,
-    /// What completed while the queue was told of it.
+    /// Bios that completed while the queue processed a completion, with their results.
     finished: Vec<(u64, Result<(), Errno>)>,
-    /// Commands that the back end has failed to do.
+    /// Counts of commands that failed in the back end.
     failures: Failures,
-    /// What became of connections; front ends count it.
+    /// Counts of connections. Front ends update them.
     pub(crate) connections: ConnectionCounts,
 }
 
 impl LiveDisk {
-    /// A disk without clients, made at `now`.
+    /// Creates a disk without clients at `now`.
     ///
     /// # Errors
-    /// If there is no such elevator, or it or the queue does not take what is set.
+    /// The setting's scheduler does not exist, or the scheduler or the queue does not accept a
+    /// value of the setting.
     pub fn new(now: Time, mut settings: Settings, pool: Pool) -> Result<Self, SettingError> {
         let registered = settings.setting.registered()?;
-        // What it begins with can be come back to, and has its tunables in the tree.
+        // The disk can then switch back to its first scheduler, and the tree shows that scheduler's
+        // tunables.
         let _ = settings.registry.add(registered);
         let config = QueueConfig {
             rotational: settings.card.device.rotational,
@@ -253,7 +269,7 @@ impl LiveDisk {
         Ok(disk)
     }
 
-    /// Sets what it was made with.
+    /// Writes the attributes and tunables of the setting.
     fn adopt(&mut self, now: Time) -> Result<(), SettingError> {
         let setting = self.settings.setting.clone();
         setting.write(|of, name, value| match of {
@@ -264,10 +280,10 @@ impl LiveDisk {
 
     // ---- clients
 
-    /// A new client.
+    /// Connects a new client.
     ///
     /// # Errors
-    /// If there are too many.
+    /// The disk already has the maximum number of clients.
     pub fn connect(&mut self, now: Time, identity: Identity) -> Result<ClientId, TooManyClients> {
         let cgroup = self.clients.cgroup(&mut self.driver, identity.group.as_deref());
         let pid = watch::trace_pid(identity.pid, self.clients.next_number());
@@ -291,8 +307,8 @@ impl LiveDisk {
         Ok(id)
     }
 
-    /// The client is gone. What it asked for and is not yet in the queue fails with ESHUTDOWN; the rest goes on to its
-    /// end.
+    /// Disconnects a client. Its operations that are not yet in the queue fail with ESHUTDOWN. The
+    /// parts that are in the queue complete.
     pub fn disconnect(&mut self, now: Time, id: ClientId) {
         let Some(client) = self.clients.get_mut(id) else { return };
         if std::mem::replace(&mut client.leaving, true) {
@@ -304,7 +320,7 @@ impl LiveDisk {
             self.abandon(now, operation);
         }
         for operation in self.conflicts.waiting_of(id, &self.operations) {
-            // One before it may have let it begin.
+            // An operation that was abandoned before may have let this one begin.
             if self.operations.get(operation as usize).is_some_and(|operation| operation.waits) {
                 self.abandon(now, operation);
             }
@@ -312,7 +328,7 @@ impl LiveDisk {
         self.begin_free(now);
         self.driver.exit(now, context);
         self.forget_if_idle(id);
-        // It may have been offered room that is another's now.
+        // The client may have been offered room that other clients can use now.
         self.settle(now);
     }
 
@@ -323,7 +339,8 @@ impl LiveDisk {
         }
     }
 
-    /// What is left of an operation that has not begun altogether is not begun.
+    /// Drops the parts of an operation that are not yet in the queue. The operation fails with
+    /// ESHUTDOWN.
     fn abandon(&mut self, now: Time, number: u32) {
         let Some(running) = self.operations.get_mut(number as usize) else { return };
         running.result = Err(Errno::ESHUTDOWN);
@@ -335,32 +352,32 @@ impl LiveDisk {
 
     // ---- submit
 
-    /// Whether a front end should take another operation from this client now: memory is for the front end to count
-    /// ([`LiveDisk::bytes_of`]).
+    /// Returns whether a front end should take another operation from the client now. The front end
+    /// itself counts the memory ([`LiveDisk::bytes_of`]).
     #[must_use]
     pub fn has_room(&self, id: ClientId) -> bool {
         self.clients.get(id).is_some_and(|client| client.operations < self.nr_requests)
     }
 
-    /// Bytes of memory that an operation holds from being submitted to being answered.
+    /// Returns the bytes of memory that an operation holds from its submission to its answer.
     #[must_use]
     pub fn bytes_of(&self, action: Action, offset: u64, length: u64) -> u64 {
         operation::bytes_of(action, offset, length, self.settings.card.block_bytes)
     }
 
-    /// A buffer for the data of a write.
+    /// Returns a buffer for the data of a write.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.pool.buffer(length)
     }
 
-    /// As [`LiveDisk::buffer`]; `None` if the system has no memory for it.
+    /// Returns a buffer like [`LiveDisk::buffer`], or `None` if the system has no memory for it.
     #[must_use]
     pub fn try_buffer(&self, length: usize) -> Option<Buffer> {
         self.pool.try_buffer(length)
     }
 
-    /// Takes an operation. The answer comes from [`LiveDisk::take_done`], at the earliest at once.
+    /// Takes an operation. [`LiveDisk::take_done`] returns the answer, possibly at once.
     pub fn submit(&mut self, now: Time, id: ClientId, mut operation: Operation) {
         let Operation { cookie, .. } = operation;
         let refusal = match self.clients.get(id) {
@@ -393,7 +410,7 @@ impl LiveDisk {
         }
     }
 
-    /// The operation takes its turn behind the client's earlier ones.
+    /// Puts the operation behind the client's earlier operations.
     fn begin(&mut self, now: Time, number: u32) {
         let running = &self.operations[number as usize];
         let id = running.client;
@@ -410,7 +427,7 @@ impl LiveDisk {
         }
     }
 
-    /// Gives the queue as much of what a client asked for as its share allows.
+    /// Submits the client's operations to the queue until the client has used its requests.
     fn feed(&mut self, now: Time, id: ClientId) {
         let nr_requests = self.nr_requests;
         while let Some(client) = self.clients.get(id) {
@@ -419,7 +436,7 @@ impl LiveDisk {
                 return;
             }
             let context = client.context;
-            // Whole blocks, as the back end takes them, whatever users have set.
+            // A bio has whole blocks of the back end, whatever `max_sectors_kb` a user has set.
             let block_sectors = u64::from(self.settings.card.block_bytes) / SECTOR_BYTES;
             let max_sectors = u64::from(self.driver.queue().max_sectors()) / block_sectors * block_sectors;
             let running = &mut self.operations[number as usize];
@@ -464,8 +481,9 @@ impl LiveDisk {
 
     // ---- commands
 
-    /// What the back end is to do next, in the turn of the last event: if it has room and the elevator gives something.
-    /// The places of the data are put into `segments`; they stay until the command is complete.
+    /// Returns the next command for the back end, in the turn of the last event. Returns `None` if
+    /// the back end has no room or the scheduler dispatches nothing. Writes the memory of the data
+    /// into `segments`. That memory stays until the command completes.
     pub(crate) fn next_command(&mut self, now: Time, segments: &mut Vec<Segment>) -> Option<Command> {
         segments.clear();
         if let Some((request, part)) = self.salvages.next() {
@@ -485,8 +503,8 @@ impl LiveDisk {
         }
     }
 
-    /// Hands in what completions and the turns after them have made possible: an event. Whether there was anything; the
-    /// host asks until there is nothing.
+    /// Submits the work that completions and the turns after them have made possible, as one event.
+    /// Returns whether there was any work. The host repeats the call until it returns false.
     pub fn arrive(&mut self, now: Time) -> bool {
         let switched = self.follow_switch(now);
         let (rescale, declined) = (std::mem::take(&mut self.rescale), std::mem::take(&mut self.declined));
@@ -546,7 +564,7 @@ impl LiveDisk {
         self.operations[self.parts[part as usize].operation as usize].no_hole
     }
 
-    /// The back end is done with a command. What it was, if it has failed.
+    /// Completes a command. Returns the command's description if it failed.
     pub fn complete(&mut self, now: Time, command: u32, result: Result<(), Errno>) -> Option<Failed> {
         let purpose = self.commands.remove(command as usize);
         let failed = result.err().map(|errno| self.failed(purpose, errno));
@@ -563,7 +581,7 @@ impl LiveDisk {
             }
             return;
         }
-        // Several operations share the request: each is to hear of its own errors only.
+        // Several operations share the request. Each must get its own errors only.
         if result.is_err() && self.driver.queue().request(request).op().has_data() {
             let mut parts: Vec<u32> = self.driver.queue().bios(request).map(key).collect();
             if parts.len() > 1 {
@@ -592,19 +610,19 @@ impl LiveDisk {
         self.finished = finished;
     }
 
-    /// What has become possible by what arrived is done.
+    /// Ends a switch of the scheduler and begins the operations that the last event made possible.
     pub(super) fn settle(&mut self, now: Time) {
         self.follow_switch(now);
         self.begin_free(now);
     }
 
-    /// Whoever waited for room in the queue may have some now. What is offered to one that no longer wants it is the
-    /// others'.
+    /// Gives the queue more of the client's operations, because the client waited for room. If the
+    /// client no longer needs the room, other clients get it.
     fn wake(&mut self, now: Time, context: ContextId) {
         let id = self.owner(context);
         self.declined |= self.clients.get(id).is_none_or(|client| client.pending.is_empty());
         self.feed(now, id);
-        // Its bio may have been merged since.
+        // A bio of the client may have been merged meanwhile, so that it did not need the room.
         self.driver.decline(context);
         self.begin_free(now);
     }
@@ -613,7 +631,7 @@ impl LiveDisk {
         self.owners[context.index()]
     }
 
-    /// A part of an operation is done. Whose it was.
+    /// Completes a part of an operation. Returns the client of the operation.
     fn part_done(&mut self, now: Time, cookie: u64, result: Result<(), Errno>) -> ClientId {
         let number = self.parts.remove(key(cookie) as usize).operation;
         let running = &mut self.operations[number as usize];
@@ -637,7 +655,7 @@ impl LiveDisk {
         id
     }
 
-    /// The operation is answered.
+    /// Answers the operation.
     fn finish(&mut self, now: Time, number: u32) {
         let running = self.operations.remove(number as usize);
         let (id, cookie) = (running.client, running.cookie);
@@ -651,12 +669,12 @@ impl LiveDisk {
         self.forget_if_idle(id);
     }
 
-    /// Everything answered since the last call, in order.
+    /// Returns all answers since the last call, in order.
     pub fn take_done(&mut self) -> std::vec::Drain<'_, Done> {
         self.done.drain(..)
     }
 
-    /// Whether nothing is asked for or under way.
+    /// Returns whether the disk has no operations and no commands.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.operations.is_empty() && self.commands.is_empty()
@@ -664,16 +682,17 @@ impl LiveDisk {
 
     // ---- timer
 
-    /// When [`LiveDisk::timer`] is to be called, if at all. May change with any call.
+    /// Returns the time at which [`LiveDisk::timer`] must be called, if any. Every call can change
+    /// it.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.driver.next_due(None, None).map(|(at, _)| at)
     }
 
-    /// The time may have come: an event, if it has. Whether it had.
+    /// Runs the timer as an event if its time has come. Returns whether it ran.
     pub fn timer(&mut self, now: Time) -> bool {
         match self.driver.next_due(None, None).filter(|&(at, _)| at <= now) {
-            // Every host runs the queue after every event.
+            // The result does not matter: every host runs the queue after every event.
             Some((_, Due::Timer)) => _ = self.driver.timer(now),
             Some(_) => self.driver.rerun(now),
             None => return false,

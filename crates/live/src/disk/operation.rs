@@ -1,7 +1,8 @@
-//! What a client asks for, and how it becomes transfers of whole blocks.
+//! Operations of clients, and how they become transfers of whole blocks.
 //!
-//! A write of part of a block reads the block first. Meanwhile no other write may touch it, or one of the two would be
-//! lost: such operations exclude others that overlap, and nothing is spent on that while there are none.
+//! A write of part of a block reads the block first. During this time no other write may change the
+//! block, or one of the two writes would be lost. Such an operation therefore excludes other
+//! operations that overlap it. This costs nothing while there is no such operation.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,52 +14,54 @@ use slab::Slab;
 use super::{ClientId, Part, SECTOR_BYTES};
 use crate::Errno;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// Reads bytes.
     Read,
     /// Writes bytes.
     Write,
-    /// Everything answered before is on stable storage when this is answered.
+    /// Puts everything that was answered before on stable storage.
     Flush,
-    /// The bytes are no longer needed.
+    /// Marks bytes as no longer needed.
     Trim,
-    /// The bytes read as zeroes from now on.
+    /// Makes bytes read as zeroes.
     WriteZeroes,
 }
 
-/// What a client asks for.
+/// An operation of a client.
 #[derive(Debug)]
 pub struct Operation {
-    /// What to do.
+    /// Kind of the operation.
     pub action: Action,
-    /// First byte; ignored by a flush.
+    /// First byte; ignored for a flush.
     pub offset: u64,
-    /// Bytes; ignored by a flush.
+    /// Number of bytes; ignored for a flush.
     pub length: u64,
-    /// On stable storage when it is answered.
+    /// Whether the data must be on stable storage when the operation is answered.
     pub fua: bool,
-    /// Of a write: somebody waits for it, as for one past a page cache (O_DIRECT).
+    /// For a write: whether a process waits for it, as with `O_DIRECT`.
     pub sync: bool,
-    /// Of zeroes: their room stays allocated, so that later writes find it.
+    /// For a write of zeroes: whether the blocks stay allocated, so that later writes find the
+    /// space.
     pub no_hole: bool,
-    /// Of a read: its data is only to be sent, so that it may be sent from where the back end has it.
+    /// For a read: whether the data is only sent on. It may then be sent directly from the memory
+    /// of the back end.
     pub to_send: bool,
-    /// The data of a write: `length` bytes.
+    /// Data of a write: `length` bytes.
     pub data: Option<Buffer>,
-    /// The front end's name for it.
+    /// Cookie that the front end gives to the operation.
     pub cookie: u64,
 }
 
 impl Operation {
-    /// One of that action on a range, with nothing special asked for and, if it is a write, still without its data.
+    /// Creates an operation on a range, without flags. A write still needs its data.
     #[must_use]
     pub fn new(action: Action, offset: u64, length: u64) -> Self {
         Self { action, offset, length, fua: false, sync: false, no_hole: false, to_send: false, data: None, cookie: 0 }
     }
 
-    /// Why it cannot be done on a disk of that size, if so.
+    /// Returns the error with which a disk of this size refuses the operation, if it does.
     pub(super) fn refusal(&self, capacity_bytes: u64, read_only: bool) -> Option<Errno> {
         let writes = !matches!(self.action, Action::Read | Action::Flush);
         let end = self.offset.checked_add(self.length);
@@ -75,15 +78,15 @@ impl Operation {
     }
 }
 
-/// Memory that every operation takes: itself, its requests in the queue and who waits for it, bytes.
+/// Memory that every operation needs for itself and its requests in the queue, bytes.
 const BYTES_OF_EVERY: u64 = 1024;
 
-/// Memory that an operation takes on blocks of that size, bytes.
+/// Returns the memory that an operation needs with blocks of this size, bytes.
 pub(super) fn bytes_of(action: Action, offset: u64, length: u64, block_bytes: u32) -> u64 {
     let (end, block) = (offset.saturating_add(length), u64::from(block_bytes));
     let blocks = offset / block * block..end.div_ceil(block).saturating_mul(block);
     let taken = |bytes: u64| usize::try_from(bytes).map_or(bytes, |bytes| Pool::bytes_taken(bytes) as u64);
-    // Part of a block is put together in a buffer of its own.
+    // An operation on part of a block needs a separate buffer for the whole blocks.
     let gathers = blocks != (offset..end);
     let span = blocks.end - blocks.start;
     BYTES_OF_EVERY
@@ -95,15 +98,15 @@ pub(super) fn bytes_of(action: Action, offset: u64, length: u64, block_bytes: u3
         }
 }
 
-/// A run of sectors to transfer, trim or zero, or a flush.
+/// A range of sectors to transfer, trim or zero, or a flush.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     op: Op,
     sector: Sector,
     nr_sectors: u64,
-    /// Where its data is in the buffer.
+    /// Offset of its data in the buffer, bytes.
     at: usize,
-    /// The queue has a part of it.
+    /// Whether a part of the piece is already in the queue.
     begun: bool,
 }
 
@@ -115,18 +118,18 @@ impl Piece {
         Self { op, sector, nr_sectors: bytes.end / SECTOR_BYTES - sector, at: at as usize, begun: false }
     }
 
-    /// Whether it moves data.
+    /// Returns whether the piece moves data.
     pub(super) fn is_transfer(&self) -> bool {
         matches!(self.op, Op::Read | Op::Write)
     }
 
-    /// Its first part, of at most `most` sectors.
+    /// Returns the first part of the piece, of at most `most` sectors.
     pub(super) fn first(&self, operation: u32, most: u64) -> Part {
         let nr_sectors = self.nr_sectors.min(most) as u32;
         Part { operation, at: self.at, op: self.op, sector: self.sector, nr_sectors }
     }
 
-    /// How the queue is told of its first part, of `nr_sectors`.
+    /// Returns the description of the first part, of `nr_sectors`, for the queue.
     pub(super) fn issued(&self, nr_sectors: u32) -> Issued {
         let part = match u32::try_from(self.nr_sectors) {
             _ if self.begun => iosched::Part::Rest,
@@ -137,16 +140,16 @@ impl Piece {
     }
 }
 
-/// The most pieces that an operation has at once: the block at each end and what is between.
+/// Maximum number of pieces of an operation at once: the block at each end and the blocks between.
 const PIECES: usize = 3;
 
-/// An operation under way.
+/// An operation that is not yet answered.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) client: ClientId,
     pub(super) cookie: u64,
     pub(super) result: Result<(), Errno>,
-    /// Parts in the queue or in the back end.
+    /// Number of parts in the queue or in the back end.
     pub(super) parts_under_way: u32,
     pub(super) action: Action,
     pub(super) began: Time,
@@ -154,20 +157,21 @@ pub(super) struct Running {
     fua: bool,
     sync: bool,
     pub(super) no_hole: bool,
-    /// The bytes it is about.
+    /// Range of the operation, bytes.
     bytes: Range<u64>,
-    /// The blocks it is about, in bytes.
+    /// Range of the blocks that the operation touches, bytes.
     blocks: Range<u64>,
     block_bytes: u64,
-    /// What is transferred.
+    /// Data of the transfer.
     buffer: Option<Buffer>,
-    /// The client's data, while the blocks at its ends are read.
+    /// The client's data, while the blocks at the ends are read.
     data: Option<Buffer>,
-    /// Whether it reads blocks before it changes a part of them.
+    /// Whether the operation reads blocks before it changes a part of them.
     gathers: bool,
-    /// Whether it has not begun, because of what is in its way.
+    /// Whether the operation has not begun because it conflicts with another one.
     pub(super) waits: bool,
-    /// Whether a flush ends it: no back end zeroes or trims to stable storage at once.
+    /// Whether the operation ends with a flush. No back end zeroes or trims directly on stable
+    /// storage.
     flushes: bool,
     pieces: [Piece; PIECES],
     next_piece: usize,
@@ -259,25 +263,26 @@ impl Running {
         self.nr_pieces += 1;
     }
 
-    /// The blocks that it is about altogether, in bytes.
+    /// Returns the range of the blocks that lie completely in the operation's range, bytes.
     fn whole_blocks(&self) -> Range<u64> {
         let start = self.bytes.start.next_multiple_of(self.block_bytes);
         start..(self.bytes.end / self.block_bytes * self.block_bytes).max(start)
     }
 
-    /// The first block, if only a part of it changes.
+    /// Returns the first block if only a part of it changes.
     fn head(&self) -> Option<Range<u64>> {
         let block = self.blocks.start..self.blocks.start + self.block_bytes;
         (self.bytes.start > block.start || self.bytes.end < block.end).then_some(block)
     }
 
-    /// The last block, if it is not the first and only a part of it changes.
+    /// Returns the last block if it is not the first one and only a part of it changes.
     fn tail(&self) -> Option<Range<u64>> {
         let block = self.blocks.end - self.block_bytes..self.blocks.end;
         (self.bytes.end < block.end && block.start > self.blocks.start).then_some(block)
     }
 
-    /// Reads the blocks of which only a part changes; the last one to `tail_at` in the buffer.
+    /// Plans reads of the blocks that change only in part. The last block goes to `tail_at` in the
+    /// buffer.
     fn gather(&mut self, tail_at: u64) {
         if let Some(head) = self.head() {
             self.add(Piece::new(Op::Read, head, 0));
@@ -287,7 +292,7 @@ impl Running {
         }
     }
 
-    /// What is planned has been done: plans what comes next, if anything does.
+    /// Plans the next step after all planned pieces are done. Returns whether there is a next step.
     pub(super) fn advance(&mut self) -> bool {
         let gathered = std::mem::replace(&mut self.gathers, false);
         if !gathered && !std::mem::replace(&mut self.flushes, false) {
@@ -330,7 +335,7 @@ impl Running {
         }
     }
 
-    /// The piece that goes to the queue next.
+    /// Returns the next piece for the queue.
     pub(super) fn piece(&self) -> Option<Piece> {
         self.has_more().then(|| self.pieces[self.next_piece])
     }
@@ -339,7 +344,7 @@ impl Running {
         self.next_piece < self.nr_pieces
     }
 
-    /// So many sectors of the piece are in the queue.
+    /// Notes that `nr_sectors` sectors of the piece are in the queue.
     pub(super) fn taken(&mut self, nr_sectors: u32) {
         let piece = &mut self.pieces[self.next_piece];
         piece.sector += Sector::from(nr_sectors);
@@ -356,9 +361,9 @@ impl Running {
         self.next_piece = self.nr_pieces;
     }
 
-    /// How the queue is to take a part of it, as Linux' block layer would: somebody waits for reads, for writes past a
-    /// page cache, of which more may follow, and for what has to be on stable storage. Other writes are the clients'
-    /// write-back.
+    /// Returns the flags of a part, as the block layer of Linux would set them. Writes with
+    /// `O_DIRECT` and writes to stable storage are sync. After a write with `O_DIRECT`, more writes
+    /// may follow (`IDLE`). Other writes are writeback of the clients.
     pub(super) fn flags(&self, op: Op) -> Flags {
         if op != Op::Write {
             return Flags::empty();
@@ -372,7 +377,7 @@ impl Running {
         self.buffer.as_mut().map(|buffer| buffer.lend(at, bytes))
     }
 
-    /// The answer.
+    /// Returns the answer.
     pub(super) fn into_result(mut self) -> Result<Option<Buffer>, Errno> {
         self.result?;
         if self.action != Action::Read {
@@ -393,17 +398,17 @@ impl Running {
     }
 }
 
-/// Which operations have to wait for which.
+/// Order of the operations that conflict with each other.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts {
-    /// Under way, and exclude what overlaps.
+    /// Operations that have begun and exclude operations that overlap.
     exclusive: Vec<u32>,
-    /// Have not begun, oldest first.
+    /// Operations that have not begun, oldest first.
     waiting: VecDeque<u32>,
 }
 
 impl Conflicts {
-    /// Whether the operation may begin. If not it is named by [`Conflicts::ended`] later.
+    /// Returns whether the operation may begin. If not, [`Conflicts::ended`] returns it later.
     pub(super) fn may_begin(&mut self, number: u32, operations: &mut Slab<Running>) -> bool {
         let running = &operations[number as usize];
         if !running.changes() || (self.exclusive.is_empty() && self.waiting.is_empty() && !running.gathers) {
@@ -425,11 +430,12 @@ impl Conflicts {
         }
     }
 
-    /// Whether nothing under way, and none of the first `ahead` that wait, is in its way.
+    /// Returns whether the operation conflicts with no running operation and none of the first
+    /// `ahead` waiting ones.
     fn is_free(&self, number: u32, operations: &Slab<Running>, ahead: usize) -> bool {
         let running = &operations[number as usize];
         let in_the_way = |&other: &u32| other != number && operations[other as usize].overlaps(running);
-        // The few are asked first.
+        // These lists are short, so they are searched first.
         if self.exclusive.iter().any(in_the_way) || self.waiting.iter().take(ahead).any(in_the_way) {
             return false;
         }
@@ -439,7 +445,8 @@ impl Conflicts {
             })
     }
 
-    /// The operation `number`, which was `ended`, is no more; those that may begin now are put into `free`.
+    /// Removes the operation `number`, which was `ended`. Puts the operations that may begin now
+    /// into `free`.
     pub(super) fn ended(
         &mut self,
         number: u32,
@@ -468,7 +475,7 @@ impl Conflicts {
         }
     }
 
-    /// The waiting operations of a client.
+    /// Returns the waiting operations of a client.
     pub(super) fn waiting_of(&self, client: ClientId, operations: &Slab<Running>) -> Vec<u32> {
         self.waiting.iter().copied().filter(|&number| operations[number as usize].client == client).collect()
     }

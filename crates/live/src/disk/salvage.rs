@@ -1,5 +1,5 @@
-//! A request that failed although it carries several operations' data is tried again part by part, so that each
-//! operation hears of its own errors and of no other's.
+//! Retries of failed requests. A request that carries data of several operations is tried again
+//! part by part, so that each operation gets its own errors and no others.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,31 @@ use iosched::RequestId;
 
 use crate::Errno;
 
-/// A request that is tried part by part, one at a time: it has one place in the device.
+/// A request that is tried part by part, one part at a time, because it has one place in the
+/// device.
 #[derive(Debug)]
 struct Salvage {
-    /// Parts not tried yet, last first.
+    /// Parts that are not yet tried. The next one is at the end.
     left: Vec<u32>,
-    /// A part is being tried.
+    /// Whether a part is being tried.
     trying: bool,
 }
 
-/// Requests that are tried part by part.
+/// All requests that are tried part by part.
 #[derive(Debug, Default)]
 pub(super) struct Salvages {
     requests: BTreeMap<RequestId, Salvage>,
-    /// Of each part tried.
+    /// Result of each part that was tried.
     results: BTreeMap<u32, Result<(), Errno>>,
 }
 
 impl Salvages {
-    /// `parts` of `request` are to be tried alone, the last of them first.
+    /// Starts to try the `parts` of `request` alone, from the last element to the first.
     pub(super) fn begin(&mut self, request: RequestId, parts: Vec<u32>) {
         self.requests.insert(request, Salvage { left: parts, trying: false });
     }
 
-    /// The next part to try.
+    /// Returns the next part to try.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(RequestId, u32)> {
         if self.requests.is_empty() {
@@ -41,7 +42,7 @@ impl Salvages {
         Some((request, salvage.left.pop()?))
     }
 
-    /// A part has been tried. Whether it was the last of its request.
+    /// Stores the result of a part. Returns whether it was the last part of its request.
     pub(super) fn tried(&mut self, request: RequestId, part: u32, result: Result<(), Errno>) -> bool {
         self.results.insert(part, result);
         let Some(salvage) = self.requests.get_mut(&request) else { return false };

@@ -1,4 +1,4 @@
-//! How large a disk is, and how it grows with its backing. There is one size for all who ask, on whichever thread.
+//! The size of a disk, and its growth with the backing. All threads share one size.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LiveDisk;
 
-/// A disk's size, shared by all who tell it. It never becomes less.
+/// Size of a disk, shared by all threads that need it. It never shrinks.
 #[derive(Clone, Debug)]
 pub(crate) struct Size(Arc<AtomicU64>);
 
@@ -20,63 +20,64 @@ impl Size {
     }
 }
 
-/// Asks a backing how large it is now, in bytes, as far as whole blocks go.
+/// Function that measures the present size of a backing, in bytes of whole blocks.
 pub(crate) type Measure = Box<dyn Fn() -> io::Result<u64> + Send>;
 
-/// Why a disk keeps the size that it has.
+/// Reason why a disk keeps its present size.
 #[derive(Debug, thiserror::Error)]
 pub enum RescanError {
-    /// Its backing has the size that it was made with.
+    /// The backing has a fixed size.
     #[error("{about} cannot grow; only files and block devices can")]
     Fixed {
-        /// What it is on.
+        /// Description of the backing.
         about: String,
     },
-    /// The system does not say how large it is.
+    /// The system cannot determine the size of the backing.
     #[error("{about}: {error}")]
     System {
-        /// What it is on.
+        /// Description of the backing.
         about: String,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
-    /// There is less than what clients were promised.
+    /// The backing is smaller than the size that clients have seen.
     #[error(
         "{about} has shrunk to {bytes} bytes, but clients see {size_bytes}: requests beyond its end fail; make it as \
          large again"
     )]
     Shrunk {
-        /// What it is on.
+        /// Description of the backing.
         about: String,
-        /// What there is, in bytes.
+        /// Present size of the backing, bytes.
         bytes: u64,
-        /// The size that the disk has, in bytes.
+        /// Size of the disk, bytes.
         size_bytes: u64,
     },
 }
 
 impl LiveDisk {
-    /// How its backing is measured, if that may grow.
+    /// Sets the function that measures the backing, if the backing can grow.
     pub(crate) fn measure_by(&mut self, measure: Option<Measure>) {
         self.measure = measure;
     }
 
-    /// To be shown to other threads.
+    /// Returns the size, for use by other threads.
     pub(crate) fn size(&self) -> Size {
         self.size.clone()
     }
 
-    /// Whether its backing may grow.
+    /// Returns whether the backing can grow.
     #[must_use]
     pub fn may_grow(&self) -> bool {
         self.measure.is_some()
     }
 
-    /// Asks the backing for its size, and takes what it has grown by; the disk's size in bytes. Clients that are told a
-    /// size once, as those of NBD, keep it.
+    /// Measures the backing and adopts a larger size. Returns the size of the disk in bytes.
+    /// Clients that learn the size only once, such as NBD clients, keep the old size.
     ///
     /// # Errors
-    /// If the backing does not grow, cannot be asked, or has shrunk: the disk's size is what it was.
+    /// The backing cannot grow, cannot be measured, or has shrunk. The size of the disk is
+    /// unchanged.
     pub fn rescan(&mut self) -> Result<u64, RescanError> {
         let about = || self.settings.card.about.clone();
         let Some(measure) = &self.measure else { return Err(RescanError::Fixed { about: about() }) };

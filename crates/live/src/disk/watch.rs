@@ -1,9 +1,9 @@
-//! What is watched of a live disk if somebody wants to know: how often the elevator decided what, and the events of a
-//! block trace.
+//! Observation of a served disk: counts of the scheduler's decisions, and the events of a block
+//! trace.
 //!
-//! The trace has what the kernel's queue would have traced: bios (`Q`), allocation (`G`), insertion (`I`), merges (`M`,
-//! `F`), dispatch (`D`) and completion (`C`), all of CPU 0 of device 8,0; dispatches are of the process that founded
-//! the request, completions of pid 0.
+//! The trace has the events that the kernel's queue would trace: bios (`Q`), allocation (`G`),
+//! insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). All events are of CPU 0
+//! and device 8,0. A dispatch has the process of the request's first bio. A completion has pid 0.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use iosched::recording::{Record, What};
 use iosched::{Decision, Driver, Flags, IoPriority, MergeSide, Op, Sector, Time};
 use iosched_trace::{Action, BlkEvent, Payload, ProcessName};
 
-/// 8,0, as the kernel numbers devices in traces: the first disk.
+/// Device 8,0, the first disk, in the encoding of the kernel's traces.
 const DEVICE: u32 = 8 << 20;
-/// The process number of clients whose own is not known begins here, above any that Linux gives.
+/// First process number for clients whose process is not known. Linux assigns only smaller numbers.
 const UNKNOWN_PIDS: u32 = 1 << 22;
 
-/// How often the elevator decided what.
+/// Counts of the scheduler's decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
     /// A queue became active.
     pub slices: u64,
-    /// The elevator began to wait for a process' next request.
+    /// The scheduler started to idle for a process' next request.
     pub idles: u64,
-    /// It did so in vain.
+    /// The scheduler idled and no request came.
     pub idles_in_vain: u64,
-    /// A queue took the active one's place.
+    /// A queue preempted the active one.
     pub preemptions: u64,
-    /// A bio joined a request.
+    /// A bio was merged into a request.
     pub merges: u64,
 }
 
-/// What a bio or request is about.
+/// Process, operation and range of a bio or request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) pid: u32,
@@ -42,55 +42,56 @@ pub(super) struct Extent {
     pub(super) nr_sectors: u32,
 }
 
-/// What is watched.
+/// State of the observation.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) counts: DecisionCounts,
-    /// The trace since it was last taken, if there is one.
+    /// Events of the trace since they were last taken, if there is a trace.
     events: Option<Vec<BlkEvent>>,
-    /// The priorities that the trace tells of processes.
+    /// Priority of each process that the trace has noted.
     ioprios: BTreeMap<u32, IoPriority>,
-    /// Requests that are not done, by founding bio.
+    /// Requests that are not complete, by the cookie of the first bio.
     requests: BTreeMap<u64, Extent>,
-    /// Decisions are kept for a recording,
+    /// Whether decisions are kept for a recording.
     keeps_decisions: bool,
-    /// since it was last taken, with bios by their ordinals.
+    /// Decisions since they were last taken. They identify bios by their ordinals.
     pub(super) decisions: Vec<Record>,
 }
 
-/// Processes whose priority is remembered; of more each is told again.
+/// Maximum number of processes with a remembered priority. Beyond it, the trace notes the
+/// priorities again.
 const IOPRIOS_MAX: usize = 65_536;
 
-/// The process number that stands in a trace for a client.
+/// Returns the process number that represents a client in a trace.
 pub(super) fn trace_pid(pid: u32, number: u32) -> u32 {
     if pid == 0 { UNKNOWN_PIDS + number } else { pid }
 }
 
-/// A moment as a trace has it: since the disk began.
+/// Returns a time relative to the start of the disk, as in a trace.
 fn of_trace(now: Time) -> Time {
     Time::from_ns(now.since(Time::BEGINNING))
 }
 
 impl Watch {
-    /// Also keeps the events of a block trace from now on, or no longer.
+    /// Starts or stops to keep the events of a block trace.
     pub(super) fn trace(&mut self, on: bool) {
         self.events = on.then(Vec::new);
         self.ioprios.clear();
         self.requests.clear();
     }
 
-    /// Also keeps the decisions from now on, or no longer.
+    /// Starts or stops to keep the decisions.
     pub(super) fn keep_decisions(&mut self, on: bool) {
         self.keeps_decisions = on;
         self.decisions.clear();
     }
 
-    /// The trace since the last call.
+    /// Returns the events of the trace since the last call.
     pub(super) fn take_events(&mut self) -> Vec<BlkEvent> {
         self.events.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// A client has come.
+    /// Notes a new client in the trace.
     pub(super) fn connected(&mut self, now: Time, pid: u32, name: &str) {
         if let Some(events) = &mut self.events {
             let payload = Payload::Name(ProcessName::new(name.as_bytes()));
@@ -98,7 +99,7 @@ impl Watch {
         }
     }
 
-    /// A bio is about to be submitted, by a process of that priority.
+    /// Notes a bio that is about to be submitted by a process of priority `ioprio`.
     pub(super) fn queued(&mut self, now: Time, io: &Extent, ioprio: IoPriority) {
         if let Some(events) = &mut self.events
             && self.ioprios.get(&io.pid) != Some(&ioprio)
@@ -119,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// Looks at what the queue decided since the last call.
+    /// Processes the queue's decisions since the last call.
     pub(super) fn look(&mut self, driver: &mut Driver) {
         for (now, decision) in driver.take_decisions() {
             self.decision(now, &decision);

@@ -1,7 +1,7 @@
-//! The live disk under random clients, over a back end that completes in any order and fails, while everything that can
-//! be changed is changed: against a model of its bytes.
+//! Tests of the served disk with random clients, against a model of its bytes. The back end
+//! completes in any order and fails at random. Meanwhile everything that can be changed is changed.
 //!
-//! Operations that overlap are never under way together, unless both read, so that there is one right answer; but their
+//! Operations that overlap run together only if both read, so that there is one right answer. Their
 //! blocks may be the same.
 
 mod shares;
@@ -26,11 +26,11 @@ struct PendingOperation {
     bytes: Range<u64>,
     fua: bool,
     data: Vec<u8>,
-    /// What it must be refused with.
+    /// Error that the disk must return.
     refusal: Option<Errno>,
-    /// Of a flush: up to which of its changes each block has to be stable.
+    /// For a flush: the version of each block that must be stable.
     must_be_stable: Vec<u64>,
-    /// Failures of the back end before it.
+    /// Number of failures of the back end before the operation.
     failures_before: usize,
 }
 
@@ -50,13 +50,13 @@ struct Run {
     gone: Vec<ClientId>,
     pending: BTreeMap<u64, PendingOperation>,
     cookies: u64,
-    /// What every byte is, where that is certain.
+    /// Value of every byte, where it is certain.
     model: Vec<Option<u8>>,
-    /// How often each block had been changed when the last change to it was answered.
+    /// Version of each block when its last change was answered.
     answered: Vec<u64>,
     nr_requests: u32,
     parts_max: u32,
-    /// Operations done as asked.
+    /// Number of operations that succeeded.
     good: u64,
 }
 
@@ -120,7 +120,7 @@ impl Run {
         run
     }
 
-    // ---- what happens
+    // ---- actions
 
     fn step(&mut self) {
         match self.random.index(100) {
@@ -195,7 +195,7 @@ impl Run {
             }
             2 => {
                 let name = self.random.pick(&GROUPS);
-                // It may be out of the elevator's range.
+                // The weight may be out of the scheduler's range.
                 let _ = self.disk.group(name, self.random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
             }
             3 => {
@@ -238,7 +238,7 @@ impl Run {
         let small = spec.min.saturating_add(self.random.next_word() % 30);
         let value = self.random.pick(&[spec.min, spec.max, spec.default, small]);
         let text = spec.number(value).to_string();
-        // Some are read-only, some refuse.
+        // Some are read-only, and some do not accept the value.
         let _ = if attribute {
             self.disk.set_attribute(self.now, spec.name, &text)
         } else {
@@ -253,12 +253,12 @@ impl Run {
         }
     }
 
-    /// Where the next operation is, if there is a place for it beside those under way.
+    /// Returns a range for the next operation that does not conflict with pending operations.
     fn place(&mut self, action: Action) -> Option<Range<u64>> {
         let (capacity, block) = (self.disk.capacity_bytes(), u64::from(self.disk.block_bytes()));
         for _ in 0..8 {
             let (start, length) = match self.random.index(10) {
-                // Whole blocks, in a row with others or not.
+                // Whole blocks, adjacent to others or not.
                 0..4 => {
                     let start = self.random.next_word() % (capacity / block) * block;
                     (start, (1 + self.random.next_word() % 8) * block)
@@ -357,7 +357,7 @@ impl Run {
         }
     }
 
-    // ---- what must hold
+    // ---- invariants
 
     fn take_answers(&mut self) {
         let done: Vec<Done> = self.disk.take_done().collect();
@@ -374,7 +374,7 @@ impl Run {
     fn blocks(&self, pending: &PendingOperation) -> Range<u64> {
         let block = u64::from(self.disk.block_bytes());
         match pending.action {
-            // Part of a block is not trimmed.
+            // A trim leaves partial blocks unchanged.
             Action::Trim => {
                 let start = pending.bytes.start.next_multiple_of(block);
                 start..(pending.bytes.end / block * block).max(start)
@@ -455,7 +455,7 @@ impl Run {
         }
         assert_eq!(self.disk.inflight().iter().sum::<u32>() as usize, self.store.len());
         let queue = self.disk.queue();
-        // What a switch or a client's end changes comes with the next arrivals.
+        // Changes by a switch, or by a client's end, take effect with the next arrivals.
         if !self.disk.switching && !self.disk.rescale {
             let room = u64::from(self.nr_requests) * self.disk.clients.len() as u64;
             assert_eq!(queue.attribute("nr_requests").unwrap(), room.to_string(), "each client has its requests");
@@ -480,7 +480,7 @@ impl Run {
         )
     }
 
-    /// Everything comes to its end, without anybody's doing.
+    /// Runs all operations to their end, without new ones.
     fn finish(&mut self) {
         for _ in 0..100_000 {
             self.pump();

@@ -1,5 +1,5 @@
-//! Who gets how much of a modelled disk: clients that send the next operation shortly after the last is answered, in
-//! simulated time.
+//! Shares of the clients of a modelled disk, in simulated time. Each client sends the next
+//! operation shortly after the last answer.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
 use crate::{Pool, Shares};
 
 const CAPACITY_BYTES: u64 = 4 << 30;
-/// From an answer to the client's next operation, if a test does not say otherwise.
+/// Default time from an answer to the client's next operation, ns.
 const TURNAROUND_NS: u64 = 30_000;
-/// What comes before is not counted.
+/// Operations before this time are not counted.
 const WARM_UP: Time = Time::from_ns(iosched::SECOND_NS);
 
 /// A client that always has `depth` operations under way, at random places.
 #[derive(Clone)]
 struct Load {
-    /// Empty for the root.
+    /// Group of the client. Empty for the root.
     group: &'static str,
     action: Action,
     bytes: u32,
@@ -28,7 +28,7 @@ struct Load {
     ioprio: IoPriority,
 }
 
-/// What a client had.
+/// Service that a client got.
 #[derive(Clone, Default)]
 struct Share {
     bytes: u64,
@@ -49,7 +49,7 @@ struct Run {
     random: Random,
     clients: Vec<(ClientId, Load)>,
     shares: Vec<Share>,
-    /// When each operation was sent, by cookie.
+    /// Client and submission time of each operation, by cookie.
     sent: Vec<(usize, Time)>,
     next: VecDeque<(Time, usize)>,
     turnaround_ns: u64,
@@ -223,12 +223,12 @@ fn weights_are_kept_on_a_fast_device_by_waiting_for_the_next_request() {
         let had = run.until(end);
         had[0].bytes as f64 / had[1].bytes as f64
     };
-    // A request takes the device 80 us. Most requests of a client are on their way to it and back, and few wait.
+    // The device needs 80 us for a request. Most requests of a client are in transit, and few wait.
     for turnaround_us in [30, 100, 300, 1000, 3000] {
         let kept = times(&[("slice_idle", "0")], turnaround_us * 1000);
         assert!((3.0..=4.2).contains(&kept), "{turnaround_us} us: {kept:.2} times");
     }
-    // Without the wait, or if a client takes longer, each client has as much as it asks for.
+    // Without idling, or with a longer turnaround, the weights have no effect.
     for (tunables, turnaround_us) in
         [(&[("slice_idle", "0"), ("group_idle", "0")][..], 300), (&[("slice_idle", "0")], 20_000)]
     {

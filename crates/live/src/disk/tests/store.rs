@@ -1,5 +1,6 @@
-//! A back end under control of a test: commands take effect at their start or at their end, complete in any order, fail
-//! as planned. It knows what is on stable storage and what is only in its write cache.
+//! A back end under the control of a test. Commands take effect at their start or at their end,
+//! complete in any order, and fail as planned. The back end knows which data is on stable storage
+//! and which is only in its write cache.
 
 use std::ops::Range;
 
@@ -11,17 +12,17 @@ use crate::Errno;
 use crate::backend::BackendCard;
 use crate::disk::Command;
 
-/// What fails.
+/// The commands that fail.
 #[derive(Clone, Debug)]
 pub(super) enum Faults {
     Never,
-    /// Everything that touches these bytes.
+    /// All commands that touch these bytes.
     Bad(Range<u64>),
-    /// So many commands of a hundred.
+    /// This percentage of the commands.
     Percent(u64),
 }
 
-/// Bytes, and how often each block has been changed.
+/// Bytes, and the version of each block.
 #[derive(Clone)]
 struct Content {
     bytes: Vec<u8>,
@@ -39,9 +40,9 @@ impl Content {
 struct UnderWay {
     command: Command,
     segments: Vec<Segment>,
-    /// What came of it, if it has taken effect already.
+    /// Result of the command, if it has already taken effect.
     result: Option<Result<(), Errno>>,
-    /// What a flush finds.
+    /// Content of the store at the start of a flush.
     found: Option<Content>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Store {
     changes: u64,
     faults: Faults,
     under_way: Vec<UnderWay>,
-    /// What failed, in order.
+    /// Commands that failed, in order.
     pub(super) failures: Vec<(Op, Range<u64>)>,
     pub(super) commands: u64,
 }
@@ -93,12 +94,12 @@ impl Store {
         &self.stable.bytes
     }
 
-    /// How often each block has been changed.
+    /// Returns the version of each block.
     pub(super) fn versions(&self) -> &[u64] {
         &self.now.versions
     }
 
-    /// Up to which of its changes each block is on stable storage.
+    /// Returns the version of each block that is on stable storage.
     pub(super) fn stable_versions(&self) -> &[u64] {
         &self.stable.versions
     }
@@ -131,7 +132,7 @@ impl Store {
         self.under_way.push(begun);
     }
 
-    /// One of the commands is complete.
+    /// Completes one of the commands.
     pub(super) fn complete_one(&mut self, random: &mut Random) -> Option<(u32, Result<(), Errno>)> {
         if self.under_way.is_empty() {
             return None;
@@ -183,7 +184,7 @@ impl Store {
         if fails { Err(Errno::EIO) } else { Ok(()) }
     }
 
-    /// What fails may still have changed some of the blocks.
+    /// Changes blocks. A command that fails may still have changed some of its blocks.
     fn change(&mut self, random: &mut Random, command: &Command, new: &[u8], fails: bool) {
         let block_bytes = self.card.block_bytes as usize;
         let first = command.offset as usize / block_bytes;
