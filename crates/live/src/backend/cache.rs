@@ -1,9 +1,10 @@
-//! A volatile write cache in front of a back end: what is in it when the server ends without a last flush is lost, as by
-//! a power failure.
+//! A volatile write cache in front of a back end. If the server ends without a last flush, the
+//! cached data is lost, as in a power failure.
 //!
-//! A write is answered as soon as it is in the cache. What is cached is written to the back end in units, at moments and
-//! in an order that a seed decides, or because a flush or FUA asks for it: so a cut leaves any part of what was not
-//! promised. On purpose it can lie, for tests of whoever looks for that.
+//! A write is answered as soon as it is in the cache. The cache writes data to the back end in
+//! units. A seed decides the times and the order, and a flush or FUA also causes writes. A power
+//! cut therefore leaves any part of the data that was not promised. The cache can break its
+//! promises on purpose, to test checkers of such faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -19,48 +20,49 @@ use crate::Errno;
 use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 
-/// Between two moments at which something is written by itself are at most so many ns.
+/// Maximum time between two spontaneous writes to the back end, ns.
 const PAUSE_NS_MAX: u64 = 20 * iosched::MILLISECOND_NS;
-/// So many units are written by themselves at most at such a moment.
+/// Maximum number of units per spontaneous write.
 const UNITS_MAX: u64 = 16;
 
-/// What a cache does not do although it says so.
+/// A promise that a cache breaks on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lie {
     /// A flush writes nothing.
     Flush,
-    /// A write that is to be on stable storage stays in the cache.
+    /// A write to stable storage stays in the cache.
     Fua,
-    /// A write is answered before a flush would find it.
+    /// A write is answered before a flush would cover it.
     Write,
-    /// A flush passes zeroes and trims by.
+    /// A flush does not cover zeroes and trims.
     Hole,
 }
 
-/// What a cache is.
+/// Parameters of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CachePlan {
-    /// Bytes that it holds.
+    /// Size of the cache, bytes.
     pub bytes: u64,
-    /// Bytes that are written together or not at all; as many as the back end's blocks have if those are larger.
+    /// Size of a unit that is written completely or not at all, bytes. A larger block size of the
+    /// back end replaces it.
     pub tear_bytes: u64,
-    /// What it does not do.
+    /// The promise that the cache breaks.
     pub lie: Option<Lie>,
 }
 
-/// What became of a piece of the disk that is not with the back end yet.
+/// A change of part of the disk that the back end does not have yet.
 struct Piece {
     op: Op,
     no_hole: bool,
     offset: u64,
     length: u64,
-    /// Of a write.
+    /// Data of a write.
     data: Vec<u8>,
-    /// The back end is about it.
+    /// Whether the back end is executing the change.
     under_way: bool,
-    /// A flush would not find it: see [`Lie::Write`].
+    /// Whether a flush does not cover the piece: see [`Lie::Write`].
     hidden: bool,
-    /// Promises that wait for it.
+    /// Promises that wait for the piece.
     promises: Vec<usize>,
 }
 
@@ -69,7 +71,7 @@ impl Piece {
         self.offset <= other.offset && other.offset + other.length <= self.offset + self.length
     }
 
-    /// What it holds of those bytes of the disk, and where among them that is.
+    /// Returns the piece's data in the range `bytes`, and the offset of that data in the range.
     fn within(&self, bytes: &Range<u64>) -> Option<(usize, Vec<u8>)> {
         let (from, to) = (self.offset.max(bytes.start), (self.offset + self.length).min(bytes.end));
         let place = (from.checked_sub(self.offset)? as usize)..(to.checked_sub(self.offset)? as usize);
@@ -78,28 +80,28 @@ impl Piece {
     }
 }
 
-/// A flush, or a write to stable storage, that is not answered.
+/// A flush, or a write to stable storage, without an answer.
 struct Promise {
     command: u32,
-    /// Pieces that it waits for.
+    /// Number of pieces that the promise waits for.
     left: usize,
     result: Result<(), Errno>,
 }
 
-/// Why the back end does something.
+/// Purpose of a command to the back end.
 enum Purpose {
-    /// For a read: whose, where its data goes, and what lies over it.
+    /// A read: its command, the memory for its data, and the cached data that replaces parts of it.
     Read { id: u32, segments: Vec<Segment>, over: Vec<(usize, Vec<u8>)> },
-    /// The first piece of that unit is written.
+    /// A write of the first piece of this unit.
     WriteBack(u64),
     /// The last step of a promise.
     Flush(usize),
 }
 
-/// What the back end is to do.
+/// A command for the back end.
 struct Task {
     purpose: Purpose,
-    /// Without its number.
+    /// The command, without its identifier.
     command: Command,
     data: Option<Buffer>,
 }
@@ -112,15 +114,15 @@ pub(super) struct VolatileCache {
     seed: u64,
     draws: u64,
     pool: Pool,
-    /// What is cached: of each unit, oldest first.
+    /// Cached pieces of each unit, oldest first.
     units: BTreeMap<u64, VecDeque<Piece>>,
     cached_bytes: u64,
     promises: Slab<Promise>,
-    /// Writes that there is no room for yet.
+    /// Writes that wait for room in the cache.
     waiting: VecDeque<(Command, Vec<Segment>)>,
-    /// When something is written by itself.
+    /// Time of the next spontaneous write.
     next_write: Option<Time>,
-    /// What the back end has no room for yet, and what it is about.
+    /// Tasks that wait for room in the back end. `under_way` has the tasks that it executes.
     tasks: VecDeque<Task>,
     under_way: Slab<Task>,
     ended: Vec<Completion>,
@@ -159,7 +161,7 @@ impl VolatileCache {
         self.units.is_empty() || self.cached_bytes + command.length <= self.plan.bytes
     }
 
-    // ---- what the disk asks for
+    // ---- commands of the disk
 
     fn write(&mut self, now: Time, command: &Command, segments: &[Segment], done: &mut Vec<Completion>) {
         let stable = command.fua && self.plan.lie != Some(Lie::Fua);
@@ -196,7 +198,8 @@ impl VolatileCache {
         }
     }
 
-    /// What it covers, and is not being written, is forgotten; who waits for that waits for it instead.
+    /// Adds a piece. Drops older pieces that it covers and that are not being written. Promises
+    /// that waited for a dropped piece wait for the new one instead.
     fn add(&mut self, unit: u64, mut piece: Piece) {
         let pieces = self.units.entry(unit).or_default();
         let mut forgotten_bytes = 0;
@@ -246,9 +249,9 @@ impl VolatileCache {
         });
     }
 
-    // ---- what the back end does
+    // ---- commands to the back end
 
-    /// Has the first piece of a unit written, if it is not about that already.
+    /// Starts to write the first piece of a unit, if it is not already being written.
     fn write_back(&mut self, unit: u64) {
         let Some(piece) = self.units.get_mut(&unit).and_then(VecDeque::front_mut).filter(|piece| !piece.under_way)
         else {
@@ -265,7 +268,7 @@ impl VolatileCache {
         self.tasks.push_back(Task { purpose: Purpose::WriteBack(unit), command, data });
     }
 
-    /// Has units written that chance picks, at most so many.
+    /// Starts to write random units, at most `count`.
     fn write_some(&mut self, count: u64) {
         for _ in 0..count {
             let from = self.draw(self.card.capacity_bytes() / self.plan.tear_bytes + 1);
@@ -275,7 +278,8 @@ impl VolatileCache {
         }
     }
 
-    /// Nothing is in the way of a promise any more, it may be: the back end flushes, too, if it has something to.
+    /// Completes a promise if it waits for no more pieces. First flushes the back end if that has a
+    /// volatile cache itself.
     fn keep_if_due(&mut self, promise: usize, done: &mut Vec<Completion>) {
         let Promise { command: id, left, result } = self.promises[promise];
         if left > 0 {
@@ -298,7 +302,8 @@ impl VolatileCache {
             self.cached_bytes -= written.as_ref().map_or(0, |piece| piece.length);
             heard.extend(written.into_iter().flat_map(|piece| piece.promises));
         } else {
-            // It stays, to be tried again; whoever waits for it, or for what is behind it, hears of it.
+            // The piece stays for a retry. All promises that wait for it, or for a later piece, get
+            // the error.
             for piece in pieces.iter_mut() {
                 piece.under_way = false;
                 heard.append(&mut piece.promises);
@@ -345,7 +350,7 @@ impl VolatileCache {
         }
     }
 
-    /// Goes on until the back end has all it takes, and what it was done with has been heard.
+    /// Submits as many tasks as the back end takes, and processes its completions.
     fn go_on(&mut self, now: Time, ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         loop {
             while self.waiting.front().is_some_and(|(command, _)| self.has_room(command)) {

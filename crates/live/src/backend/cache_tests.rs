@@ -1,4 +1,4 @@
-//! The volatile cache, and whether what it does not do is found.
+//! Tests of the volatile cache, including whether broken promises are found.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const UNIT_BYTES: usize = 512;
 const UNITS: usize = 24;
 const COMMANDS: u32 = 200;
 
-/// A platter makes no system calls.
+/// Receiver of system calls that expects none, because a platter makes none.
 struct Nobody;
 
 impl Calls for Nobody {
@@ -56,7 +56,7 @@ struct PendingCommand {
     buffer: Option<Buffer>,
 }
 
-/// One cache until its end, and what is left.
+/// Run of one cache until a power failure.
 struct Run {
     random: Random,
     now: Time,
@@ -90,7 +90,7 @@ impl Run {
         let bytes = (first * UNIT_BYTES) as u64..((first + count) * UNIT_BYTES) as u64;
         let changes = |op| !matches!(op, Op::Read | Op::Flush);
         let overlaps = |other: &PendingCommand| other.bytes.start < bytes.end && bytes.start < other.bytes.end;
-        // A queue does not have the same blocks changed twice at once.
+        // A queue does not change the same blocks in two commands at once.
         if changes(op) && self.pending.values().any(|other| changes(other.command.op) && overlaps(other)) {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl Run {
         self.hear(done)
     }
 
-    /// Until the power fails.
+    /// Submits commands until the power fails.
     fn go(&mut self) -> Result<(), Wrong> {
         for id in 0..COMMANDS {
             self.ask(id)?;
@@ -158,7 +158,7 @@ impl Run {
     }
 }
 
-/// What is left when the power fails, and whether it may be.
+/// Runs a cache until the power fails, and checks the data that is left.
 fn cut(seed: u64, lie: Option<Lie>, eio: u32) -> Result<(), Wrong> {
     let image: Image = Arc::new(Mutex::new(vec![0; UNITS * UNIT_BYTES]));
     let mut run = Run::new(seed, lie, eio, &image);

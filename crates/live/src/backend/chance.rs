@@ -1,4 +1,4 @@
-//! What back ends leave to chance follows from a seed and a count.
+//! Random decisions of back ends. They depend only on a seed and a count.
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every bit of `x`.
 pub(super) fn mix(x: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What every back end is, and what a disk needs to know of it.
+//! The contract of a back end, and the properties that a disk needs to know.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,50 +10,52 @@ use crate::Errno;
 use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 
-/// What a live disk needs to know of its back end.
+/// Properties of a back end that a served disk needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackendCard {
-    /// What it is, for people.
+    /// Description for the user.
     pub about: String,
-    /// What any device has. Its depth is how many commands it takes at once if nothing else is asked for.
+    /// Properties that every device has. The depth is the default queue depth.
     pub device: iosched_disk::Card,
-    /// What it reads and writes at least, in bytes: a power of two from 512 on. The size is a multiple of it.
+    /// Smallest unit of reads and writes in bytes: a power of two from 512. The size of the disk is
+    /// a multiple of it.
     pub block_bytes: u32,
-    /// Commands it takes at once at most.
+    /// Maximum number of commands at once.
     pub depth_max: u32,
-    /// Whether what is trimmed reads as zeroes.
+    /// Whether trimmed ranges read as zeroes.
     pub trim_zeroes: bool,
-    /// Whether zeroes, if they may become a hole, are written faster than data.
+    /// Whether the back end writes zeroes faster than data, if they may become a hole.
     pub fast_zeroes: bool,
 }
 
 impl BackendCard {
-    /// Size in bytes when it was opened.
+    /// Returns the size in bytes at the time of opening.
     #[must_use]
     pub const fn capacity_bytes(&self) -> u64 {
         self.device.capacity_sectors * SECTOR_BYTES
     }
 }
 
-/// Part of a disk that is data throughout, or a hole throughout.
+/// A range of a disk that is completely data or completely a hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Bytes.
+    /// Length, bytes.
     pub length: u64,
-    /// It takes no room, and reads as zeroes.
+    /// Whether the range is a hole. A hole occupies no space and reads as zeroes.
     pub is_hole: bool,
 }
 
-/// A command is complete: its number and its result.
+/// A completed command: its identifier and its result.
 pub(crate) type Completion = (u32, Result<(), Errno>);
 
-/// What keeps the data.
+/// Storage of the data.
 pub(crate) trait Backend: Send {
-    /// What it is.
+    /// Returns the properties of the back end.
     fn card(&self) -> &BackendCard;
 
-    /// Begins a command. `segments` are its data in order: whoever takes them away drops them before the command is
-    /// complete. If that is at once, it is put into `done`.
+    /// Starts a command. `segments` are its data in order. A back end that takes them must drop
+    /// them before the command completes. If the command completes immediately, the back end adds
+    /// it to `done`.
     fn start(
         &mut self,
         now: Time,
@@ -63,8 +65,8 @@ pub(crate) trait Backend: Send {
         done: &mut Vec<Completion>,
     );
 
-    /// The ring has completed what was submitted for the command `id`, with `result` as a system call has it, and hands
-    /// back its memory.
+    /// Handles a completion of the ring for the command `id`. `result` has the form of a system
+    /// call's result. `memory` is the memory that was submitted.
     fn completed(
         &mut self,
         _now: Time,
@@ -76,28 +78,28 @@ pub(crate) trait Backend: Send {
     ) {
     }
 
-    /// When [`Backend::advance`] has something to do.
+    /// Returns the time at which [`Backend::advance`] must be called.
     fn next_event(&self) -> Option<Time> {
         None
     }
 
-    /// How large it is now can be asked so, if it may grow.
+    /// Returns a function that measures the present size, if the size can grow.
     fn measure(&self) -> Option<Measure> {
         None
     }
 
-    /// The file that the data was found by, if that name is no longer its: it was deleted, or another file has taken
-    /// its place.
+    /// Returns the path of the data's file if the path no longer leads to it, because the file was
+    /// deleted or replaced.
     fn gone(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The data or the hole that begins at `bytes.start`, as far as `bytes` go, which are within the disk and at least
-    /// one. What the back end does not know is data.
+    /// Returns the data or the hole that begins at `bytes.start`, limited to `bytes`. The range
+    /// must be within the disk and not empty. Ranges with unknown state are data.
     fn extent(&self, bytes: Range<u64>) -> Extent {
         Extent { length: bytes.end - bytes.start, is_hole: false }
     }
 
-    /// Does what is due at `now`.
+    /// Processes the events that are due at `now`.
     fn advance(&mut self, _now: Time, _ring: &mut Submissions<'_>, _done: &mut Vec<Completion>) {}
 }

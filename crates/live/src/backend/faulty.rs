@@ -1,4 +1,5 @@
-//! A back end that fails on purpose: what goes wrong is drawn from a seed, so that every failure can be had again.
+//! A back end that fails on purpose. A seed determines the faults, so that every failure can be
+//! reproduced.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,38 +17,38 @@ use crate::Errno;
 use crate::disk::{Command, Measure};
 use crate::ring::Submissions;
 
-/// Parts in which probabilities are told.
+/// Denominator of the probabilities.
 const MILLION: u64 = 1_000_000;
 
-/// What goes wrong.
+/// A fault of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The command fails and does nothing.
+    /// The command fails and has no effect.
     Error(Errno),
-    /// It begins so many ns late.
+    /// The command starts late by this time, ns.
     Late(u64),
 }
 
-/// How often what goes wrong.
+/// Probabilities and places of faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// Of a million commands with data, so many fail with EIO.
+    /// Commands with data that fail with EIO, per million.
     pub eio: u32,
-    /// Of a million writes, so many fail with ENOSPC.
+    /// Writes that fail with ENOSPC, per million.
     pub enospc: u32,
-    /// Of a million commands, so many begin late.
+    /// Commands that start late, per million.
     pub late: u32,
-    /// By so many ms.
+    /// Delay of late commands, ms.
     pub late_ms: u32,
-    /// Bytes that cannot be read or written: EIO always.
+    /// Byte ranges in which every command fails with EIO.
     pub bad: Vec<Range<u64>>,
-    /// A volatile write cache before the back end.
+    /// Volatile write cache in front of the back end.
     pub cache: Option<CachePlan>,
-    /// What decides.
+    /// Seed of the random decisions.
     pub seed: u64,
 }
 
-/// A fault plan that cannot be read.
+/// Error: the text is not a fault plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{given:?} is not a fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, \
@@ -95,7 +96,7 @@ impl FaultPlan {
         Some(())
     }
 
-    /// What goes wrong with the `number`th command.
+    /// Returns the fault of the `number`th command, if any.
     #[must_use]
     pub fn draw(&self, number: u64, command: &Command) -> Option<Fault> {
         let bytes = command.offset..command.offset + command.length;
@@ -123,7 +124,7 @@ fn lie(name: &str) -> Option<Lie> {
     })
 }
 
-/// Commands that begin late, by when they begin and their number.
+/// Commands that start late, by start time and number.
 type LateCommands = BTreeMap<(Time, u64), (Command, Vec<Segment>)>;
 
 /// A back end with faults in front of it.
@@ -136,7 +137,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Puts faults in front of `inner`.
+    /// Adds faults in front of `inner`.
     pub(crate) fn new(inner: Box<dyn Backend>, plan: FaultPlan) -> Self {
         let inner = match plan.cache {
             Some(cache) => Box::new(VolatileCache::new(inner, cache, plan.seed)),

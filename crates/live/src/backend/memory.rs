@@ -1,4 +1,4 @@
-//! A disk in memory, gone with the process. Pages that nothing was written to take no memory.
+//! A disk in memory, which ends with the process. Pages that were never written occupy no memory.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// The bytes, and which of them were written.
+/// The bytes of a disk, and a map of the written pages.
 pub(super) struct Bytes {
     map: ZeroedMap,
     written: Written,
@@ -24,12 +24,12 @@ impl Bytes {
         Ok(Self { map: ZeroedMap::new(length)?, written: Written::new(length)? })
     }
 
-    /// As [`Backend::extent`].
+    /// Returns an extent as [`Backend::extent`] does.
     pub(super) fn extent(&self, bytes: Range<u64>) -> Extent {
         self.written.extent(bytes)
     }
 
-    /// Does what `command` says to the bytes.
+    /// Executes `command` on the bytes.
     pub(super) fn execute(&mut self, command: &Command, segments: &mut [Segment]) -> Result<(), Errno> {
         let range = command.offset..command.offset + command.length;
         let (from, to) = (range.start as usize, range.end as usize);
@@ -76,13 +76,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Commands at once: each is done in no time.
+    /// Default queue depth. Every command completes immediately.
     const DEPTH: u32 = 128;
 
-    /// A disk of that size, all zeroes.
+    /// Creates a disk of this size, filled with zeroes.
     ///
     /// # Errors
-    /// If there is no room for it in the address space.
+    /// The address space has no room for the disk.
     pub fn new(capacity_bytes: u64) -> io::Result<Self> {
         let card = BackendCard {
             about: "memory".to_owned(),

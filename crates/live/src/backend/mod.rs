@@ -1,7 +1,8 @@
-//! What a live disk keeps its data on.
+//! Back ends: the storage of a served disk.
 //!
-//! A back end takes [commands](crate::disk::Command) and tells when they are complete: at once, when the ring has a
-//! completion for it, or when a time has come. It knows nothing of clients and elevators.
+//! A back end takes [commands](crate::disk::Command) and reports their completion: immediately,
+//! when the ring has a completion for it, or at a given time. It does not know clients or
+//! schedulers.
 
 mod cache;
 #[cfg(test)]

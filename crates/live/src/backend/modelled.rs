@@ -1,4 +1,5 @@
-//! A modelled disk in real time: a profile of a real device decides when commands complete, memory keeps the data.
+//! A modelled disk in real time. The profile of a real device decides when commands complete.
+//! Memory keeps the data.
 
 use std::io;
 use std::ops::Range;
@@ -13,27 +14,27 @@ use crate::Errno;
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// A command in the model. Its data moves when it completes.
+/// A command in the model. Its data is copied when the command completes.
 struct UnderWay {
     command: Command,
     segments: Vec<Segment>,
 }
 
-/// A back end that is as slow as a real device.
+/// A back end with the speed of a real device.
 pub struct Modelled {
     card: BackendCard,
     device: AnyDevice,
     bytes: Bytes,
-    /// By number.
+    /// Commands by identifier.
     under_way: Vec<UnderWay>,
 }
 
 impl Modelled {
-    /// The device of `profile`, with its size or `capacity_bytes` if that is less. `seed` decides what is left to
-    /// chance.
+    /// Creates the device of `profile` with its size, or `capacity_bytes` if that is less. `seed`
+    /// determines the random decisions.
     ///
     /// # Errors
-    /// If there is no room for its data in the address space.
+    /// The address space has no room for the data.
     pub fn new(profile: &Profile, capacity_bytes: Option<u64>, seed: u64) -> io::Result<Self> {
         let card = card(profile, capacity_bytes);
         let bytes = Bytes::new(card.capacity_bytes())?;
@@ -48,7 +49,8 @@ impl Modelled {
     }
 }
 
-/// What a disk needs to know of the device of `profile`, of its size or `capacity_bytes` if that is less.
+/// Returns the properties of the device of `profile`, with its size or `capacity_bytes` if that is
+/// less.
 pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> BackendCard {
     let device = profile.card();
     let bytes = capacity_bytes.unwrap_or(u64::MAX);
@@ -62,12 +64,12 @@ pub(crate) fn card(profile: &Profile, capacity_bytes: Option<u64>) -> BackendCar
         },
         block_bytes: 512,
         trim_zeroes: true,
-        // The models take as long over them.
+        // The models take as long for zeroes as for data.
         fast_zeroes: false,
     }
 }
 
-/// A command as a modelled device takes it.
+/// Converts a command to a command of a modelled device.
 pub(crate) fn device_command(command: &Command) -> iosched_disk::Command {
     let &Command { id: tag, op, offset, length, fua, .. } = command;
     let (sector, nr_sectors) = (offset / iosched::SECTOR_BYTES, (length / iosched::SECTOR_BYTES) as u32);
@@ -104,7 +106,8 @@ impl Backend for Modelled {
         self.device.next_event()
     }
 
-    /// Late as the caller may be, the device sees each event at its own time.
+    /// Processes the events that are due. The device sees each event at its own time, even if the
+    /// caller is late.
     fn advance(&mut self, now: Time, _ring: &mut Submissions<'_>, done: &mut Vec<Completion>) {
         while let Some(at) = self.device.next_event().filter(|&at| at <= now) {
             while let Some(id) = self.device.advance(at) {

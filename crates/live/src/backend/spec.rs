@@ -1,4 +1,4 @@
-//! How a back end is named on a command line.
+//! Names of back ends on a command line.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -9,55 +9,55 @@ use super::file::OpenError;
 use super::size::bytes_of_size;
 use super::{Backend, FaultPlan, FaultPlanError, Faulty, File, Memory, Modelled};
 
-/// What to keep the data on: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`; before any of them `fault:PLAN:`
-/// makes it fail on purpose.
+/// Name of a back end: `PATH`, `memory:SIZE`, or `model:PROFILE[,size=SIZE]`. The prefix
+/// `fault:PLAN:` adds faults to any of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     /// A file or block device.
     File(PathBuf),
-    /// Memory, of so many bytes.
+    /// Memory of this size, bytes.
     Memory(u64),
     /// A modelled device.
     Model {
-        /// Its profile: a name or a file.
+        /// Profile of the device: a name or a file.
         profile: String,
-        /// Its size in bytes, if not the profile's.
+        /// Size in bytes, if it differs from the profile's size.
         capacity_bytes: Option<u64>,
     },
-    /// One that fails.
+    /// A back end with faults.
     Faulty(FaultPlan, Box<Spec>),
 }
 
-/// A back end that cannot be had.
+/// Reason why a back end cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// No size.
+    /// The text is not a size.
     #[error("{given:?} is not a size: write bytes, or a number with K, M, G or T (powers of 1024), at least 512")]
     Size {
-        /// What was given.
+        /// The text.
         given: String,
     },
-    /// An option a model does not have.
+    /// A model does not have this option.
     #[error("{given:?}: the only option of a model is size=SIZE, as in model:sata-7200,size=1G")]
     Option {
-        /// What was given.
+        /// The option.
         given: String,
     },
-    /// A fault that is none.
+    /// The fault plan is not valid.
     #[error(transparent)]
     Fault(#[from] FaultPlanError),
-    /// A profile that cannot be had.
+    /// The profile cannot be loaded.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A file that cannot be served.
+    /// The file cannot be served.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No room in memory.
+    /// The system has not enough memory.
     #[error("cannot get memory for {bytes} bytes: {error}")]
     Memory {
-        /// How many.
+        /// Requested bytes.
         bytes: u64,
-        /// What the system says.
+        /// Error of the system.
         error: std::io::Error,
     },
 }
@@ -93,11 +93,11 @@ impl FromStr for Spec {
 }
 
 impl Spec {
-    /// Makes the back end. `seed` decides what a model leaves to chance; a device may be used by others, too, if it
-    /// is `shared`.
+    /// Opens the back end. `seed` determines the random decisions of a model. If `shared` is true,
+    /// other programs may use the device too.
     ///
     /// # Errors
-    /// If it cannot be had.
+    /// The back end cannot be opened.
     pub(crate) fn open(&self, seed: u64, shared: bool) -> Result<Box<dyn Backend>, SpecError> {
         Ok(match self {
             Self::File(path) => Box::new(File::open(path, shared)?),
@@ -112,7 +112,7 @@ impl Spec {
         })
     }
 
-    /// The file or block device that the data is on, if it is on one.
+    /// Returns the path of the file or block device that has the data, if there is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -122,7 +122,7 @@ impl Spec {
         }
     }
 
-    /// What a disk on it is called if nothing else is said.
+    /// Returns the default name of a disk with this back end.
     #[must_use]
     pub fn default_name(&self) -> String {
         match self {

@@ -1,8 +1,8 @@
-//! Which pages of a disk in memory were written: all others are holes.
+//! Map of the written pages of a disk in memory. All other pages are holes.
 //!
-//! The kernel could be asked which pages there are, but it does not tell those that it has swapped out from those that
-//! never were. So a bit is kept for each page, and one more for as many pages as a page of bits has: a hole of any size
-//! is passed over quickly, and what was never written takes no memory here either.
+//! The kernel does not distinguish swapped pages from pages that were never used. The map therefore
+//! has a bit for each page. A summary has a bit for as many pages as a page of bits covers. A
+//! search skips large holes quickly, and the map of unwritten ranges occupies no memory.
 
 use std::io;
 use std::ops::Range;
@@ -11,16 +11,16 @@ use iosched_system::map::ZeroedMap;
 
 use super::contract::Extent;
 
-/// Bytes of which one bit tells: a page that the kernel makes room for.
+/// Bytes that one bit represents: a page of the kernel.
 const PAGE_BYTES: u64 = 4096;
-/// Bits of pages that one bit of the summary stands for.
+/// Number of pages that one bit of the summary represents.
 const SUMMED_PAGES: u64 = 8 * 4096;
 
-/// See the module page.
+/// Map of the written pages. See the module page.
 pub(super) struct Written {
-    /// A bit for each page: something was written there.
+    /// A bit for each page: whether the page was written.
     pages: ZeroedMap,
-    /// A bit for each [`SUMMED_PAGES`]: maybe something was written there.
+    /// A bit for each [`SUMMED_PAGES`] pages: whether one of them may have been written.
     summary: Vec<u8>,
 }
 
@@ -43,7 +43,7 @@ fn set(bits: &mut [u8], range: Range<u64>, value: bool) {
     }
 }
 
-/// The first of `range` whose bit is `value`; its end if there is none.
+/// Returns the first position in `range` whose bit is `value`, or the range's end if there is none.
 fn next(bits: &[u8], range: Range<u64>, value: bool) -> u64 {
     let of_other = if value { 0 } else { 0xff };
     let mut at = range.start;
@@ -55,17 +55,17 @@ fn next(bits: &[u8], range: Range<u64>, value: bool) -> u64 {
 }
 
 impl Written {
-    /// Nothing was written of a disk of so many bytes.
+    /// Creates the map of a disk of this size without written pages.
     pub(super) fn new(capacity_bytes: u64) -> io::Result<Self> {
         let pages = capacity_bytes.div_ceil(PAGE_BYTES);
         let summary = vec![0; pages.div_ceil(SUMMED_PAGES).div_ceil(8) as usize];
         Ok(Self { pages: ZeroedMap::new(pages.div_ceil(8).max(1))?, summary })
     }
 
-    /// These bytes were written.
+    /// Marks bytes as written.
     pub(super) fn write(&mut self, bytes: &Range<u64>) {
         let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
-        // Most writes go where others went.
+        // Most writes go to pages that were written before.
         if pages.end - pages.start == 1 && has(&self.pages, pages.start) {
             return;
         }
@@ -73,7 +73,7 @@ impl Written {
         set(&mut self.pages, pages, true);
     }
 
-    /// These bytes became a hole, as far as they are whole pages.
+    /// Marks the whole pages in `bytes` as a hole.
     pub(super) fn punch(&mut self, bytes: &Range<u64>) {
         let pages = bytes.start.div_ceil(PAGE_BYTES)..bytes.end / PAGE_BYTES;
         let mut at = pages.start;
@@ -87,7 +87,7 @@ impl Written {
         }
     }
 
-    /// The data or the hole that begins at `bytes.start`, as far as `bytes` go.
+    /// Returns the data or the hole that begins at `bytes.start`, limited to `bytes`.
     pub(super) fn extent(&self, bytes: Range<u64>) -> Extent {
         let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         let is_hole = !has(&self.pages, pages.start);
@@ -95,7 +95,7 @@ impl Written {
         Extent { length: (end * PAGE_BYTES).min(bytes.end) - bytes.start, is_hole }
     }
 
-    /// The first page of `pages` that was written; their end if there is none.
+    /// Returns the first written page of `pages`, or their end if there is none.
     fn next_written(&self, pages: Range<u64>) -> u64 {
         let mut at = pages.start;
         while at < pages.end {

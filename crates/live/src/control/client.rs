@@ -1,4 +1,4 @@
-//! The other end of the control socket.
+//! Client of the control socket.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -9,33 +9,35 @@ use std::time::Duration;
 use super::wire::{Answer, AnswerDecoder, Request, WireError};
 use crate::{Errno, sys};
 
-/// How long an answer may take. A disk answers between two requests of its own, and a write may wait for all under way.
+/// Longest wait for an answer, s. A disk answers between two of its own requests, and a write may
+/// wait for all requests in flight.
 const ANSWER_SECONDS_MAX: u64 = 30;
-/// How long the first may take: until then it may be no control socket.
+/// Longest wait for the first answer, s. Before it, the socket may not be a control socket.
 const FIRST_ANSWER_SECONDS_MAX: u64 = 10;
-/// How long NBD's greeting may take, for which nobody has to ask.
+/// Longest wait for the greeting of NBD, s. An NBD server sends it without a request.
 const GREETING_SECONDS_MAX: u64 = 1;
 
-/// What a server, or the way to it, says instead of an answer.
+/// Error of a request to a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server refuses: what was wrong, and what would be right.
+    /// The server refuses the request. The message says what is wrong and what would be right.
     #[error("{message}")]
     Refused {
-        /// What sysfs says in that case.
+        /// Error number that sysfs would return.
         errno: Errno,
-        /// For people.
+        /// Message for the user.
         message: String,
     },
-    /// The connection is broken.
+    /// The connection failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// What answers is not a control socket, or what is asked cannot be said.
+    /// The other end is not a control socket, or the request cannot be encoded.
     #[error("{0}")]
     Wire(#[from] WireError),
 }
 
-/// The process that serves NBD at a socket, if that is what it is for; 0 if it is not known.
+/// Returns the process number of the server at the socket `path` if it serves NBD; 0 if the number
+/// is not known. Returns `None` if the server does not serve NBD.
 #[must_use]
 pub fn nbd_server(path: &Path) -> Option<u32> {
     let mut stream = UnixStream::connect(path).ok()?;
@@ -50,7 +52,7 @@ pub fn nbd_server(path: &Path) -> Option<u32> {
 pub struct ControlClient {
     stream: UnixStream,
     decoder: AnswerDecoder,
-    /// How long the next answer may take, s.
+    /// Longest wait for the next answer, s.
     seconds_max: u64,
 }
 
@@ -58,7 +60,7 @@ impl ControlClient {
     /// Connects to the server at `path`.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// No server listens at `path`.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         let mut client = Self { stream, decoder: AnswerDecoder::default(), seconds_max: 0 };
@@ -71,27 +73,27 @@ impl ControlClient {
         self.stream.set_read_timeout(Some(Duration::from_secs(seconds)))
     }
 
-    /// The names in the directory `path`, a directory's with `/` at its end.
+    /// Returns the names in the directory `path`. The name of a directory ends with `/`.
     ///
     /// # Errors
-    /// If there is no such directory, or the connection fails.
+    /// The directory does not exist, or the connection fails.
     pub fn list(&mut self, path: &str) -> Result<Vec<String>, ClientError> {
         let names = self.ask(&Request::List { path: path.to_owned() })?;
         Ok(names.lines().map(str::to_owned).collect())
     }
 
-    /// What the file `path` holds.
+    /// Returns the content of the file `path`.
     ///
     /// # Errors
-    /// If there is no such file, or the connection fails.
+    /// The file does not exist, or the connection fails.
     pub fn read(&mut self, path: &str) -> Result<String, ClientError> {
         self.ask(&Request::Read { path: path.to_owned() })
     }
 
-    /// Gives the file `path` the value `value`.
+    /// Writes `value` to the file `path`.
     ///
     /// # Errors
-    /// If there is no such file, it does not take that value, or the connection fails.
+    /// The file does not exist, it does not accept the value, or the connection fails.
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), ClientError> {
         let value = value.trim_end_matches('\n').to_owned();
         self.ask(&Request::Write { path: path.to_owned(), value }).map(drop)

@@ -1,74 +1,75 @@
-//! What the control tree answers instead of a value.
+//! Errors of the control tree.
 
 use rustix::io::Errno as Os;
 
 use crate::Errno;
 
-/// Why a path of the control tree cannot be listed, read or written. Nothing has changed then.
+/// Reason why a path of the control tree cannot be listed, read or written. Nothing has changed
+/// then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
-    /// There is nothing of that name.
+    /// The path does not exist.
     #[error("{path}: does not exist; {known}")]
     NotFound {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
-        /// What there is instead, with its verb.
+        /// Phrase that lists the names that exist.
         known: String,
     },
-    /// A file is read or written, and this is a directory.
+    /// The request reads or writes a file, but the path is a directory.
     #[error("{path} is a directory; list it, or name a file in it")]
     IsDirectory {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
     },
-    /// A directory is listed, and this is a file.
+    /// The request lists a directory, but the path is a file.
     #[error("{path} is a file, not a directory; read it instead of listing it")]
     NotADirectory {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
     },
-    /// It can be read but not written.
+    /// The file cannot be written.
     #[error("{path} is read-only")]
     ReadOnly {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
     },
-    /// The value is not one that can be written there.
+    /// The file does not accept the value.
     #[error("{path}: {problem}")]
     Invalid {
-        /// Where it was written.
+        /// Path of the file.
         path: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the value, and what would be right.
         problem: String,
     },
-    /// It is of the right kind, and out of range.
+    /// The value has the right form but is out of range.
     #[error("{path}: {problem}")]
     OutOfRange {
-        /// Where it was written.
+        /// Path of the file.
         path: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the value, and what would be right.
         problem: String,
     },
-    /// It is to be made, and is there.
+    /// The directory to create exists already.
     #[error("{path} already exists")]
     Exists {
-        /// What was to be made.
+        /// Path of the directory.
         path: String,
     },
-    /// It is to be removed, and somebody needs it.
+    /// The directory to remove is in use.
     #[error("{path}: {problem}")]
     InUse {
-        /// What was to be removed.
+        /// Path of the directory.
         path: String,
-        /// Who needs it, and what to do.
+        /// The users of the directory, and what to do.
         problem: String,
     },
-    /// Not now, or not of this disk.
+    /// The disk does not allow the request, at present or at all.
     #[error("{path}: {problem}")]
     Refused {
-        /// What was asked for.
+        /// Path of the request.
         path: String,
-        /// Why.
+        /// Reason of the refusal.
         problem: String,
     },
     /// The disk has been stopped.
@@ -77,7 +78,7 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    /// What sysfs says in that case.
+    /// Returns the error number that sysfs would return.
     #[must_use]
     pub fn errno(&self) -> Errno {
         let os = match self {

@@ -1,4 +1,4 @@
-//! The trees of all disks of a server, each below its disk's name as in `/sys/block`.
+//! The trees of all disks of a server. Each tree is below the name of its disk, as in `/sys/block`.
 
 use super::tree::{self, Entry, Kind};
 use super::wire::{Answer, Request};
@@ -13,31 +13,31 @@ impl From<Stopped> for ControlError {
     }
 }
 
-/// Some disks that are served, by their names. The root of their trees lists them.
+/// Served disks by name. The root of their trees lists them.
 #[derive(Clone)]
 pub struct Forest {
     disks: Vec<Handle>,
 }
 
 impl Forest {
-    /// The trees of these disks, whose names differ.
+    /// Creates the forest of these disks. Their names must differ.
     #[must_use]
     pub fn new(disks: Vec<Handle>) -> Self {
         Self { disks }
     }
 
-    /// Answers requests about them at `listener`, until the server is dropped.
+    /// Answers requests at `listener` until the server is dropped.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// The system cannot create a thread.
     pub fn serve(self, listener: OwnedListener) -> std::io::Result<ControlServer> {
         ControlServer::spawn(listener, move |request| self.answer(request))
     }
 
-    /// What `path` leads to.
+    /// Returns the kind of the node `path`.
     ///
     /// # Errors
-    /// If there is nothing, or the disk has ended.
+    /// The path does not exist, or the disk has ended.
     pub fn kind(&self, path: &str) -> Result<Kind, ControlError> {
         match self.split(path)? {
             None => Ok(Kind::Directory),
@@ -45,10 +45,10 @@ impl Forest {
         }
     }
 
-    /// What is in the directory `path`.
+    /// Returns the entries of the directory `path`.
     ///
     /// # Errors
-    /// If there is no such directory, or the disk has ended.
+    /// The directory does not exist, or the disk has ended.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, ControlError> {
         match self.split(path)? {
             None => {
@@ -59,28 +59,28 @@ impl Forest {
         }
     }
 
-    /// What the file `path` holds.
+    /// Returns the content of the file `path`.
     ///
     /// # Errors
-    /// If there is no such file, or the disk has ended.
+    /// The file does not exist, or the disk has ended.
     pub fn read(&self, path: &str) -> Result<String, ControlError> {
         let (disk, below) = self.of_disk(path)?;
         disk.control(move |disk, now| tree::read(disk, now, &below))?
     }
 
-    /// Gives the file `path` the value `value`.
+    /// Writes `value` to the file `path`.
     ///
     /// # Errors
-    /// If there is no such file, it does not take that value, or the disk has ended.
+    /// The file does not exist, it does not accept the value, or the disk has ended.
     pub fn write(&self, path: &str, value: String) -> Result<(), ControlError> {
         let (disk, below) = self.of_disk(path)?;
         disk.control(move |disk, now| tree::write(disk, now, &below, &value))?
     }
 
-    /// Makes the directory `path`: see [`tree::make_directory`].
+    /// Creates the directory `path`: see [`tree::make_directory`].
     ///
     /// # Errors
-    /// If there can be no such directory, or the disk has ended.
+    /// The directory cannot be created, or the disk has ended.
     pub fn make_directory(&self, path: &str) -> Result<(), ControlError> {
         let (disk, below) = self.of_disk(path)?;
         disk.control(move |disk, _| tree::make_directory(disk, &below))?
@@ -89,13 +89,13 @@ impl Forest {
     /// Removes the directory `path`: see [`tree::remove_directory`].
     ///
     /// # Errors
-    /// If it cannot be removed, or the disk has ended.
+    /// The directory cannot be removed, or the disk has ended.
     pub fn remove_directory(&self, path: &str) -> Result<(), ControlError> {
         let (disk, below) = self.of_disk(path)?;
         disk.control(move |disk, now| tree::remove_directory(disk, now, &below))?
     }
 
-    /// The disk, and the path in its tree; nothing at the root.
+    /// Splits a path into its disk and the path in the disk's tree. Returns `None` for the root.
     fn split(&self, path: &str) -> Result<Option<(&Handle, String)>, ControlError> {
         let (name, below) = path.split_once('/').unwrap_or((path, ""));
         if name.is_empty() {

@@ -1,11 +1,16 @@
-//! An entry for fuzzing: any bytes are what a client of the control socket sends, while others use the disk.
+//! Entry point for fuzzing. The input is the bytes that a client of the control socket sends while
+//! other clients use the disk.
 //!
-//! The first byte chooses the elevator, the second how the rest is cut; the rest also says what the others do between
-//! two requests. Whatever comes: requests are the same however their bytes are cut, answers read as they were written,
-//! what is refused changes nothing, what is taken can be read, and everything that was asked of the disk is answered in
-//! the end.
+//! The first byte selects the scheduler. The second byte selects how the rest is cut into pieces.
+//! The rest also determines what the other clients do between two requests. For every input:
 //!
-//! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the same entry.
+//! - The requests are the same for every way to cut the bytes.
+//! - Answers decode to what was encoded.
+//! - A refused write changes nothing, and an accepted value can be read.
+//! - Every operation of the disk is answered in the end.
+//!
+//! `fuzz/` has the target; `cargo test` replays its corpus and random conversations through the
+//! same entry.
 
 use iosched::Time;
 use iosched_system::Segment;
@@ -18,28 +23,28 @@ use crate::disk::{Action, ClientId, Identity, Operation, Settings};
 use crate::{Errno, LiveDisk, Pool};
 
 const CAPACITY_BYTES: u64 = 1 << 20;
-/// Steps that the end may take.
+/// Maximum number of steps until the disk is idle.
 const STEPS_MAX: u32 = 100_000;
 
-/// What came of a conversation.
+/// Counts of a conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConversationTally {
-    /// Lists and values given.
+    /// Lists and values that were returned.
     pub answered: u64,
-    /// Values taken.
+    /// Values that were accepted.
     pub taken: u64,
-    /// Requests refused.
+    /// Requests that were refused.
     pub refused: u64,
-    /// Lines that are no requests.
+    /// Lines that are not requests.
     pub garbled: u64,
     /// Operations of the disk's clients that were answered meanwhile.
     pub operations: u64,
 }
 
-/// Has a conversation with the control tree of a disk that is in use.
+/// Runs a conversation with the control tree of a disk that clients use.
 ///
 /// # Panics
-/// If something does not hold.
+/// A property of the module page does not hold.
 pub fn fuzz_control(data: &[u8]) -> ConversationTally {
     let [elevator, cut, sent @ ..] = data else { return ConversationTally::default() };
     let requests = requests(sent, |left| left);
@@ -67,7 +72,8 @@ fn requests_in_pieces(sent: &[u8], cut: u8) -> Vec<Result<Request, WireError>> {
     })
 }
 
-/// The requests in `sent`, fed in pieces as long as `piece` says of what is left.
+/// Returns the requests in `sent`. The bytes are pushed in pieces; `piece` returns the length of
+/// the next one from the number of bytes left.
 fn requests(sent: &[u8], mut piece: impl FnMut(usize) -> usize) -> Vec<Result<Request, WireError>> {
     let (mut decoder, mut rest, mut requests) = (RequestDecoder::default(), sent, Vec::new());
     while !rest.is_empty() {
@@ -95,12 +101,12 @@ fn reads_as_written(answer: &Answer) {
     assert_eq!(decoder.decode(), Ok(None), "one answer");
 }
 
-/// A disk that is in use.
+/// A disk that clients use.
 struct Run<'a> {
     disk: LiveDisk,
     now: Time,
     clients: Vec<ClientId>,
-    /// What happens next, and again from the beginning.
+    /// Source of the next steps. It repeats from the beginning.
     steps: std::iter::Cycle<std::slice::Iter<'a, u8>>,
     /// Commands in the back end.
     commands: Vec<u32>,
@@ -157,7 +163,7 @@ impl<'a> Run<'a> {
         self.steps.next().copied().unwrap_or(0)
     }
 
-    // ---- others use the disk
+    // ---- operations of other clients
 
     fn step(&mut self) {
         for _ in 0..1 + self.next() % 4 {
@@ -265,7 +271,8 @@ impl<'a> Run<'a> {
         reads_as_written(&answer);
     }
 
-    /// Lists a directory; what is none is made, if it can be, as in a mounted disk.
+    /// Lists a directory. If the path is not a directory, creates it where possible, as in a
+    /// mounted disk.
     fn list(&mut self, path: &str) -> Result<String, ControlError> {
         if kind(&self.disk, path).is_err() && make_directory(&mut self.disk, path).is_ok() {
             assert!(kind(&self.disk, path).is_ok(), "{path} has been made");

@@ -1,5 +1,5 @@
-//! Control of a live disk while it runs: a tree of files of the shape of `/sys/block`, and a socket to reach it where
-//! there is no file system.
+//! Control of a served disk while it runs: a tree of files in the form of `/sys/block`, and a
+//! socket that gives access to the tree without a file system.
 
 mod client;
 mod error;

@@ -1,9 +1,9 @@
-//! The control socket: one thread that answers requests, for as many clients as there may be, one request of each at a
-//! time.
+//! The control socket: one thread that answers all clients, one request of each client at a time.
 //!
-//! What a request means is its handler's business. A client that sends faster than it reads waits; one that sends what
-//! cannot be understood is told so and loses its connection; a new one beyond [`CONNECTIONS_MAX`] takes the place of
-//! the one that has been silent the longest.
+//! The handler defines what a request means. A client that sends faster than it reads must wait. A
+//! client that sends an oversized line gets an error and loses its connection. At
+//! [`CONNECTIONS_MAX`] connections, a new one replaces the one that has been silent for the longest
+//! time.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,14 +18,14 @@ use super::wire::{Answer, Request, RequestDecoder};
 use crate::Errno;
 use crate::OwnedListener;
 
-/// Clients at a time.
+/// Maximum number of connections at once.
 pub const CONNECTIONS_MAX: usize = 64;
-/// A listener that could not accept waits for so long.
+/// Pause of the listener after a failed accept.
 const DEAF: Duration = Duration::from_millis(100);
-/// Read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 4096;
 
-/// A thread that answers; it ends when this is dropped.
+/// A thread that answers requests. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct ControlServer {
     wake: OwnedFd,
@@ -33,10 +33,10 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Answers what is asked at `listener` with what `handler` says.
+    /// Answers the requests at `listener` with the answers of `handler`.
     ///
     /// # Errors
-    /// If the system gives no thread or event.
+    /// The system cannot create a thread or an event.
     pub fn spawn(listener: OwnedListener, handler: impl FnMut(Request) -> Answer + Send + 'static) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         listener.listener().set_nonblocking(true)?;
@@ -59,16 +59,16 @@ impl Drop for ControlServer {
 struct Connection {
     stream: UnixStream,
     decoder: RequestDecoder,
-    /// An answer, and how much of it is sent.
+    /// The answer that is being sent, and the number of its bytes that are sent.
     out: Vec<u8>,
     sent: usize,
-    /// Nothing more is read.
+    /// Whether the connection ends after the present answer.
     closing: bool,
-    /// The turn in which it was last heard of.
+    /// Turn in which the connection was last active.
     turn: u64,
 }
 
-/// What becomes of a connection.
+/// Outcome for a connection.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -114,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Sends what there is to send; whether nothing is left.
+    /// Sends pending bytes. Returns whether none are left.
     fn send(&mut self) -> io::Result<bool> {
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
@@ -139,7 +139,7 @@ struct Service<H> {
     handler: H,
     connections: Vec<Connection>,
     turn: u64,
-    /// Nobody is accepted before.
+    /// End of the pause in which no connection is accepted.
     deaf_until: Option<Instant>,
 }
 
@@ -164,7 +164,8 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
         }
     }
 
-    /// Waits until something can be done: whether to stop, whether somebody connects, and which connections are ready.
+    /// Waits for an event. Returns whether to stop, whether a client connects, and for each
+    /// connection whether it is ready.
     fn wait(&mut self) -> io::Result<Vec<bool>> {
         self.deaf_until = self.deaf_until.filter(|&until| until > Instant::now());
         let accepting = if self.deaf_until.is_some() { PollFlags::empty() } else { PollFlags::IN };
@@ -186,7 +187,8 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
             Ok((stream, _)) => stream,
             Err(error) => {
                 if !is_transient(&error) {
-                    // Most likely too many files are open: those who are connected are answered, others wait a little.
+                    // Most likely too many files are open. Connected clients are served; new
+                    // clients wait a little.
                     self.deaf_until = Some(Instant::now() + DEAF);
                 }
                 return;
@@ -203,7 +205,7 @@ impl<H: FnMut(Request) -> Answer> Service<H> {
     }
 }
 
-/// Whether something that a [`ControlServer`] may be listens at `path`: that there is a socket.
+/// Returns whether a socket exists at `path`, which may be that of a [`ControlServer`].
 #[must_use]
 pub fn is_socket(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;

@@ -1,4 +1,4 @@
-//! The control socket as its clients meet it.
+//! Tests of the control socket from the client's side.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use crate::Errno;
 use crate::OwnedListener;
 use crate::reactor::ServeOptions;
 
-/// A server of one file whose value is what was last written; `odd` is refused.
+/// Starts a server with one file that returns the value last written. It refuses the value `odd`.
 fn server(here: &tempfile::TempDir) -> (ControlServer, PathBuf) {
     let path = here.path().join("control");
     let mut value = "1".to_owned();
@@ -55,7 +55,7 @@ fn write(path: &str, value: &str) -> Request {
     Request::Write { path: path.to_owned(), value: value.to_owned() }
 }
 
-/// Of requests at once.
+/// Rounds of requests that are sent at once.
 const ROUNDS: usize = 20;
 
 #[test]
@@ -64,7 +64,8 @@ fn many_requests_at_once_are_answered_in_their_order() {
     let (_server, path) = server(&here);
     let mut stream = UnixStream::connect(&path).unwrap();
     let mut writer = stream.try_clone().unwrap();
-    // More than any socket holds: the server waits for its reader, and its reader for nothing.
+    // The answers exceed every socket buffer. The server waits for its reader; the reader waits for
+    // nothing.
     let sender = std::thread::spawn(move || {
         for number in 0..ROUNDS {
             for request in [write("file", &number.to_string()), read("file"), read("large")] {

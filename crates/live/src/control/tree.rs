@@ -1,4 +1,5 @@
-//! The control tree of one disk: what `/sys/block/<dev>` has, as far as it is about scheduling, and who uses the disk.
+//! The control tree of one disk: the files of `/sys/block/<dev>` that concern scheduling, and the
+//! clients of the disk.
 //!
 //! ```text
 //! size  stat  inflight                 as in sysfs
@@ -11,8 +12,8 @@
 //! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
 //!
-//! Paths have no slash at either end; the root's is empty. What is read ends with a line end; what is written may. A
-//! value that is refused changes nothing.
+//! Paths have no slash at either end; the path of the root is empty. Content that is read ends with
+//! a line end. A written value may end with one. A refused value changes nothing.
 
 use std::fmt::Write as _;
 
@@ -24,43 +25,43 @@ use crate::LiveDisk;
 use crate::disk::{Client, ClientId, Had, UnknownSyncWrites};
 use crate::sys::{is_printable, printable};
 
-/// Groups there may be.
+/// Maximum number of groups.
 const GROUPS_MAX: usize = 1024;
-/// Longest name of a group, in bytes: that of a file.
+/// Maximum length of a group's name in bytes, as for a file name.
 const GROUP_NAME_BYTES_MAX: usize = 255;
-/// Why a client has no weight to be written.
+/// Message for a write of the weight of a client that is in no group.
 pub const IN_NO_GROUP: &str =
     "the client is in no group, and only groups have weights; first write the name of a group to its group";
-/// The file of a group that caps it.
+/// File that limits a group.
 const IO_MAX: &str = "io.max";
-/// The file of a group that removes it.
+/// File that removes a group.
 const REMOVE: &str = "remove";
-/// Names listed where one is wrong.
+/// Maximum number of names that an error message lists.
 const NAMES_SHOWN: usize = 40;
 
-/// What a directory holds.
+/// An entry of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the entry.
     pub name: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
 }
 
-/// What a path leads to.
+/// Kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It can be listed.
+    /// A directory, which can be listed.
     Directory,
-    /// It can be read, and maybe written.
+    /// A file, which can be read.
     File {
-        /// Whether it can be written.
+        /// Whether the file can be written.
         is_writable: bool,
     },
 }
 
 impl Kind {
-    /// Its permissions in a file system.
+    /// Returns the permissions of the node in a file system.
     #[must_use]
     pub const fn mode(self) -> u16 {
         match self {
@@ -71,10 +72,10 @@ impl Kind {
     }
 }
 
-/// Gives a file a value; what is wrong with one is told in words.
+/// Function that writes the value of a file. Its error says what is wrong.
 type Write<Target> = fn(&mut LiveDisk, Time, Target, &str) -> Result<(), String>;
 
-/// How a file is read, and written if it can be.
+/// A file, with the functions that read and write it.
 struct Leaf<Target> {
     name: &'static str,
     read: fn(&mut LiveDisk, Time, Target) -> String,
@@ -92,7 +93,7 @@ static DEVICE: &[Leaf<()>] = &[
     Leaf { name: "rescan", read: |disk, _, ()| u8::from(disk.may_grow()).to_string(), write: Some(rescan) },
 ];
 
-/// What the queue shows apart from its declared attributes.
+/// Files of `queue` other than the declared attributes.
 static QUEUE: &[Leaf<()>] = &[
     Leaf { name: "logical_block_size", read: |_, _, ()| SECTOR_BYTES.to_string(), write: None },
     Leaf { name: "physical_block_size", read: |disk, _, ()| disk.block_bytes().to_string(), write: None },
@@ -129,7 +130,7 @@ static CLIENT: &[Leaf<ClientId>] = &[
     Leaf { name: "weight", read: read_client_weight, write: Some(write_client_weight) },
 ];
 
-/// What a path leads to.
+/// Node of a path.
 #[derive(Clone)]
 enum Node {
     Root,
@@ -158,7 +159,7 @@ fn leaves<Target>(
 }
 
 impl Node {
-    /// What is in a directory, in order; nothing is in a file.
+    /// Returns the entries of a directory, in order; none for a file.
     fn children(&self, disk: &LiveDisk) -> Vec<(String, Node)> {
         let named = |name: &str, node| (name.to_owned(), node);
         let mut children = match self {
@@ -213,7 +214,7 @@ impl Node {
     }
 }
 
-/// Follows a path from the root.
+/// Returns the node at a path.
 fn find(disk: &LiveDisk, path: &str) -> Result<Node, ControlError> {
     let mut node = Node::Root;
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -237,18 +238,18 @@ fn known(children: &[(String, Node)]) -> String {
     }
 }
 
-/// What `path` leads to.
+/// Returns the kind of the node `path`.
 ///
 /// # Errors
-/// If there is nothing.
+/// The path does not exist.
 pub fn kind(disk: &LiveDisk, path: &str) -> Result<Kind, ControlError> {
     Ok(find(disk, path)?.kind())
 }
 
-/// What is in the directory `path`.
+/// Returns the entries of the directory `path`.
 ///
 /// # Errors
-/// If there is no such directory.
+/// The directory does not exist.
 pub fn list(disk: &LiveDisk, path: &str) -> Result<Vec<Entry>, ControlError> {
     let node = find(disk, path)?;
     if node.kind() != Kind::Directory {
@@ -257,10 +258,10 @@ pub fn list(disk: &LiveDisk, path: &str) -> Result<Vec<Entry>, ControlError> {
     Ok(node.children(disk).into_iter().map(|(name, node)| Entry { name, kind: node.kind() }).collect())
 }
 
-/// What the file `path` holds, with a line end.
+/// Returns the content of the file `path`, with a line end.
 ///
 /// # Errors
-/// If there is no such file.
+/// The file does not exist.
 pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, ControlError> {
     let mut text = match find(disk, path)? {
         Node::OfDisk(leaf) => (leaf.read)(disk, now, ()),
@@ -270,7 +271,7 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
             let value = disk.queue().tunable(spec.name).unwrap_or_default();
             spec.number(value).to_string()
         }
-        // One that can only be written reads as nothing.
+        // A file that can only be written reads as empty.
         Node::Text(spec) => disk.queue().tunable_text(spec.name).unwrap_or_default(),
         Node::Weight(group) => weight_of(disk, &group),
         Node::IoMax(group) => disk.group_file(&group, IO_MAX).unwrap_or_default(),
@@ -281,10 +282,11 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
     Ok(text)
 }
 
-/// Gives the file `path` the value `text`, surrounding white space aside.
+/// Writes `text` to the file `path`, without surrounding white space.
 ///
 /// # Errors
-/// If there is no such file, it cannot be written, or it does not take that value; nothing has changed then.
+/// The file does not exist, cannot be written, or does not accept the value. Nothing has changed
+/// then.
 pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(), ControlError> {
     let node = find(disk, path)?;
     match node.kind() {
@@ -294,7 +296,7 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
     }
     let value = text.trim();
     let said = |problem: String| ControlError::Invalid { path: path.to_owned(), problem };
-    // A tunable's own words begin with its name.
+    // The message of a tunable begins with the tunable's name.
     let tunable = |error: TunableError| match error {
         TunableError::ReadOnly { .. } => ControlError::ReadOnly { path: path.to_owned() },
         error => {
@@ -323,10 +325,11 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
     }
 }
 
-/// Makes the directory `path`: a new group with the default weight.
+/// Creates the directory `path`: a new group with the default weight.
 ///
 /// # Errors
-/// If it is not directly in `groups`, is there already, is no name, or there are too many.
+/// The path is not directly in `groups`, exists already, has no valid name, or there are too many
+/// groups.
 pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlError> {
     let refused = |problem: String| ControlError::Refused { path: path.to_owned(), problem };
     let name = match path.split_once('/') {
@@ -341,10 +344,10 @@ pub fn make_directory(disk: &mut LiveDisk, path: &str) -> Result<(), ControlErro
     disk.set_group_weight(name, None).map_err(|error| refused(error.to_string()))
 }
 
-/// Removes the directory `path`: a group that no export declares and nobody is in.
+/// Removes the directory `path`: a group without clients that no export declares.
 ///
 /// # Errors
-/// If there is no such directory, it is no group, or the group is needed.
+/// The directory does not exist, is not a group, or the group is in use.
 pub fn remove_directory(disk: &mut LiveDisk, now: Time, path: &str) -> Result<(), ControlError> {
     let refused = |problem: String| ControlError::Refused { path: path.to_owned(), problem };
     let node = find(disk, path)?;
@@ -362,10 +365,10 @@ fn remove_group(disk: &mut LiveDisk, now: Time, path: &str, name: &str) -> Resul
         .map_err(|error| ControlError::InUse { path: path.to_owned(), problem: error.to_string() })
 }
 
-/// Whether a group may have that name.
+/// Checks the name of a group.
 ///
 /// # Errors
-/// What is wrong, and what would be right.
+/// The name is not valid. The error says what is wrong and what would be right.
 pub fn check_group_name(name: &str) -> Result<(), String> {
     let is_name =
         (1..=GROUP_NAME_BYTES_MAX).contains(&name.len()) && !name.contains('/') && name != "." && name != "..";
@@ -378,7 +381,7 @@ pub fn check_group_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether there may be a new group of that name.
+/// Checks whether a new group of this name may be created.
 fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
     check_group_name(name)?;
     if disk.groups().count() >= GROUPS_MAX {
@@ -387,13 +390,13 @@ fn may_make(disk: &LiveDisk, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-// ---- what files hold
+// ---- contents of files
 
 fn inflight([reads, writes]: [u32; 2]) -> String {
     format!("{reads:8} {writes:8}")
 }
 
-/// A group's name as that of a directory: slashes stand as `!`, as in sysfs.
+/// Returns the name of a group's directory. A slash becomes `!`, as in sysfs.
 fn file_name(group: &str) -> String {
     printable(group).replace('/', "!")
 }
@@ -402,12 +405,13 @@ fn of(disk: &LiveDisk, id: ClientId, what: impl Fn(&Client) -> String) -> String
     disk.client(id).map(what).unwrap_or_default()
 }
 
-/// The client's group, as the directory in `groups`; `/` for none.
+/// Returns the client's group as the name of its directory in `groups`; `/` for no group.
 fn group_of(client: &Client) -> String {
     client.identity.group.as_deref().map_or_else(|| "/".to_owned(), file_name)
 }
 
-/// A line for each kind of operation: how many, bytes, failures, and latency at quantiles.
+/// Returns a line for each kind of operation: number, bytes, failures, and the latency's mean and
+/// quantiles.
 fn client_stat(client: &Client) -> String {
     let stat = &client.stat;
     let kinds = [("read", &stat.reads), ("write", &stat.writes), ("trim", &stat.trims), ("flush", &stat.flushes)];
@@ -428,7 +432,7 @@ fn weight_of(disk: &LiveDisk, group: &str) -> String {
     disk.groups().find(|(name, _)| *name == group).map(|(_, weight)| weight.to_string()).unwrap_or_default()
 }
 
-// ---- what is written
+// ---- writes
 
 fn rescan(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), String> {
     if value != "1" {
@@ -448,10 +452,11 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
     }
 }
 
-/// The weight of a group that a value is under an elevator that takes weights in `range`; `None`: the default.
+/// Parses the weight of a group for the scheduler `elevator`, which accepts weights in `range`.
+/// `None` is the default.
 ///
 /// # Errors
-/// What is wrong, and what would be right.
+/// The text is not a weight. The error says what is wrong and what would be right.
 pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<u32>, String> {
     let WeightRange { min, max, .. } = range;
     let wrong = || format!("{value:?} is not a weight: for {elevator} it must be from {min} to {max}, or default");

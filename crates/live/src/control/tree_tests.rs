@@ -1,4 +1,4 @@
-//! The control tree of a disk: what sysfs would show, and what is refused.
+//! Tests of the control tree of a disk: its contents and its errors.
 
 use iosched::recording::What;
 use iosched::{Flags, IoClass, IoPriority, Registry, RequestQueue, Time};
@@ -50,7 +50,7 @@ fn value(disk: &mut LiveDisk, path: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// Every path and what it is.
+/// Collects every path with its kind.
 fn walk(disk: &LiveDisk, path: &str, found: &mut Vec<(String, Kind)>) {
     for entry in list(disk, path).unwrap() {
         let below = if path.is_empty() { entry.name } else { format!("{path}/{}", entry.name) };
@@ -211,10 +211,10 @@ fn a_group_is_removed_once_nobody_needs_it() {
     write(&mut disk, NOW, &group, "/").unwrap();
     remove_directory(&mut disk, NOW, "groups/made").unwrap();
     refused(&mut disk, "groups/made", libc::ENOENT, "does not exist");
-    // Another of that name begins anew.
+    // A new group of the same name starts with default values.
     make_directory(&mut disk, "groups/made").unwrap();
     assert_eq!(value(&mut disk, "groups/made/weight"), "500");
-    // Where there is no rmdir, as through the control socket, a file does the same.
+    // The control socket has no rmdir. A file has the same effect.
     make_directory(&mut disk, "groups/other").unwrap();
     assert_eq!(value(&mut disk, "groups/other/remove"), "0");
     let error = write(&mut disk, NOW, "groups/other/remove", "yes").unwrap_err();
@@ -262,7 +262,7 @@ fn a_new_cap_of_a_group_holds_for_waiting_requests() {
     assert!(capped < 3, "10 a second let {capped} of 8 pass at once");
     write(&mut disk, NOW, FILE, "riops=max").unwrap();
     let mut all = capped + run(&mut disk, NOW);
-    // Held bios go on at the next tick.
+    // Throttled bios continue at the next tick.
     for _ in 0..100 {
         let Some(at) = disk.next_timer().filter(|_| !disk.is_idle()) else { break };
         assert!(at.as_ns() < 20 * iosched::MILLISECOND_NS, "{at} is far off");

@@ -1,6 +1,6 @@
-//! The language of the control socket, without sockets: bytes in, requests and answers out, and back.
+//! Protocol of the control socket, sans-IO: bytes become requests and answers, and the reverse.
 //!
-//! A request is a line of JSON, and so is its answer:
+//! A request is a line of JSON. So is its answer:
 //!
 //! ```text
 //! {"op":"list","path":"queue"}                               {"ok":"nr_requests\nscheduler\niosched/\n"}
@@ -9,91 +9,92 @@
 //! {"op":"read","path":"queue/nr_request"}                    {"error":{"errno":2,"message":"queue/nr_request: …"}}
 //! ```
 //!
-//! A list is a name a line, a directory's with `/` at its end; the root's path is empty. Requests are answered in their
-//! order. After a line that is too long nothing more is understood: whoever reads it says so and hangs up.
+//! A list has one name per line. The name of a directory ends with `/`. The path of the root is
+//! empty. Requests are answered in order. A line that is too long makes the rest unreadable, so the
+//! reader reports an error and closes the connection.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Errno;
 
-/// Longest request, its line's end not counted: a path and a value of sysfs fit.
+/// Maximum length of a request without its line end, bytes. A path and a value of sysfs fit.
 pub const LINE_BYTES_MAX: usize = 8 * 1024;
-/// Longest answer.
+/// Maximum length of an answer, bytes.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a client asks. Paths have no slash at either end; the root's is empty.
+/// A request of a client. Paths have no slash at either end; the path of the root is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Request {
-    /// What is in a directory.
+    /// Lists a directory.
     List {
-        /// The directory.
+        /// Path of the directory.
         path: String,
     },
-    /// What a file holds.
+    /// Reads a file.
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// Give a file a value.
+    /// Writes a file.
     Write {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The value, without line ends.
+        /// Value, without line ends.
         value: String,
     },
 }
 
-/// What it is told.
+/// Answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// A list, or what a file holds; of a write nothing.
+    /// Success: a list, or the content of a file; empty for a write.
     Ok(String),
-    /// It cannot be.
+    /// The request failed.
     Error {
-        /// What sysfs says in that case.
+        /// Error number that sysfs would return.
         errno: Errno,
         /// What was wrong, and what would be right.
         message: String,
     },
 }
 
-/// Bytes that are not of this language.
+/// Error of the protocol.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireError {
-    /// No end of line in sight.
+    /// A line is longer than this number of bytes.
     #[error("a line is longer than {0} bytes")]
     LineTooLong(usize),
-    /// A line that says something else.
+    /// A line is not a request.
     #[error("{found:?} is not a request: {problem}; write {REQUEST}")]
     NotARequest {
-        /// How it begins.
+        /// Beginning of the line.
         found: String,
         /// What is wrong.
         problem: String,
     },
-    /// A value with a line end, which no file of the tree takes.
+    /// A value contains a line end, which no file of the tree accepts.
     #[error("a value must not contain line ends")]
     BadValue,
-    /// Not what a server says.
+    /// A line is not an answer of a server.
     #[error("{found:?} is not a reply: {problem}")]
     NotAnAnswer {
-        /// How it begins.
+        /// Beginning of the line.
         found: String,
         /// What is wrong.
         problem: String,
     },
 }
 
-/// One that can be asked anywhere.
+/// Forms of a request, for error messages.
 const REQUEST: &str =
     r#"{"op":"list","path":""}, {"op":"read","path":PATH} or {"op":"write","path":PATH,"value":VALUE}"#;
-/// Characters told of what was not understood.
+/// Number of characters of a line that an error message quotes.
 const FOUND_CHARS: usize = 80;
 
 impl WireError {
-    /// Whether what follows cannot be understood either.
+    /// Returns whether the following bytes cannot be decoded either.
     #[must_use]
     pub const fn is_fatal(&self) -> bool {
         matches!(self, Self::LineTooLong(_) | Self::NotAnAnswer { .. })
@@ -106,16 +107,16 @@ fn line_of(message: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// How a line begins, for people.
+/// Returns the beginning of a line, for a message.
 fn excerpt(line: &[u8]) -> String {
     String::from_utf8_lossy(line).chars().take(FOUND_CHARS).collect()
 }
 
 impl Request {
-    /// The line that asks this.
+    /// Encodes the request as a line.
     ///
     /// # Errors
-    /// If the value has a line end within it, or the line would be too long.
+    /// The value contains a line end, or the line would be too long.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         let line = line_of(self);
         if line.len() > LINE_BYTES_MAX + 1 {
@@ -143,17 +144,17 @@ impl Request {
 }
 
 impl Answer {
-    /// Appends this to what is sent.
+    /// Appends the encoded answer to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&line_of(self));
     }
 }
 
-/// Lines out of bytes as they come. Holds no more than a line and what was last pushed.
+/// Splits a stream of bytes into lines. Holds at most one line and the bytes that were last pushed.
 #[derive(Debug)]
 struct Lines {
     buffer: Vec<u8>,
-    /// No line ends before here.
+    /// Start of the unsearched part. No line ends before it.
     searched: usize,
     bytes_max: usize,
 }
@@ -167,7 +168,7 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line without its end, if it is there.
+    /// Returns the next line without its end, if it is complete.
     fn next(&mut self) -> Result<Option<Vec<u8>>, WireError> {
         let found = self.buffer[self.searched..].iter().position(|&b| b == b'\n').map(|at| at + self.searched);
         self.searched = found.unwrap_or(self.buffer.len());
@@ -182,7 +183,7 @@ impl Lines {
     }
 }
 
-/// A server's side: bytes in, requests out.
+/// Decoder of the server: bytes in, requests out.
 #[derive(Debug)]
 pub struct RequestDecoder {
     lines: Lines,
@@ -195,21 +196,23 @@ impl Default for RequestDecoder {
 }
 
 impl RequestDecoder {
-    /// Takes bytes as they come. Take all requests out before pushing more: that bounds what is held.
+    /// Takes bytes of any number. Take all requests out before the next push, so that memory is
+    /// bounded.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
 
-    /// The next request, if it is there whole.
+    /// Returns the next request, if it is complete.
     ///
     /// # Errors
-    /// If a line is not a request; if that is [`WireError::is_fatal`], the same again and again.
+    /// A line is not a request. If the error is [`WireError::is_fatal`], every later call returns
+    /// it again.
     pub fn decode(&mut self) -> Result<Option<Request>, WireError> {
         self.lines.next()?.map(|line| Request::decode(&line)).transpose()
     }
 }
 
-/// A client's side: bytes in, answers out.
+/// Decoder of the client: bytes in, answers out.
 #[derive(Debug)]
 pub struct AnswerDecoder {
     lines: Lines,
@@ -222,15 +225,15 @@ impl Default for AnswerDecoder {
 }
 
 impl AnswerDecoder {
-    /// Takes bytes as they come.
+    /// Takes bytes of any number.
     pub fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
 
-    /// The next answer, if it is there whole.
+    /// Returns the next answer, if it is complete.
     ///
     /// # Errors
-    /// If it is not an answer; nothing after it can be understood.
+    /// The line is not an answer. The following bytes cannot be decoded either.
     pub fn decode(&mut self) -> Result<Option<Answer>, WireError> {
         let Some(line) = self.lines.next()? else { return Ok(None) };
         let not_one =

@@ -1,4 +1,5 @@
-//! The codec of the control socket: what is sent arrives, however it is cut, and nothing else passes.
+//! Tests of the codec of the control socket: messages arrive unchanged for every way to cut the
+//! bytes, and nothing else is accepted.
 
 use proptest::prelude::*;
 
@@ -23,7 +24,7 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
-/// `bytes` in pieces of these lengths, again and again.
+/// Cuts `bytes` into pieces of these lengths, in rotation.
 fn pieces<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut lengths = lengths.iter().cycle();
     std::iter::from_fn(move || {

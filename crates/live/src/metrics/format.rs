@@ -1,16 +1,16 @@
-//! The two texts that metrics are told in, and which of them somebody wants.
+//! The two text formats of metrics, and the choice between them.
 
-/// A text that metrics are told in.
+/// A text format of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
-    /// The classic text of Prometheus, which everything reads.
+    /// The classic text format of Prometheus, which all readers support.
     Classic,
-    /// OpenMetrics.
+    /// The OpenMetrics format.
     OpenMetrics,
 }
 
 impl Format {
-    /// What it is called in HTTP.
+    /// Returns the HTTP content type of the format.
     pub(super) const fn content_type(self) -> &'static str {
         match self {
             Self::Classic => "text/plain; version=0.0.4; charset=utf-8",
@@ -18,7 +18,8 @@ impl Format {
         }
     }
 
-    /// The one that the header `Accept` prefers: the classic one unless OpenMetrics is named, and no less wanted.
+    /// Returns the format that the header `Accept` prefers: OpenMetrics if the header names it with
+    /// a quality no lower than that of plain text, otherwise the classic format.
     pub(super) fn preferred(accept: &str) -> Self {
         let wanted = |names: &[&str]| {
             let entries = accept.split(',').map(str::trim).map(entry);
@@ -31,12 +32,12 @@ impl Format {
     }
 }
 
-/// An entry of the header: a name, and how much it is wanted.
+/// Returns the name and the quality of an entry of the header.
 fn entry(text: &str) -> (&str, f64) {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    // What cannot be read is not wanted.
+    // An unreadable quality counts as 0.
     (name, quality.map_or(1.0, |quality| quality.parse().unwrap_or(0.0)))
 }
 

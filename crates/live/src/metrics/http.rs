@@ -1,8 +1,8 @@
-//! As much of HTTP as whoever reads metrics needs: a request of one line and some headers, one answer, and the end of
-//! the connection.
+//! The part of HTTP that readers of metrics need: a request of one line and some headers, one
+//! answer, and the end of the connection.
 //!
-//! Connections are answered side by side, a few at a time, and none may take long: who stalls or sends something else
-//! costs the others nothing.
+//! Connections are answered in parallel, up to a maximum, and each has a time limit. A client that
+//! stalls or sends other data does not delay the others.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Connections at once; who comes beyond that is turned away.
+/// Maximum number of connections at once. Further connections are closed.
 const CONNECTIONS_MAX: usize = 64;
-/// What one may take altogether.
+/// Time limit of a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A request is not longer.
+/// Maximum length of a request, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Nor has it more headers.
+/// Maximum number of headers of a request.
 const HEADERS_MAX: usize = 64;
-/// A listener that could not accept waits.
+/// Pause of the listener after a failed accept.
 const DEAF: Duration = Duration::from_millis(100);
 
-/// What somebody asks for.
+/// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct HttpRequest {
-    /// Without what follows a question mark.
+    /// Path of the request, without the query.
     pub(super) path: String,
-    /// What formats are wanted, as the header `Accept` says it; empty if nothing is said.
+    /// Content of the `Accept` headers; empty if there are none.
     pub(super) accept: String,
 }
 
-/// What is answered.
+/// Answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Response {
     pub(super) status: &'static str,
@@ -39,16 +39,16 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// A line that tells why there is nothing else.
+    /// Creates an answer of one line of plain text.
     pub(super) fn plain(status: &'static str, line: &str) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", body: format!("{line}\n") }
     }
 }
 
-/// Answers at `listener` for as long as the process lives.
+/// Answers requests at `listener` for as long as the process lives.
 ///
 /// # Errors
-/// If the system gives no thread.
+/// The system cannot create a thread.
 pub(super) fn serve(
     listener: TcpListener,
     answer: impl Fn(&HttpRequest) -> Response + Send + Sync + 'static,
@@ -68,21 +68,21 @@ pub(super) fn serve(
             }
             let answer = Arc::clone(&answer);
             let talk = move || {
-                // Whoever asked may have gone.
+                // The client may have disconnected.
                 let _ = talk(&stream, answer.as_ref());
                 drop(place);
             };
-            // Without a thread it is as if there were too many.
+            // Without a thread the connection is closed, as for too many connections.
             let _ = std::thread::Builder::new().name("metrics of one".to_owned()).spawn(talk);
         }
     };
     std::thread::Builder::new().name("metrics".to_owned()).spawn(accept_all).map(drop)
 }
 
-/// One of the connections that may be open.
+/// A permit for one of the connections that may be open.
 struct ConnectionPermit {
     open: Arc<AtomicUsize>,
-    /// How many were taken before.
+    /// Number of permits that were taken before.
     number: usize,
 }
 
@@ -114,7 +114,7 @@ fn talk(stream: &TcpStream, answer: &impl Fn(&HttpRequest) -> Response) -> io::R
     }
     write_all(stream, text.as_bytes(), deadline)?;
     stream.shutdown(Shutdown::Write)?;
-    // What has come and was not read would have the other end lose the answer.
+    // Closing with unread input resets the connection, and the client would lose the answer.
     let mut rest = [0; 1024];
     for _ in 0..HEAD_BYTES_MAX / rest.len() {
         stream.set_read_timeout(Some(left(deadline)?))?;
@@ -130,7 +130,8 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// What is asked for and whether the answer has a body, or what to answer to something else.
+/// Reads a request. Returns the request and whether the answer has a body, or the answer to a bad
+/// request.
 fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(HttpRequest, bool), Response>> {
     let mut head = Vec::new();
     let mut bytes = [0; 4096];
@@ -152,7 +153,7 @@ fn read_head(mut stream: &TcpStream, deadline: Instant) -> io::Result<Result<(Ht
     }
 }
 
-/// `None` while there is more to come.
+/// Parses a request. Returns `None` while it is incomplete.
 fn parse(head: &[u8]) -> Option<Result<(HttpRequest, bool), Response>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);

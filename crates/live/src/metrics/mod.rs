@@ -1,6 +1,6 @@
-//! Metrics of a live disk, as Prometheus and its like read them: what each client has had, how long it waited, what
-//! is in the queue and what the elevator decided. Nothing is counted for them that is not counted anyway, but for
-//! decisions.
+//! Metrics of a served disk for Prometheus and compatible readers: operations and latencies of each
+//! client, requests in the queue, and decisions of the scheduler. Only the decisions are counted
+//! specially for them.
 
 mod format;
 mod http;
@@ -20,10 +20,10 @@ use crate::{Handle, Unsaid};
 use format::Format;
 use http::{HttpRequest, Response};
 
-/// Buckets of a latency are as wide as so many of those that are counted.
+/// Number of buckets of [`Latencies`] that make one bucket of the metrics.
 const BUCKETS_TOGETHER: usize = 8;
 
-/// Why there are no metrics.
+/// Reason why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[error("{address}: {message}")]
 pub struct MetricsError {
@@ -31,7 +31,7 @@ pub struct MetricsError {
     message: String,
 }
 
-/// Where metrics will be told.
+/// A bound socket at which metrics will be served.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
@@ -39,26 +39,26 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at `address`; nothing is answered yet.
+    /// Listens at `address`. Requests are not yet answered.
     ///
     /// # Errors
-    /// If the address cannot be had.
+    /// The system cannot bind the address.
     pub fn at(address: &str) -> Result<Self, MetricsError> {
         let failed = |error: std::io::Error| MetricsError { address: address.to_owned(), message: error.to_string() };
         let listener = TcpListener::bind(address).map_err(failed)?;
         Ok(Self { listener, address: address.to_owned() })
     }
 
-    /// Serves the metrics of a disk at `http://ADDRESS/metrics` for as long as the process lives; the address in
-    /// force, which matters if the port asked for is 0.
+    /// Serves the metrics of a disk at `http://ADDRESS/metrics` for as long as the process lives.
+    /// Returns the actual address, which differs from the requested one if the requested port is 0.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// The system does not return the address or cannot create a thread.
     pub fn serve(self, handle: &Handle) -> Result<SocketAddr, MetricsError> {
         let Self { listener, address } = self;
         let failed = |error: std::io::Error| MetricsError { address: address.clone(), message: error.to_string() };
         let at = listener.local_addr().map_err(failed)?;
-        // Decisions are counted from now on. Without the disk there is nothing to count.
+        // Decisions are counted from now on. If the disk has ended, there is nothing to count.
         let _ = handle.control(|disk, now| disk.count_decisions(now));
         let registry = |format| {
             let mut registry = Registry::default();
@@ -87,10 +87,10 @@ fn answer(request: &HttpRequest, classic: &Registry, open: &Registry) -> Respons
     Response { status: "200 OK", content_type: format.content_type(), body }
 }
 
-/// A figure of what a client has had.
+/// Function that returns one count of a client's statistics.
 type Figure = fn(&Had) -> u64;
 
-/// What is told of a client.
+/// State of a client that the metrics show.
 struct OfClient {
     number: String,
     name: String,
@@ -109,7 +109,7 @@ impl OfClient {
     }
 }
 
-/// What is told of a disk.
+/// State of a disk that the metrics show.
 struct Snapshot {
     scheduler: &'static str,
     inflight: [u32; 2],
@@ -121,7 +121,7 @@ struct Snapshot {
     clients: Vec<OfClient>,
 }
 
-/// A disk's metrics in one of the formats.
+/// Metrics of a disk in one of the formats.
 struct OfDisk {
     handle: Handle,
     format: Format,
@@ -162,8 +162,8 @@ impl OfDisk {
 type Counted<'a> = (Vec<(&'static str, &'a str)>, u64);
 
 impl OfDisk {
-    /// What only grows. OpenMetrics names the family and adds `_total` to its samples, the classic text names the
-    /// samples.
+    /// Encodes counters. In OpenMetrics `name` names the family, and its samples get the ending
+    /// `_total`. The classic format names the samples.
     fn counter<'a>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
@@ -185,13 +185,14 @@ impl OfDisk {
 
     fn sample(&self, encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
         match self.format {
-            // As it is, without the ending.
+            // A gauge is encoded without an ending.
             Format::Classic => encoder.encode_gauge(&value),
             Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
         }
     }
 
-    /// What does not change while the disk is served, but for its elevator. The classic text knows no such type.
+    /// Encodes the constant properties of the served disk and its present scheduler. The classic
+    /// format has no info type, so a gauge represents it.
     fn info(&self, encoder: &mut DescriptorEncoder<'_>, labels: &[(&str, &str); 2]) -> fmt::Result {
         let help = "The served disk";
         match self.format {
@@ -230,7 +231,7 @@ impl OfDisk {
         Ok(())
     }
 
-    /// What is not any client's.
+    /// Encodes the metrics that do not belong to a client.
     fn of_disk(&self, encoder: &mut DescriptorEncoder<'_>, of: &Snapshot) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
             "iosched_inflight",
@@ -273,7 +274,7 @@ impl OfDisk {
     }
 }
 
-/// What a command to the backing is called.
+/// Returns the name of a command to the backing.
 const fn name(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
@@ -293,7 +294,7 @@ impl Collector for OfDisk {
     }
 }
 
-/// Upper bounds in seconds, and how many lie in each.
+/// Returns the upper bound of each bucket in seconds, and the number of latencies in it.
 fn buckets(latencies: &Latencies) -> Vec<(f64, u64)> {
     let together = latencies.counts().chunks(BUCKETS_TOGETHER).enumerate();
     let mut buckets: Vec<_> = together
@@ -302,7 +303,7 @@ fn buckets(latencies: &Latencies) -> Vec<(f64, u64)> {
             (Latencies::bound_ns(last) as f64 / 1e9, counts.iter().sum())
         })
         .collect();
-    // The last has no bound.
+    // The last bucket has no upper bound.
     if let Some(last) = buckets.last_mut() {
         last.0 = f64::INFINITY;
     }
