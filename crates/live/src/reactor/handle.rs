@@ -1,4 +1,4 @@
-//! A disk's thread as other threads see it.
+//! Access to a disk's thread from other threads.
 
 use std::sync::{Arc, mpsc};
 
@@ -8,44 +8,44 @@ use crate::disk::{ClientId, Identity, Operation, Size, TooManyClients};
 use crate::nbd::Exports;
 use crate::{Buffer, Errno, LiveDisk, Messages, Pool};
 
-/// Who is told when an operation is done, on the disk's thread: it must not wait for anything.
+/// Function that takes the result of an operation. It runs on the disk's thread and must not block.
 pub type Reply = Box<dyn FnOnce(Result<Option<Buffer>, Errno>) + Send>;
 
 type Control = Box<dyn FnOnce(&mut LiveDisk, Time) + Send>;
 #[cfg(feature = "vhost")]
 type ForVhost = Box<dyn FnOnce(&mut super::vhost::Server, &mut super::vhost::Hands<'_>) + Send>;
 
-/// What other threads ask of the disk's thread.
+/// A message from another thread to the disk's thread.
 pub(super) enum Message {
     Submit(ClientId, Operation, Reply),
     Control(Control),
     #[cfg(feature = "vhost")]
     Vhost(ForVhost),
-    /// What NBD clients may ask for from now on; who is told when that is so.
+    /// New exports for NBD clients. The sender reports when they are in force.
     Exports(Exports, mpsc::SyncSender<()>),
     Stop,
 }
 
-/// Messages on their way to a disk's thread.
+/// Queue of messages to a disk's thread.
 pub(super) type Inbox = iosched_system::Inbox<Message>;
 
-/// The disk's thread has ended.
+/// Error: the disk's thread has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the disk is no longer served")]
 pub struct Stopped;
 
-/// Why there is no client.
+/// Reason why a client cannot connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The disk is gone.
+    /// The disk has ended.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// There are too many.
+    /// The disk already has the maximum number of clients.
     #[error(transparent)]
     TooMany(#[from] TooManyClients),
 }
 
-/// A disk that is served by its thread. Cloning gives another handle to the same disk.
+/// Handle of a disk that its thread serves. A clone is another handle of the same disk.
 #[derive(Clone)]
 pub struct Handle {
     inbox: Arc<Inbox>,
@@ -72,91 +72,92 @@ impl Handle {
         }
     }
 
-    /// What the disk is called.
+    /// Returns the name of the disk.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its size in bytes now.
+    /// Returns the present size of the disk in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.size.bytes()
     }
 
-    /// What its back end reads and writes at least, in bytes. Operations need not be aligned to it.
+    /// Returns the smallest unit that the back end reads and writes, in bytes. Operations need not
+    /// be aligned to it.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
     }
 
-    /// Whether what is trimmed reads as zeroes.
+    /// Returns whether trimmed ranges read as zeroes.
     #[must_use]
     pub fn trim_zeroes(&self) -> bool {
         self.trim_zeroes
     }
 
-    /// Bytes that clients' operations are to hold together at most.
+    /// Returns the maximum number of bytes that all operations of clients may hold together.
     #[must_use]
     pub fn budget_bytes(&self) -> u64 {
         self.budget_bytes
     }
 
-    /// Who is told what a person should know of it.
+    /// Returns the queue for messages to the user.
     #[must_use]
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// A buffer for the data of a write. What stands in it is what its last user left.
+    /// Returns a buffer for the data of a write. It contains the data of its previous use.
     #[must_use]
     pub fn buffer(&self, length: usize) -> Buffer {
         self.pool.buffer(length)
     }
 
-    /// Hands an operation in; its cookie is not used. `reply` is called once, on the disk's thread, or at once if that
-    /// has ended.
+    /// Submits an operation. Its cookie is not used. `reply` is called once, on the disk's thread.
+    /// If the disk has ended, `reply` is called at once.
     pub fn submit(&self, client: ClientId, operation: Operation, reply: Reply) {
         if let Err(Message::Submit(_, _, reply)) = self.inbox.send(Message::Submit(client, operation, reply)) {
             reply(Err(Errno::ESHUTDOWN));
         }
     }
 
-    /// A new client.
+    /// Connects a new client.
     ///
     /// # Errors
-    /// If the disk is no longer served or there are too many.
+    /// The disk has ended, or it has the maximum number of clients.
     pub fn connect(&self, identity: Identity) -> Result<ClientId, ConnectError> {
         Ok(self.control(move |disk, now| disk.connect(now, identity))??)
     }
 
-    /// The client is gone: see [`LiveDisk::disconnect`].
+    /// Disconnects a client: see [`LiveDisk::disconnect`].
     pub fn disconnect(&self, client: ClientId) {
-        // Without a disk there is nothing to leave.
+        // If the disk has ended, its clients are already disconnected.
         let _ = self.inbox.send(Message::Control(Box::new(move |disk, now| disk.disconnect(now, client))));
     }
 
-    /// Does something to the disk on its thread, and waits for what comes of it.
+    /// Runs `act` on the disk's thread and returns its result.
     ///
     /// # Errors
-    /// If the disk is no longer served.
+    /// The disk has ended.
     pub fn control<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut LiveDisk, Time) -> T + Send + 'static,
     ) -> Result<T, Stopped> {
         let (answer, answered) = mpsc::sync_channel(1);
         let control = Message::Control(Box::new(move |disk, now| {
-            // Whoever asked may have gone.
+            // The caller may have ended.
             let _ = answer.send(act(disk, now));
         }));
         self.inbox.send(control).map_err(|_| Stopped)?;
         answered.recv().map_err(|_| Stopped)
     }
 
-    /// Does something to the guests' disks on the disk's thread, and waits for what comes of it.
+    /// Runs `act` on the disk's thread, with access to the disks of guests, and returns its result.
     ///
     /// # Errors
-    /// If the disk is no longer served.
+    /// The disk has ended.
     #[cfg(feature = "vhost")]
     pub(crate) fn vhost<T: Send + 'static>(
         &self,
@@ -164,30 +165,33 @@ impl Handle {
     ) -> Result<T, Stopped> {
         let (answer, answered) = mpsc::sync_channel(1);
         let act = Message::Vhost(Box::new(move |server, hands| {
-            // Whoever asked may have gone.
+            // The caller may have ended.
             let _ = answer.send(act(server, hands));
         }));
         self.inbox.send(act).map_err(|_| Stopped)?;
         answered.recv().map_err(|_| Stopped)
     }
 
-    /// Declares exports anew: see [`Config::exports`](super::nbd::Config). Who connects by NBD from now on finds these.
+    /// Replaces the exports: see [`Config::exports`](super::nbd::Config). Clients that connect by
+    /// NBD from now on find the new exports.
     ///
-    /// Clients that are there stay. What has changed of their export is theirs at once: class, level, group and which
-    /// writes are sync; not that it can only be read, which they were told. Weights are changed where another is
-    /// declared than before, so that what was set meanwhile stays. An export that is gone has no new clients.
+    /// Connected clients stay. Changes of their export apply at once to class, level, group and
+    /// sync writes. The read-only flag does not change for them, because they learned it on
+    /// connecting. A weight is set only if its declaration has changed, so that a weight set
+    /// meanwhile stays. A removed export gets no new clients.
     ///
     /// # Errors
-    /// If the disk is no longer served.
+    /// The disk has ended.
     pub fn set_exports(&self, exports: Exports) -> Result<(), Stopped> {
         let (done, is_done) = mpsc::sync_channel(1);
         self.inbox.send(Message::Exports(exports, done)).map_err(|_| Stopped)?;
         is_done.recv().map_err(|_| Stopped)
     }
 
-    /// The disk is to end: it takes nothing more, finishes what it has, flushes, and its thread ends.
+    /// Ends the disk. It takes no more operations, completes those it has, and flushes. Then its
+    /// thread ends.
     pub fn stop(&self) {
-        // It may have ended already.
+        // The disk may have ended already.
         let _ = self.inbox.send(Message::Stop);
     }
 }

@@ -1,5 +1,5 @@
-//! The one thread of a disk: it waits for the ring, for other threads and for times that come, and lets the live disk
-//! go on.
+//! The only thread of a disk. It waits for the ring, for other threads and for times, and runs the
+//! served disk.
 
 mod handle;
 #[cfg(any(test, feature = "histories"))]
@@ -29,25 +29,25 @@ use record::Recorders;
 pub use record::{RECORDING_MARK, RecordError, Recorded, Recording};
 pub use start::{Ended, Opened, ServeOptions, Served, StartError, open, start};
 
-/// How long clients may take over their last answers, in ns.
+/// Maximum time for clients to take their last answers, ns.
 const SENDING_NS_MAX: u64 = iosched::SECOND_NS;
 
-/// How far the end has come.
+/// Stage of the end of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
     No,
-    /// Nothing new is taken; what there is goes on to its end.
+    /// The disk takes no new operations and completes those that it has.
     Draining,
-    /// The last flush is under way.
+    /// The last flush is in flight.
     Flushing,
-    /// It is done.
+    /// The last flush is complete.
     Flushed,
-    /// The last answers are on their way.
+    /// The last answers are being sent.
     Sending,
     Ended,
 }
 
-/// On the system `S`.
+/// Event loop of a disk, on the system `S`.
 pub(crate) struct Reactor<S> {
     ring: S,
     disk: LiveDisk,
@@ -58,14 +58,14 @@ pub(crate) struct Reactor<S> {
     recorders: Recorders,
     notes: Messages,
     patience: Patience,
-    /// Completions that the present turn of the loop began with.
+    /// Number of completions at the start of the present turn of the loop.
     came: usize,
     replies: Slab<Reply>,
     ending: Ending,
-    /// The disk's own client, for the last flush.
+    /// Client of the reactor itself, for the last flush.
     flusher: Option<ClientId>,
     result: Result<(), Errno>,
-    /// When clients that do not take their last answers are waited for no longer.
+    /// Time at which the reactor stops waiting for clients to take their last answers.
     gives_up: Option<Time>,
     messages: Vec<Message>,
     completed: Vec<Completed>,
@@ -108,7 +108,7 @@ impl<S: System> Reactor<S> {
         }
     }
 
-    /// Goes on until the disk has ended, or the system fails.
+    /// Runs until the disk has ended or the system fails.
     fn run(&mut self) {
         self.begin();
         while self.ending != Ending::Ended {
@@ -127,13 +127,13 @@ impl<S: System> Reactor<S> {
         }
     }
 
-    /// Does what has come, and what is due.
+    /// Processes everything that has arrived or is due.
     fn turn(&mut self) {
         let now = self.ring.now();
         self.came = self.ring.completions(&mut self.completed);
-        // First what has ended, so that the device has the next before more comes.
+        // Completions come first, so that the device gets its next commands before new ones arrive.
         self.take_ended(now);
-        // A timer and a rerun at most: what is due at once again is heard in the next round.
+        // At most a timer and a rerun. Further due events run in the next turn.
         for _ in 0..2 {
             if !self.disk.timer(now) {
                 break;
@@ -164,7 +164,7 @@ impl<S: System> Reactor<S> {
         self.recorders.take(&mut self.disk);
     }
 
-    /// Nobody works on what still comes.
+    /// Refuses the messages that arrive after the end.
     fn refuse_the_rest(&mut self) {
         for message in self.inbox.close() {
             if let Message::Submit(_, _, reply) = message {
@@ -174,11 +174,11 @@ impl<S: System> Reactor<S> {
         self.recorders.take(&mut self.disk);
     }
 
-    /// What is left.
+    /// Returns the results of the disk.
     fn end(self) -> Ended {
         let gone = self.backend.gone();
         let Self { ring, result, recorders, .. } = self;
-        // It ends what is under way.
+        // Dropping the ring ends calls in flight.
         drop(ring);
         let (recorded, driver_recorded) = recorders.finish();
         Ended { flushed: result, recorded, driver_recorded, gone }
@@ -190,7 +190,7 @@ impl<S: System> Reactor<S> {
         let now = self.ring.now();
         let next = times.into_iter().flatten().min();
         if next.is_some_and(|at| at <= now) || !self.inbox.may_sleep() {
-            // Something is due already; what was pushed goes to the kernel all the same.
+            // An event is due already. Pushed calls must still go to the kernel.
             self.submit(Some(Duration::ZERO));
             return;
         }
@@ -198,8 +198,8 @@ impl<S: System> Reactor<S> {
         self.inbox.awake();
     }
 
-    /// Waits until something comes, or until `next`. Looks for it for a while first, if it has lately come soon: a
-    /// thread that has gone to sleep is slow to wake up.
+    /// Waits for an event, at the longest until `next`. Polls first if events have recently come
+    /// soon, because a sleeping thread wakes slowly.
     fn sleep(&mut self, began: Time, next: Option<Time>) {
         let gives_up = (began + self.patience.ns(self.came)).min(next.unwrap_or(Time::MAX));
         let mut now = began;
@@ -224,10 +224,11 @@ impl<S: System> Reactor<S> {
         self.ends_by(submitted);
     }
 
-    /// The disk ends if the system has failed.
+    /// Ends the disk if the system has failed.
     fn ends_by(&mut self, result: std::io::Result<()>) {
         if let Err(error) = result {
-            // Nothing can be done without the ring: what was acknowledged is on the back end as promised.
+            // The disk cannot continue without the ring. The back end has all acknowledged data as
+            // promised.
             self.notes.say(&format!("{}: serving ends: {error}", self.disk.name()));
             self.result = Err(Errno::EIO);
             self.ending = Ending::Ended;
@@ -254,7 +255,7 @@ impl<S: System> Reactor<S> {
                     if let Some(nbd) = &mut self.nbd {
                         nbd.set_exports(now, exports, &mut self.disk);
                     }
-                    // Whoever asked may have gone.
+                    // The caller may have ended.
                     let _ = done.send(());
                 }
                 Message::Stop if self.ending == Ending::No => {
@@ -296,7 +297,7 @@ impl<S: System> Reactor<S> {
         self.completed = completed;
     }
 
-    /// Gives the back end what the elevator gives, and the live disk what the back end is done with, until neither has
+    /// Moves commands to the back end, and its completions to the served disk, until there are no
     /// more.
     fn run_queue(&mut self, now: Time) {
         self.start(now);
@@ -307,7 +308,8 @@ impl<S: System> Reactor<S> {
         }
     }
 
-    /// Gives the live disk what the back end is done with. Each completion has a turn of its own, as in the simulator.
+    /// Moves completions of the back end to the served disk. Each completion is followed by its own
+    /// turn, as in the simulator.
     fn take_done(&mut self, now: Time) {
         while !self.done.is_empty() {
             let mut done = std::mem::take(&mut self.done);
@@ -318,24 +320,24 @@ impl<S: System> Reactor<S> {
                 self.start(now);
                 self.answer_guests();
             }
-            // What was done at once meanwhile comes next; of the two, the one with room for it is kept.
+            // Commands that completed immediately come next. The vector with more capacity is kept.
             if self.done.is_empty() {
                 self.done = done;
             }
         }
     }
 
-    /// Gives the back end what the elevator gives in the turn of an event.
+    /// Moves commands to the back end in the turn of an event.
     fn start(&mut self, now: Time) {
         while let Some(command) = self.disk.next_command(now, &mut self.segments) {
             let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
             self.backend.start(now, &command, &mut self.segments, ring, &mut self.done);
-            // What it has not taken it is done with.
+            // The back end needs no segments that it has left.
             self.segments.clear();
         }
     }
 
-    /// The back end has failed to do what it should: whoever looks after the disk is told.
+    /// Reports a failed command to the administrator.
     fn tell(&self, failed: &Failed) {
         let Failed { op, sector, nr_sectors, errno } = *failed;
         let (kind, does) = match op {
@@ -349,8 +351,8 @@ impl<S: System> Reactor<S> {
         self.notes.note(kind, &format!("{}: {does}{place} failed: {errno}", self.disk.name()));
     }
 
-    /// Tells guests what is done: one that sleeps wakes up while the rest is done. Other clients wait for
-    /// [`Self::answer`], which has more for them at once.
+    /// Answers guests at once, so that a sleeping guest wakes while other work continues. Answers
+    /// to other clients wait for [`Self::answer`], which sends several together.
     fn answer_guests(&mut self) {
         if !self.vhost.has_guests() {
             return;
@@ -364,7 +366,7 @@ impl<S: System> Reactor<S> {
         }
     }
 
-    /// Tells clients what is done. Whether there was anything.
+    /// Answers clients. Returns whether there were answers.
     fn answer(&mut self, now: Time) -> bool {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(self.disk.take_done());
@@ -385,13 +387,13 @@ impl<S: System> Reactor<S> {
         }
         self.answers = answers;
         if any {
-            // What waited for room may have some.
+            // Requests that waited for room may now have some.
             self.vhost.go_on(now, &mut self.disk);
         }
         any
     }
 
-    /// Goes on with the end: a flush after everything else, then the last answers are sent.
+    /// Continues the end: a flush after all operations, then the last answers.
     fn go_on_with_end(&mut self, now: Time) {
         if self.ending == Ending::Draining && self.disk.is_idle() {
             self.flush_last(now);

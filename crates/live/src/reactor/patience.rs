@@ -1,31 +1,32 @@
-//! How long a thread looks for what comes next before it sleeps.
+//! Duration for which a thread polls before it sleeps.
 //!
-//! To wake a sleeping thread takes the system some 20 µs, on virtual machines more: as long as serving a small request
-//! from memory. A client that sends one request after the other is better served by a thread that stays awake. It does
-//! so only as long as that has lately been worth it, and not when several things come at once: then the clients need
-//! the processors.
+//! Waking a sleeping thread takes about 20 µs, and more on virtual machines. This is as long as
+//! serving a small request from memory. A client that sends one request after the other is
+//! therefore served faster by a thread that stays awake. The thread polls only while this has
+//! recently been useful. It does not poll while several events come at once, because clients then
+//! need the processors.
 
-/// A sleep that was longer than this, with waking up, was worth sleeping.
+/// Longest short sleep, including the wake-up, ns. A longer one was worth sleeping.
 const SHORT_NS: u64 = 120_000;
-/// Looks for so long at first, and at most.
+/// First and longest duration of polling, ns.
 const FIRST_NS: u64 = 10_000;
 const MOST_NS: u64 = 60_000;
-/// As many as this at once are no conversation.
+/// Number of events at once from which the thread does not poll.
 const MANY: usize = 5;
 
-/// How long it looks.
+/// Present duration of polling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
     ns: u64,
 }
 
 impl Patience {
-    /// For so long, in ns, after `came` things came at once.
+    /// Returns the duration of polling after `came` events came at once, ns.
     pub(super) fn ns(self, came: usize) -> u64 {
         if came < MANY { self.ns } else { 0 }
     }
 
-    /// It has slept after all, and something came after so many ns.
+    /// Adapts the duration after the thread slept and an event came after `ns` ns.
     pub(super) fn slept(&mut self, ns: u64) {
         self.ns = if ns <= SHORT_NS { (self.ns * 2).clamp(FIRST_NS, MOST_NS) } else { 0 };
     }

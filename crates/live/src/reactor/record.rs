@@ -1,6 +1,6 @@
-//! What is kept of a live disk: a block trace, and a recording of its driver. Each is written by a thread of its own.
-//! The disk never waits for the file of a trace, which may have gaps; it waits for whoever takes the recording, which
-//! is good for nothing with one.
+//! Records of a served disk: a block trace, and a recording of its driver. A separate thread writes
+//! each of them. The disk never waits for the file of a trace, so a trace can have gaps. The disk
+//! waits for the receiver of a recording, because a recording with gaps is useless.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -18,25 +18,25 @@ use rustix::io::Errno;
 
 use crate::{LiveDisk, Messages};
 
-/// Batches of events that wait for the file at most.
+/// Maximum number of batches of events that wait for the file.
 const BATCHES_MAX: usize = 1024;
-/// A recording ends early if the reader of its FIFO takes nothing for so long.
+/// Maximum wait for the reader of a recording's FIFO. Then the recording ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The first line of a recording: what it is, and the version whose decisions are in it.
+/// First line of a recording, with the version of iosched that made the decisions.
 pub const RECORDING_MARK: &str = concat!("# recording of iosched ", env!("CARGO_PKG_VERSION"));
 
-/// Who is given the recording of all that a disk's driver is told and decides.
+/// Receiver of the recording of a disk's driver: all inputs and decisions.
 #[derive(Clone, Debug)]
 pub enum Recording {
-    /// A file, a line for each [`Record`].
+    /// A file with one line for each [`Record`].
     File(PathBuf),
-    /// Whoever has the other end. The disk waits for them.
+    /// A channel. The disk waits for its receiver.
     Channel(SyncSender<Vec<Record>>),
 }
 
 impl Recording {
-    /// Looks at its file, if it has one, as [`Output::at`] does.
+    /// Checks the recording's file, if there is one, as [`Output::at`] does.
     pub(super) fn look(&self, backing: Option<&Path>, replace: bool) -> Result<Driver, RecordError> {
         Ok(match self {
             Self::File(path) => Driver::File(Output::at(path, backing, replace)?),
@@ -45,46 +45,46 @@ impl Recording {
     }
 }
 
-/// Where a recording goes, once its file was looked at.
+/// Receiver of a recording whose file has been checked.
 #[derive(Debug)]
 pub(super) enum Driver {
     File(Output),
     Channel(SyncSender<Vec<Record>>),
 }
 
-/// A trace or recording that cannot be written.
+/// Reason why a trace or recording cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The system refuses.
+    /// Error of the system.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: std::io::Error,
     },
-    /// It is a FIFO without a reader: who opens it would wait.
+    /// The file is a FIFO without a reader. Opening it would block.
     #[error("{}: is a FIFO without a reader; start the reader first, or name a file", path.display())]
     NoReader {
-        /// The FIFO.
+        /// Path of the FIFO.
         path: PathBuf,
     },
-    /// It would be written over the disk's own data.
+    /// The file has the disk's own data.
     #[error("{}: holds the data of the disk, which the recording would replace; name another file", path.display())]
     IsTheDisk {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// It would be written over another disk's data.
+    /// The file is a block device, which has data of another disk.
     #[error("{}: is a block device, whose data the recording would replace; name a file", path.display())]
     IsADevice {
-        /// The device.
+        /// Path of the device.
         path: PathBuf,
     },
-    /// A file with data is there.
+    /// The file exists and has data.
     #[error("{}: already exists, and the recording would replace it; name another file", path.display())]
     Exists {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
@@ -120,19 +120,20 @@ fn open(path: &Path, replace: bool) -> Result<File, RecordError> {
     Ok(file)
 }
 
-/// Where a trace or recording goes.
+/// File of a trace or recording.
 #[derive(Debug)]
 pub(super) struct Output {
     path: PathBuf,
-    /// A FIFO or character device is open from the beginning: its reader sees each opening and closing.
+    /// A FIFO or character device is open from the start, because its reader sees each opening and
+    /// closing.
     open: Option<File>,
     /// Whether a file with data may be replaced.
     replace: bool,
 }
 
 impl Output {
-    /// Checks that `path` can be written, and is not the disk's data, which the file `backing` has.
-    /// It does not wait: a FIFO must have its reader.
+    /// Checks that `path` can be written and does not have the disk's data, which is in the file
+    /// `backing`. Does not wait: a FIFO must have its reader.
     pub(super) fn at(path: &Path, backing: Option<&Path>, replace: bool) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Io { path: path.to_owned(), error };
         let Ok(found) = std::fs::metadata(path) else {
@@ -155,14 +156,14 @@ impl Output {
         Ok(Self { path: path.to_owned(), open: Some(opened).filter(|_| !found.is_file()), replace })
     }
 
-    /// The file itself, empty if it is a regular one.
+    /// Opens the file. A regular file is empty afterwards.
     fn create(self) -> Result<Patient, RecordError> {
         let file = self.open.map_or_else(|| open(&self.path, self.replace), Ok)?;
         Ok(Patient { file, patience: PATIENCE })
     }
 }
 
-/// A file whose reader is waited for, and given up if it takes nothing.
+/// A file with a limited wait for its reader.
 #[derive(Debug)]
 struct Patient {
     file: File,
@@ -170,7 +171,7 @@ struct Patient {
 }
 
 impl Patient {
-    /// Waits until something can be written.
+    /// Waits until the file accepts data.
     fn wait(&self) -> io::Result<()> {
         let timeout = Timespec::try_from(self.patience).ok();
         match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], timeout.as_ref()) {
@@ -199,16 +200,16 @@ impl Write for Patient {
     }
 }
 
-/// What is known of a trace or recording that is finished.
+/// Result of a finished trace or recording.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Events that the file was too slow for.
+    /// Number of events that were lost because the file was too slow.
     pub lost: u64,
-    /// Why it ends early, if it does.
+    /// Error with which the file ended early, if any.
     pub result: Result<(), TraceError>,
 }
 
-/// A file being written, from batches of `T`.
+/// Writer of a file from batches of `T`.
 pub(super) struct Recorder<T> {
     batches: SyncSender<Vec<T>>,
     writer: JoinHandle<Result<(), TraceError>>,
@@ -245,7 +246,7 @@ impl<T: Send + 'static> Recorder<T> {
     }
 }
 
-/// Whoever keeps what happens to a disk.
+/// Writers of all records of a disk.
 #[derive(Default)]
 pub(super) struct Recorders {
     trace: Option<Recorder<BlkEvent>>,
@@ -270,14 +271,14 @@ impl Recorders {
         })
     }
 
-    /// Whether there is a trace.
+    /// Returns whether there is a trace.
     pub(super) fn traces(&self) -> bool {
         self.trace.is_some()
     }
 
-    /// Takes what has happened since the last call.
+    /// Takes the events and records since the last call.
     pub(super) fn take(&mut self, disk: &mut LiveDisk) {
-        // Whoever only counts decisions has them looked at, too.
+        // This call also processes decisions that are only counted.
         let events = disk.take_events();
         if let Some(trace) = self.trace.as_mut().filter(|_| !events.is_empty())
             && let Err(TrySendError::Full(events) | TrySendError::Disconnected(events)) = trace.batches.try_send(events)
@@ -287,14 +288,14 @@ impl Recorders {
         if let Some(driver) = &self.driver {
             let records = disk.take_records();
             if !records.is_empty() && driver.send(records).is_err() {
-                // Nobody listens any more.
+                // The receiver has ended.
                 disk.end_records();
                 self.driver = None;
             }
         }
     }
 
-    /// What became of the trace and of the recording's file.
+    /// Finishes the files. Returns the results of the trace and of the recording's file.
     pub(super) fn finish(self) -> (Option<Recorded>, Option<Recorded>) {
         drop(self.driver);
         (self.trace.map(Recorder::finish), self.driver_file.map(Recorder::finish))

@@ -1,5 +1,5 @@
-//! How a disk comes to be served, and what is left of it afterwards. What can fail comes before anything that others
-//! see.
+//! Start of a served disk, and its results at the end. Steps that can fail come before any effect
+//! that others can see.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,41 +16,43 @@ use crate::disk::{LiveDisk, Settings};
 use crate::ring::{self, Kernel};
 use crate::{Errno, Messages, Pool, RingError, sys};
 
-/// What clients' data takes on its way if nothing else is said, in bytes.
+/// Default memory for clients' data, bytes.
 const BUDGET_BYTES: u64 = 64 << 20;
 
-/// What a disk is served with.
+/// Options of a served disk.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// What it is called.
+    /// Name of the disk.
     pub name: String,
-    /// What its data is on.
+    /// Back end of the disk.
     pub backend: Spec,
-    /// Whether somebody else may use the back end, too.
+    /// Whether other programs may use the back end too.
     pub shared: bool,
-    /// Its elevator, and what is set of it and the queue, from the first request on.
+    /// Scheduler with the tunables and attributes that are in force from the first request.
     pub setting: Setting,
-    /// The elevators that it can be switched to.
+    /// Schedulers that the disk can be switched to.
     pub registry: Registry,
-    /// Commands the back end is given at once; `None`: as many as it likes best.
+    /// Queue depth; `None` is the default of the back end.
     pub depth: Option<u32>,
-    /// Bytes that clients' operations, and answers that they have not taken, hold together.
+    /// Maximum number of bytes that clients' operations, and answers that clients have not taken,
+    /// hold together.
     pub budget_bytes: u64,
-    /// What a modelled back end leaves to chance.
+    /// Seed of a modelled back end.
     pub seed: u64,
-    /// A file that a block trace of all that happens goes to.
+    /// File for a block trace of the disk.
     pub record: Option<PathBuf>,
-    /// Who is given the recording of all that the disk's driver is told and decides.
+    /// Receiver of the recording of the disk's driver: all inputs and decisions.
     pub recording: Option<Recording>,
     /// Whether the trace and the recording may replace files that have data.
     pub replace: bool,
-    /// Who is told what a person should know.
+    /// Queue for messages to the user.
     pub messages: Messages,
 }
 
 impl ServeOptions {
-    /// A disk called `name` on `backend` under `setting`: nobody else uses the back end, nothing is recorded, nobody is
-    /// told of anything; it can be switched to the elevators of Linux.
+    /// Creates the options of a disk `name` on `backend` under `setting`. Other programs do not use
+    /// the back end, nothing is recorded, and messages are dropped. The disk can be switched to the
+    /// schedulers of Linux.
     #[must_use]
     pub fn new(name: &str, backend: Spec, setting: Setting) -> Self {
         Self {
@@ -70,39 +72,39 @@ impl ServeOptions {
     }
 }
 
-/// Why a disk cannot be served.
+/// Reason why a disk cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its back end cannot be had.
+    /// The back end cannot be opened.
     #[error(transparent)]
     Backend(#[from] SpecError),
-    /// There is no such elevator, or a value is not taken.
+    /// The scheduler does not exist, or a value is not accepted.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The back end does not take so many commands.
+    /// The back end does not support the queue depth.
     #[error("the depth {depth} is out of range for {about}; it must be from 1 to {max}")]
     Depth {
-        /// What was asked for.
+        /// Requested queue depth.
         depth: u32,
-        /// What it takes at most.
+        /// Maximum queue depth of the back end.
         max: u32,
-        /// What it is.
+        /// Description of the back end.
         about: String,
     },
-    /// The trace cannot be written.
+    /// The trace or recording cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The system has no io_uring for us.
+    /// The system provides no io_uring.
     #[error(transparent)]
     Ring(#[from] RingError),
-    /// The system does not let us begin.
+    /// The system cannot start the disk.
     #[error("{0}")]
     System(io::Error),
 }
 
-/// A disk that is ready to be served: its back end is open and locked, and nobody can use it yet.
+/// A disk that is ready to be served. Its back end is open and locked. Clients cannot use it yet.
 pub struct Opened {
-    /// To be set up before anybody uses it.
+    /// The disk, for setup before clients use it.
     pub disk: LiveDisk,
     backend: Box<dyn Backend>,
     about: String,
@@ -119,23 +121,23 @@ impl fmt::Debug for Opened {
 
 /// A disk that is being served.
 pub struct Served {
-    /// To talk to it.
+    /// Handle of the disk.
     pub handle: Handle,
-    /// What its data is on, for people.
+    /// Description of the back end for the user.
     pub about: String,
     thread: JoinHandle<Ended>,
 }
 
-/// How a disk has ended.
+/// Results of a disk that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the back end said to the last flush; EIO if the disk's thread has failed.
+    /// Result of the last flush; EIO if the disk's thread has failed.
     pub flushed: Result<(), Errno>,
-    /// What became of the trace, if there is one.
+    /// Result of the trace, if there is one.
     pub recorded: Option<Recorded>,
-    /// What became of the file of the recording, if there is one.
+    /// Result of the recording's file, if there is one.
     pub driver_recorded: Option<Recorded>,
-    /// The file that its data was found by, if it was deleted or replaced meanwhile.
+    /// Path of the data's file, if the file was deleted or replaced meanwhile.
     pub gone: Option<PathBuf>,
 }
 
@@ -152,10 +154,11 @@ impl Served {
     }
 }
 
-/// Gets a disk ready to be served. Nothing is changed by that.
+/// Opens a disk for serving. Changes nothing.
 ///
 /// # Errors
-/// If the back end, the elevator or the system do not allow it, or the trace would replace the disk.
+/// The back end, the scheduler or the system do not allow it, or the trace would replace the disk's
+/// data.
 pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     drop(ring::new()?);
     let backing = options.backend.path();
@@ -181,19 +184,19 @@ pub fn open(options: &ServeOptions) -> Result<Opened, StartError> {
     Ok(Opened { disk, backend, about, record, recording, messages: options.messages.clone() })
 }
 
-/// Begins to serve a disk: to whoever has its handle, and by NBD if that is asked for.
+/// Starts to serve a disk, through its handle and optionally by NBD.
 ///
 /// # Errors
-/// If the back end, the elevator or the system do not allow it.
+/// The back end, the scheduler or the system do not allow it.
 pub fn start(options: &ServeOptions, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
     open(options)?.serve(nbd)
 }
 
 impl Opened {
-    /// Begins to serve it: to whoever has its handle, and by NBD if that is asked for.
+    /// Starts to serve the disk, through its handle and optionally by NBD.
     ///
     /// # Errors
-    /// If the trace cannot be written, or the system does not let us begin.
+    /// The trace cannot be written, or the system cannot start the disk.
     pub fn serve(self, nbd: Option<nbd::Config>) -> Result<Served, StartError> {
         let Self { mut disk, backend, about, record, recording, messages } = self;
         let recorders = Recorders::create(record, recording, &messages)?;
@@ -206,7 +209,7 @@ impl Opened {
         let name = format!("disk {}", disk.name());
         let (ready, readied) = std::sync::mpsc::sync_channel(1);
         let run = move || {
-            // The ring belongs to the thread that makes it.
+            // The ring belongs to the thread that creates it.
             match ring::new() {
                 Ok(ring) => {
                     let _ = ready.send(Ok(()));

@@ -1,18 +1,18 @@
-//! Who may take how much memory: what connections hold is counted, and what is left is shared.
+//! Account of the memory that connections hold, and the sharing of the rest.
 //!
-//! A connection may hold as much as is left to all others together, so that one alone has half of the budget, two
-//! have a third each, and whoever comes always finds something. [`LEAST_BYTES`] are each one's own whatever others
-//! hold: with that every request can be carried out, a large one in pieces, and nobody ever waits for another's
-//! memory.
+//! A connection may hold as much as all others leave. One connection alone therefore gets half of
+//! the budget, two get a third each, and a new one always finds some memory. Each connection may
+//! also hold [`LEAST_BYTES`], whatever the others hold. This is enough to execute every request, a
+//! large one in pieces. A connection therefore never waits for the memory of another.
 
 /// Bytes that every connection may hold.
 pub(super) const LEAST_BYTES: u64 = 64 << 10;
-/// The first piece of memory for a write's data, bytes: data that has not come takes no more.
+/// First piece of memory for a write's data, bytes. A write without data needs no more.
 const FIRST_BYTES: u64 = 16 << 10;
-/// What a connection receives into, and what it keeps to send from, are so large, bytes.
+/// Range of the size of a connection's receive buffer and of its kept send buffer, bytes.
 const KEPT_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=128 << 10;
 
-/// What all connections hold.
+/// Memory of all connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
     pub(super) budget_bytes: u64,
@@ -28,26 +28,28 @@ impl Account {
         self.budget_bytes.saturating_sub(self.held_bytes)
     }
 
-    /// Bytes that one may take which holds `needed`, of which `charged` are counted already.
+    /// Returns the bytes that a connection may take. It holds `needed` bytes; `charged` of them are
+    /// already in the account.
     pub(super) fn room(&self, needed: u64, charged: u64) -> u64 {
         let others = self.held_bytes.saturating_sub(charged);
         let left = self.budget_bytes.saturating_sub(others + needed);
         (left.saturating_sub(needed) / 2).max(LEAST_BYTES.saturating_sub(needed))
     }
 
-    /// One that was charged for `charged` bytes holds `needed` by now.
+    /// Updates the charge of a connection from `charged` to `needed` bytes.
     pub(super) fn charge(&mut self, charged: &mut u64, needed: u64) {
         self.held_bytes = self.held_bytes.saturating_sub(*charged) + needed;
         *charged = needed;
     }
 
-    /// How much more memory a write is given of whose data `came` bytes have come: little at first, then ever more.
+    /// Returns the next piece of memory for a write of which `came` bytes have arrived. The pieces
+    /// start small and grow.
     pub(super) fn step(&self, came: u64) -> u64 {
         FIRST_BYTES.max(self.left() / 4096).max(3 * came)
     }
 
-    /// What one of so many connections may keep for what it receives and what it sends, bytes: all of them together a
-    /// quarter of the budget for either.
+    /// Returns the bytes that each of `connections` may keep for receiving, and again for sending.
+    /// All together use a quarter of the budget for each direction.
     pub(super) fn kept(&self, connections: usize) -> usize {
         let even = self.budget_bytes / 4 / connections.max(1) as u64;
         even.clamp(*KEPT_BYTES.start(), *KEPT_BYTES.end()) as usize
@@ -60,8 +62,8 @@ mod tests {
 
     const BUDGET: u64 = 64 << 20;
 
-    /// Has each give back some of what it has, a `returned`th, and take what it may, in turn, again and again; what
-    /// each holds in the end.
+    /// Lets connections give back part of their memory (one in `returned`) and take the allowed
+    /// maximum, in turn and repeatedly. Returns the bytes that each holds in the end.
     fn greedy(connections: usize, returned: u64) -> (Account, Vec<u64>) {
         let mut account = Account::new(BUDGET);
         let mut held = vec![0; connections];

@@ -1,4 +1,5 @@
-//! The NBD server of a disk, in the disk's own thread: sockets through the ring, the protocol by [`iosched_nbd`].
+//! The NBD server of a disk, in the disk's own thread. The ring handles the sockets, and
+//! [`iosched_nbd`] the protocol.
 
 mod account;
 #[cfg(any(test, feature = "histories"))]
@@ -25,36 +26,37 @@ use crate::{Messages, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
 
-/// Cookies of operations that came by NBD have this, those of others do not.
+/// Bit that marks the cookies of operations from NBD.
 pub(super) const COOKIES: u64 = 1 << 63;
 
-/// How long a listener that could not accept waits, in ns.
+/// Pause of a listener after a failed accept, ns.
 const DEAF_NS: u64 = 100 * iosched::MILLISECOND_NS;
-/// The kernel keeps no less than this for a socket, bytes.
+/// Minimum that the kernel uses for a socket, bytes.
 const SOCKET_BYTES_MIN: usize = 32 << 10;
-/// The first connections: over the network the kernel chooses the size of their buffers, others have such as large
-/// answers fit into.
+/// Number of first connections with larger buffers. Over the network the kernel chooses the size.
+/// On this machine a large answer fits.
 const FEW: usize = 16;
-/// What the kernel keeps for one of them on this machine at most, bytes: more has not made anything faster.
+/// Maximum buffer of one of the first connections on this machine, bytes. Larger ones were not
+/// faster.
 const FEW_SOCKET_BYTES_MAX: usize = 4 << 20;
-/// Files that are open beside connections.
+/// Number of open files other than connections.
 const OTHER_FILES: u64 = 32;
 
-/// Where clients connect.
+/// A socket for new connections.
 #[derive(Debug)]
 pub enum Listener {
-    /// A socket of this machine.
+    /// A unix socket.
     Unix(UnixListener),
-    /// A socket of the network.
+    /// A TCP socket.
     Tcp(TcpListener),
 }
 
 impl Listener {
-    /// The sockets that systemd has made for this process, if it has: each is listened on from now on. To be asked
+    /// Returns the listening sockets that systemd has passed to this process, if any. Call this
     /// once.
     ///
     /// # Errors
-    /// If one of them is neither a unix nor a TCP socket.
+    /// A socket is neither a unix nor a TCP socket.
     pub fn from_systemd() -> std::io::Result<Vec<Self>> {
         let mut listeners = Vec::new();
         for socket in call::systemd_sockets()? {
@@ -78,14 +80,14 @@ impl Listener {
     }
 }
 
-/// What clients may use up.
+/// Limits for clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once.
+    /// Maximum number of connections at once.
     pub connections: usize,
-    /// How long a handshake may take, in ns.
+    /// Maximum duration of a handshake, ns.
     pub handshake_ns: u64,
-    /// How long a client may stand still in the middle of a request, or over answers that it does not take, in ns.
+    /// Maximum time without progress in the middle of a request, or with unread answers, ns.
     pub standstill_ns: u64,
 }
 
@@ -95,25 +97,25 @@ impl Default for Limits {
     }
 }
 
-/// How a disk is served by NBD.
+/// Configuration of the NBD server of a disk.
 pub struct Config {
-    /// Where clients connect.
+    /// Sockets for new connections.
     pub listeners: Vec<Listener>,
-    /// What they may ask for.
+    /// Exports that clients can choose.
     pub exports: Exports,
-    /// How connections are secured, if they can be.
+    /// TLS configuration, if connections can use TLS.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Whether clients may also do without TLS.
+    /// Whether clients may also connect without TLS.
     pub plain: bool,
-    /// What they may use up.
+    /// Limits for clients.
     pub limits: Limits,
 }
 
-/// What a connection may ask for, as it was when the client came. That goes on to hold for it.
+/// Exports as they were when a client connected. They stay in force for its connection.
 #[derive(Clone)]
 struct Catalogue {
     exports: Arc<Exports>,
-    /// One for each export, in the same order.
+    /// Offers of the exports, in the same order.
     offers: Arc<[Offer]>,
     size_bytes: u64,
 }
@@ -130,13 +132,13 @@ impl Catalogue {
         Self { exports, offers, size_bytes }
     }
 
-    /// Groups and the weights that are declared of them.
+    /// Iterates over the groups with their declared weights.
     fn groups(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
         self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
     }
 
-    /// Gives groups their weights, but for those that had them from the catalogue `before`. Groups that are only in that
-    /// one can be removed.
+    /// Sets the weights of groups, except those with the same declaration in the catalogue
+    /// `before`. Groups that only `before` declares can then be removed.
     fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
         let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
         for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(known, _)| known != *name)) {
@@ -149,7 +151,7 @@ impl Catalogue {
         }
     }
 
-    /// What an export's clients are to the disk.
+    /// Returns the properties of an export's clients.
     fn standing(&self, export: usize) -> Option<Standing> {
         let export = self.exports.as_slice().get(export)?;
         let group = self.exports.group(export).map(|(name, _)| name.to_owned());
@@ -157,7 +159,7 @@ impl Catalogue {
     }
 }
 
-/// What a client is to the disk, as its export declares it.
+/// Properties of a client that its export declares.
 #[derive(Clone, PartialEq, Eq)]
 struct Standing {
     ioprio: IoPriority,
@@ -165,30 +167,32 @@ struct Standing {
     sync: SyncWrites,
 }
 
-/// What every connection begins with.
+/// Initial state of every connection.
 struct Door {
     catalogue: Catalogue,
     tls: Option<Arc<ServerConfig>>,
     tls_mode: TlsMode,
     limits: Limits,
-    /// What the kernel keeps for each socket at most, bytes: all of them together three eighths of the budget.
+    /// Maximum buffer of each socket in the kernel, bytes. All of them together use three eighths
+    /// of the budget.
     socket_bytes: usize,
-    /// What it keeps for each of the first on this machine: together an eighth of the budget.
+    /// Maximum buffer of each of the first connections on this machine, bytes. Together they use an
+    /// eighth of the budget.
     few_socket_bytes: usize,
 }
 
-/// Longest read or write, bytes: what one client alone may hold.
+/// Returns the maximum length of a read or write, bytes: the memory that one client alone may hold.
 fn length_max(budget_bytes: u64) -> u32 {
     let share_bytes = u32::try_from(budget_bytes / 2).unwrap_or(u32::MAX).max(LENGTH_MAX);
     1 << share_bytes.ilog2()
 }
 
-/// What an operation is to its connection.
+/// Role of an operation in its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
-    /// All that the client asked for.
+    /// The complete request of the client.
     Whole,
-    /// A piece of a write, with the connection's number for that.
+    /// A piece of a write, with the connection's key of the write.
     Write(usize),
     /// A piece of the read that is done in pieces.
     Read,
@@ -199,29 +203,29 @@ struct PendingOperation {
     connection: u32,
     part: Part,
     kind: RequestKind,
-    /// What the client's reply names it by.
+    /// Identification of the request in the reply.
     to: ReplyTo,
     length: u64,
-    /// Memory that it holds.
+    /// Bytes of memory that the operation holds.
     held_bytes: u64,
 }
 
-/// The server.
+/// The NBD server.
 pub(super) struct Server {
     listeners: Vec<Listener>,
     door: Door,
-    /// To tell a person what is to be known of connections.
+    /// Queue for messages about connections.
     messages: Messages,
     account: Account,
     connections: Slab<Connection>,
     pending: Slab<PendingOperation>,
-    /// Connections that wait to be told what is allocated; some may be over.
+    /// Connections that wait for block status. Some may have ended.
     statuses: VecDeque<u32>,
-    /// Connections that something happened to.
+    /// Connections with recent events.
     touched: Vec<u32>,
-    /// Somebody could not be let in, which was told.
+    /// Whether accepting fails, and a message about it has been sent.
     deaf: bool,
-    /// What is due when.
+    /// Tasks by time.
     agenda: BTreeSet<(Time, Due)>,
     ending: bool,
 }
@@ -275,14 +279,14 @@ impl Server {
         ring.push(listening.fd(), Call::Accept, (Source::Accept, listener));
     }
 
-    /// Somebody has connected.
+    /// Handles a new connection.
     pub(super) fn accepted(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (_, listener), result, memory } = completed;
         if self.ending {
             return;
         }
         let Memory::Socket(socket) = memory else {
-            // Most likely there are too many files open: it is tried again a little later.
+            // Most likely too many files are open. The server tries again a little later.
             self.agenda.insert((now + DEAF_NS, Due::Listen(listener)));
             if !std::mem::replace(&mut self.deaf, true) {
                 let why = std::io::Error::from_raw_os_error(-result);
@@ -303,7 +307,7 @@ impl Server {
             return;
         }
         disk.connections.accepted += 1;
-        // The network's need for memory is the kernel's to judge, as long as there are few.
+        // With few connections, the kernel chooses the buffers of network sockets.
         let is_of_few = self.connections.len() < FEW;
         if unix || !is_of_few {
             sys::bound_buffers(socket.as_fd(), self.door.socket_bytes, !unix);
@@ -326,7 +330,7 @@ impl Server {
         self.touched.push(id);
     }
 
-    /// Connections are looked at from time to time, as long as there are any.
+    /// Schedules the next check for stalled connections, if there are any.
     fn look_later(&mut self, now: Time) {
         self.agenda.retain(|(_, due)| *due != Due::Standstill);
         if !self.connections.is_empty() {
@@ -334,7 +338,8 @@ impl Server {
         }
     }
 
-    /// Lets a connection act, if it is there; it is looked at afterwards.
+    /// Calls `act` on a connection, if it exists. The connection is processed further in
+    /// [`Server::go_on`].
     fn act(&mut self, now: Time, id: u32, disk: &mut LiveDisk, act: impl FnOnce(&mut Connection, &mut With<'_>)) {
         let Self { connections, door, account, pending, statuses, messages, touched, ending, .. } = self;
         let kept_bytes = account.kept(connections.len());
@@ -348,20 +353,20 @@ impl Server {
         }
     }
 
-    /// The kernel has received for a connection.
+    /// Handles bytes that the kernel has received for a connection.
     pub(super) fn received(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk) {
         let Completed { tag: (_, id), result, memory } = completed;
         self.act(now, id, disk, |connection, with| connection.received(result, memory, with));
     }
 
-    /// The kernel has sent for a connection.
+    /// Handles bytes that the kernel has sent for a connection.
     pub(super) fn sent(&mut self, now: Time, completed: Completed, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         let Completed { tag: (source, id), result, memory } = completed;
         let ring = &mut Submissions { ring, source };
         self.act(now, id, disk, |connection, with| connection.sent(result, memory, with, ring));
     }
 
-    /// The disk has answered what came by NBD.
+    /// Handles the disk's answer to an operation from NBD.
     pub(super) fn answer(&mut self, now: Time, done: Done, disk: &mut LiveDisk) {
         let Some(answered) = self.pending.try_remove((done.cookie & !COOKIES) as usize) else { return };
         self.act(now, answered.connection, disk, |connection, with| {
@@ -370,8 +375,8 @@ impl Server {
         });
     }
 
-    /// Tells those who wait for it what is allocated, each of them once: who asks again waits until others had their
-    /// turn.
+    /// Answers pending requests for block status, one per connection. A connection with another
+    /// request waits until the others had their turn.
     pub(super) fn tell_extents(&mut self, now: Time, disk: &mut LiveDisk, backend: &dyn Backend) {
         for _ in 0..self.statuses.len() {
             let Some(id) = self.statuses.pop_front() else { return };
@@ -379,8 +384,8 @@ impl Server {
         }
     }
 
-    /// Lets the kernel send and receive for every connection that something happened to, and forgets those that are
-    /// over.
+    /// Lets the kernel send and receive for every connection with recent events. Removes
+    /// connections that have ended.
     pub(super) fn go_on(&mut self, ring: &mut dyn Calls) {
         let kept_bytes = self.account.kept(self.connections.len());
         while let Some(id) = self.touched.pop() {
@@ -396,13 +401,15 @@ impl Server {
         }
     }
 
-    /// When [`Server::time`] or [`Server::tell_extents`] has something to do, or a little earlier than that.
+    /// Returns the time of the next call of [`Server::time`] or [`Server::tell_extents`], or a
+    /// slightly earlier time.
     pub(super) fn next_time(&self) -> Option<Time> {
         let due = self.agenda.first().map(|&(at, _)| at);
         if self.statuses.is_empty() { due } else { Some(Time::BEGINNING) }
     }
 
-    /// Ends handshakes that take too long and connections that stand still, and listens again.
+    /// Closes connections with slow handshakes and stalled connections, and accepts again after a
+    /// pause.
     pub(super) fn time(&mut self, now: Time, disk: &mut LiveDisk, ring: &mut dyn Calls) {
         while let Some((at, due)) = self.agenda.pop_first() {
             if at > now {
@@ -413,7 +420,7 @@ impl Server {
                 Due::Listen(listener) => self.accept_on(listener, ring),
                 Due::Standstill => self.end_standstills(now, disk),
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
-                    // It may be another's number by now.
+                    // Another connection may have this number now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
                         connection.tell("handshakes that took too long", "closed: its handshake took too long", with);
                         connection.close(with);
@@ -441,7 +448,7 @@ impl Server {
         self.look_later(now);
     }
 
-    /// Exports are declared anew: see [`crate::Handle::set_exports`].
+    /// Replaces the exports: see [`crate::Handle::set_exports`].
     pub(super) fn set_exports(&mut self, now: Time, exports: Exports, disk: &mut LiveDisk) {
         let catalogue = Catalogue::new(Arc::new(exports), disk);
         catalogue.weigh(Some(&self.door.catalogue), disk, &self.messages);
@@ -451,13 +458,14 @@ impl Server {
         self.door.catalogue = catalogue;
     }
 
-    /// Nobody new is let in, and nothing new is done. Who comes now waits for whoever listens next.
+    /// Accepts no more connections and starts no more operations. New clients wait for the next
+    /// server at the socket.
     pub(super) fn end(&mut self, ring: &mut dyn Calls) {
         self.ending = true;
         (0..self.listeners.len()).for_each(|listener| ring.cancel((Source::Accept, listener as u32)));
     }
 
-    /// The disk has ended: connections end when their answers are sent.
+    /// Ends the connections after the disk has ended. Each ends when its answers are sent.
     pub(super) fn finish(&mut self, now: Time, disk: &mut LiveDisk) {
         let ids: Vec<u32> = self.connections.iter().map(|(id, _)| id as u32).collect();
         for id in ids {
@@ -470,19 +478,19 @@ impl Server {
         }
     }
 
-    /// Whether everything has been sent.
+    /// Returns whether everything has been sent.
     pub(super) fn is_quiet(&self) -> bool {
         self.connections.iter().all(|(_, connection)| connection.closed || connection.output.bytes() == 0)
     }
 }
 
-/// What a server does when a time has come.
+/// A task of the server that is due at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
-    /// A listener that could not accept tries again.
+    /// Accept again at a listener after a failure.
     Listen(u32),
-    /// A connection's handshake has taken too long, if it is not over.
+    /// Close a connection if its handshake is not complete.
     Handshake(u32),
-    /// Connections may have stood still.
+    /// Check for stalled connections.
     Standstill,
 }

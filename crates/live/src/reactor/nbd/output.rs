@@ -1,4 +1,5 @@
-//! What a connection has to send, in order: small things together, large data from where it lies.
+//! Output of a connection, in order. Small data is copied together, and large data is sent from its
+//! buffer.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -9,27 +10,29 @@ use crate::Buffer;
 use crate::nbd::{TlsError, Transport};
 use crate::ring::Submissions;
 
-/// Data up to this is copied behind the reply it belongs to; more is sent from its buffer.
+/// Maximum size of data that is copied behind its reply, bytes. Larger data is sent from its
+/// buffer.
 pub(super) const COPIED_BYTES_MAX: usize = 16 << 10;
-/// Pieces in one system call.
+/// Maximum number of pieces in one system call.
 const PIECES_MAX: usize = 64;
-/// What is longer is sent as the client takes it, and not waited for altogether: it shows that it gets on.
+/// Maximum output that is sent completely in one call, bytes. Longer output is sent as the client
+/// takes it, so that its progress is visible.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
-/// What TLS adds to as many bytes as it encrypts at a time.
+/// Size of a TLS record, and the bytes that TLS adds to it.
 const TLS_PIECE: (usize, usize) = (16 << 10, 64);
 
-/// What a connection has to send.
+/// Output of a connection.
 pub(super) struct Output {
-    /// Behind all pieces.
+    /// Bytes behind all pieces.
     tail: Vec<u8>,
     pieces: VecDeque<Piece>,
     piece_bytes: usize,
-    /// Bytes that the kernel is sending, if it is: all of them, and how many of them are left.
+    /// Bytes that the kernel is sending: their number, and how many are left.
     sending: Option<(usize, usize)>,
-    /// To be used again.
+    /// Memory for reuse.
     spare: Vec<Piece>,
     spare_tail: Vec<u8>,
-    /// Plain bytes on their way into TLS.
+    /// Plain bytes before TLS encrypts them.
     scratch: Vec<u8>,
 }
 
@@ -46,7 +49,7 @@ impl Output {
         }
     }
 
-    /// Bytes that are not sent yet.
+    /// Returns the number of bytes that are not sent yet.
     pub(super) fn bytes(&self) -> usize {
         self.tail.len() + self.piece_bytes + self.sending.map_or(0, |(_, left)| left)
     }
@@ -55,7 +58,7 @@ impl Output {
         self.sending.is_some()
     }
 
-    /// Appends what `write` writes, through `transport`.
+    /// Appends the output of `write`, through `transport`.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -71,7 +74,7 @@ impl Output {
         transport.send(&mut &self.scratch[..], &mut self.tail, usize::MAX)
     }
 
-    /// Appends bytes that are what goes over the socket: TLS' own.
+    /// Returns the buffer for bytes that go to the socket unchanged, such as those of TLS itself.
     pub(super) fn raw(&mut self) -> &mut Vec<u8> {
         &mut self.tail
     }
@@ -102,7 +105,7 @@ impl Output {
         }
     }
 
-    /// Lets the kernel send what there is, if it is not about that already.
+    /// Lets the kernel send pending output, if it is not already sending.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, id: u32, ring: &mut Submissions<'_>) {
         if self.sending.is_some() {
             return;
@@ -131,8 +134,8 @@ impl Output {
         self.sending = Some((bytes, left));
     }
 
-    /// The kernel has sent `sent` bytes of what it was given, which comes back; the rest is sent, too. Of memory for
-    /// what comes next, `kept_bytes` are kept.
+    /// Handles `sent` bytes that the kernel has sent, and takes back their memory. Sends the rest.
+    /// Keeps at most `kept_bytes` of memory for further output.
     pub(super) fn sent(
         &mut self,
         sent: usize,
@@ -162,7 +165,7 @@ impl Output {
         }
     }
 
-    /// The kernel could not send: nobody is there.
+    /// Handles a failed send: the client is gone.
     pub(super) fn failed(&mut self) {
         self.sending = None;
     }

@@ -1,5 +1,5 @@
-//! A guest's disk: requests of its queues become operations of the disk, and answers go back into its memory. Data is
-//! copied once on its way.
+//! A guest's disk. Requests of its queues become operations of the disk, and answers go back into
+//! the guest's memory. Data is copied once.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -20,24 +20,26 @@ use crate::virtio::memory::{Memory, Span};
 use crate::virtio::request::{self, ID_BYTES, IOERR, Kind, OK, Request};
 use crate::{Buffer, Errno};
 
-/// Data of one operation at most, in bytes: a longer request is done in pieces, none of which takes more memory.
+/// Maximum data of one operation, bytes. A longer request is executed in pieces, each with at most
+/// this memory.
 const PIECE_BYTES_MAX: u64 = 1 << 20;
-/// Of what moves no data.
+/// Maximum range of an operation without data, bytes.
 const RANGE_BYTES_MAX: u64 = 1 << 30;
 
-/// What is taken of a guest in one turn: requests, and descriptors of them. Enough for a queue that is full.
+/// Maximum work for a guest in one turn: requests plus their descriptors. It is enough for a full
+/// queue.
 pub(super) const WORK_MAX: u32 = 4096;
 
-/// A request that was not given back.
+/// A request that has not been returned to the guest.
 struct UnderWay {
     queue: u16,
     head: u16,
     request: Request,
-    /// Where its data is.
+    /// Memory of its data.
     data: Vec<Span>,
-    /// Bytes of it that operations were begun for.
+    /// Number of bytes for which operations have begun.
     begun: u64,
-    /// Operations that are not answered.
+    /// Number of operations without an answer.
     pieces: u32,
     status: u8,
 }
@@ -51,56 +53,56 @@ impl UnderWay {
     }
 }
 
-/// What serving a device came to.
+/// Outcome of serving a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ServedAs {
-    /// Nothing is left that there is room for, or that is to be taken in this turn.
+    /// There is no more work in this turn.
     Enough,
-    /// The disk, or its memory, has no room for more: an answer makes some.
+    /// The disk, or the guest's share of its memory, has no room. The next answer makes room.
     Full,
-    /// A guest has broken the rules of a queue, which has ended.
+    /// This queue has ended because the guest has broken its rules.
     Broken(u16),
 }
 
 pub(super) struct Device {
     pub(super) client: ClientId,
     pub(super) name: String,
-    /// What the disk is called, for the guest.
+    /// Name of the disk for the guest.
     serial: [u8; ID_BYTES],
     pub(super) memory: Option<Arc<Memory>>,
     pub(super) region: Option<Region>,
     pub(super) features: u64,
-    /// By which its frontend is told what changes.
+    /// Channel that reports changes to the frontend.
     pub(super) channel: Option<OwnedFd>,
     pub(super) queues: Vec<Queue>,
     requests: Slab<UnderWay>,
-    /// Requests with pieces that have not begun, in their order.
+    /// Requests with pieces that have not begun, in order.
     waiting: VecDeque<usize>,
-    /// The queue that is looked at next.
+    /// Queue that is served next.
     turn: usize,
-    /// What may still be taken in this turn.
+    /// Work that is left in this turn.
     pub(super) left: u32,
-    /// Memory that its operations hold, in bytes.
+    /// Memory that the operations hold, bytes.
     held_bytes: u64,
-    /// Operations that are not answered.
+    /// Number of operations without an answer.
     pieces: u32,
     pub(super) full: bool,
-    /// The frontend is gone: who waits until all its operations are done.
+    /// Set after the frontend has disconnected: reports that all operations are complete.
     pub(super) closing: Option<SyncSender<()>>,
     chain: Chain,
     spare: Vec<Vec<Span>>,
 }
 
-/// What a device works with.
+/// State of the server that a device uses.
 pub(super) struct With<'a> {
     pub(super) now: Time,
     pub(super) disk: &'a mut LiveDisk,
     pub(super) pieces: &'a mut Slab<Piece>,
-    /// The device's number.
+    /// Index of the device.
     pub(super) id: usize,
-    /// Memory that it may hold, in bytes.
+    /// Maximum memory of the device, bytes.
     pub(super) share_bytes: u64,
-    /// Nothing new is taken.
+    /// Whether no new requests are taken.
     pub(super) ending: bool,
 }
 
@@ -140,7 +142,7 @@ impl Device {
         Ok(&mut self.queues[number as usize])
     }
 
-    /// Starts the queues that can be.
+    /// Starts all queues that are ready.
     pub(super) fn start(&mut self) -> Result<(), Refusal> {
         let Some(memory) = &self.memory else { return Ok(()) };
         for queue in self.queues.iter_mut().filter(|queue| queue.is_ready()) {
@@ -149,7 +151,7 @@ impl Device {
         Ok(())
     }
 
-    /// The queues that run.
+    /// Returns the running queues.
     pub(super) fn running(&mut self) -> Option<(&Memory, impl Iterator<Item = &mut Queue>)> {
         let by_default = self.features & F_PROTOCOL_FEATURES == 0;
         let runs = move |queue: &&mut Queue| queue.started && queue.enabled.unwrap_or(by_default);
@@ -157,7 +159,7 @@ impl Device {
         Some((memory, self.queues.iter_mut().filter(runs)))
     }
 
-    /// Takes what the guest asks for, as long as there is room.
+    /// Takes requests of the guest while there is room.
     pub(super) fn serve(&mut self, with: &mut With<'_>) -> ServedAs {
         let Some(memory) = self.memory.clone() else { return ServedAs::Enough };
         loop {
@@ -180,7 +182,8 @@ impl Device {
         }
     }
 
-    /// The next request of all queues, each in its turn; or the queue that is broken.
+    /// Returns the next request, from each queue in turn. The error is the number of a broken
+    /// queue.
     fn take(&mut self, memory: &Memory) -> Result<Option<(u16, u16)>, u16> {
         let by_default = self.features & F_PROTOCOL_FEATURES == 0;
         let count = self.queues.len();
@@ -203,7 +206,7 @@ impl Device {
         Ok(None)
     }
 
-    /// The guest asks for something.
+    /// Handles a new request of the guest.
     fn arrived(&mut self, queue: u16, head: u16, memory: &Memory) {
         let (table, descriptors) = self.queues[usize::from(queue)].descriptors();
         let read =
@@ -211,7 +214,7 @@ impl Device {
         let descriptors = self.chain.readable.len() + self.chain.writable.len();
         self.left = self.left.saturating_sub(1 + descriptors as u32);
         let Ok(mut request) = read else {
-            // There is no place for an answer: it comes back without one.
+            // The request has no memory for a status. It is returned without one.
             self.queues[usize::from(queue)].put(memory, self.region.as_ref(), head, 0);
             return;
         };
@@ -233,8 +236,8 @@ impl Device {
         self.waiting.push_back(number);
     }
 
-    /// Begins an operation of the request that comes first; whether there was room for one. A request without any more
-    /// comes first no longer.
+    /// Begins an operation of the first waiting request. Returns whether there was room. Removes a
+    /// request without further operations from the list.
     fn begin(&mut self, number: usize, memory: &Memory, with: &mut With<'_>) -> bool {
         let Some(under_way) = self.requests.get_mut(number) else {
             self.waiting.pop_front();
@@ -265,7 +268,7 @@ impl Device {
             return false;
         }
         let mut operation = Operation { no_hole, ..Operation::new(action, first, bytes) };
-        // A driver that never flushes takes what is answered to be on stable storage.
+        // A driver that never flushes expects answered data on stable storage.
         operation.fua = self.features & F_FLUSH == 0 && !matches!(action, Action::Read | Action::Flush);
         if action == Action::Write {
             let mut data = with.disk.try_buffer(bytes as usize);
@@ -289,12 +292,12 @@ impl Device {
         true
     }
 
-    /// The disk has answered a piece.
+    /// Handles the disk's answer to a piece.
     pub(super) fn answer(&mut self, piece: &Piece, result: Result<Option<Buffer>, Errno>) {
         self.pieces -= 1;
         self.held_bytes -= piece.held_bytes;
         if self.closing.is_some() {
-            // Nobody waits for it, and the memory is the guest's own again.
+            // The frontend is gone, and the memory belongs to the guest again.
             return;
         }
         let (Some(memory), Some(under_way)) = (self.memory.clone(), self.requests.get_mut(piece.request)) else {
@@ -310,7 +313,7 @@ impl Device {
         self.give_back_if_done(piece.request, &memory);
     }
 
-    /// Gives a request back to the guest, if nothing of it is left to do.
+    /// Returns a request to the guest if all of it is done.
     fn give_back_if_done(&mut self, number: usize, memory: &Memory) {
         let Some(under_way) = self.requests.get(number) else { return };
         let all_begun = under_way.begun == under_way.request.length || under_way.action().is_none();
@@ -330,13 +333,13 @@ impl Device {
             if queue.under_way == 0
                 && let Some(waits) = queue.stopping.take()
             {
-                // Whoever waited may have gone.
+                // The waiting session may have ended.
                 let _ = waits.send(queue.next_available());
             }
         }
     }
 
-    /// Whether its frontend is gone and all its operations are done.
+    /// Returns whether the frontend has disconnected and all operations are complete.
     pub(super) fn is_over(&self) -> bool {
         self.closing.is_some() && self.pieces == 0
     }

@@ -1,10 +1,11 @@
-//! Guests' disks, in the disk's own thread: queues in shared memory are served here, what frontends say of them comes
-//! from the threads of [`crate::vhost`].
+//! Disks of guests, in the disk's own thread. Queues in shared memory are served here. Messages of
+//! frontends come from the threads of [`crate::vhost`].
 //!
-//! While the thread is awake it looks at the queues itself, and guests need not ring. Before it sleeps it asks them to.
+//! While the thread is awake, it polls the queues, and guests need not notify it. Before it sleeps,
+//! it enables notifications.
 //!
-//! No guest keeps the thread from others: in a turn each has so much of its work done, whatever it puts in meanwhile, and
-//! who rings for nothing is not listened to for a while.
+//! No guest can block others. Each gets a limited amount of work per turn, whatever it queues
+//! meanwhile. The thread ignores a guest for a while if its notifications are in vain.
 
 mod device;
 mod queue;
@@ -30,11 +31,12 @@ use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
 use device::{Device, ServedAs, WORK_MAX, With};
 
-/// Cookies of operations that came from guests have this, those of others do not.
+/// Bit that marks the cookies of operations from guests.
 pub(super) const COOKIES: u64 = 1 << 62;
 
-/// A queue that is rung for so often while there is nothing new in it is not listened to for a while, in ns. What is put
-/// in meanwhile is found when the thread is awake, and at the end of that time.
+/// Number of notifications without a new request after which a queue is ignored, and the duration,
+/// ns. Requests that come meanwhile are found while the thread is awake, or at the end of that
+/// time.
 const VAIN_RINGS_MAX: u32 = 8;
 const DEAF_NS: u64 = 1_000_000;
 
@@ -42,38 +44,38 @@ const DEAF_NS: u64 = 1_000_000;
 struct Piece {
     device: usize,
     request: usize,
-    /// Where its data begins in that of the request.
+    /// Offset of its data in the data of the request, bytes.
     at: u64,
-    /// Memory that it holds.
+    /// Memory that it holds, bytes.
     held_bytes: u64,
 }
 
-/// What a guest rings.
+/// A notification file of a guest's queue.
 struct Kick {
-    /// `None`: nobody listens any more.
+    /// Device of the queue; `None` if the file is no longer used.
     device: Option<usize>,
     queue: u32,
     file: File,
 }
 
-/// What a session's wish has at hand.
+/// Parts of the reactor that a session's function can use.
 pub(crate) struct Hands<'a> {
     pub(crate) now: Time,
     pub(crate) disk: &'a mut LiveDisk,
     pub(crate) ring: &'a mut dyn Calls,
 }
 
-/// The server.
+/// The server of all guests.
 pub(crate) struct Server {
     messages: Messages,
     devices: Slab<Device>,
     pieces: Slab<Piece>,
     kicks: Slab<Kick>,
-    /// Those that are not listened to, until when.
+    /// Ignored notification files, with the times at which they are used again.
     deaf: VecDeque<(Time, u32)>,
-    /// The disk's size that frontends know of.
+    /// Size of the disk that frontends know, bytes.
     size_bytes: u64,
-    /// Something was answered since guests were last served.
+    /// Whether operations were answered since guests were last served.
     answered: bool,
     ending: bool,
 }
@@ -84,9 +86,9 @@ impl Server {
         Self { messages, devices, pieces, kicks, deaf, size_bytes: 0, answered: false, ending: false }
     }
 
-    // ---- what frontends say
+    // ---- messages of frontends
 
-    /// A frontend has connected: its device, and a client of the disk.
+    /// Handles a new frontend: creates its device, and connects a client of the disk.
     pub(crate) fn open(
         &mut self,
         hands: &mut Hands<'_>,
@@ -98,7 +100,8 @@ impl Server {
         Ok(self.devices.insert(Device::new(client, name, serial)))
     }
 
-    /// A frontend has gone: its memory is not touched any more. `waits` is told when all that it asked for is done.
+    /// Handles the end of a frontend. Its memory is no longer used. `waits` is notified when all
+    /// its operations are complete.
     pub(crate) fn close(&mut self, hands: &mut Hands<'_>, id: usize, waits: SyncSender<()>) {
         let Some(device) = self.devices.get_mut(id) else { return };
         device.closing = Some(waits);
@@ -189,7 +192,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends a queue: `waits` is told where to go on when all that was taken of it is given back.
+    /// Stops a queue. `waits` gets the next position when all requests of the queue are returned.
     pub(crate) fn stop(
         &mut self,
         hands: &mut Hands<'_>,
@@ -220,7 +223,7 @@ impl Server {
         }
     }
 
-    /// Nobody listens for it any more. Its file is the kernel's until that says so.
+    /// Stops the use of a notification file. The kernel uses the file until it completes the call.
     fn forget(&mut self, kick: u32, ring: &mut dyn Calls) {
         if let Some(at) = self.deaf.iter().position(|&(_, deaf)| deaf == kick) {
             self.deaf.remove(at);
@@ -231,7 +234,7 @@ impl Server {
         }
     }
 
-    /// A guest has rung, or the system cannot listen.
+    /// Handles a notification of a guest, or a failure of the system to wait for one.
     pub(super) fn kicked(&mut self, now: Time, completed: &Completed, ring: &mut dyn Calls) {
         let Completed { tag: (_, number), result, .. } = *completed;
         let Some(kick) = self.kicks.get(number as usize) else { return };
@@ -239,7 +242,7 @@ impl Server {
             self.kicks.remove(number as usize);
             return;
         };
-        // Somebody else may have read it.
+        // Another reader may have read it.
         let _ = rustix::io::read(&kick.file, &mut [0_u8; 8]);
         let queue = self.devices.get_mut(device).and_then(|device| device.queues.get_mut(kick.queue as usize));
         if result >= 0 && queue.is_some_and(|queue| queue.rung() <= VAIN_RINGS_MAX) {
@@ -249,12 +252,12 @@ impl Server {
         }
     }
 
-    /// When somebody is to be listened to again.
+    /// Returns the time at which the next ignored file is used again.
     pub(super) fn next_time(&self) -> Option<Time> {
         self.deaf.front().map(|&(until, _)| until)
     }
 
-    /// Listens again to those whose time has come.
+    /// Uses ignored files again whose time has come.
     pub(super) fn time(&mut self, now: Time, ring: &mut dyn Calls) {
         while let Some(&(until, kick)) = self.deaf.front()
             && until <= now
@@ -264,13 +267,13 @@ impl Server {
         }
     }
 
-    /// In a new turn takes what guests ask for, as long as there is room.
+    /// Takes requests of guests in a new turn, while there is room.
     pub(super) fn serve(&mut self, now: Time, disk: &mut LiveDisk) {
         self.devices.iter_mut().for_each(|(_, device)| device.left = WORK_MAX);
         self.go_on(now, disk);
     }
 
-    /// Takes more in the same turn: there may be room that was not.
+    /// Takes more requests in the same turn, because there may be room now.
     pub(super) fn go_on(&mut self, now: Time, disk: &mut LiveDisk) {
         self.answered = false;
         if self.size_bytes != disk.capacity_bytes() {
@@ -298,7 +301,7 @@ impl Server {
         }
     }
 
-    /// The disk has answered what came from a guest.
+    /// Handles the disk's answer to an operation from a guest.
     pub(super) fn answer(&mut self, done: Done) {
         self.answered = true;
         let Some(piece) = self.pieces.try_remove((done.cookie & !COOKIES) as usize) else { return };
@@ -308,12 +311,13 @@ impl Server {
         self.forget_if_over(piece.device);
     }
 
-    /// Whether something was answered since guests were last served: there may be room that was not.
+    /// Returns whether operations were answered since guests were last served, so that there may be
+    /// room.
     pub(super) fn has_answered(&self) -> bool {
         self.answered
     }
 
-    /// Tells guests of what was given back without having been asked of the disk.
+    /// Notifies guests of requests that were returned without an operation of the disk.
     pub(super) fn tell(&mut self) {
         for (_, device) in &mut self.devices {
             if let (Some(memory), None) = (device.memory.clone(), &device.closing) {
@@ -322,22 +326,24 @@ impl Server {
         }
     }
 
-    /// Whether there is anybody who may put something in.
+    /// Returns whether there are guests.
     pub(super) fn has_guests(&self) -> bool {
         !self.devices.is_empty()
     }
 
-    /// Whether guests have put something in that there is room for.
+    /// Returns whether guests have queued requests for which there is room.
     pub(super) fn has_arrived(&mut self) -> bool {
         !self.ending && self.any(|queue, memory| queue.has_arrived(memory))
     }
 
-    /// From now on guests ring. Whether they have put something in that was not taken.
+    /// Enables notifications of guests. Returns whether they have queued requests that were not
+    /// taken.
     pub(super) fn arm(&mut self) -> bool {
         !self.ending && self.any(queue::Queue::arm)
     }
 
-    /// Whether something holds of a queue that runs, of a device that has room. All are asked.
+    /// Returns whether `holds` is true for a running queue of a device with room. Calls it for all
+    /// of them.
     fn any(&mut self, mut holds: impl FnMut(&mut queue::Queue, &Memory) -> bool) -> bool {
         let mut any = false;
         for (_, device) in self.devices.iter_mut().filter(|(_, device)| !device.full) {
@@ -348,7 +354,7 @@ impl Server {
         any
     }
 
-    /// Nothing new is taken.
+    /// Takes no more requests.
     pub(super) fn end(&mut self) {
         self.ending = true;
     }

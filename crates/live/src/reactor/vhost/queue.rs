@@ -1,4 +1,4 @@
-//! A virtqueue: takes the heads of requests from the guest, and gives them back when they are done.
+//! A virtqueue. It takes the heads of requests from the guest and returns them when they are done.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::virtio::inflight::{self, Region};
 use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
 
-/// The guest breaks the rules of its rings.
+/// Error: the guest has broken the rules of its rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BrokenRings;
 
@@ -22,28 +22,28 @@ pub(super) struct Queue {
     number: u16,
     rings: Rings,
     addresses: Option<Addresses>,
-    /// Where to begin, if an earlier server has left nothing.
+    /// Start position, if an earlier server has left no state.
     base: u16,
-    /// What the guest rings when it has put something in, by its number in the server.
+    /// Notification file of the guest, as an index in the server.
     pub(super) kick: Option<u32>,
-    /// What the guest is told by.
+    /// File that notifies the guest.
     pub(super) call: Option<File>,
-    /// What the frontend has said, if anything.
+    /// Whether the frontend has enabled or disabled the queue; `None` if it has done neither.
     pub(super) enabled: Option<bool>,
     pub(super) started: bool,
-    /// Heads that an earlier server has left.
+    /// Heads of requests that an earlier server has left.
     again: VecDeque<u16>,
-    /// Requests that began.
+    /// Number of requests that began.
     counter: u64,
-    /// Heads that were not given back.
+    /// Number of requests that were not returned.
     pub(super) under_way: u32,
-    /// Who waits until there are none.
+    /// Receiver of the next position when all requests are returned.
     pub(super) stopping: Option<SyncSender<u16>>,
-    /// How often the guest has rung since something was taken.
+    /// Number of notifications since a request was last taken.
     vain_rings: u32,
-    /// The guest rings when it puts something in.
+    /// Whether the guest notifies of new requests.
     armed: bool,
-    /// Something was given back that the guest was not told of.
+    /// Whether requests were returned without a notification.
     owes: bool,
 }
 
@@ -93,12 +93,12 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether it could start.
+    /// Returns whether the queue can start.
     pub(super) fn is_ready(&self) -> bool {
         !self.started && self.kick.is_some() && self.addresses.is_some()
     }
 
-    /// Begins where the frontend says, or where an earlier server has ended.
+    /// Starts at the position of the frontend, or where an earlier server has ended.
     pub(super) fn start(&mut self, memory: &Memory, region: Option<&Region>, features: u64) -> Result<(), Refusal> {
         let Some(Addresses { descriptors, available, used }) = self.addresses else { return Ok(()) };
         let set = |user: u64| memory.guest_address(user).map(GuestAddress).ok_or(Refusal::Address { address: user });
@@ -125,20 +125,21 @@ impl Queue {
             (self.again, self.counter) = (again.into(), counter);
         }
         self.started = true;
-        // Who waited for an answer of an earlier server is told to look.
+        // Notify the guest, because it may wait for an answer of the earlier server.
         self.owes = true;
         self.disarm(memory);
         Ok(())
     }
 
-    /// Takes nothing more. Where the next one is to begin.
+    /// Stops the queue. Returns the position of the next request.
     pub(super) fn stop(&mut self) -> u16 {
         self.started = false;
         self.base = self.rings.next_avail();
         self.base
     }
 
-    /// It makes no sense, and does not start again before the frontend says where it is.
+    /// Stops a queue with invalid rings. It starts again only after the frontend sets its
+    /// addresses.
     pub(super) fn fail(&mut self) {
         self.stop();
         self.addresses = None;
@@ -152,7 +153,7 @@ impl Queue {
         (self.rings.desc_table(), self.rings.size())
     }
 
-    /// Takes the next request: its head.
+    /// Takes the head of the next request.
     pub(super) fn take(&mut self, memory: &Memory, region: Option<&Region>) -> Result<Option<u16>, BrokenRings> {
         let head = match self.again.pop_front() {
             Some(head) => head,
@@ -177,13 +178,13 @@ impl Queue {
         region.and_then(|region| region.queue(self.number))
     }
 
-    /// Gives a request back, of whose memory `written` bytes were written.
+    /// Returns a request to the guest. `written` is the number of bytes written to its memory.
     pub(super) fn put(&mut self, memory: &Memory, region: Option<&Region>, head: u16, written: u32) {
         let mut kept = self.kept(region);
         if let Some(kept) = &mut kept {
             kept.answer(head);
         }
-        // What the guest says is not in its table it does not wait for.
+        // An invalid head comes from the guest itself, which then waits for nothing.
         let _ = self.rings.add_used(&memory.guest, head, written);
         if let Some(kept) = &mut kept {
             kept.answered(head, self.rings.next_used());
@@ -192,19 +193,19 @@ impl Queue {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// The guest has rung. How often it has since something was taken.
+    /// Counts a notification. Returns their number since a request was last taken.
     pub(super) fn rung(&mut self) -> u32 {
         self.vain_rings = self.vain_rings.saturating_add(1);
         self.vain_rings
     }
 
-    /// Whether there is something to take.
+    /// Returns whether there is a request to take.
     pub(super) fn has_arrived(&self, memory: &Memory) -> bool {
         let available = self.rings.avail_idx(&memory.guest, Ordering::Acquire);
         !self.again.is_empty() || available.is_ok_and(|index| index != Wrapping(self.rings.next_avail()))
     }
 
-    /// From now on the guest rings. Whether there is something already.
+    /// Enables notifications. Returns whether there is a request already.
     pub(super) fn arm(&mut self, memory: &Memory) -> bool {
         if std::mem::replace(&mut self.armed, true) {
             return false;
@@ -212,21 +213,21 @@ impl Queue {
         self.rings.enable_notification(&memory.guest).unwrap_or(false)
     }
 
-    /// The guest need not ring for a while.
+    /// Disables notifications.
     pub(super) fn disarm(&mut self, memory: &Memory) {
         if std::mem::replace(&mut self.armed, false) {
-            // It may ring all the same.
+            // The guest may notify nevertheless.
             let _ = self.rings.disable_notification(&memory.guest);
         }
     }
 
-    /// Tells the guest of what was given back, if it wants to know.
+    /// Notifies the guest of returned requests, if it has asked for notifications.
     pub(super) fn tell(&mut self, memory: &Memory) {
         if !std::mem::take(&mut self.owes) {
             return;
         }
         if let (Some(call), true) = (&self.call, self.rings.needs_notification(&memory.guest).unwrap_or(true)) {
-            // A counter that is full tells, too.
+            // A full counter also notifies.
             let _ = rustix::io::write(call, &1_u64.to_ne_bytes());
         }
     }

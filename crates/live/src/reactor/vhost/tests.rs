@@ -1,4 +1,4 @@
-//! What the server does in a turn, without a thread, a kernel or a guest.
+//! Tests of the server's turn, without a thread, a kernel or a guest.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -20,10 +20,10 @@ const USED: u64 = 8192;
 const HEADER: u64 = 12288;
 const STATUS: u64 = 12544;
 const INDIRECT: u16 = 4;
-/// Descriptors of a request.
+/// Number of descriptors of a request.
 const DESCRIPTORS: u16 = 64;
 
-/// A ring that remembers what is waited for.
+/// A ring that records the pending waits.
 #[derive(Default)]
 struct Waits(Vec<Tag>);
 
@@ -48,7 +48,7 @@ struct World {
 }
 
 impl World {
-    /// A guest with a queue of which each request asks for what no disk does.
+    /// Creates a guest with a queue. Each request has a type that no disk supports.
     fn new() -> Self {
         let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), "noop".parse().unwrap());
         let Opened { disk, .. } = open(&options).unwrap();
@@ -86,7 +86,7 @@ impl World {
         .unwrap();
     }
 
-    /// So many requests have been put in by now, all together.
+    /// Makes `count` requests available in total.
     fn offer(&self, count: u16) {
         (0..SIZE)
             .for_each(|at| self.memory.guest.write_obj(at, GuestAddress(AVAILABLE + 4 + u64::from(at) * 2)).unwrap());
@@ -97,7 +97,8 @@ impl World {
         self.memory.guest.read_obj(GuestAddress(USED + 2)).unwrap()
     }
 
-    /// The guest has rung, or the system says that it cannot listen; whether it is listened to again at once.
+    /// Simulates a notification of the guest, or a failed wait. Returns whether the server waits
+    /// again at once.
     fn ring(&mut self, result: i32) -> bool {
         let tag = self.waits.0.pop().expect("it is listened to");
         let completed = Completed { tag, result, memory: Taken::None };
@@ -163,7 +164,7 @@ fn a_guest_that_goes_is_not_listened_to_again() {
     world.hands(|server, hands, device| server.close(hands, device, waits));
     over.try_recv().unwrap();
     assert!(world.server.next_time().is_none() && world.server.kicks.is_empty());
-    // What comes next has its numbers.
+    // The next device gets the same numbers.
     world.connect();
     assert!(world.ring(0));
 }

@@ -1,4 +1,5 @@
-//! One client's connection: from bytes received to operations on the disk, and from answers to bytes to send.
+//! Connection of one client: received bytes become operations of the disk, and answers become bytes
+//! to send.
 
 mod progress;
 mod receive;
@@ -25,84 +26,83 @@ use crate::nbd::{Received, Transport};
 use crate::ring::Submissions;
 use transfer::{Arriving, Parted, Reading};
 
-/// A client that does not take its answers during the handshake is not listened to while more than so many bytes wait
-/// for it.
+/// Maximum number of unsent bytes during the handshake. With more, the connection stops reading.
 const UNSENT_BYTES_MAX: usize = 16 << 10;
 
-/// How far a connection is.
+/// Stage of a connection.
 enum ConnectionStage {
     Handshake(Box<Handshake>),
     Transmission {
         decoder: Box<Decoder>,
         replies: Replies,
         client: ClientId,
-        /// Which one of its catalogue's.
+        /// Index of the export in the connection's catalogue.
         export: usize,
     },
-    /// It takes no more: what was asked for is answered, and then it ends.
+    /// The connection takes no more requests. It answers those it has, and then ends.
     Over,
 }
 
-/// What the kernel receives into.
+/// Destination of a receive in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Receiving {
     No,
     Bytes,
-    /// Straight into a write's data.
+    /// Directly into a write's data.
     Data,
 }
 
 pub(super) struct Connection {
     socket: OwnedFd,
     pub(super) peer: Peer,
-    /// What the client may choose of.
+    /// Exports that the client can choose.
     catalogue: Catalogue,
     stage: ConnectionStage,
     transport: Transport,
-    /// Until when the handshake has to be over.
+    /// Deadline of the handshake.
     pub(super) deadline: Option<Time>,
-    /// The ring has it while it receives [`Receiving::Bytes`].
+    /// Received bytes. The ring has the buffer during [`Receiving::Bytes`].
     received: Vec<u8>,
-    /// The part of `received` that has not been looked at.
+    /// Range of `received` that has not been processed.
     from: usize,
     to: usize,
-    /// Requests that were in what was received last.
+    /// Number of requests in the last received bytes.
     requests: u32,
-    /// How many times in a row little has come.
+    /// Number of consecutive receives with few bytes.
     small: u32,
-    /// What TLS has given and has not been looked at.
+    /// Bytes that TLS has decrypted and that have not been processed.
     plain: Vec<u8>,
-    /// A request that there is no memory for yet.
+    /// Request that waits for memory.
     next: Option<Request>,
     arriving: Option<Arriving>,
     reading: Option<Reading>,
-    /// A request to be told what is allocated.
+    /// Request for block status.
     status: Option<Request>,
     parted: Slab<Parted>,
     receiving: Receiving,
     pub(super) output: Output,
-    /// Operations that are not answered.
+    /// Number of operations without an answer.
     pub(super) pending: u32,
-    /// Memory that those hold.
+    /// Memory that these operations hold, bytes.
     asked_bytes: u64,
-    /// What the account has for it.
+    /// Memory of the connection in the account, bytes.
     pub(super) charged: u64,
     progress: progress::Progress,
-    /// There may be more to look at, but the disk or the client has no room for more.
+    /// Whether input may be left because the disk or the client has no room.
     stalled: bool,
-    /// It has said that it goes: what it asked for is answered first.
+    /// Whether the client has asked to disconnect. Its requests are answered first.
     leaving: bool,
     pub(super) closed: bool,
 }
 
-/// Who is at the other end.
+/// The client at the other end.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) name: String,
     pub(super) pid: u32,
 }
 
-/// What a connection works with.
+/// State of the server that a connection uses.
 pub(super) struct With<'a> {
     pub(super) id: u32,
     pub(super) now: Time,
@@ -110,12 +110,12 @@ pub(super) struct With<'a> {
     pub(super) door: &'a Door,
     pub(super) account: &'a Account,
     pub(super) pending: &'a mut Slab<PendingOperation>,
-    /// Connections that wait to be told what is allocated.
+    /// Connections that wait for block status.
     pub(super) statuses: &'a mut VecDeque<u32>,
     pub(super) messages: &'a Messages,
-    /// Bytes that it may keep for what it receives.
+    /// Memory that the connection may keep for receiving, bytes.
     pub(super) kept_bytes: usize,
-    /// The disk is about to end.
+    /// Whether the disk is about to end.
     pub(super) ending: bool,
 }
 
@@ -153,49 +153,49 @@ impl Connection {
         }
     }
 
-    /// Whatever the kernel does on the socket ends.
+    /// Ends all calls of the kernel on the socket.
     pub(super) fn shut_down(&self) {
-        // It may be shut already.
+        // The socket may be shut down already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Lets the kernel send what there is, if it is not about that already.
+    /// Lets the kernel send pending output, if it is not already sending.
     pub(super) fn send(&mut self, id: u32, ring: &mut Submissions<'_>) {
         self.output.send(self.socket.as_fd(), id, ring);
     }
 
-    /// Whether nothing of it is in the kernel or the disk, and it has ended.
+    /// Returns whether the connection has ended and neither the kernel nor the disk uses it.
     pub(super) fn is_over(&self) -> bool {
         let quiet = self.receiving == Receiving::No && !self.output.is_sending() && self.pending == 0;
         quiet && (self.closed || (matches!(self.stage, ConnectionStage::Over) && self.output.bytes() == 0))
     }
 
-    /// Tells a person what is to be known of it; `kind` is what others like it are told as.
+    /// Sends a message to the user. `kind` names the kind of the message, for rate limiting.
     pub(super) fn tell(&self, kind: &'static str, what: impl fmt::Display, with: &With<'_>) {
         with.messages.note(kind, &format!("{}: {what}", self.peer.name));
     }
 
-    /// Memory that it holds for data on its way, in bytes.
+    /// Returns the bytes of memory that the connection holds for data in transit.
     pub(super) fn held_bytes(&self) -> u64 {
         let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.held_bytes);
         self.asked_bytes + self.output.bytes() as u64 + arriving
     }
 
-    // ---- looking at what was received
+    // ---- processing of input
 
-    /// There may be room for more of what was received.
+    /// Processes more input if there was no room for it before.
     pub(super) fn look_if_stalled(&mut self, with: &mut With<'_>) {
         if self.stalled || self.reading.is_some() {
             self.look(with);
         }
     }
 
-    /// Looks at what was received, as far as there is room for what it asks for.
+    /// Processes received input as far as there is room for its requests.
     fn look(&mut self, with: &mut With<'_>) {
         self.stalled = false;
         self.go_on_reading(with);
         if self.receiving == Receiving::Bytes {
-            // The ring has it, and it is looked at once more has come.
+            // The ring has the buffer. The input is processed with the next completion.
             return;
         }
         let received = std::mem::take(&mut self.received);
@@ -204,7 +204,7 @@ impl Connection {
             self.look_at(&mut input, with);
             self.from = self.to - input.len();
         }
-        // A handshake may have begun TLS.
+        // The handshake may have started TLS.
         if matches!(self.transport, Transport::Tls(_)) && !self.closed {
             self.look_into_tls(&mut input, with);
             self.from = self.to - input.len();
@@ -240,11 +240,11 @@ impl Connection {
         while !self.closed && !self.leaving && self.look_at_next(input, with) {}
     }
 
-    /// Looks at what comes next. Whether there may be more.
+    /// Processes the next event of the input. Returns whether there may be more.
     fn look_at_next(&mut self, input: &mut &[u8], with: &mut With<'_>) -> bool {
         match &mut self.stage {
             ConnectionStage::Over => false,
-            // Who does not take answers is not listened to.
+            // The connection stops reading if the client does not take its answers.
             ConnectionStage::Handshake(_) if self.output.bytes() > UNSENT_BYTES_MAX => {
                 self.stalled = true;
                 false
@@ -264,11 +264,12 @@ impl Connection {
         }
     }
 
-    /// Takes what is to be done next, if there is something and room for it; `None` if there is no room. Otherwise at
-    /// most so many bytes more may be looked at.
+    /// Takes the pending request, if there is one and it fits. Returns the number of bytes that may
+    /// be processed next, or `None` if there is no room.
     fn take_next(&mut self, with: &mut With<'_>) -> Option<usize> {
         let ConnectionStage::Transmission { client, .. } = &self.stage else { return None };
-        // Who does not take answers is not listened to, not even to be refused.
+        // The connection reads no more requests, not even to refuse them, if the client does not
+        // take its answers.
         let has_room = with.disk.has_room(*client) && self.room_bytes(with) > 0;
         if self.reading.is_some() || self.status.is_some() || (self.arriving.is_none() && !has_room) {
             return None;
@@ -319,7 +320,7 @@ impl Connection {
         true
     }
 
-    /// Goes on after a step of the handshake. Whether there may be more to look at.
+    /// Continues after a step of the handshake. Returns whether there may be more input.
     fn shake_hands(&mut self, progress: Progress, with: &mut With<'_>) -> bool {
         match progress {
             Progress::NeedMore => return false,
@@ -329,7 +330,7 @@ impl Connection {
                     Some(Ok(transport)) => self.transport = transport,
                     _ => self.close(with),
                 }
-                // What is left of the input is not plain.
+                // The rest of the input is encrypted.
                 return false;
             }
             Progress::Negotiated(negotiated) => self.begin_transmission(negotiated, with),
@@ -367,7 +368,8 @@ impl Connection {
         }
     }
 
-    /// Exports are declared anew: what has changed of its own is so for it, too, if there still is such an export.
+    /// Adopts the changes of the client's export after a replacement of the exports, if the export
+    /// still exists.
     pub(super) fn follow(&mut self, now: Time, catalogue: &Catalogue, disk: &mut LiveDisk) {
         let ConnectionStage::Transmission { client, export, .. } = &mut self.stage else { return };
         let of_that_name = |name: &str| catalogue.exports.as_slice().iter().position(|other| other.name == name);
@@ -395,7 +397,7 @@ impl Connection {
         }
     }
 
-    /// The kernel has sent, or not.
+    /// Handles the result of a send.
     pub(super) fn sent(&mut self, result: i32, memory: Memory, with: &mut With<'_>, ring: &mut Submissions<'_>) {
         match usize::try_from(result) {
             Ok(sent) => {
@@ -413,9 +415,10 @@ impl Connection {
         self.look_if_stalled(with);
     }
 
-    // ---- the end
+    // ---- end of the connection
 
-    /// Whether it has stood still for so long in the middle of a request, or over its answers.
+    /// Returns whether the connection made no progress for `allowed_ns` in the middle of a request,
+    /// or with unread answers.
     pub(super) fn stands_still(&mut self, now: Time, allowed_ns: u64) -> bool {
         let within_request = match &self.stage {
             ConnectionStage::Transmission { decoder, .. } => self.arriving.is_some() || !decoder.between_requests(),
@@ -425,7 +428,7 @@ impl Connection {
         self.progress.stands_still(now, its_turn && !self.closed, allowed_ns)
     }
 
-    /// It takes nothing more; what was asked for is still answered.
+    /// Takes no more requests. Pending requests are still answered.
     pub(super) fn finish(&mut self, with: &mut With<'_>) {
         self.leaving = true;
         self.go_on_reading(with);
@@ -450,7 +453,7 @@ impl Connection {
         self.deadline = None;
     }
 
-    /// It ends at once: nobody is there to be answered.
+    /// Ends the connection at once, without answers.
     pub(super) fn close(&mut self, with: &mut With<'_>) {
         if !std::mem::replace(&mut self.closed, true) {
             self.end_stage(with);

@@ -1,16 +1,17 @@
-//! Whether a client gets on with what it has begun: a request that comes, an answer that goes.
+//! Progress of a client in receiving answers and in sending requests.
 
 use iosched::Time;
 
-/// Whoever moves fewer bytes than this in the time that is allowed, and ends nothing, stands still.
+/// Minimum progress in the allowed time, bytes. A client that moves less and completes nothing has
+/// stalled.
 const LEAST_BYTES: u64 = 64 << 10;
 
-/// What a client has moved since it was last looked at.
+/// Progress of a client since the last reset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     since: Time,
     bytes: u64,
-    /// A request was complete, or there was nothing to send.
+    /// Whether a request was completed or all output was sent.
     ended: bool,
 }
 
@@ -19,17 +20,18 @@ impl Progress {
         Self { since: now, bytes: 0, ended: false }
     }
 
-    /// Bytes have come or gone.
+    /// Counts bytes that were sent or received.
     pub(super) fn moved(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// It has ended something.
+    /// Notes a completed request or answer.
     pub(super) fn ended(&mut self) {
         self.ended = true;
     }
 
-    /// Whether it has stood still for `allowed_ns`, though it is its turn.
+    /// Returns whether the client has stalled for `allowed_ns`. A wait that is not the client's
+    /// turn does not count.
     pub(super) fn stands_still(&mut self, now: Time, its_turn: bool, allowed_ns: u64) -> bool {
         if !its_turn || self.ended || self.bytes >= LEAST_BYTES {
             *self = Self::new(now);

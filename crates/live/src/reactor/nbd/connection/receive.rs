@@ -1,5 +1,6 @@
-//! What the kernel receives for a connection, and into how much memory: a large write's data where it belongs,
-//! everything else into memory of the connection's own, which is small as long as little comes.
+//! Receiving for a connection, and the memory for it. The data of a large write goes directly to
+//! its buffer. Everything else goes to the connection's receive buffer, which stays small while few
+//! bytes come.
 
 use std::os::fd::AsFd;
 
@@ -9,17 +10,18 @@ use super::{Connection, ConnectionStage, Receiving, With};
 use crate::nbd::Transport;
 use crate::ring::Submissions;
 
-/// Bytes received at once at first, but for the data of a large write.
+/// First size of the receive buffer, bytes.
 const RECEIVED_BYTES: usize = 4 << 10;
-/// One request with its data is received at once if it is no larger, bytes; of what is larger the data is received
-/// where it belongs.
+/// Largest request with data that is received into the receive buffer at once, bytes. The data of a
+/// larger one is received directly into its buffer.
 const REQUEST_BYTES: usize = 32 << 10;
-/// As many times in a row little may have come before memory to receive into is given back.
+/// Number of consecutive small receives after which the receive buffer shrinks.
 const SMALL_MAX: u32 = 64;
-/// Most of a write's data that is received at once, bytes: with each it shows that it gets on.
+/// Maximum of a write's data that is received at once, bytes. Each receive counts as progress.
 const DATA_BYTES: usize = 64 << 10;
 impl Connection {
-    /// Lets the kernel receive, if there is room for more. Of what it may have to receive into, `kept_bytes` are kept.
+    /// Lets the kernel receive, if there is room. Keeps at most `kept_bytes` for the receive
+    /// buffer.
     pub(in super::super) fn receive(&mut self, id: u32, kept_bytes: usize, ring: &mut Submissions<'_>) {
         if self.receiving != Receiving::No || self.closed || self.stalled || self.leaving {
             return;
@@ -46,8 +48,8 @@ impl Connection {
         self.receiving = Receiving::Bytes;
     }
 
-    /// Makes what is received into, which is empty, larger if it was too small for one request or for several at
-    /// once, and smaller if it has been too large for long.
+    /// Adapts the size of the empty receive buffer. It grows if it was too small for one request,
+    /// or for several at once. It shrinks if it was too large for a long time.
     fn fit_received(&mut self, kept_bytes: usize) {
         let now = self.received.len();
         let has_few = self.to < now / 8;
@@ -68,7 +70,7 @@ impl Connection {
         self.requests = 0;
     }
 
-    /// The kernel has received, or not.
+    /// Handles the result of a receive.
     pub(in super::super) fn received(&mut self, result: i32, memory: Memory, with: &mut With<'_>) {
         if let Memory::Bytes(bytes) = memory {
             self.received = bytes;
@@ -89,7 +91,8 @@ impl Connection {
         self.look(with);
     }
 
-    /// The client sends no more. Whoever has only ended its sending still takes its answers.
+    /// Handles the end of the input. A client that has only shut down its sending side still gets
+    /// its answers.
     fn nothing_more(&mut self, result: i32, with: &mut With<'_>) {
         let shakes_hands = matches!(self.stage, ConnectionStage::Handshake(_));
         if shakes_hands {

@@ -1,7 +1,8 @@
-//! Block status: what of the disk a client is told is allocated.
+//! Block status: the allocated ranges of the disk.
 //!
-//! The back end is asked between two turns of the disk, so that what was answered before has been done. A connection has
-//! one such request at a time, and a reply is bounded: whoever asks for much waits for others in between.
+//! The back end is queried between two turns of the disk, after earlier answers have taken effect.
+//! A connection has one such request at a time, and a reply is bounded. A client with a large
+//! request therefore lets others take turns.
 
 use iosched_nbd::wire::{STATE_HOLE, STATE_ZERO};
 use iosched_nbd::{Extent, Replies, Request};
@@ -9,10 +10,11 @@ use iosched_nbd::{Extent, Replies, Request};
 use super::{Connection, ConnectionStage, With};
 use crate::backend::Backend;
 
-/// Most extents in one reply: each may take two system calls. The client asks for what is behind them.
+/// Maximum number of extents in one reply, because each may take two system calls. The client
+/// requests the rest.
 const EXTENTS_MAX: usize = 128;
 
-/// What `backend` has where `request` asks for it.
+/// Returns the extents of `backend` in the range of `request`.
 fn extents(request: &Request, backend: &dyn Backend) -> Vec<Extent> {
     let count_max = if request.one_extent { 1 } else { EXTENTS_MAX };
     let (mut at, end) = (request.offset, request.offset + request.length);
@@ -27,7 +29,8 @@ fn extents(request: &Request, backend: &dyn Backend) -> Vec<Extent> {
 }
 
 impl Connection {
-    /// Asks for what is allocated, if there is room for the answer. Whether there was.
+    /// Queues a request for block status, if there is room for the answer. Returns whether there
+    /// was room.
     pub(super) fn ask_for_extents(&mut self, request: Request, with: &mut With<'_>) -> bool {
         let has_room = Replies::extents_bytes_max(EXTENTS_MAX) as u64 <= self.room_bytes(with);
         if has_room {
@@ -37,7 +40,7 @@ impl Connection {
         has_room
     }
 
-    /// Tells what is allocated, if that is waited for.
+    /// Answers a pending request for block status.
     pub(in super::super) fn tell_extents(&mut self, backend: &dyn Backend, with: &mut With<'_>) {
         let Some(request) = self.status.take() else { return };
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };

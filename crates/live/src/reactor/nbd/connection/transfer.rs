@@ -1,8 +1,10 @@
-//! What a connection asks the disk for, and the memory for it: whole if there is room, else in pieces.
+//! Operations of a connection and their memory. A request is executed whole if there is room,
+//! otherwise in pieces.
 //!
-//! Memory for a write's data is taken as the data comes. When there is no more, what has come goes to the disk as a
-//! piece, and the rest follows; the client hears of it once, after all of it. A read for which there is no room is
-//! done piece by piece while nothing else of its client is under way, and so is its answer.
+//! Memory for a write's data is taken as the data arrives. If there is no more, the data so far
+//! goes to the disk as a piece, and the rest follows. The client gets one answer, after all pieces.
+//! A read without enough room is executed in pieces while the client has nothing else in flight.
+//! Its answer is sent in pieces too.
 
 use iosched_nbd::{ErrorCode, Refusal, Replies, ReplyTo, Request, RequestKind};
 use iosched_system::Segment;
@@ -15,25 +17,25 @@ use crate::disk::{Action, Operation};
 use crate::nbd::Transport;
 use crate::{Buffer, Errno};
 
-/// Pieces are no longer than this, bytes.
+/// Maximum length of a piece, bytes.
 const PIECE_BYTES_MAX: u64 = 4 << 20;
-/// No piece of a read is shorter than this, but for the last, bytes.
+/// Minimum length of a read's piece, except the last one, bytes.
 const PIECE_BYTES_MIN: u64 = LEAST_BYTES / 2;
-/// Pieces end at multiples of this on the disk, bytes: no block is written twice.
+/// Alignment of the ends of pieces on the disk, bytes, so that no block is written twice.
 const BLOCK_BYTES: u64 = 4096;
 
-/// A write whose data is on its way.
+/// A write whose data is arriving.
 pub(super) struct Arriving {
     request: Request,
-    /// Bytes that went to the disk before the present piece.
+    /// Number of bytes that went to the disk before the present piece.
     at: u64,
-    /// The present piece: as much of it is filled, and may be.
+    /// Buffer of the present piece. `filled` bytes of it have data; `granted` bytes may be filled.
     data: Option<Buffer>,
     pub(super) filled: usize,
     granted: usize,
-    /// Memory that it holds.
+    /// Memory that the write holds, bytes.
     pub(super) held_bytes: u64,
-    /// If it goes to the disk in pieces: what became of those.
+    /// Key of the write in `parted`, if it goes to the disk in pieces.
     parted: Option<usize>,
 }
 
@@ -42,19 +44,20 @@ impl Arriving {
         Self { request, at: 0, data: None, filled: 0, granted: 0, held_bytes: 0, parted: None }
     }
 
-    /// Where the next of its data goes; `None` if there is no memory for any yet.
+    /// Returns the free part of the buffer; `None` if no memory is granted yet.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
         let (filled, granted) = (self.filled, self.granted);
         self.data.as_mut().map(|data| &mut data[filled..granted])
     }
 
-    /// Lends at most `bytes_max` of where the next of its data goes; `None` if there is no memory for any yet.
+    /// Lends at most `bytes_max` of the free part of the buffer; `None` if no memory is granted
+    /// yet.
     pub(super) fn lend(&mut self, bytes_max: usize) -> Option<Segment> {
         let length = (self.granted - self.filled).min(bytes_max);
         self.data.as_mut().filter(|_| length > 0).map(|data| data.lend(self.filled, length))
     }
 
-    /// Where the present piece is on the disk.
+    /// Returns the offset of the present piece on the disk.
     fn offset(&self) -> u64 {
         self.request.offset + self.at
     }
@@ -68,41 +71,42 @@ impl Arriving {
 pub(super) struct Parted {
     to: ReplyTo,
     under_way: u32,
-    /// All of its data has come.
+    /// Whether all of its data has arrived.
     arrived: bool,
-    /// The first error.
+    /// First error of its pieces.
     result: Result<(), Errno>,
-    /// The client has been told already.
+    /// Whether the client has an answer already.
     is_answered: bool,
 }
 
-/// A read that is done in pieces.
+/// A read that is executed in pieces.
 pub(super) struct Reading {
     request: Request,
-    /// Bytes that are answered.
+    /// Number of bytes that are answered.
     at: u64,
-    /// The next piece is under way.
+    /// Whether the next piece is in flight.
     is_submitted: bool,
 }
 
 impl Reading {
-    /// Whether its answer is one, so that an error can only be told before it begins.
+    /// Returns whether the reply is a single one, so that an error can be reported only before it
+    /// begins.
     fn is_one(&self, replies: Replies) -> bool {
         !self.is_dropped() && (self.request.unfragmented || !replies.may_come_in_pieces())
     }
 
-    /// Whether its data is not sent.
+    /// Returns whether the data is not sent.
     fn is_dropped(&self) -> bool {
         self.request.kind == RequestKind::Cache
     }
 }
 
-/// As much of `length` bytes from `offset` on as ends with a block.
+/// Returns the largest length up to `length` at which a range from `offset` ends with a block.
 fn to_block(offset: u64, length: u64) -> u64 {
     length.saturating_sub((offset + length) % BLOCK_BYTES)
 }
 
-/// The disk's action for a request; `None` for block status, which the back end answers.
+/// Returns the disk's action for a request; `None` for block status, which the back end answers.
 const fn action_of(kind: RequestKind) -> Option<Action> {
     match kind {
         RequestKind::Read | RequestKind::Cache => Some(Action::Read),
@@ -119,7 +123,7 @@ impl Connection {
         with.account.room(self.held_bytes(), self.charged)
     }
 
-    /// Begins what is asked for; whether there is room for it.
+    /// Starts a request. Returns whether there was room for it.
     pub(super) fn take(&mut self, request: Request, with: &mut With<'_>) -> bool {
         let Request { kind, offset, length, .. } = request;
         let action = match (kind, action_of(kind)) {
@@ -149,8 +153,8 @@ impl Connection {
 
     // ---- writes
 
-    /// How much of a write's data may come now: makes room, or hands over what has come if there is none. `None` if
-    /// it has to wait.
+    /// Returns the number of bytes of a write's data that may come now. If there is no memory, the
+    /// data so far goes to the disk first. Returns `None` if the write must wait.
     pub(super) fn make_room(&mut self, with: &mut With<'_>) -> Option<usize> {
         loop {
             let arriving = self.arriving.as_ref()?;
@@ -161,7 +165,7 @@ impl Connection {
                 continue;
             }
             match &self.arriving {
-                // There is no memory at all: the data is not kept.
+                // The system has no memory. The data is skipped.
                 None => return Some(usize::MAX),
                 Some(arriving) if arriving.filled == 0 => return None,
                 Some(_) => self.hand_over(with),
@@ -169,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Takes more memory for the write's data. Whether there was any.
+    /// Takes more memory for the write's data. Returns whether there was any.
     fn grant(&mut self, with: &mut With<'_>) -> bool {
         let room_bytes = self.room_bytes(with);
         let Some(arriving) = &mut self.arriving else { return false };
@@ -194,7 +198,7 @@ impl Connection {
             granted = (arriving.granted as u64 + granted) / 2;
         }
         if arriving.data.is_none() {
-            // Pages that nothing is written to take no memory.
+            // Pages of the buffer occupy no memory until they are written.
             arriving.data = with.disk.try_buffer(whole as usize);
         }
         if arriving.data.is_none() {
@@ -206,7 +210,8 @@ impl Connection {
         true
     }
 
-    /// The system has no memory for the write: its data is skipped, and then it is refused.
+    /// Gives up a write for which the system has no memory. Its data is skipped, and then the write
+    /// is refused.
     fn give_up(&mut self, with: &mut With<'_>) {
         let Some(arriving) = self.arriving.take() else { return };
         if let Some(parted) = arriving.parted.and_then(|key| self.parted.get_mut(key)) {
@@ -226,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// What has come goes to the disk.
+    /// Submits the data that has arrived to the disk.
     fn hand_over(&mut self, with: &mut With<'_>) {
         let Some(mut arriving) = self.arriving.take() else { return };
         let Some(mut data) = arriving.data.take() else { return };
@@ -262,7 +267,7 @@ impl Connection {
         self.forget_if_done(Some(key), with);
     }
 
-    /// Answers a write when all of its pieces are done.
+    /// Answers a write when all of its pieces are complete.
     fn forget_if_done(&mut self, key: Option<usize>, with: &mut With<'_>) {
         let Some(key) = key else { return };
         if self.parted.get(key).is_none_or(|parted| parted.under_way > 0 || !parted.arrived) {
@@ -280,7 +285,7 @@ impl Connection {
 
     // ---- reads in pieces
 
-    /// Asks for the next piece, if there is room for it.
+    /// Submits the next piece of a read, if there is room for it.
     pub(super) fn go_on_reading(&mut self, with: &mut With<'_>) {
         let (room_bytes, is_free) = (self.room_bytes(with), self.held_bytes() == 0);
         let Some(reading) = self.reading.as_mut().filter(|reading| !reading.is_submitted) else { return };
@@ -344,7 +349,7 @@ impl Connection {
         }
     }
 
-    // ---- asking the disk
+    // ---- operations of the disk
 
     fn ask(&mut self, request: Request, data: Option<Buffer>, part: Part, with: &mut With<'_>) {
         let ConnectionStage::Transmission { client, .. } = &self.stage else { return };
@@ -354,7 +359,8 @@ impl Connection {
         let Some(action) = action_of(kind) else { return };
         self.progress.ended();
         if with.ending {
-            // It is not answered: an error would be for good, and who connects to the next server asks again.
+            // The request gets no answer, because an error would be final. The client sends it
+            // again to the next server.
             (self.leaving, self.reading) = (true, None);
             return;
         }
@@ -370,7 +376,7 @@ impl Connection {
         with.disk.submit(with.now, client, operation);
     }
 
-    /// The disk has answered.
+    /// Handles an answer of the disk.
     pub(in super::super) fn answer(
         &mut self,
         operation: &PendingOperation,
@@ -398,7 +404,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, to) = (*replies, operation.to);
         match result {
-            // It was only to be read.
+            // The client asked only for the read itself, without its data.
             Ok(Some(_)) if operation.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
             Ok(None) => self.say(with, |out| replies.done(out, to)),
             Ok(data) => {
