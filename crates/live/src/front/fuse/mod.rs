@@ -1,10 +1,12 @@
-//! A live disk as a file system: `DIR/<name>` is the disk as one file, and `DIR/block/<name>/` its control tree.
+//! A served disk as a file system. `DIR/<name>` is the disk as one file, and `DIR/block/<name>/`
+//! its control tree.
 //!
-//! The file has the disk's size and no page cache: each read and write goes through the elevator as a request of the
-//! process that made it, with that process' ioprio, and is answered when the disk has done it. `fsync` is a flush,
-//! `O_SYNC` and `O_DSYNC` are force-unit-access, a punched hole is a trim, a zeroed range is written as zeroes.
+//! The file has the disk's size and no page cache. Each read and write passes through the scheduler
+//! as a request of its process, with that process' ioprio. It is answered when the disk has
+//! completed it. `fsync` is a flush. `O_SYNC` and `O_DSYNC` are force-unit-access. Punching a hole
+//! is a trim. A zeroed range is a write of zeroes.
 //!
-//! All of it but the names needs the feature `fuse`: without it nothing can be mounted, and [`check`] says so.
+//! Mounting needs the feature `fuse`. Without it, [`check`] returns an error.
 
 mod mountpoint;
 #[cfg_attr(not(feature = "fuse"), path = "../absent/fuse.rs")]
@@ -15,21 +17,22 @@ use std::path::{Path, PathBuf};
 pub use mountpoint::{MountError, Unmounted, Unmounter, User};
 pub use session::{Mounted, mount};
 
-/// How a disk is mounted.
+/// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
-    /// Where.
+    /// Directory of the mount.
     pub directory: PathBuf,
-    /// Whether other users may use the disk, too.
+    /// Whether other users may use the disk too.
     pub allow_other: bool,
-    /// Whether the disk can only be read.
+    /// Whether the disk is read-only.
     pub read_only: bool,
 }
 
-/// Whether a disk of that name can be mounted on `directory`; that one by its full name.
+/// Checks whether a disk of this name can be mounted on `directory`. Returns the directory's full
+/// path.
 ///
 /// # Errors
-/// If not; none can in a build without the feature `fuse`.
+/// The disk cannot be mounted there. In a build without the feature `fuse`, no disk can be mounted.
 pub fn check(name: &str, directory: &Path) -> Result<PathBuf, MountError> {
     if !cfg!(feature = "fuse") {
         return Err(MountError::NotBuilt);

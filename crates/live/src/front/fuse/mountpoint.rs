@@ -1,4 +1,4 @@
-//! Where a disk is mounted: what may be mounted on, and how to get off again.
+//! The mount point of a disk: its checks, and unmounting.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,70 +11,71 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use crate::way::{WayError, check_way};
 
-/// What mounts and unmounts for those who are not root.
+/// Program that mounts and unmounts for users other than root.
 const FUSERMOUNT: &str = "fusermount3";
-/// What the source of our mounts begins with, before the disk's name.
+/// Prefix of the source of an iosched mount. The disk's name follows.
 pub(super) const SOURCE: &str = "iosched:";
-/// Processes named as users of a mount.
+/// Maximum number of processes that are named as users of a mount.
 const USERS_NAMED_MAX: usize = 8;
 
-/// Why a disk cannot be mounted.
+/// Reason why a disk cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// This build mounts no disks: the feature `fuse` was off.
+    /// This build lacks the feature `fuse`.
     #[error("this build of iosched cannot mount disks; install a package, or build it with --features full")]
     NotBuilt,
-    /// The disk's name cannot be a file's.
+    /// The disk's name cannot be a file name.
     #[error(
         "{name:?} cannot be the name of the disk: the name becomes a file next to the directory block, so it must \
          not be \"block\" or contain slashes"
     )]
     Name {
-        /// The name.
+        /// Name of the disk.
         name: String,
     },
-    /// A mount whose server is gone.
+    /// The server of a mount at this directory has ended.
     #[error(
         "{directory}: the server of this mount has ended (\"Transport endpoint is not connected\"); clear it \
          with: {FUSERMOUNT} -u {directory}, or as root: umount -l {directory}",
         directory = directory.display()
     )]
     Stale {
-        /// Where.
+        /// Path of the directory.
         directory: PathBuf,
     },
-    /// Another disk is mounted there.
+    /// Another disk is mounted at this directory.
     #[error("{directory}: a disk is already mounted there; name another directory", directory = directory.display())]
     Mounted {
-        /// Where.
+        /// Path of the directory.
         directory: PathBuf,
     },
-    /// It is not a directory that can be used.
+    /// The path is not a usable directory.
     #[error("{directory}: {source}; name an existing directory", directory = directory.display())]
     Directory {
-        /// What was named.
+        /// Path of the directory.
         directory: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// As root: another user could put another directory there, and root would mount the disk on that.
+    /// For root: another user could replace the directory, and root would mount the disk on the
+    /// replacement.
     #[error(
         "{directory}: {way}, so another user could put another directory in its place before the disk is mounted; \
          name a directory that, like all directories above it, only root may write to",
         directory = directory.display()
     )]
     Replaceable {
-        /// Where.
+        /// Path of the directory.
         directory: PathBuf,
-        /// What another user may exchange.
+        /// Part of the path that another user can replace.
         way: WayError,
     },
-    /// The system does not mount it.
+    /// The system does not mount the disk.
     #[error("{directory}: cannot mount there: {source}{}", hint(source), directory = directory.display())]
     Mount {
-        /// Where.
+        /// Path of the directory.
         directory: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -91,27 +92,28 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// The directory to mount on, by its full name.
+/// Checks a mount point. Returns its full path.
 pub(super) fn check(directory: &Path) -> Result<PathBuf, MountError> {
     let refused = |source: io::Error| match source.kind() {
         io::ErrorKind::NotConnected => MountError::Stale { directory: directory.to_owned() },
         _ => MountError::Directory { directory: directory.to_owned(), source },
     };
     let full = directory.canonicalize().map_err(refused)?;
-    // What the kernel remembers of it says nothing of whether anybody answers.
+    // The kernel answers some calls from its cache, even if the server of a mount has ended. This
+    // call reaches the server.
     std::fs::read_dir(&full).map_err(refused)?;
     if is_ours(&full) {
         return Err(MountError::Mounted { directory: full });
     }
-    // The disk is mounted by this path. fusermount3, which mounts for other users than root, makes sure by itself that
-    // they may write to the directory.
+    // The disk is mounted by this path. fusermount3, which mounts for other users, itself checks
+    // that they may write to the directory.
     if rustix::process::geteuid().is_root() {
         check_way(directory).map_err(|way| MountError::Replaceable { directory: directory.to_owned(), way })?;
     }
     Ok(full)
 }
 
-/// Whether a disk of ours is mounted there.
+/// Returns whether an iosched disk is mounted at this directory.
 fn is_ours(directory: &Path) -> bool {
     let mounts = std::fs::read("/proc/self/mounts").unwrap_or_default();
     mounts.split(|&byte| byte == b'\n').any(|line| {
@@ -121,7 +123,7 @@ fn is_ours(directory: &Path) -> bool {
     })
 }
 
-/// Undoes what proc(5) does to blanks and backslashes: three octal digits after a backslash.
+/// Reverts the escapes of proc(5) for blanks and backslashes: three octal digits after a backslash.
 fn unescape(field: &[u8]) -> std::ffi::OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -145,9 +147,9 @@ fn unescape(field: &[u8]) -> std::ffi::OsString {
 /// A process that uses a mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// Its number.
+    /// Number of the process.
     pub pid: u32,
 }
 
@@ -157,13 +159,13 @@ impl fmt::Display for User {
     }
 }
 
-/// What came of unmounting.
+/// Result of unmounting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unmounted {
-    /// It is done.
+    /// The disk is unmounted.
     Done,
-    /// It is in use: nobody can open it any more, and it ends when these, as far as they can be seen, have closed what
-    /// they have open.
+    /// The disk is in use. It cannot be opened any more. The mount ends when these processes, as
+    /// far as they are visible, have closed their files.
     InUse(Vec<User>),
 }
 
@@ -179,21 +181,21 @@ impl Unmounter {
         Self { directory }
     }
 
-    /// Where it is mounted.
+    /// Returns the directory where the disk is mounted.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Whether the disk is mounted there.
+    /// Returns whether the disk is mounted.
     pub(super) fn is_mounted(&self) -> bool {
         is_ours(&self.directory)
     }
 
-    /// Unmounts it; while it is in use, takes it out of sight.
+    /// Unmounts the disk. If the disk is in use, detaches the mount from its directory.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// The system does not allow it.
     pub fn unmount(&self) -> io::Result<Unmounted> {
         if !self.is_mounted() {
             return Ok(Unmounted::Done);
@@ -217,7 +219,7 @@ impl Unmounter {
         }
     }
 
-    /// For those who are not root.
+    /// Unmounts as a user other than root.
     fn fusermount(&self, lazily: bool) -> io::Result<()> {
         let options: &[&str] = if lazily { &["-u", "-z", "--"] } else { &["-u", "--"] };
         let ran = Command::new(FUSERMOUNT).args(options).arg(&self.directory).output()?;
@@ -230,7 +232,7 @@ impl Unmounter {
     }
 }
 
-/// Processes that have something below `directory` open, work there, or map it.
+/// Returns processes with an open file, a working directory or a root directory below `directory`.
 fn users(directory: &Path) -> Vec<User> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -288,7 +290,7 @@ mod tests {
         assert!(message.contains("other users may write to") && message.contains("only root may write"), "{message}");
         open(0o1777);
         assert_eq!(check(&point).unwrap(), point.canonicalize().unwrap());
-        // The user who owns the mount point may rename nothing above it, but may exchange it in a sticky directory.
+        // The owner of the mount point can replace it in a sticky directory.
         std::os::unix::fs::chown(&point, Some(65_534), None).unwrap();
         assert!(matches!(check(&point), Err(MountError::Replaceable { .. })));
     }

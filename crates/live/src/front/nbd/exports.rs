@@ -1,6 +1,6 @@
-//! Declared exports: the names under which a disk is served, and what each name means for its clients.
+//! Declared exports: the names under which a disk is served, and the properties of their clients.
 //!
-//! A file declares them as tables, an option as a list:
+//! A file declares exports as tables, an option as a list:
 //!
 //! ```toml
 //! [export.db]
@@ -14,12 +14,12 @@
 //! read_only = true
 //! ```
 //!
-//! `--export db,class=be,level=0,weight=800,sync=all,description=the database's disk`,
-//! `--export backup,class=idle,read-only`.
-//! `description=` takes the rest of the option, commas included.
+//! `--export db,class=be,level=0,weight=800,sync=all,description=the database's disk`, `--export
+//! backup,class=idle,read-only`. `description=` takes the rest of the option, commas included.
 //!
-//! Class and level become the clients' ioprio. Elevators look at them within a group only, so that exports are groups,
-//! which share by weight, or are told apart by class and level, but not both: see [`Exports::group`].
+//! Class and level become the ioprio of the clients. Schedulers compare them only within a group.
+//! Exports are therefore either groups that share by weight, or one group with classes and levels,
+//! but not both. See [`Exports::group`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,30 +35,31 @@ use crate::Shares;
 use crate::disk::SyncWrites;
 use crate::sys::is_printable;
 
-/// Most exports of one disk.
+/// Maximum number of exports of one disk.
 pub const EXPORTS_MAX: usize = 1024;
-/// The weights a group may have: every elevator that shares by weight takes these.
+/// Allowed weights of a group. Every scheduler that shares by weight accepts them.
 const WEIGHTS: WeightRange = WeightRange::CFQ;
 
 /// A name under which a disk is served.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
-    /// What clients ask for; also the name of their group. At most [`STRING_BYTES_MAX`] bytes, may be empty.
+    /// Name that clients request, and name of their group. It has at most [`STRING_BYTES_MAX`]
+    /// bytes and may be empty.
     pub name: String,
-    /// For people who list the exports; at most [`STRING_BYTES_MAX`] bytes.
+    /// Description for users who list the exports; at most [`STRING_BYTES_MAX`] bytes.
     pub description: String,
-    /// The ioprio of clients.
+    /// I/O priority of the clients.
     pub ioprio: IoPriority,
-    /// The weight declared for the group that the clients are, 10 to 1000.
+    /// Declared weight of the clients' group, 10 to 1000.
     pub weight: Option<u32>,
-    /// Clients cannot write.
+    /// Whether clients cannot write.
     pub read_only: bool,
-    /// Which of the clients' writes are sync.
+    /// Selects which of the clients' writes are sync.
     pub sync: SyncWrites,
 }
 
 impl Export {
-    /// An export with nothing declared of it: best effort at the default level, writable.
+    /// Creates a writable export with best effort at the default level.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -71,7 +72,7 @@ impl Export {
         }
     }
 
-    /// What clients are offered: `disk`, as this export shows it.
+    /// Returns the offer to clients: `disk` with the properties of this export.
     #[must_use]
     pub fn offer(&self, disk: &Offer) -> Offer {
         let mut offer = disk.clone();
@@ -81,10 +82,10 @@ impl Export {
         offer
     }
 
-    /// The export that an option's value declares: `NAME[,FIELD=VALUE]...`.
+    /// Parses the value of an option: `NAME[,FIELD=VALUE]...`.
     ///
     /// # Errors
-    /// Which field is wrong, and what would be right.
+    /// A field is wrong. The error names it and says what would be right.
     pub fn from_option(text: &str) -> Result<Self, ExportsError> {
         let (name, mut rest) = text.split_once(',').unwrap_or((text, ""));
         let wrong = |source| ExportsError::Field { place: "--export".into(), export: name.into(), source };
@@ -98,7 +99,7 @@ impl Export {
                 Some((field, text)) => (field, Given::Text(text)),
                 None => (this, Given::Bare),
             };
-            // As options are written.
+            // Options use a hyphen.
             let field = if field == "read-only" { "read_only" } else { field };
             declared.set(field, given).map_err(wrong)?;
             rest = after;
@@ -107,100 +108,100 @@ impl Export {
     }
 }
 
-/// What is wrong with a declaration of exports.
+/// Error in a declaration of exports.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportsError {
     /// The file cannot be read.
     #[error("{file}: cannot be read: {source}")]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Not TOML, or not tables `[export.NAME]`.
+    /// The file is not TOML, or does not have tables `[export.NAME]`.
     #[error("{file}: {}; an export is a table [export.NAME]", .source.to_string().trim_end())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Line, column, what was found and what was expected.
+        /// Line, column, and what was found and expected.
         source: Box<toml::de::Error>,
     },
-    /// A field no export has, or a value the field cannot have.
+    /// A field is unknown, or its value is not allowed.
     #[error("{place}: export {export:?}: {source}")]
     Field {
-        /// The file and line, or the option.
+        /// File and line, or the option.
         place: String,
-        /// The export's name.
+        /// Name of the export.
         export: String,
-        /// What is wrong, and what would be right.
+        /// What is wrong with the field, and what would be right.
         source: FieldError,
     },
-    /// Two declarations of one name.
+    /// Two exports have the same name.
     #[error("export {name:?} is declared twice")]
     Twice {
-        /// The name.
+        /// Name of the exports.
         name: String,
     },
-    /// More than [`EXPORTS_MAX`].
+    /// There are more than [`EXPORTS_MAX`] exports.
     #[error("{count} exports are declared, but a disk has at most {EXPORTS_MAX}")]
     TooMany {
-        /// How many.
+        /// Number of exports.
         count: usize,
     },
 }
 
-/// What is wrong with a field of an export.
+/// Error in a field of an export.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FieldError {
-    /// No such field.
+    /// The field does not exist.
     #[error(
         "{field}: is not a field of an export; the fields are class, level, weight, sync, description and \
          read_only"
     )]
     Unknown {
-        /// What was written.
+        /// Name of the field.
         field: String,
     },
-    /// Written twice.
+    /// The field is given twice.
     #[error("{field}: is given twice")]
     Twice {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
     },
-    /// A value that it cannot have.
+    /// The value is not allowed.
     #[error("{field}: {given} is wrong: write {right}")]
     Value {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// What was written.
+        /// The given value.
         given: String,
-        /// What would be right.
+        /// Description of allowed values.
         right: String,
     },
-    /// A level in a class without any.
+    /// A level is given for a class without levels.
     #[error("level: the class idle has no levels: omit the level")]
     IdleLevel,
-    /// Its name cannot be shown on a line.
+    /// The name has unprintable characters.
     #[error("the name has unprintable characters: remove them")]
     Unprintable,
-    /// Too long for the protocol.
+    /// A text is too long for the protocol.
     #[error("{what}: has {bytes} bytes, but the protocol allows only {STRING_BYTES_MAX}")]
     TooLong {
-        /// The name or the description.
+        /// The text: the name or the description.
         what: &'static str,
         /// Its length, bytes.
         bytes: usize,
     },
 }
 
-/// The exports of one disk, by name, each name once.
+/// The exports of one disk, ordered by unique names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Exports {
     exports: Vec<Export>,
 }
 
-/// A file as written.
+/// Content of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -209,10 +210,10 @@ struct File {
 }
 
 impl Exports {
-    /// The exports that a file declares.
+    /// Reads the exports of a file.
     ///
     /// # Errors
-    /// If it cannot be read, or as [`Self::from_toml`].
+    /// The file cannot be read, or [`Self::from_toml`] fails.
     pub fn load(file: &Path) -> Result<Self, ExportsError> {
         let name = file.display().to_string();
         match std::fs::read_to_string(file) {
@@ -221,10 +222,11 @@ impl Exports {
         }
     }
 
-    /// The exports that the text of `file` declares.
+    /// Parses the text of `file`.
     ///
     /// # Errors
-    /// What is wrong, with file, line, export and field, and what would be right.
+    /// A declaration is wrong. The error names file, line, export and field, and says what would be
+    /// right.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ExportsError> {
         let parsed: File = toml::from_str(text)
             .map_err(|source| ExportsError::Syntax { file: file.to_owned(), source: Box::new(source) })?;
@@ -245,10 +247,10 @@ impl Exports {
         Ok(exports)
     }
 
-    /// Adds one.
+    /// Adds an export.
     ///
     /// # Errors
-    /// If its name is taken, or there are [`EXPORTS_MAX`].
+    /// Another export has the name, or there are [`EXPORTS_MAX`] exports already.
     pub fn add(&mut self, export: Export) -> Result<(), ExportsError> {
         match self.exports.binary_search_by(|other| other.name.cmp(&export.name)) {
             Ok(_) => Err(ExportsError::Twice { name: export.name }),
@@ -260,7 +262,8 @@ impl Exports {
         }
     }
 
-    /// These, or if none is declared one of the disk's name, which clients also reach by the empty name.
+    /// Returns the exports. If there are none, returns one with the disk's name, which clients also
+    /// reach by the empty name.
     #[must_use]
     pub fn or_default(mut self, disk: &str) -> Self {
         if self.exports.is_empty() {
@@ -269,13 +272,14 @@ impl Exports {
         self
     }
 
-    /// All of them, by name.
+    /// Returns all exports, ordered by name.
     #[must_use]
     pub fn as_slice(&self) -> &[Export] {
         &self.exports
     }
 
-    /// What decides among clients: weights if any is declared, else classes and levels if any is.
+    /// Returns the property that divides the disk between clients: weights if an export declares
+    /// one, otherwise classes and levels if an export declares one.
     #[must_use]
     pub fn shares(&self) -> Option<Shares> {
         let declares_priority = |export: &Export| export.ioprio != Export::new("").ioprio;
@@ -285,11 +289,12 @@ impl Exports {
         self.exports.iter().any(declares_priority).then_some(Shares::Priorities)
     }
 
-    /// The group that the clients of `export` are, and its weight (`None`: the elevator's default).
+    /// Returns the group of the clients of `export`, and its weight (`None`: the scheduler's
+    /// default).
     ///
-    /// Exports are groups, unless classes or levels are declared and no weight is: then all clients are in one group,
-    /// where class and level decide. An idle export among groups has the least weight if none is declared. Without a
-    /// name there is no group.
+    /// Each export is a group, with one exception. If exports declare classes or levels and no
+    /// weights, all clients are in one group, in which class and level decide. An idle export
+    /// without a weight gets the smallest weight. An export without a name has no group.
     #[must_use]
     pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Option<u32>)> {
         if export.name.is_empty() || self.shares() == Some(Shares::Priorities) {
@@ -299,25 +304,25 @@ impl Exports {
         Some((&export.name, export.weight.or(least)))
     }
 
-    /// What clients are offered of `disk`, one for each export, in the same order.
+    /// Returns the offers of `disk` to clients, one for each export, in the same order.
     #[must_use]
     pub fn offers(&self, disk: &Offer) -> std::sync::Arc<[Offer]> {
         self.exports.iter().map(|export| export.offer(disk)).collect()
     }
 }
 
-/// The line, counted from 1, of a byte of `text`.
+/// Returns the line of a byte of `text`, counted from 1.
 fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count()
 }
 
-/// A value as it was written.
+/// A value in the form of its source.
 #[derive(Clone, Copy)]
 enum Given<'a> {
     Toml(&'a Value),
-    /// In an option, after `=`.
+    /// A text after `=` in an option.
     Text(&'a str),
-    /// In an option, without `=`.
+    /// A name without `=` in an option.
     Bare,
 }
 
@@ -360,7 +365,7 @@ impl Given<'_> {
     }
 }
 
-/// An export field by field, from either form.
+/// Fields of an export, from a file or an option.
 #[derive(Default)]
 struct Declared {
     class: Option<IoClass>,

@@ -1,5 +1,5 @@
-//! What the kernel's driver and we say to each other, in words of the disk: a device made, started and removed, its
-//! parameters, its requests.
+//! The interface to the kernel's ublk driver in terms of the disk: creating, starting and removing
+//! a device, its parameters and its requests.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,23 +13,23 @@ use iosched_system::ublk::{self, ControlCode, Description, Descriptions, Info, P
 use super::UblkError;
 use crate::disk::Action;
 
-/// Requests of a device that the driver hands over before one is answered.
+/// Maximum number of requests of a device that the driver has in flight.
 pub(super) const DEPTH: u16 = 128;
-/// Largest transfer of one request, in bytes.
+/// Maximum size of a transfer, bytes.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
-/// Largest range that one request trims or zeroes, in bytes.
+/// Maximum range that one request trims or zeroes, bytes.
 const RANGE_BYTES_MAX: u32 = 1 << 30;
-/// Largest logical block of a device of Linux, in bytes.
+/// Maximum logical block of a Linux device, bytes.
 const BLOCK_BYTES_MAX: u32 = 4096;
 const SECTOR_SHIFT: u32 = 9;
 
 const CONTROL: &str = "/dev/ublk-control";
-/// How long a device's node takes to appear at most, where udev makes it.
+/// Maximum wait for a device's node, which udev creates.
 const APPEARS_MAX: Duration = Duration::from_secs(2);
 
-/// Commands have the numbers that [`ControlCode`] has.
+/// Flag: commands have the numbers of [`ControlCode`].
 const F_CMD_IOCTL_ENCODE: u64 = 1 << 6;
-/// Data is read from and written to the device's character device.
+/// Flag: the server copies data through the character device.
 const F_USER_COPY: u64 = 1 << 7;
 
 const STATE_DEAD: u16 = 0;
@@ -41,7 +41,8 @@ const ATTR_ROTATIONAL: u32 = 1 << 1;
 const ATTR_VOLATILE_CACHE: u32 = 1 << 2;
 const ATTR_FUA: u32 = 1 << 3;
 
-/// What a device of a disk of `capacity_bytes` is like; what is beyond the disk's last whole block is not to be seen.
+/// Returns the parameters of a device for a disk of `capacity_bytes`. The device ends with the
+/// disk's last whole block.
 pub(super) fn parameters(capacity_bytes: u64, block_bytes: u32, rotational: bool, read_only: bool) -> Parameters {
     let block_bytes = block_bytes.next_power_of_two().clamp(1 << SECTOR_SHIFT, BLOCK_BYTES_MAX);
     let shift = block_bytes.trailing_zeros() as u8;
@@ -78,7 +79,7 @@ impl Control {
         Ok(Self(ublk::Control::new(file)?))
     }
 
-    /// Makes a device, with that number or the first that is free; its number.
+    /// Creates a device with this number, or with the first free one. Returns its number.
     pub(super) fn add(&mut self, number: Option<u32>) -> Result<u32, UblkError> {
         if let Some(number) = number {
             self.make_free(number)?;
@@ -95,26 +96,26 @@ impl Control {
         self.0.command_about(ControlCode::ADD_DEV, number, &mut info).map_err(|source| {
             match source.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => UblkError::NotAllowed,
-                // What drivers say to commands that they do not know.
+                // Drivers return these errors for unknown commands.
                 Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::ENODEV) => UblkError::TooOld,
                 _ => UblkError::Driver { what: "create a device".to_owned(), source },
             }
         })?;
         if info.flags & F_USER_COPY == 0 {
-            // It was not more than a try.
+            // The device is of no use, so an error does not matter.
             let _ = self.delete(info.dev_id);
             return Err(UblkError::TooOld);
         }
         Ok(info.dev_id)
     }
 
-    /// Sees to it that no device has that number: what a server that has died left of one is removed.
+    /// Frees a number: removes the device that a dead server has left.
     fn make_free(&mut self, number: u32) -> Result<(), UblkError> {
         let mut info = Info::default();
         if self.0.command_about(ControlCode::GET_DEV_INFO, number, &mut info).is_err() {
             return Ok(());
         }
-        // Only its server has it open, and no two processes can.
+        // Only the server of a device can open it, and only one process at a time.
         if info.state != STATE_DEAD || File::open(character_device(number)).is_err() {
             return Err(UblkError::Taken { number });
         }
@@ -126,24 +127,24 @@ impl Control {
         done.map_err(|source| UblkError::Driver { what: format!("set up ublkb{number}"), source })
     }
 
-    /// Lets the device appear. Its requests have to be served already: its partitions are looked for.
+    /// Makes the device appear. Its requests must be served already, because the kernel looks for
+    /// partitions.
     pub(super) fn start(&mut self, number: u32) -> Result<(), UblkError> {
         self.0
             .command(ControlCode::START_DEV, number, u64::from(std::process::id()))
             .map_err(|source| UblkError::Driver { what: format!("start ublkb{number}"), source })
     }
 
-    /// Takes the device away: what the kernel has cached of it is written, what was asked for is answered, and nothing
-    /// more is asked.
+    /// Stops the device. The kernel first writes its cached data. Requests in flight are answered.
     pub(super) fn stop(&mut self, number: u32) -> Result<(), UblkError> {
         unless_gone(self.0.command(ControlCode::STOP_DEV, number, 0))
             .map_err(|source| UblkError::Driver { what: format!("stop ublkb{number}"), source })
     }
 
-    /// Frees its number, as soon as nobody has it open.
+    /// Frees the number of the device as soon as no process has the device open.
     pub(super) fn delete(&mut self, number: u32) -> Result<(), UblkError> {
         let deleted = match self.0.command(ControlCode::DEL_DEV_ASYNC, number, 0) {
-            // Kernels before 6.9 wait.
+            // Kernels before 6.9 lack this command. The older one waits.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 self.0.command(ControlCode::DEL_DEV, number, 0)
             }
@@ -153,7 +154,7 @@ impl Control {
     }
 }
 
-/// That there is no such device is as well.
+/// Treats a missing device as success.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
@@ -165,22 +166,22 @@ fn character_device(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkc{number}"))
 }
 
-/// What the kernel asks of a device.
+/// A request of the kernel to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Request {
-    /// `None`: nothing that was offered.
+    /// Action of the request; `None` if the device does not support it.
     pub(super) action: Option<Action>,
     pub(super) fua: bool,
-    /// Of zeroes: their room stays allocated.
+    /// For a write of zeroes: whether the blocks stay allocated.
     pub(super) no_hole: bool,
-    /// In bytes.
+    /// Offset, bytes.
     pub(super) offset: u64,
-    /// In bytes.
+    /// Length, bytes.
     pub(super) length: u32,
 }
 
 impl Request {
-    /// Bytes of memory that it needs while it is under way.
+    /// Returns the bytes of memory that the request needs while it is in flight.
     pub(super) fn held_bytes(self) -> u64 {
         let transfers = matches!(self.action, Some(Action::Read | Action::Write));
         if transfers { self.length.into() } else { 0 }
@@ -212,14 +213,14 @@ impl From<Description> for Request {
     }
 }
 
-/// The requests of a device: the driver's side of its queue.
+/// Requests of a device: the driver's side of its queue.
 pub(super) struct Requests {
     file: File,
     descriptions: Descriptions,
 }
 
 impl Requests {
-    /// Those of device `number`, which is made but not started.
+    /// Opens the requests of device `number`, which is created but not started.
     pub(super) fn open(number: u32) -> Result<Self, UblkError> {
         let path = character_device(number);
         let failed = |source| UblkError::Driver { what: format!("open {}", path.display()), source };
@@ -228,28 +229,29 @@ impl Requests {
         Ok(Self { file, descriptions })
     }
 
-    /// What is asked with `tag`, while it is: from the completion of a command to the next one.
+    /// Returns the request with `tag`. It is valid from the completion of one command to the next
+    /// command.
     pub(super) fn get(&self, tag: u16) -> Request {
         self.descriptions.get(tag).into()
     }
 
-    /// Where commands of its queue go to.
+    /// Returns the file for commands of the queue.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Takes the data of the write with `tag`.
+    /// Copies the data of the write with `tag` from the driver.
     pub(super) fn take(&self, tag: u16, data: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(data, place(tag))
     }
 
-    /// Gives the data of the read with `tag`.
+    /// Copies the data of the read with `tag` to the driver.
     pub(super) fn give(&self, tag: u16, data: &[u8]) -> io::Result<()> {
         self.file.write_all_at(data, place(tag))
     }
 }
 
-/// Where the data of the request with `tag` is in the character device, for a queue of number 0.
+/// Returns the offset of a request's data in the character device, for queue 0.
 fn place(tag: u16) -> u64 {
     const DATA: u64 = 0x8000_0000;
     DATA + (u64::from(tag) << 25)

@@ -1,19 +1,19 @@
-//! A live disk as block devices `/dev/ublkbN`, by Linux' ublk driver.
+//! A served disk as block devices `/dev/ublkbN`, through Linux' ublk driver.
 //!
-//! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and group: the driver
-//! does not say which process a request is from, so all requests of a device are one client's. What shares a disk gets
-//! a device each.
+//! Each declared [`Export`] is a device and a client of the disk, with its class, level, weight and
+//! group. The driver does not tell the process of a request, so all requests of a device belong to
+//! one client. Users that share a disk each get a device.
 //!
-//! The driver is spoken to directly, through io_uring as the rest of a live disk uses it: two commands a request. The
-//! crate `libublk` (0.4) needs libclang to be built, and drives a queue by an async executor where answers are to come
-//! from another thread.
+//! This module talks to the driver directly, through io_uring like the rest of a served disk, with
+//! two commands per request. The crate `libublk` (0.4) is not used: it needs libclang for its
+//! build. It also drives a queue with an async executor, while answers come from another thread.
 //!
-//! The kernel's own scheduler and writeback throttling of a device are switched off: they would decide before the
-//! disk's elevator can.
+//! The kernel's own scheduler and writeback throttling of a device are switched off, because they
+//! would decide before the disk's scheduler.
 //!
-//! A device lasts as long as its server: the driver's recovery, by which a new server takes over what a dead one left,
-//! is not used. If the server is killed, `/dev/ublkbN` is gone, with errors for what was under way, and its number is
-//! taken until a server is given that number.
+//! A device lasts as long as its server. The driver's recovery, with which a new server can take
+//! over, is not used. If the server is killed, `/dev/ublkbN` disappears, and its requests in flight
+//! fail. The number stays in use until a new server is started with it.
 
 mod driver;
 mod worker;
@@ -33,53 +33,53 @@ use crate::{Handle, LiveDisk, RingError};
 use driver::{Control, Requests};
 use worker::Worker;
 
-/// How often devices in use are looked at again.
+/// Interval of the checks for devices in use.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
-/// Why there is no device.
+/// Reason why devices cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum UblkError {
-    /// No control device.
+    /// The control device does not exist.
     #[error(
         "/dev/ublk-control does not exist: load the driver with modprobe ublk_drv (Linux 6.4 or later, built with \
          CONFIG_BLK_DEV_UBLK)"
     )]
     NoDriver,
-    /// Not for this user.
+    /// The user has no permission.
     #[error("/dev/ublk-control: permission denied: creating block devices needs root (CAP_SYS_ADMIN)")]
     NotAllowed,
     /// The driver is too old.
     #[error("the ublk driver of this kernel cannot copy data on request: Linux 6.4 or later is needed")]
     TooOld,
-    /// Somebody has the number.
+    /// Another device has the number.
     #[error("ublkb{number} is already in use: choose another --number, or leave the option out")]
     Taken {
-        /// The number.
+        /// Number of the device.
         number: u32,
     },
-    /// The system has no io_uring for us.
+    /// The system provides no io_uring.
     #[error(transparent)]
     Ring(#[from] RingError),
-    /// The system gives no thread.
+    /// The system cannot create a thread.
     #[error("cannot start a thread for requests of the devices: {0}")]
     Thread(io::Error),
-    /// The disk does not take clients.
+    /// The disk accepts no clients.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The driver does not do what it should.
+    /// The driver returned an error.
     #[error("the ublk driver cannot {what}: {source}")]
     Driver {
-        /// What.
+        /// Action that failed.
         what: String,
-        /// What it says.
+        /// Error of the driver.
         source: io::Error,
     },
 }
 
-/// Whether block devices can be made here.
+/// Checks whether block devices can be created.
 ///
 /// # Errors
-/// If not.
+/// They cannot.
 pub fn check() -> Result<(), UblkError> {
     Control::open().map(drop)
 }
@@ -87,14 +87,14 @@ pub fn check() -> Result<(), UblkError> {
 /// A block device.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// The N of `/dev/ublkbN`.
+    /// The number N of `/dev/ublkbN`.
     pub number: u32,
-    /// What it stands for.
+    /// Export of the device.
     pub export: Export,
 }
 
 impl Device {
-    /// Its node.
+    /// Returns the path of the device's node.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         block_device(self.number)
@@ -105,15 +105,15 @@ fn block_device(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/ublkb{number}"))
 }
 
-/// Block devices of a disk that are there.
+/// The block devices of a disk.
 pub struct Devices {
     devices: Vec<Device>,
     thread: JoinHandle<()>,
-    /// What a person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Devices that are made, to be taken back if what follows fails.
+/// New devices, which are removed if a later step fails.
 struct CreatedDevices {
     control: Control,
     numbers: Vec<u32>,
@@ -122,16 +122,17 @@ struct CreatedDevices {
 impl Drop for CreatedDevices {
     fn drop(&mut self) {
         for &number in &self.numbers {
-            // Whatever can be taken back is.
+            // Errors do not matter here: each device is removed if possible.
             let _ = self.control.stop(number).and_then(|()| self.control.delete(number));
         }
     }
 }
 
-/// Makes a block device of each of `exports`, with numbers from `number` on or any that are free.
+/// Creates a block device for each of `exports`, with numbers from `number`, or with any free
+/// numbers.
 ///
 /// # Errors
-/// If the driver is not there, or does not let us.
+/// The driver is missing or refuses.
 pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<Devices, UblkError> {
     let mut created = CreatedDevices { control: Control::open()?, numbers: Vec::new() };
     let about = |disk: &mut LiveDisk, _| {
@@ -164,7 +165,7 @@ pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<D
     Ok(Devices { devices: devices.collect(), thread, warnings })
 }
 
-/// The client that a device is.
+/// Returns the description of a device's client.
 fn identity(disk: &Handle, export: &Export, group: Option<&str>, number: u32) -> Identity {
     let name = if export.name.is_empty() { disk.name() } else { &export.name };
     Identity {
@@ -177,11 +178,12 @@ fn identity(disk: &Handle, export: &Export, group: Option<&str>, number: u32) ->
     }
 }
 
-/// Begins to serve the requests of devices.
+/// Starts to serve the requests of devices.
 fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, UblkError> {
     let (ready, readied) = mpsc::sync_channel(1);
     let disk = disk.clone();
-    // A ring belongs to the thread that makes it, and a queue to the thread that first asks.
+    // A ring belongs to the thread that creates it, and a queue to the thread that first fetches
+    // requests.
     let run = move || match Worker::new(disk, devices) {
         Ok(worker) => {
             let _ = ready.send(Ok(()));
@@ -199,10 +201,10 @@ fn serve(disk: &Handle, devices: Vec<worker::Device>) -> Result<JoinHandle<()>, 
     }
 }
 
-/// Lets the kernel decide nothing about the order of a device's requests; what to know if that cannot be.
+/// Switches off the kernel's own scheduling of a device. Returns a warning if this fails.
 fn leave_to_disk(number: u32) -> Option<String> {
     let queue = PathBuf::from(format!("/sys/block/ublkb{number}/queue"));
-    // Kernels without throttling have no such attribute.
+    // Kernels without writeback throttling lack this attribute.
     let _ = std::fs::write(queue.join("wbt_lat_usec"), "0");
     let scheduler = queue.join("scheduler");
     let error = std::fs::write(&scheduler, "none").err()?;
@@ -210,24 +212,25 @@ fn leave_to_disk(number: u32) -> Option<String> {
 }
 
 impl Devices {
-    /// The devices, in the order of their exports.
+    /// Returns the devices, in the order of their exports.
     #[must_use]
     pub fn as_slice(&self) -> &[Device] {
         &self.devices
     }
 
-    /// What stops them, from any thread.
+    /// Returns a handle that stops the devices from any thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper { numbers: self.devices.iter().map(|device| device.number).collect() }
     }
 
-    /// Waits until they are gone, stopped by us or by anybody else, and frees their numbers.
+    /// Waits until the devices are stopped, by this process or another one, and frees their
+    /// numbers.
     ///
     /// # Errors
-    /// If the driver does not let us.
+    /// The driver refuses.
     pub fn wait(self) -> Result<(), UblkError> {
-        // What a thread that has failed leaves is cleared away like the rest.
+        // A failed thread does not change the cleanup.
         let _ = self.thread.join();
         let mut control = Control::open()?;
         let deleted: Vec<_> = self.devices.iter().map(|device| control.delete(device.number)).collect();
@@ -242,11 +245,11 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Takes the devices away, each when nothing is mounted from it or built on it: until then `in_use` is told of
-    /// those that wait. What the kernel has cached is written before.
+    /// Stops the devices, each when it is not mounted and no other device uses it. Calls `in_use`
+    /// once with the devices that wait. The kernel first writes its cached data.
     ///
     /// # Errors
-    /// If the driver does not let us.
+    /// The driver refuses.
     pub fn stop(&self, mut in_use: impl FnMut(&[PathBuf])) -> Result<(), UblkError> {
         let mut control = Control::open()?;
         let mut left = self.numbers.clone();
@@ -254,7 +257,8 @@ impl Stopper {
         loop {
             let mut waiting = Vec::new();
             for number in left {
-                // Nobody else can begin to use it that way while we do.
+                // While this exclusive open lasts, no mount or other device can begin to use the
+                // device.
                 let claim = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(block_device(number));
                 match claim {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => waiting.push(number),

@@ -1,7 +1,8 @@
-//! The thread that serves devices: requests of the driver become operations of the disk, and answers go back.
+//! The thread that serves devices. Requests of the driver become operations of the disk, and
+//! answers go back.
 //!
-//! It waits on a ring of its own, for the driver and for the disk's thread. Data goes from the driver into the disk's
-//! buffers and back with one copy.
+//! The thread waits on its own ring, for the driver and for the disk's thread. Data is copied once
+//! between the driver and the disk's buffers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,22 +18,22 @@ use crate::disk::{Action, ClientId, Operation};
 use crate::ring::{self, Completed, Ring, Source};
 use crate::{Buffer, Errno, Handle};
 
-/// What the disk says to a request.
+/// Answer of the disk to a request.
 pub(super) struct Answer {
     device: u16,
     tag: u16,
     result: Result<Option<Buffer>, Errno>,
 }
 
-/// A device that is served.
+/// A served device.
 pub(super) struct Device {
     requests: Requests,
     client: ClientId,
-    /// Tags that the driver has not taken back.
+    /// Number of tags that the driver has not taken back.
     tags: u16,
-    /// Tags whose requests wait until the device holds less, in their order.
+    /// Tags of requests that wait for memory, in order.
     waiting: VecDeque<u16>,
-    /// Bytes that its requests hold.
+    /// Bytes of memory that its requests hold.
     held_bytes: u64,
 }
 
@@ -41,7 +42,8 @@ impl Device {
         Self { requests, client, tags: DEPTH, waiting: VecDeque::new(), held_bytes: 0 }
     }
 
-    /// The request to go on with, if there is one and the device may hold that much: any if it holds nothing.
+    /// Returns the next request if the device may hold its memory. A device that holds nothing may
+    /// take any request.
     fn next(&mut self, share_bytes: u64) -> Option<(u16, Request)> {
         let tag = *self.waiting.front()?;
         let request = self.requests.get(tag);
@@ -55,13 +57,13 @@ impl Device {
     }
 }
 
-/// What serves the devices of a disk.
+/// Server of a disk's devices.
 pub(super) struct Worker {
     ring: Ring,
     disk: Handle,
-    /// By place; those that are gone leave theirs empty.
+    /// Devices by index. A removed device leaves `None`.
     devices: Vec<Option<Device>>,
-    /// Bytes that each device may hold.
+    /// Maximum bytes of memory of each device.
     share_bytes: u64,
     inbox: Arc<Inbox<Answer>>,
     answers: Vec<Answer>,
@@ -69,10 +71,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Asks the driver for requests of `devices`. To be made on the thread that runs it.
+    /// Fetches requests of `devices` from the driver. Must be called on the thread that runs the
+    /// worker.
     ///
     /// # Errors
-    /// If the system has no ring for us, or the driver refuses.
+    /// The system provides no ring, or the driver refuses.
     pub(super) fn new(disk: Handle, devices: Vec<Device>) -> Result<Self, UblkError> {
         let mut worker = Self {
             ring: ring::new()?,
@@ -93,14 +96,14 @@ impl Worker {
         let refused = |source| UblkError::Driver { what: "fetch the requests of a device".to_owned(), source };
         worker.ring.submit_and_wait(Some(Duration::ZERO)).map_err(refused)?;
         worker.ring.completions(&mut worker.completed);
-        // Before it is started a device has no requests: what is there is a refusal.
+        // A device without a start has no requests, so a completion is a refusal.
         match worker.completed.first() {
             Some(completed) => Err(refused(io::Error::from_raw_os_error(-completed.result))),
             None => Ok(worker),
         }
     }
 
-    /// Serves until all devices are gone.
+    /// Serves until all devices are removed.
     pub(super) fn run(mut self) {
         crate::sys::sleep_exactly();
         crate::sys::serve_writeback();
@@ -109,7 +112,7 @@ impl Worker {
             let waited = self.ring.submit_and_wait(if wait { None } else { Some(Duration::ZERO) });
             self.inbox.awake();
             if waited.is_err() {
-                // The driver fails what it has when the devices' files are closed.
+                // When the files of the devices are closed, the driver fails their requests.
                 break;
             }
             self.take_completions();
@@ -130,7 +133,8 @@ impl Worker {
         self.completed = completed;
     }
 
-    /// The driver takes a tag back: the device ends, and is gone with its last one.
+    /// Handles a tag that the driver takes back because the device ends. The device is removed with
+    /// its last tag.
     fn lose(&mut self, place: u16) {
         let Some(slot) = self.devices.get_mut(usize::from(place)) else { return };
         if let Some(device) = slot {
@@ -149,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// Begins what a device has room for.
+    /// Begins the waiting requests for which a device has room.
     fn go_on(&mut self, place: u16) {
         let share_bytes = self.share_bytes;
         let next = |device: &mut Option<Device>| device.as_mut().and_then(|device| device.next(share_bytes));
@@ -158,7 +162,7 @@ impl Worker {
         }
     }
 
-    /// Hands what the driver asks with `tag` to the disk.
+    /// Submits a request to the disk.
     fn begin(&mut self, place: u16, tag: u16, request: Request) {
         let Some(Some(device)) = self.devices.get(usize::from(place)) else { return };
         let Some(action) = request.action else {
@@ -175,7 +179,7 @@ impl Worker {
         };
         let inbox = Arc::clone(&self.inbox);
         let reply = Box::new(move |result| {
-            // Without the thread nobody waits for it.
+            // If the thread has ended, the answer is not needed.
             let _ = inbox.send(Answer { device: place, tag, result });
         });
         let Request { fua, no_hole, offset, length, .. } = request;
@@ -215,7 +219,7 @@ impl Worker {
     }
 }
 
-/// The name of a tag's command.
+/// Returns the identifier of a tag's command.
 fn id(place: u16, tag: u16) -> u32 {
     u32::from(place) << 16 | u32::from(tag)
 }

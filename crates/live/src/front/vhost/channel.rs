@@ -1,7 +1,8 @@
-//! The channel by which a frontend is told what it has not asked for: that the configuration has changed.
+//! The channel for messages to a frontend without a request: the configuration has changed.
 //!
-//! The crate `vhost` keeps the channel's socket to itself and has no such message. So the socket is taken out of the
-//! message that brings it, which the crate reads afterwards as if nothing had happened.
+//! The crate `vhost` does not expose the channel's socket and lacks this message. This module peeks
+//! at the message that brings the socket and takes a copy. The crate then reads the message as
+//! usual.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -11,12 +12,12 @@ use std::os::unix::net::UnixStream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recv, recvmsg, send};
 use vhost::vhost_user::message::{BackendReq, FrontendReq};
 
-/// What every message begins with: what it is, flags, and the bytes that follow.
+/// Bytes of a message's header: type, flags and length of the rest.
 const HEADER_BYTES: usize = 12;
-/// The flags of a message that is not to be answered: the protocol's version.
+/// Flags of a message without a reply: the protocol's version.
 const FLAGS: u32 = 1;
 
-/// The channel, if the next message brings one. Waits for that message.
+/// Waits for the next message. Returns the channel if the message brings one.
 pub(super) fn brought_by(stream: &UnixStream) -> Option<OwnedFd> {
     let mut header = [0; HEADER_BYTES];
     let (_, bytes) = recv(stream, &mut header, RecvFlags::PEEK | RecvFlags::WAITALL).ok()?;
@@ -34,12 +35,13 @@ pub(super) fn brought_by(stream: &UnixStream) -> Option<OwnedFd> {
     })
 }
 
-/// Tells a frontend that the configuration has changed. One that does not take what it is told is not waited for.
+/// Reports to a frontend that the configuration has changed. Does not wait if the frontend does not
+/// read.
 pub(crate) fn tell_changed(channel: impl AsFd) {
     let request: u32 = BackendReq::CONFIG_CHANGE_MSG.into();
     let mut message = [0; HEADER_BYTES];
     message[..4].copy_from_slice(&request.to_le_bytes());
     message[4..8].copy_from_slice(&FLAGS.to_le_bytes());
-    // It asks for the configuration anew when it connects again.
+    // The frontend reads the configuration when it connects again.
     let _ = send(channel, &message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }

@@ -1,23 +1,25 @@
-//! A live disk as disks of virtual machines: vhost-user-blk, the protocol by which QEMU and others leave a virtio disk
-//! to another process.
+//! A served disk as disks of virtual machines. vhost-user-blk is the protocol with which QEMU and
+//! others leave a virtio disk to another process.
 //!
-//! Each [`Door`] is a unix socket and an export. Who connects, a frontend such as QEMU, is a client of the disk with the
-//! class, level, weight and group of that export: all requests of a guest are one client's. One frontend is served at a
-//! time by each socket; the next one waits until it has gone.
+//! Each [`Door`] is a unix socket and an export. A connected frontend, such as QEMU, is a client of
+//! the disk, with the class, level, weight and group of the export. All requests of a guest belong
+//! to one client. A socket serves one frontend at a time. The next one waits until that frontend
+//! disconnects.
 //!
-//! The socket is served by a thread, which only ever says what has changed; guests' queues are served in the disk's own
-//! thread, as NBD's connections are, with one copy between the guest's memory and the disk's. The crate `vhost` has the
-//! protocol, `virtio-queue` the rings. The crate `vhost-user-backend`, which would serve queues in threads of its own,
-//! cannot keep requests under way for the next server (inflight region), and its threads would hand every request to
-//! the disk's.
+//! A thread serves the socket and passes changes on. The disk's own thread serves the queues of
+//! guests, as it serves NBD connections. It copies data once between the guest's memory and the
+//! disk's. The crate `vhost` implements the protocol, and `virtio-queue` the rings. The crate
+//! `vhost-user-backend` is not used: its threads would pass every request to the disk's thread, and
+//! it cannot keep requests in flight for the next server (inflight region).
 //!
-//! A server may be killed at any time: the frontend keeps what was under way, and when it connects to the next server
-//! that does it again. A guest cannot be migrated, for what is written to its memory is not logged.
+//! A server can be killed at any time. The frontend keeps the requests in flight, and the next
+//! server executes them again. A guest cannot be migrated, because writes to its memory are not
+//! logged.
 //!
-//! A frontend's memory is mapped. One that makes its file shorter meanwhile ends this process, so that only the
-//! socket's owner may connect.
+//! A frontend's memory is mapped. A frontend that shortens its file meanwhile ends this process.
+//! Therefore only the owner of the socket may connect.
 //!
-//! All of it but the names needs the feature `vhost`.
+//! All items except the names need the feature `vhost`.
 
 #[cfg(feature = "vhost")]
 pub(crate) mod channel;
@@ -33,33 +35,33 @@ use crate::nbd::Export;
 use crate::reactor::ConnectError;
 pub use sockets::{Sockets, serve};
 
-/// Where a frontend connects, and what it finds there.
+/// A socket for frontends, with its export.
 #[derive(Debug)]
 pub struct Door {
-    /// Where.
+    /// Socket of the door.
     pub listener: OwnedListener,
-    /// What it is to the disk.
+    /// Export of the frontends that connect.
     pub export: Export,
 }
 
-/// Why no virtual machine can be served.
+/// Reason why virtual machines cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum VhostError {
-    /// This build cannot.
+    /// This build lacks the feature `vhost`.
     #[error("this build of iosched cannot serve virtual machines; build it with --features vhost or full")]
     NotBuilt,
-    /// The disk does not take clients.
+    /// The disk accepts no clients.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The system gives no thread, or no descriptor.
+    /// The system cannot create a thread or a descriptor.
     #[error("cannot serve a socket of virtual machines: {0}")]
     Socket(io::Error),
 }
 
-/// Whether this build can serve virtual machines.
+/// Checks whether this build can serve virtual machines.
 ///
 /// # Errors
-/// If not.
+/// The build lacks the feature `vhost`.
 pub fn check() -> Result<(), VhostError> {
     if cfg!(feature = "vhost") { Ok(()) } else { Err(VhostError::NotBuilt) }
 }

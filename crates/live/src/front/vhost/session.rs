@@ -1,4 +1,4 @@
-//! What a frontend says from connecting to going: each message is a wish that the disk's thread carries out.
+//! Messages of a frontend during a connection. The disk's thread executes each of them.
 
 use std::fs::File;
 use std::io;
@@ -25,11 +25,11 @@ use crate::virtio::inflight::{self, Region};
 use crate::virtio::memory::Memory;
 use crate::virtio::{Addresses, Refusal};
 
-/// A frontend that is connected.
+/// Session of a connected frontend.
 pub(super) struct Session {
     disk: Handle,
     read_only: bool,
-    /// Its device, by the server's number.
+    /// Index of the device in the server.
     device: usize,
     is_open: bool,
 }
@@ -39,20 +39,20 @@ fn refused(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
 }
 
 impl Session {
-    /// Makes its device.
+    /// Opens a session and creates its device.
     ///
     /// # Errors
-    /// If the disk has ended, or has too many clients.
+    /// The disk has ended, or has the maximum number of clients.
     pub(super) fn open(disk: &Handle, export: &Export, identity: Identity) -> std::result::Result<Self, ConnectError> {
         let serial = if export.name.is_empty() { disk.name() } else { &export.name }.to_owned();
         let device = disk.vhost(move |server, hands| server.open(hands, identity, &serial))??;
         Ok(Self { disk: disk.clone(), read_only: export.read_only, device, is_open: true })
     }
 
-    /// Does what the frontend says until one of the two goes, and all that its guest has asked for is done.
+    /// Handles messages until one side disconnects and all operations of the guest are complete.
     ///
     /// # Errors
-    /// If the frontend does not keep to the protocol, or the system fails.
+    /// The frontend breaks the protocol, or the system fails.
     pub(super) fn run(self, stream: UnixStream) -> io::Result<()> {
         let session = Arc::new(Mutex::new(self));
         let messages = stream.try_clone()?;
@@ -70,8 +70,8 @@ impl Session {
                 Err(error) => break Err(io::Error::other(error)),
             }
         };
-        // The next one to connect may do again what this one has left, and not while it is being done. The frontend
-        // is told only then.
+        // The next frontend may repeat requests of this one, so all of them must be complete first.
+        // Only then does this frontend see the end of the connection.
         if let Ok(mut session) = session.lock() {
             session.close();
         }
@@ -83,23 +83,23 @@ impl Session {
         if std::mem::replace(&mut self.is_open, false)
             && self.disk.vhost(move |server, hands| server.close(hands, device, waits)).is_ok()
         {
-            // A disk that ends meanwhile says nothing more.
+            // If the disk ends meanwhile, the channel closes.
             let _ = closed.recv();
         }
     }
 
-    /// What the guest is told of the disk as it is now.
+    /// Returns the present properties of the disk for the guest.
     fn card(&self) -> Card {
         Card::new(self.disk.capacity_bytes(), self.disk.block_bytes(), self.read_only)
     }
 
-    /// The frontend is told through `channel` what changes.
+    /// Keeps the channel that reports changes to the frontend.
     fn keep(&self, channel: OwnedFd) {
-        // Without a disk nothing changes.
+        // If the disk has ended, there are no changes to report.
         let _ = self.ask(move |server, _, device| server.set_channel(device, channel));
     }
 
-    /// Has the disk's thread do something.
+    /// Runs `act` on the disk's thread.
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Server, &mut Hands<'_>, usize) -> std::result::Result<T, Refusal> + Send + 'static,
@@ -110,11 +110,11 @@ impl Session {
     }
 }
 
-/// The type of the file system that eventfds are in, as statfs has it.
+/// File system type of eventfds in statfs.
 const ANON_INODE_FS_MAGIC: rustix::fs::FsWord = 0x0904_1934;
 
-/// What is rung never makes the one wait who rings or listens: it is an eventfd, or another of the kernel's own files
-/// that no file system is asked for.
+/// Checks that a notification file never blocks. It must be an eventfd, or another anonymous file
+/// of the kernel.
 fn never_waits(file: File) -> Result<File> {
     let about = rustix::fs::fstatfs(&file).map_err(|error| refused(io::Error::from(error)))?;
     if about.f_type != ANON_INODE_FS_MAGIC {
@@ -199,7 +199,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn set_vring_err(&mut self, _: u8, _: Option<File>) -> Result<()> {
-        // What goes wrong is told in each request's status.
+        // The status of each request reports errors.
         Ok(())
     }
 

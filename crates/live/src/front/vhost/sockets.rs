@@ -1,4 +1,5 @@
-//! The sockets that frontends connect to, a thread each: whoever connects has a session until one of the two goes.
+//! The sockets for frontends, each with its own thread. A frontend has a session until one side
+//! disconnects.
 
 use std::io;
 use std::net::Shutdown;
@@ -14,28 +15,29 @@ use crate::nbd::{Export, Exports};
 use crate::reactor::ConnectError;
 use crate::{Handle, OwnedListener, sys};
 
-/// How long a socket that could not accept waits.
+/// Pause of a socket after a failed accept.
 const DEAF: Duration = Duration::from_millis(100);
 
-/// Sockets that virtual machines connect to. Whoever is connected when they are dropped is served no longer.
+/// Sockets for virtual machines. Dropping them ends the service for connected frontends.
 pub struct Sockets {
-    /// Their files go with them, whatever the threads are at.
+    /// Sockets with the states of their threads. Dropping a listener removes its file, whatever the
+    /// thread does.
     doors: Vec<(OwnedListener, Arc<Mutex<State>>)>,
     warnings: Vec<String>,
 }
 
-/// How a socket is.
+/// State of a socket.
 #[derive(Default)]
 struct State {
     ended: bool,
-    /// Who is connected.
+    /// Connection of the present frontend.
     stream: Option<UnixStream>,
 }
 
-/// Lets frontends connect: at each door to its export, one of `exports`.
+/// Serves frontends at each door with the door's export, which is one of `exports`.
 ///
 /// # Errors
-/// If the disk has ended, or the system gives no threads.
+/// The disk has ended, or the system cannot create threads.
 pub fn serve(disk: &Handle, exports: &Exports, doors: Vec<Door>) -> Result<Sockets, VhostError> {
     let mut sockets = Sockets { doors: Vec::new(), warnings: Vec::new() };
     for Door { listener, export } in doors {
@@ -60,7 +62,7 @@ pub fn serve(disk: &Handle, exports: &Exports, doors: Vec<Door>) -> Result<Socke
 }
 
 impl Sockets {
-    /// What a person should know.
+    /// Returns warnings for the user.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -72,14 +74,14 @@ impl Drop for Sockets {
         for (listener, state) in &self.doors {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             state.ended = true;
-            // Whoever waits for the other end hears of it. What is closed already need not be.
+            // The shutdown wakes both sides. An error means that the socket is closed already.
             let _ = rustix::net::shutdown(listener.listener(), rustix::net::Shutdown::Both);
             let _ = state.stream.take().map(|stream| stream.shutdown(Shutdown::Both));
         }
     }
 }
 
-/// What the thread of a socket has.
+/// State of a socket's thread.
 struct Socket {
     disk: Handle,
     listener: UnixListener,

@@ -1,5 +1,5 @@
-//! A chain of descriptors: where in the guest's memory a request lies. The chain is followed from the number of its
-//! head, since those that an earlier server has left are known by that alone.
+//! A chain of descriptors: the guest memory of a request. The chain is followed from its head,
+//! because an earlier server leaves only the numbers of heads.
 
 use virtio_queue::desc::RawDescriptor;
 use virtio_queue::desc::split::Descriptor;
@@ -9,10 +9,10 @@ use super::memory::{Memory, Span};
 
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u64 = 16;
-/// Descriptors of one chain at most, in a table of its own: as many as QEMU has.
+/// Maximum number of descriptors of a chain in an indirect table, as in QEMU.
 const DESCRIPTORS_MAX: u32 = 1024;
 
-/// A chain that breaks the rules.
+/// Error: a chain breaks the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("descriptor {0} is not in its table")]
@@ -31,16 +31,16 @@ pub(crate) enum Broken {
     Short,
 }
 
-/// What a chain consists of.
+/// Memory of a chain.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    /// What the device reads.
+    /// Memory that the device reads.
     pub(crate) readable: Vec<Span>,
-    /// What the device writes.
+    /// Memory that the device writes.
     pub(crate) writable: Vec<Span>,
 }
 
-/// Descriptors, one behind the other.
+/// An array of descriptors.
 #[derive(Clone, Copy)]
 struct Table {
     address: u64,

@@ -1,26 +1,27 @@
-//! What a guest is told of its disk: features, and the configuration of a virtio block device.
+//! Features and configuration of a virtio block device.
 
 use vhost::vhost_user::message::VhostUserProtocolFeatures;
 
-/// Queues of a device at most; how many there are is the frontend's to say.
+/// Maximum number of queues of a device. The frontend chooses the number.
 pub(crate) const QUEUES_MAX: u16 = 64;
-/// Requests in a queue at most.
+/// Maximum number of descriptors of a queue.
 pub(crate) const QUEUE_SIZE_MAX: u16 = 1024;
-/// Pieces of memory in one request, beside header and status: with these, what QEMU's queues have.
+/// Maximum number of memory segments of a request, without header and status. QEMU's queues have
+/// this many with both.
 const SEGMENTS_MAX: u32 = 126;
-/// Largest range that one request trims or zeroes, in sectors: 1 GiB.
+/// Maximum range that one request trims or zeroes, sectors (1 GiB).
 const RANGE_SECTORS_MAX: u32 = 1 << 21;
-/// Largest logical block of a device of Linux, in bytes.
+/// Maximum logical block of a Linux device, bytes.
 const BLOCK_BYTES_MAX: u32 = 4096;
 const SECTOR_BYTES: u32 = iosched::SECTOR_BYTES as u32;
-/// Bytes of the configuration that a frontend may ask for; what has no meaning is zero.
+/// Maximum size of the configuration, bytes. Fields without a meaning are zero.
 const CONFIG_BYTES: usize = 256;
 
-/// A driver that knows it says when data is to be on stable storage.
+/// Feature: the driver can flush.
 pub(crate) const F_FLUSH: u64 = 1 << 9;
-/// The driver says from which answer on it wants to be told.
+/// Feature: the driver sets the answer from which it wants notifications.
 pub(crate) const F_EVENT_IDX: u64 = 1 << 29;
-/// A frontend that knows it switches rings on and off.
+/// Feature: the frontend enables and disables rings.
 pub(crate) const F_PROTOCOL_FEATURES: u64 = 1 << 30;
 const F_SEG_MAX: u64 = 1 << 2;
 const F_RO: u64 = 1 << 5;
@@ -32,32 +33,34 @@ const F_WRITE_ZEROES: u64 = 1 << 14;
 const F_INDIRECT_DESC: u64 = 1 << 28;
 const F_VERSION_1: u64 = 1 << 32;
 
-/// What frontends and we can agree on. Memory is not logged, so that a guest cannot be migrated: frontends refuse it.
+/// Protocol features of this server. Writes to guest memory are not logged, so that frontends
+/// refuse to migrate a guest.
 pub(crate) const PROTOCOL_FEATURES: VhostUserProtocolFeatures = VhostUserProtocolFeatures::MQ
     .union(VhostUserProtocolFeatures::REPLY_ACK)
     .union(VhostUserProtocolFeatures::CONFIG)
     .union(VhostUserProtocolFeatures::BACKEND_REQ)
     .union(VhostUserProtocolFeatures::INFLIGHT_SHMFD);
 
-/// What a device is.
+/// Properties of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Card {
-    /// In bytes.
+    /// Size, bytes.
     pub(crate) capacity_bytes: u64,
-    /// In bytes, as guests can have it.
+    /// Block size for guests, bytes.
     pub(crate) block_bytes: u32,
     pub(crate) read_only: bool,
 }
 
 impl Card {
-    /// Of a disk of that size and block. What is beyond its last whole block is not to be seen.
+    /// Creates the properties for a disk of this size and block. The device ends with the last
+    /// whole block.
     pub(crate) fn new(capacity_bytes: u64, block_bytes: u32, read_only: bool) -> Self {
         let block_bytes = block_bytes.next_power_of_two().clamp(SECTOR_BYTES, BLOCK_BYTES_MAX);
         let capacity_bytes = capacity_bytes / u64::from(block_bytes) * u64::from(block_bytes);
         Self { capacity_bytes, block_bytes, read_only }
     }
 
-    /// What the driver may make use of.
+    /// Returns the features that the driver may use.
     pub(crate) fn features(&self) -> u64 {
         let writes = F_DISCARD | F_WRITE_ZEROES;
         let device_features =
@@ -65,7 +68,7 @@ impl Card {
         device_features | F_INDIRECT_DESC | F_EVENT_IDX | F_PROTOCOL_FEATURES | F_VERSION_1
     }
 
-    /// So many bytes of the configuration from `offset` on; `None` if there are none there.
+    /// Returns `bytes` bytes of the configuration from `offset`, or `None` if the range is outside.
     pub(crate) fn config(&self, offset: u32, bytes: u32) -> Option<Vec<u8>> {
         let mut config = [0; CONFIG_BYTES];
         let mut set = |at: usize, field: &[u8]| config[at..at + field.len()].copy_from_slice(field);
@@ -73,12 +76,12 @@ impl Card {
         set(0, &(self.capacity_bytes / u64::from(SECTOR_BYTES)).to_le_bytes());
         set(12, &SEGMENTS_MAX.to_le_bytes());
         set(20, &self.block_bytes.to_le_bytes());
-        // The least that is written at once, in blocks.
+        // Smallest write, in blocks.
         set(26, &1_u16.to_le_bytes());
         set(34, &QUEUES_MAX.to_le_bytes());
         if !self.read_only {
             set(36, &RANGE_SECTORS_MAX.to_le_bytes());
-            // Ranges in one request.
+            // Maximum number of ranges in a request.
             set(40, &1_u32.to_le_bytes());
             set(44, &alignment.to_le_bytes());
             set(48, &RANGE_SECTORS_MAX.to_le_bytes());

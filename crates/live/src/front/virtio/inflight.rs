@@ -1,10 +1,12 @@
-//! What a server leaves to the next one: the requests of each queue that are under way, in memory that the frontend
-//! keeps. So a server may be killed at any moment, and the next does again what was not answered, in its order.
+//! State for the next server: the requests in flight of each queue, in memory that the frontend
+//! keeps. A server can therefore be killed at any moment. The next server executes unanswered
+//! requests again, in their order.
 //!
-//! The layout and the order of what is written are those of the vhost-user specification ("Inflight I/O tracking",
-//! split virtqueues): a request is noted before it begins, and its note goes after its answer is in the used ring. If
-//! a server is killed between these two, the used ring's index is ahead of the one noted here: the last answered
-//! request is known by its number, and is not done again.
+//! The layout and the order of the writes follow the vhost-user specification ("Inflight I/O
+//! tracking", split virtqueues). A request is noted before it begins. Its note is removed after its
+//! answer is in the used ring. If a server is killed between these two steps, the index of the used
+//! ring is ahead of the index here. The last answered request is then known by its number and is
+//! not executed again.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +19,11 @@ use vm_memory::{Bytes, MmapRegion, VolatileMemory, VolatileSlice};
 
 use super::memory::map_file;
 
-/// Bytes of a queue before its descriptors.
+/// Bytes of a queue's state before its descriptors.
 const HEADER_BYTES: usize = 16;
-/// Bytes of a descriptor.
+/// Bytes of a descriptor's state.
 const STATE_BYTES: usize = 16;
-/// The only version that there is.
+/// The only version of the layout.
 const VERSION: u16 = 1;
 
 const VERSION_AT: usize = 8;
@@ -33,15 +35,16 @@ const UNDER_WAY_AT: usize = 0;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
 
-/// Bytes of a queue of so many descriptors; queues begin on cache lines of their own.
+/// Returns the bytes of a queue with `size` descriptors. Each queue begins on its own cache line.
 fn queue_bytes(size: u16) -> usize {
     (HEADER_BYTES + usize::from(size) * STATE_BYTES).next_multiple_of(64)
 }
 
-/// Memory for so many queues of so many descriptors, in a file for the frontend to keep.
+/// Creates the memory of `queues` queues with `size` descriptors each, in a file that the frontend
+/// keeps.
 ///
 /// # Errors
-/// If the system has none.
+/// The system has not enough memory.
 pub(crate) fn create(queues: u16, size: u16) -> io::Result<(VhostUserInflight, File)> {
     let bytes = (usize::from(queues) * queue_bytes(size)) as u64;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -53,7 +56,7 @@ pub(crate) fn create(queues: u16, size: u16) -> io::Result<(VhostUserInflight, F
     Ok((about, file.into()))
 }
 
-/// The memory, mapped.
+/// The mapped memory.
 pub(crate) struct Region {
     map: MmapRegion,
     queues: u16,
@@ -61,10 +64,10 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Maps what a frontend has kept.
+    /// Maps memory that a frontend has kept.
     ///
     /// # Errors
-    /// If it is too small for its queues or longer than its file, or the system refuses.
+    /// The memory is too small for its queues or longer than its file, or the system refuses.
     pub(crate) fn map(about: &VhostUserInflight, file: File) -> io::Result<Self> {
         let &VhostUserInflight { mmap_size, mmap_offset, num_queues: queues, queue_size: size } = about;
         let needed = usize::from(queues) * queue_bytes(size);
@@ -83,7 +86,7 @@ impl Region {
         }
     }
 
-    /// What belongs to a queue.
+    /// Returns the state of a queue.
     pub(crate) fn queue(&self, number: u16) -> Option<Queue<'_>> {
         let first = usize::from(number) * queue_bytes(self.size);
         let slice = self.map.get_slice(first, queue_bytes(self.size)).ok()?;
@@ -91,7 +94,7 @@ impl Region {
     }
 }
 
-/// The requests of a queue.
+/// State of a queue's requests.
 pub(crate) struct Queue<'a> {
     slice: VolatileSlice<'a>,
     size: u16,
@@ -103,7 +106,7 @@ impl Queue<'_> {
     }
 
     fn set(&mut self, at: usize, value: u16) {
-        // It lies in the slice.
+        // The position is always inside the slice.
         let _ = self.slice.store(value, at, Ordering::Release);
     }
 
@@ -119,7 +122,7 @@ impl Queue<'_> {
         let _ = self.slice.store(u8::from(is), Self::state(head) + UNDER_WAY_AT, Ordering::Release);
     }
 
-    /// A request begins, the `counter`th.
+    /// Notes the begin of a request, the `counter`th of its queue.
     pub(crate) fn begin(&mut self, head: u16, counter: u64) {
         if head < self.size {
             let _ = self.slice.store(counter, Self::state(head) + COUNTER_AT, Ordering::Release);
@@ -127,7 +130,7 @@ impl Queue<'_> {
         }
     }
 
-    /// A request is about to be answered.
+    /// Notes that a request is about to be answered.
     pub(crate) fn answer(&mut self, head: u16) {
         if head < self.size {
             let last = self.get(LAST_HEAD_AT);
@@ -136,7 +139,7 @@ impl Queue<'_> {
         }
     }
 
-    /// Its answer is in the used ring, whose index is `used` now.
+    /// Notes that the answer is in the used ring, whose index is now `used`.
     pub(crate) fn answered(&mut self, head: u16, used: u16) {
         if head < self.size {
             self.set_under_way(head, false);
@@ -144,8 +147,9 @@ impl Queue<'_> {
         }
     }
 
-    /// Takes over what another server has left with the used ring's index at `used`: the heads of what is to be done
-    /// again, in the order in which they began, and the number of the next one to begin.
+    /// Takes over the state of an earlier server. `used` is the index of the used ring. Returns the
+    /// heads of unanswered requests, in the order in which they began, and the counter of the next
+    /// request.
     pub(crate) fn take_over(&mut self, used: u16) -> (Vec<u16>, u64) {
         let mut head = self.get(LAST_HEAD_AT);
         for _ in 0..used.wrapping_sub(self.get(USED_AT)).min(self.size) {
@@ -200,7 +204,7 @@ mod tests {
         }
         queue.answer(1);
         queue.answered(1, 1);
-        // Killed after its answer was in the ring, and after it was not.
+        // The server is killed after the answer was in the ring, and then before it was.
         queue.answer(4);
         assert_eq!(queue.take_over(2), (vec![2], 2));
         queue.answer(2);

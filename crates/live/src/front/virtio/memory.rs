@@ -1,5 +1,5 @@
-//! What a frontend shares with us: its guest's memory, and copies to and from there. Whatever the guest does to it
-//! meanwhile, each copy is of bytes that were there.
+//! The guest memory that a frontend shares, and copies to and from it. The guest can change its
+//! memory during a copy. A copy still has only bytes that were there.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
 
-/// An address that is not the guest's memory.
+/// Error: a range is not in the guest's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{address:#x}+{bytes} is not in the memory of the guest")]
 pub(crate) struct Outside {
@@ -15,27 +15,28 @@ pub(crate) struct Outside {
     pub(crate) bytes: u64,
 }
 
-/// Bytes of the guest's memory, if it has any there; none is behind the last address.
+/// A range of guest addresses, which may have no memory. It does not pass the last address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub(crate) address: u64,
     pub(crate) bytes: u32,
 }
 
-/// A part of a guest's memory in the frontend's own address space, by which it names the rings.
+/// A part of a guest's memory in the frontend's address space. Frontends use these addresses for
+/// rings.
 struct Place {
     user: u64,
     guest: u64,
     bytes: u64,
 }
 
-/// Maps so many bytes of a frontend's file. What is behind the file's end would end this process when it is touched.
+/// Maps a range of a frontend's file. An access behind the end of the file would end this process.
 ///
 /// # Errors
-/// If the file ends before, or the system refuses.
+/// The range is not in the file, or the system refuses.
 pub(super) fn map_file(file: File, offset: u64, bytes: usize) -> io::Result<MmapRegion> {
     let about = file.metadata()?;
-    // Memory that is a device has no length.
+    // The file of a memory device has no length.
     if about.is_file() && offset.checked_add(bytes as u64).is_none_or(|end| end > about.len()) {
         let why = format!("{bytes} bytes at offset {offset} are not in a file of {}", about.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -43,17 +44,17 @@ pub(super) fn map_file(file: File, offset: u64, bytes: usize) -> io::Result<Mmap
     MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)
 }
 
-/// A guest's memory, mapped.
+/// A guest's mapped memory.
 pub(crate) struct Memory {
     pub(crate) guest: GuestMemoryMmap,
     places: Vec<Place>,
 }
 
 impl Memory {
-    /// Maps what a frontend names, each in its file.
+    /// Maps the regions of a frontend, each from its file.
     ///
     /// # Errors
-    /// If the system refuses, a part is longer than its file, or two overlap.
+    /// The system refuses, a region is longer than its file, or two regions overlap.
     pub(crate) fn map(regions: &[VhostUserMemoryRegion], files: Vec<File>) -> io::Result<Self> {
         let (mut mapped, mut places) = (Vec::new(), Vec::new());
         for (region, file) in regions.iter().zip(files) {
@@ -69,7 +70,7 @@ impl Memory {
         Ok(Self { guest: GuestMemoryMmap::from_regions(mapped).map_err(io::Error::other)?, places })
     }
 
-    /// What the guest calls an address of the frontend.
+    /// Converts an address of the frontend to a guest address.
     pub(crate) fn guest_address(&self, user: u64) -> Option<u64> {
         let inside = |place: &&Place| user >= place.user && user - place.user < place.bytes;
         self.places.iter().find(inside).map(|place| place.guest + (user - place.user))
@@ -81,7 +82,7 @@ impl Memory {
         let at = GuestAddress(address);
         match self.guest.get_slice(at, into.len()) {
             Ok(slice) => _ = slice.copy_to(into),
-            // It may go on in the next region.
+            // The range may continue in the next region.
             Err(_) => self.guest.read_slice(into, at).map_err(|_| Outside { address, bytes })?,
         }
         Ok(())
@@ -98,7 +99,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies from what `spans` are together, from their byte `at` on; what is beyond them stays as it is.
+    /// Copies from the concatenation of `spans`, from byte `at`. Bytes of `into` beyond the spans
+    /// stay unchanged.
     pub(crate) fn gather(&self, spans: &[Span], at: u64, mut into: &mut [u8]) -> Result<(), Outside> {
         for (address, bytes) in from(spans, at) {
             let here = bytes.min(into.len() as u64) as usize;
@@ -112,7 +114,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies to what `spans` are together, from their byte `at` on; what is too long for them is left.
+    /// Copies to the concatenation of `spans`, from byte `at`. Data beyond the spans is ignored.
     pub(crate) fn scatter(&self, spans: &[Span], at: u64, mut data: &[u8]) -> Result<(), Outside> {
         for (address, bytes) in from(spans, at) {
             let (part, rest) = data.split_at(bytes.min(data.len() as u64) as usize);
@@ -126,7 +128,7 @@ impl Memory {
     }
 }
 
-/// Addresses and lengths of what `spans` are together, from byte `at` on.
+/// Returns the addresses and lengths of the concatenation of `spans`, from byte `at`.
 fn from(spans: &[Span], at: u64) -> impl Iterator<Item = (u64, u64)> {
     let mut skip = at;
     spans.iter().filter_map(move |span| {
@@ -140,10 +142,10 @@ fn from(spans: &[Span], at: u64) -> impl Iterator<Item = (u64, u64)> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Where a frontend has the memory.
+    /// Address of the memory in the frontend.
     pub(crate) const USER: u64 = 1 << 40;
 
-    /// Memory from guest address 0 on, of the test alone.
+    /// Creates memory from guest address 0, for a test.
     pub(crate) fn memory(bytes: usize) -> Memory {
         let guest = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), bytes)]).unwrap();
         Memory { guest, places: vec![Place { user: USER, guest: 0, bytes: bytes as u64 }] }

@@ -1,5 +1,5 @@
-//! A virtio block device, sans-IO: what its guest is told, what the guest asks for, and where in its memory that is. What
-//! serves queues is [`crate::reactor`], whom frontends talk to is [`crate::vhost`].
+//! A virtio block device, sans-IO: its configuration, its requests and their guest memory.
+//! [`crate::reactor`] serves the queues, and [`crate::vhost`] talks to frontends.
 
 pub(crate) mod chain;
 pub(crate) mod device;
@@ -7,7 +7,7 @@ pub(crate) mod inflight;
 pub(crate) mod memory;
 pub(crate) mod request;
 
-/// Where the rings of a queue are, in the frontend's own address space.
+/// Addresses of a queue's rings, in the frontend's address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Addresses {
     pub(crate) descriptors: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Addresses {
     pub(crate) used: u64,
 }
 
-/// What a frontend may not say.
+/// Error: a message of a frontend is not allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("there is no queue {number}: a device has at most {}", device::QUEUES_MAX)]

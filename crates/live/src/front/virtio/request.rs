@@ -1,4 +1,4 @@
-//! What a guest asks of its disk: the header, the data and the status of a virtio-blk request.
+//! Requests of a guest: the header, the data and the status of virtio-blk.
 
 use super::chain::{Broken, Chain};
 use super::memory::{Memory, Span};
@@ -7,49 +7,49 @@ use crate::disk::Action;
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 /// Bytes of a request before its data: type, priority, sector.
 const HEADER_BYTES: usize = 16;
-/// Bytes of a range that is trimmed or zeroed: sector, sectors, flags.
+/// Bytes of a range that is trimmed or zeroed: sector, number of sectors, flags.
 const RANGE_BYTES: u64 = 16;
-/// Of a range of zeroes: it may become a hole.
+/// Flag of a range of zeroes that may become a hole.
 const UNMAP: u32 = 1;
-/// Bytes of what a disk is called.
+/// Bytes of a disk's name.
 pub(crate) const ID_BYTES: usize = 20;
 
-/// The status of a request that is done.
+/// Status of a completed request.
 pub(crate) const OK: u8 = 0;
-/// Of one that has failed.
+/// Status of a failed request.
 pub(crate) const IOERR: u8 = 1;
-/// Of one that the device does not know.
+/// Status of a request with an unknown type.
 pub(crate) const UNSUPP: u8 = 2;
 
-/// What to do.
+/// Kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Do(Action),
-    /// To say what the disk is called.
+    /// Return the name of the disk.
     Identify,
-    /// Nothing: the status says why.
+    /// Refuse the request with this status.
     Refuse(u8),
 }
 
-/// A request, but for where its data is.
+/// A request without its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(crate) kind: Kind,
-    /// In bytes.
+    /// Offset, bytes.
     pub(crate) offset: u64,
-    /// In bytes.
+    /// Length, bytes.
     pub(crate) length: u64,
-    /// Of zeroes: their room stays allocated.
+    /// For a write of zeroes: whether the blocks stay allocated.
     pub(crate) no_hole: bool,
-    /// Where its status goes to.
+    /// Guest address of the status.
     pub(crate) status: u64,
 }
 
 impl Request {
-    /// Reads a request; what is left in `chain` is its data.
+    /// Reads a request. Leaves its data in `chain`.
     ///
     /// # Errors
-    /// If there is no header, or no place for the status.
+    /// The request has no header, or no room for the status.
     pub(crate) fn read(memory: &Memory, chain: &mut Chain) -> Result<Self, Broken> {
         let status = take_last(&mut chain.writable).ok_or(Broken::Short)?;
         let mut header = [0; HEADER_BYTES];
@@ -85,7 +85,7 @@ impl Request {
 
     fn range(self, memory: &Memory, chain: &Chain) -> Self {
         let mut range = [0; RANGE_BYTES as usize];
-        // More than one at once is not offered.
+        // The device offers only one range per request.
         if total(&chain.readable) != RANGE_BYTES || memory.gather(&chain.readable, 0, &mut range).is_err() {
             return Self { kind: Kind::Refuse(IOERR), ..self };
         }
@@ -103,24 +103,24 @@ impl Request {
     }
 }
 
-/// The number that begins with byte `at`.
+/// Returns the number that begins at byte `at`.
 fn field(bytes: &[u8; 16], at: usize) -> u64 {
     let mut field = [0; 8];
     field.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(field)
 }
 
-/// The first byte of a sector, if it has a number.
+/// Returns the byte offset of a sector, or `None` if it exceeds 64 bits.
 fn sectors(sector: u64) -> Option<u64> {
     sector.checked_mul(SECTOR_BYTES)
 }
 
-/// Bytes of all of them.
+/// Returns the total number of bytes.
 pub(crate) fn total(spans: &[Span]) -> u64 {
     spans.iter().map(|span| u64::from(span.bytes)).sum()
 }
 
-/// Takes the last byte away; where it is.
+/// Removes the last byte. Returns its address.
 fn take_last(spans: &mut Vec<Span>) -> Option<u64> {
     while let Some(span) = spans.last_mut() {
         if let Some(last) = span.bytes.checked_sub(1) {
@@ -132,7 +132,7 @@ fn take_last(spans: &mut Vec<Span>) -> Option<u64> {
     None
 }
 
-/// Takes the first bytes away.
+/// Removes the first bytes.
 fn skip(spans: &mut [Span], mut bytes: u32) {
     for span in spans {
         let here = bytes.min(span.bytes);
@@ -146,7 +146,7 @@ mod tests {
     use super::super::memory::tests::memory;
     use super::*;
 
-    /// The request of type `kind` at `sector` whose data is `data` bytes, laid out as `readable` and `writable` say.
+    /// Reads a request of type `kind` at `sector`, with the given readable and writable memory.
     fn read(
         kind: u32,
         sector: u64,

@@ -1,16 +1,16 @@
-//! How much data the requests of a file system hold together: whoever asks for more than is left waits, and with it the
-//! kernel's line of requests.
+//! Limit for the data of all requests of a file system. A request without enough room waits. The
+//! requests behind it in the kernel wait too.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes to be held.
+/// The limit, and the bytes that requests hold.
 pub(super) struct Budget {
     most: u64,
     held: Mutex<u64>,
     freed: Condvar,
 }
 
-/// Bytes that are held as long as this is there.
+/// Bytes that are held until this value is dropped.
 pub(super) struct Held {
     budget: Arc<Budget>,
     bytes: u64,
@@ -25,7 +25,8 @@ impl Budget {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many bytes are left. More than there ever are go alone.
+    /// Waits until `bytes` bytes are free. A larger request than the limit waits until no other
+    /// holds bytes.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Held {
         let is_short = |held: &mut u64| *held > 0 && *held + bytes > self.most;
         let mut held = self.freed.wait_while(self.held(), is_short).unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,10 @@
-//! Processes as clients: who a request comes from, with which ioprio, and who has gone.
+//! Processes as clients: the client and the ioprio of each request, and the end of processes.
 //!
-//! A thread becomes a client with its first request, as it has an io context of its own in Linux; workers of io_uring
-//! count as the thread that they work for, and the kernel's own threads (a loop device's) as one client. Its ioprio is
-//! asked for with every request: a change is handed on, and so what was written to the control tree stays until
-//! `ionice` says otherwise. The client of a thread that is gone is disconnected within [`SWEEP_SECONDS`].
+//! A thread becomes a client with its first request, because it has its own I/O context in Linux. A
+//! worker of io_uring counts as the thread for which it works. The kernel's own threads, such as
+//! that of a loop device, count as one client. The ioprio is read with every request and passed on
+//! only if it changed. A priority written to the control tree therefore stays until the next
+//! `ionice`. The client of a thread that has ended is disconnected within [`SWEEP_SECONDS`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,28 +17,28 @@ use super::process::Process;
 use crate::disk::{ClientId, Identity};
 use crate::{Errno, Handle};
 
-/// How long the client of a process that is gone stays.
+/// Interval at which clients of ended threads are disconnected, s.
 const SWEEP_SECONDS: u64 = 1;
-/// Threads known at once. What comes beyond shares a client.
+/// Maximum number of known threads. Further threads share a client.
 const THREADS_MAX: usize = 2048;
-/// Stands for all threads of the kernel: it is `kthreadd`'s.
+/// Represents all threads of the kernel. It is the process number of `kthreadd`.
 const KERNEL: u32 = 2;
-/// Stands for whom the system does not name: processes of other namespaces, and those beyond [`THREADS_MAX`].
+/// Represents unknown processes: those of other namespaces, and those beyond [`THREADS_MAX`].
 const OTHERS: u32 = 0;
 
-/// A thread that has asked for something.
+/// A thread that has sent a request.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     client: ClientId,
-    /// As the system keeps it.
+    /// The ioprio in the system's encoding.
     ioprio: Option<i32>,
-    /// When it began; nothing for those that stand for many and are never gone.
+    /// Start time of the thread; `None` for numbers that represent several threads and never end.
     began: Option<u64>,
-    /// The thread that the client is named for.
+    /// Thread whose name the client has.
     owner: u32,
 }
 
-/// The clients of one disk.
+/// Clients of one disk.
 pub(super) struct Clients {
     handle: Handle,
     known: Mutex<HashMap<u32, Known>>,
@@ -53,14 +54,14 @@ impl Clients {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who a request of the thread `tid` comes from.
+    /// Returns the client for a request of the thread `tid`.
     pub(super) fn of(&self, tid: u32) -> Result<ClientId, Errno> {
         let ioprio = iosched_system::call::ioprio_of(tid);
         {
             let mut known = self.known();
             if let Some(found) = known.get_mut(&tid) {
                 let client = found.client;
-                // A thread that is gone keeps what it had.
+                // A thread that has ended keeps its last priority.
                 if ioprio.is_none() || ioprio == found.ioprio {
                     return Ok(client);
                 }
@@ -73,7 +74,7 @@ impl Clients {
         self.hand_on(tid, ioprio)
     }
 
-    /// The ioprio of a thread that is known has changed.
+    /// Passes on a changed ioprio of a known thread.
     fn hand_on(&self, tid: u32, ioprio: Option<i32>) -> Result<ClientId, Errno> {
         let process = Process::find(tid);
         let Some(found) = self.known().get(&tid).copied() else {
@@ -87,7 +88,7 @@ impl Clients {
         Ok(found.client)
     }
 
-    /// The first request of a thread.
+    /// Handles the first request of a thread.
     fn meet(&self, tid: u32, ioprio: Option<i32>) -> Result<ClientId, Errno> {
         if tid == OTHERS || self.known().len() >= THREADS_MAX {
             return self.shared(OTHERS, "others");
@@ -105,7 +106,7 @@ impl Clients {
         Ok(self.insert(tid, Known { client, ioprio, began: Some(process.began), owner }))
     }
 
-    /// The client of many, that is never gone.
+    /// Returns the shared client of several threads, which is never disconnected.
     fn shared(&self, tid: u32, name: &str) -> Result<ClientId, Errno> {
         if let Some(found) = self.known().get(&tid) {
             return Ok(found.client);
@@ -119,7 +120,7 @@ impl Clients {
         self.handle.connect(identity).map_err(|_| Errno::ESHUTDOWN)
     }
 
-    /// Two requests of one thread may be met at once: the first stays.
+    /// Adds a thread. If two requests of a thread arrive at once, the first entry stays.
     fn insert(&self, tid: u32, new: Known) -> ClientId {
         let present = *self.known().entry(tid).or_insert(new);
         if present.client != new.client && new.owner == tid {
@@ -128,10 +129,10 @@ impl Clients {
         present.client
     }
 
-    /// Disconnects the clients of threads that are gone.
+    /// Disconnects the clients of threads that have ended.
     fn sweep(&self) {
         let known: Vec<_> = self.known().iter().map(|(&tid, &known)| (tid, known)).collect();
-        // The system is asked without holding anybody up.
+        // The lock is not held during the queries of the system.
         let is_gone = |&(tid, known): &(u32, Known)| {
             known.began.is_some_and(|began| Process::find(tid).is_none_or(|process| process.began != began))
         };
@@ -159,7 +160,7 @@ impl Clients {
     }
 }
 
-/// A thread that sweeps until this is dropped; then all clients leave.
+/// A thread that sweeps until this value is dropped. Then all clients are disconnected.
 pub(super) struct Sweeper {
     stop: Arc<(Mutex<bool>, Condvar)>,
     clients: Arc<Clients>,

@@ -1,4 +1,4 @@
-//! What the kernel asks of the file system: the disk as a file, and its control tree.
+//! The file system: the disk as a file, and its control tree.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,16 +21,17 @@ use crate::control::{ControlError, Forest};
 use crate::disk::{Action, Operation};
 use crate::{Errno, Handle};
 
-/// Largest read or write that the kernel sends at once, in bytes: it takes 256 pages.
+/// Maximum size of a read or write of the kernel: 256 pages, in bytes.
 pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
-/// Asynchronous requests that the kernel sends before one is answered. What is beyond waits in the kernel in one line,
-/// without priorities: many, that it does not come to that. Of synchronous requests each task has one.
+/// Maximum number of asynchronous requests in flight from the kernel. Further requests wait in the
+/// kernel in one queue without priorities. The maximum is large, so that this is rare. Each task
+/// has at most one synchronous request.
 const BACKGROUND_MAX: u16 = 1024;
-/// What sysfs says that a file holds at most, in bytes, and what may be written to one.
+/// Size that a file of sysfs shows, and the maximum size of a write to it, in bytes.
 const ATTRIBUTE_BYTES: u32 = 4096;
-/// Files of the control tree come and go.
+/// Time to live of files in the control tree, which can appear and disappear.
 const FLEETING: Duration = Duration::ZERO;
-/// The disk stays as it is.
+/// Time to live of entries that do not change.
 const LASTING: Duration = Duration::from_secs(3600);
 
 impl From<Errno> for FuseErrno {
@@ -45,25 +46,25 @@ impl From<&ControlError> for FuseErrno {
     }
 }
 
-/// A file or directory of the control tree that is open.
+/// An open file or directory of the control tree.
 enum Open {
-    /// What it held when it was last read from its beginning.
+    /// A file, with its content when it was last read from its beginning.
     File(String),
-    /// What was in it when it was opened.
+    /// A directory, with its entries when it was opened.
     Directory(Vec<(String, Kind)>),
 }
 
-/// Whose files these are, and who may open the disk.
+/// Owner of the files, and permissions of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// The disk's permissions.
+    /// Permissions of the disk's file.
     pub(super) disk_mode: u16,
     pub(super) read_only: bool,
 }
 
-/// The file system of one disk.
+/// File system of one disk.
 pub(super) struct DiskFs {
     pub(super) disk: Handle,
     forest: Forest,
@@ -138,7 +139,7 @@ impl DiskFs {
 
     fn attr_of(&self, ino: u64, path: &str, kind: Kind) -> FileAttr {
         match kind {
-            // Groups can be made and removed.
+            // Groups can be created and removed.
             Kind::Directory if path.split_once('/').is_some_and(|(_, below)| below == "groups") => {
                 self.attr(ino, FileType::Directory, 0o755, 0)
             }
@@ -150,7 +151,7 @@ impl DiskFs {
     fn attr_of_node(&self, node: INodeNo) -> Result<(Duration, FileAttr), FuseErrno> {
         match node.0 {
             ROOT => Ok((LASTING, self.attr(ROOT, FileType::Directory, 0o555, 0))),
-            // It may grow.
+            // The disk can grow.
             DISK => Ok((FLEETING, self.attr_of_disk())),
             number => {
                 let path = self.path(node)?;
@@ -160,7 +161,7 @@ impl DiskFs {
         }
     }
 
-    /// The path of a name in a directory of the control tree.
+    /// Returns the path of a name in a directory of the control tree.
     fn path_in(&self, directory: INodeNo, name: &OsStr) -> Result<String, FuseErrno> {
         let name = name.to_str().ok_or(FuseErrno::ENOENT)?;
         let path = self.path(directory)?;
@@ -184,7 +185,8 @@ impl DiskFs {
     // ---- the control tree
 
     fn read_attribute(&self, node: INodeNo, handle: FileHandle, offset: u64, size: u32) -> Result<Vec<u8>, FuseErrno> {
-        // From its beginning it is read anew, as in sysfs; the rest is of the same moment.
+        // A read from the beginning reads the content again, as in sysfs. Further reads continue in
+        // that content.
         let fresh = if offset == 0 {
             let path = self.path(node)?;
             Some(self.forest.read(&path).map_err(|error| FuseErrno::from(&error))?)
@@ -218,7 +220,7 @@ impl DiskFs {
         let kind = self.forest.kind(&path).map_err(|error| FuseErrno::from(&error))?;
         match kind {
             Kind::Directory => Err(FuseErrno::EISDIR),
-            // The kernel lets root do anything; sysfs does not.
+            // The kernel allows root to open every file for writing; sysfs does not.
             Kind::File { is_writable: false } if flags.acc_mode() != OpenAccMode::O_RDONLY => Err(FuseErrno::EACCES),
             Kind::File { .. } => Ok(self.remember(Open::File(String::new()))),
         }
@@ -237,7 +239,8 @@ impl DiskFs {
         Ok(self.remember(Open::Directory(entries)))
     }
 
-    /// The number shown for a name in a directory: the one that the kernel knows it by, if it does.
+    /// Returns the inode number that a directory shows for a name: the number that the kernel
+    /// knows, if any.
     fn number_in(&self, directory: INodeNo, name: &str) -> u64 {
         const UNKNOWN: u64 = u64::MAX;
         match (directory.0, name) {
@@ -258,7 +261,7 @@ impl Filesystem for DiskFs {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for wanted in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP]
         {
-            // Without them it works as well as the kernel can.
+            // The file system also works without these capabilities.
             let _ = config.add_capabilities(wanted);
         }
         let _ = config.set_max_write(TRANSFER_BYTES_MAX);
@@ -286,8 +289,9 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Nothing changes. Truncating is what `>` and dd do before they write: as of a device, it is ignored, but the disk
-    /// does not get larger. Times are nobody's business; owners and permissions are given when mounting.
+    /// Changes nothing. Shells (`>`) and dd truncate a file before they write. As for a device,
+    /// truncating is ignored, but enlarging the disk is an error. Times are ignored. Owners and
+    /// permissions are set by the mount.
     fn setattr(
         &self,
         _: &Request,
@@ -326,7 +330,8 @@ impl Filesystem for DiskFs {
                 reply.error(FuseErrno::EROFS);
                 return;
             }
-            // No page cache: it would answer for the disk, and read and write for others than those who ask.
+            // The page cache would hide requests from the disk, and would read and write in the
+            // name of other processes.
             let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
             reply.opened(FileHandle(0), direct | FopenFlags::FOPEN_NOFLUSH);
             return;
@@ -381,7 +386,7 @@ impl Filesystem for DiskFs {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Closing promises nothing.
+        // Closing guarantees nothing.
         reply.error(FuseErrno::ENOSYS);
     }
 
@@ -437,12 +442,12 @@ impl Filesystem for DiskFs {
                 self.do_range(request, self.hole(offset, length), false, reply);
             }
             ZERO_RANGE => self.do_range(request, vec![(Action::WriteZeroes, offset, length)], true, reply),
-            // As of a device.
+            // As for a device.
             _ => reply.error(FuseErrno::EOPNOTSUPP),
         }
     }
 
-    /// All of the disk is data.
+    /// Treats the whole disk as data.
     fn lseek(&self, _: &Request, node: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let capacity_bytes = i64::try_from(self.disk.capacity_bytes()).unwrap_or(i64::MAX);
         match whence {
@@ -482,7 +487,7 @@ impl Filesystem for DiskFs {
         reply.ok();
     }
 
-    /// A new group.
+    /// Creates a group.
     fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
         let created = self.path_in(parent, name).and_then(|path| {
             self.forest.make_directory(&path).map_err(|error| FuseErrno::from(&error))?;
@@ -495,7 +500,7 @@ impl Filesystem for DiskFs {
         }
     }
 
-    /// Files are what the disk has: none can be made, removed or renamed.
+    /// Refuses to create files. The files of a disk cannot be created, removed or renamed.
     fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
         reply.error(FuseErrno::EACCES);
     }
@@ -504,7 +509,7 @@ impl Filesystem for DiskFs {
         reply.error(FuseErrno::EPERM);
     }
 
-    /// A group is no longer needed.
+    /// Removes a group.
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let path = if parent.0 == ROOT { Err(FuseErrno::EPERM) } else { self.path_in(parent, name) };
         match path.and_then(|path| self.forest.remove_directory(&path).map_err(|error| FuseErrno::from(&error))) {

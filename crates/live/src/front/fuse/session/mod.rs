@@ -1,4 +1,4 @@
-//! A session with the kernel: what it asks of a file system, answered by a disk.
+//! A session with the kernel: a disk answers its file system requests.
 
 mod budget;
 mod clients;
@@ -19,20 +19,20 @@ use crate::Handle;
 use clients::{Clients, Sweeper};
 use filesystem::{Access, DiskFs};
 
-/// Threads that take requests from the kernel.
+/// Number of threads that take requests from the kernel.
 const THREADS: usize = 1;
 
-/// A disk that is mounted. Dropping it unmounts it.
+/// A mounted disk. Dropping it unmounts it.
 pub struct Mounted {
     session: BackgroundSession,
     unmounter: Unmounter,
     _sweeper: Sweeper,
 }
 
-/// Mounts a disk that is served.
+/// Mounts a served disk.
 ///
 /// # Errors
-/// If the directory cannot be mounted on, or the system does not let us.
+/// The directory cannot be a mount point, or the system does not allow the mount.
 pub fn mount(disk: &Handle, options: &MountOptions) -> Result<Mounted, MountError> {
     let name = disk.name();
     let directory = check(name, &options.directory)?;
@@ -63,25 +63,25 @@ pub fn mount(disk: &Handle, options: &MountOptions) -> Result<Mounted, MountErro
 }
 
 impl Mounted {
-    /// What unmounts it, from any thread.
+    /// Returns a handle that unmounts the disk from any thread.
     #[must_use]
     pub fn unmounter(&self) -> Unmounter {
         self.unmounter.clone()
     }
 
-    /// Where.
+    /// Returns the directory where the disk is mounted.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.unmounter.directory()
     }
 
-    /// Waits until the disk is unmounted, by us or by another process, and no process uses it any more.
+    /// Waits until the disk is unmounted, by this process or another one, and no process uses it.
     ///
     /// # Errors
-    /// If reading from `/dev/fuse` fails while the disk is mounted.
+    /// Reading from `/dev/fuse` fails while the disk is mounted.
     pub fn wait(self) -> io::Result<()> {
         match self.session.join() {
-            // The last close of a mount that was detached may end the connection while its release is read.
+            // The last close of a detached mount can end the connection while its release is read.
             Err(error) if is_aborted(&error) && !self.unmounter.is_mounted() => Ok(()),
             ended => ended,
         }

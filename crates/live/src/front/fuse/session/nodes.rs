@@ -1,20 +1,21 @@
-//! Inode numbers of the control tree: of each path that the kernel has looked up and not forgotten, one.
+//! Inode numbers of the control tree. Each path that the kernel has looked up and not forgotten has
+//! one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The root directory.
+/// Inode number of the root directory.
 pub(super) const ROOT: u64 = 1;
-/// The disk, as a file in it.
+/// Inode number of the disk, a file in the root directory.
 pub(super) const DISK: u64 = 2;
-/// The directory `block` in it: the root of the control tree.
+/// Inode number of the directory `block` in the root directory: the root of the control tree.
 pub(super) const BLOCK: u64 = 3;
-/// The first of all others.
+/// First inode number of other nodes.
 const FIRST: u64 = 16;
 
 struct Node {
     path: String,
-    /// How often the kernel was told of it.
+    /// Number of lookups that the kernel has not forgotten.
     lookups: u64,
 }
 
@@ -32,7 +33,7 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// The path of an inode that the kernel knows; that of `block` is empty.
+    /// Returns the path of an inode that the kernel knows. The path of `block` is empty.
     pub(super) fn path(&self, number: u64) -> Option<&str> {
         if number == BLOCK {
             return Some("");
@@ -40,7 +41,7 @@ impl Nodes {
         self.nodes.get(&number).map(|node| node.path.as_str())
     }
 
-    /// The kernel is told of a path once more; its number.
+    /// Counts a lookup of a path by the kernel. Returns the path's inode number.
     pub(super) fn look_up(&mut self, path: &str) -> u64 {
         let number = match self.numbers.entry(path.to_owned()) {
             Entry::Occupied(known) => *known.get(),
@@ -57,12 +58,12 @@ impl Nodes {
         number
     }
 
-    /// The number of a path, if the kernel knows it.
+    /// Returns the inode number of a path, if the kernel knows it.
     pub(super) fn number(&self, path: &str) -> Option<u64> {
         self.numbers.get(path).copied()
     }
 
-    /// The kernel forgets that it was told so often.
+    /// Handles the kernel's forgetting of `lookups` lookups.
     pub(super) fn forget(&mut self, number: u64, lookups: u64) {
         let Entry::Occupied(mut node) = self.nodes.entry(number) else { return };
         node.get_mut().lookups = node.get().lookups.saturating_sub(lookups);

@@ -1,43 +1,44 @@
-//! What the system says of the process that a request comes from.
+//! Properties of the process that sends a request, from `/proc`.
 
 use iosched::{IoClass, IoPriority};
 use iosched_trace::ioprio_of_kernel;
 
-/// In `/proc/<tid>/stat`: a worker that io_uring has in a process.
+/// Flag in `/proc/<tid>/stat` of a worker of io_uring.
 const PF_IO_WORKER: u64 = 0x10;
-/// A thread of the kernel.
+/// Flag in `/proc/<tid>/stat` of a thread of the kernel.
 const PF_KTHREAD: u64 = 0x0020_0000;
-/// What io_uring calls its workers, before the number of the thread that they work for.
+/// Prefixes of the names of io_uring's workers. The number of the thread that they work for
+/// follows.
 const IO_WORKER_NAMES: [&str; 2] = ["iou-wrk-", "iou-sqp-"];
 
-/// A thread that asks for I/O. In Linux, each has an io context of its own.
+/// A thread that sends requests. In Linux, each thread has its own I/O context.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Process {
-    /// What it is called.
+    /// Name of the thread.
     pub(super) name: String,
-    /// When it began, in clock ticks: with its number, unique.
+    /// Start time in clock ticks. It is unique together with the thread's number.
     pub(super) began: u64,
-    /// The nice value of the scheduler.
+    /// Nice value of the thread.
     pub(super) nice: i64,
-    /// A thread of the kernel: a loop device's, say.
+    /// Whether it is a thread of the kernel, for example that of a loop device.
     pub(super) is_kernel: bool,
-    /// A worker of io_uring.
+    /// Whether it is a worker of io_uring.
     is_io_worker: bool,
 }
 
 impl Process {
-    /// The thread `tid`, if there is one.
+    /// Returns the thread `tid`, if it exists.
     pub(super) fn find(tid: u32) -> Option<Self> {
         Self::parse(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{tid}/stat")).ok()?))
     }
 
-    /// Reads a line of `/proc/<tid>/stat` (proc(5)).
+    /// Parses a line of `/proc/<tid>/stat` (proc(5)).
     fn parse(stat: &str) -> Option<Self> {
-        // A name may hold anything, parentheses too.
+        // A name can contain any character, also parentheses.
         let (head, fields) = stat.rsplit_once(')')?;
         let (_, name) = head.split_once('(')?;
         let fields: Vec<_> = fields.split_ascii_whitespace().collect();
-        // The first of them is the third in the manual's count.
+        // The first of these fields is field 3 in the manual.
         let field = |number: usize| fields.get(number - 3);
         let flags: u64 = field(9)?.parse().ok()?;
         Some(Self {
@@ -49,18 +50,21 @@ impl Process {
         })
     }
 
-    /// The thread that a worker of io_uring works for, if this is one: they share an io context.
+    /// Returns the thread for which a worker of io_uring works. Both share an I/O context. Returns
+    /// `None` for other threads.
     pub(super) fn works_for(&self, tid: u32) -> Option<u32> {
         if !self.is_io_worker {
             return None;
         }
         let owner = IO_WORKER_NAMES.iter().find_map(|name| self.name.strip_prefix(name))?.parse().ok()?;
-        // Names can be changed; the process cannot, and no worker works for a worker.
+        // Any process can change its name. The thread group is reliable, and a worker never works
+        // for a worker.
         let is_theirs = !Self::find(owner)?.is_io_worker && thread_group(owner)? == thread_group(tid)?;
         is_theirs.then_some(owner)
     }
 
-    /// Its priority, where `kept` is what the system keeps: one that was never set follows from the nice value.
+    /// Returns the priority. `kept` is the value of the system. If it was never set, the priority
+    /// follows from the nice value.
     pub(super) fn ioprio(&self, kept: i32) -> IoPriority {
         let ioprio = ioprio_of_kernel(kept.cast_unsigned());
         if ioprio.class() != IoClass::None {

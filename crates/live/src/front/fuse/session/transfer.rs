@@ -1,4 +1,5 @@
-//! Reads, writes and ranges of the disk: requests of the kernel become operations, and their answers replies.
+//! Reads, writes and ranges of the disk. Requests of the kernel become operations, and their
+//! answers replies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,11 +9,11 @@ use super::filesystem::{DiskFs, TRANSFER_BYTES_MAX};
 use crate::Errno;
 use crate::disk::{Action, Operation};
 
-/// Largest piece of a range that is trimmed or zeroed, in bytes.
+/// Maximum size of a piece of a range that is trimmed or zeroed, bytes.
 const RANGE_BYTES_MAX: u64 = 1 << 30;
 
 impl DiskFs {
-    /// Hands an operation in for whoever made the request.
+    /// Submits an operation as the client of the request's process.
     pub(super) fn submit(&self, request: &Request, operation: Operation, reply: crate::reactor::Reply) {
         match self.clients.of(request.pid()) {
             Ok(client) => self.disk.submit(client, operation, reply),
@@ -20,7 +21,7 @@ impl DiskFs {
         }
     }
 
-    /// As much of a transfer as the disk has room for.
+    /// Returns the length of a transfer, limited by the end of the disk.
     fn length(&self, offset: u64, length: usize) -> u32 {
         let left = self.disk.capacity_bytes().saturating_sub(offset);
         u32::try_from(left.min(length as u64)).unwrap_or(TRANSFER_BYTES_MAX)
@@ -71,7 +72,8 @@ impl DiskFs {
         );
     }
 
-    /// Does actions to ranges, in pieces; the reply comes with the last, and says the first error.
+    /// Submits actions on ranges, in pieces. The reply follows the last piece and has the first
+    /// error.
     pub(super) fn do_range(
         &self,
         request: &Request,
@@ -111,7 +113,8 @@ impl DiskFs {
         }
     }
 
-    /// The parts of a hole: all of it is to read as zeroes. What can be trimmed is whole blocks.
+    /// Returns the actions that punch a hole. All of it must read as zeroes, and only whole blocks
+    /// can be trimmed.
     pub(super) fn hole(&self, offset: u64, length: u64) -> Vec<(Action, u64, u64)> {
         let block = u64::from(self.disk.block_bytes());
         let end = offset + length;

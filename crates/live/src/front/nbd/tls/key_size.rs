@@ -1,23 +1,24 @@
-//! How large an RSA key is, to say so if it cannot be used: what signs with it says no more than that it cannot.
+//! Size of an RSA key, for error messages. The signing library reports only that it cannot use a
+//! key.
 
 use rustls::pki_types::PrivateKeyDer;
 
-/// The sizes of RSA keys, in bits, that can be signed with; see [`is_usable`].
+/// Usable sizes of RSA keys, bits; see [`is_usable`].
 pub(super) const RSA_BITS: &str = "2048, 3072 or 4096";
 
-/// Whether RSA keys of that size can be signed with.
+/// Returns whether RSA keys of this size can sign.
 pub(super) const fn is_usable(bits: u64) -> bool {
     bits >= 2048 && bits <= 4096 && bits.is_multiple_of(1024)
 }
 
-/// The size of an RSA key in bits; `None` if it is of another kind, or not to be understood.
+/// Returns the size of an RSA key in bits, or `None` for other or unreadable keys.
 pub(super) fn rsa_bits(key: &PrivateKeyDer<'_>) -> Option<u64> {
     match key {
         PrivateKeyDer::Pkcs1(key) => bits_of_pkcs1(key.secret_pkcs1_der()),
         PrivateKeyDer::Pkcs8(key) => {
-            /// 1.2.840.113549.1.1.1, rsaEncryption.
+            /// Object identifier of rsaEncryption: 1.2.840.113549.1.1.1.
             const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-            // A version, the kind of key, and the key.
+            // The fields are a version, the kind of key, and the key.
             let (fields, _) = value(SEQUENCE, key.secret_pkcs8_der())?;
             let (_, fields) = value(INTEGER, fields)?;
             let (kind, fields) = value(SEQUENCE, fields)?;
@@ -34,7 +35,7 @@ const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// A version, the modulus, and more.
+/// Returns the size of a PKCS #1 key in bits. Its fields are a version, the modulus, and more.
 fn bits_of_pkcs1(der: &[u8]) -> Option<u64> {
     let (fields, _) = value(SEQUENCE, der)?;
     let (_, fields) = value(INTEGER, fields)?;
@@ -44,12 +45,13 @@ fn bits_of_pkcs1(der: &[u8]) -> Option<u64> {
     Some((modulus.len() - zeroes) as u64 * 8 - u64::from(first.leading_zeros()))
 }
 
-/// What a value of that type holds at the front of DER, and what comes behind it.
+/// Returns the content of a value of type `tag` at the front of `der`, and the bytes behind the
+/// value.
 fn value(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[found, length], rest) = der.split_first_chunk()?;
     let (length, rest) = match length {
         short @ 0..0x80 => (usize::from(short), rest),
-        // So many bytes of length follow.
+        // The low bits are the number of length bytes that follow.
         long => {
             let (bytes, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
             let length =

@@ -1,7 +1,8 @@
-//! TLS below the protocol: bytes received to plain bytes, plain bytes to bytes to send, both bounded.
+//! TLS below the protocol: received bytes become plain bytes, and plain bytes become bytes to send.
+//! Both are bounded.
 //!
-//! Decides nothing of when TLS starts: that is the handshake's ([`iosched_nbd::Progress::StartTls`]). Needs the feature
-//! `tls`: without it, certificates cannot be loaded, and [`TlsFiles::load`] says so.
+//! The handshake decides when TLS starts ([`iosched_nbd::Progress::StartTls`]). TLS needs the
+//! feature `tls`. Without it, [`TlsFiles::load`] returns an error.
 
 #[cfg(feature = "tls")]
 mod key_size;
@@ -14,21 +15,22 @@ use std::sync::Arc;
 
 pub use session::{ServerConfig, TlsError, TlsFilesError};
 
-/// Where a server's certificates are.
+/// Paths of a server's certificates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// The server's certificate and those between it and a root, PEM.
+    /// Certificate of the server and intermediate certificates, PEM.
     pub certificate: PathBuf,
-    /// The certificate's private key, PEM.
+    /// Private key of the certificate, PEM.
     pub key: PathBuf,
-    /// The roots of clients' certificates, PEM: clients without one of theirs are refused. `None`: clients need none.
+    /// Root certificates for clients, PEM. A client without a certificate from one of them is
+    /// refused. `None`: clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
 impl TlsFiles {
-    /// `server-cert.pem` and `server-key.pem` of a directory, as other NBD servers name them. If `ca-cert.pem` is
-    /// there, too, or cannot be told to be absent, clients need a certificate of it: set [`Self::client_ca`] to `None`
-    /// where they need none all the same.
+    /// Returns the paths `server-cert.pem` and `server-key.pem` in a directory, the usual names of
+    /// NBD servers. Clients need a certificate if `ca-cert.pem` exists or if its absence cannot be
+    /// verified. Set [`Self::client_ca`] to `None` if they need none.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
         let client_ca = directory.join("ca-cert.pem");
@@ -40,11 +42,10 @@ impl TlsFiles {
         }
     }
 
-    /// What a person should know of these files although they can be used: that others can read the key, or have made
-    /// it.
+    /// Returns warnings about usable files: other users can read the key, or another user owns it.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        // What cannot be looked at is told when it is loaded.
+        // Loading reports a missing key.
         let Ok(key) = std::fs::metadata(&self.key) else { return Vec::new() };
         let (name, mode, owner) = (self.key.display(), key.mode() & 0o777, key.uid());
         let mut warnings = Vec::new();
@@ -59,48 +60,49 @@ impl TlsFiles {
         warnings
     }
 
-    /// The configuration for all connections of a server: TLS 1.2 and 1.3, no resumption, so that nothing is kept of
-    /// sessions that have ended.
+    /// Loads the configuration for all connections of a server. It allows TLS 1.2 and 1.3 without
+    /// resumption, so that no state of ended sessions is kept.
     ///
     /// # Errors
-    /// Which file is missing, unreadable or not what it should be; or that this build has no TLS.
+    /// A file is missing, unreadable or has the wrong content, or this build has no TLS.
     pub fn load(&self) -> Result<Arc<ServerConfig>, TlsFilesError> {
         session::load(self)
     }
 }
 
-/// What a client's bytes came to.
+/// State of a connection after received bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// More can come. If input is left, or `plain` is full: call again when there is room for plain bytes.
+    /// More bytes can come. If input is left or `plain` is full, call again when there is room for
+    /// plain bytes.
     Open,
-    /// The client said that nothing more comes, so that nothing has been cut off.
+    /// The client has ended its data properly, so that no data is missing.
     Closed,
 }
 
-/// What carries the protocol's bytes.
+/// Transport of the protocol's bytes.
 #[derive(Debug)]
 pub enum Transport {
-    /// They go as they are; callers may as well pass it by.
+    /// Plain bytes. Callers may bypass this type.
     Plain,
-    /// Inside TLS.
+    /// TLS.
     Tls(Box<session::Session>),
 }
 
 impl Transport {
-    /// TLS as a server, from the client's first message on.
+    /// Starts TLS as a server, from the client's first message.
     ///
     /// # Errors
-    /// If the configuration does not do.
+    /// The configuration is not usable.
     pub fn tls(config: Arc<ServerConfig>) -> Result<Self, TlsError> {
         session::Session::new(config).map(|session| Self::Tls(Box::new(session)))
     }
 
-    /// Takes received bytes from the front of `input` and appends plain ones to `plain`, which does not grow beyond
-    /// `plain_bytes_max`. What TLS itself has to say is appended to `out`.
+    /// Takes received bytes from the front of `input` and appends plain bytes to `plain`, up to a
+    /// length of `plain_bytes_max`. Appends messages of TLS itself to `out`.
     ///
     /// # Errors
-    /// If TLS is broken; `out` then ends with what tells the client so.
+    /// TLS has failed. `out` then ends with a message about it to the client.
     pub fn receive(
         &mut self,
         input: &mut &[u8],
@@ -119,11 +121,12 @@ impl Transport {
         }
     }
 
-    /// Takes plain bytes from the front of `plain` and appends what is to be sent to `out`, which does not grow beyond
-    /// `out_bytes_max` by more than a piece of 16 KiB with its frame. Takes nothing before TLS is established.
+    /// Takes plain bytes from the front of `plain` and appends bytes to send to `out`. `out`
+    /// exceeds `out_bytes_max` by at most a record of 16 KiB with its frame. Takes nothing before
+    /// TLS is established.
     ///
     /// # Errors
-    /// If TLS is broken.
+    /// TLS has failed.
     pub fn send(&mut self, plain: &mut &[u8], out: &mut Vec<u8>, out_bytes_max: usize) -> Result<(), TlsError> {
         match self {
             Self::Plain => {
@@ -136,10 +139,10 @@ impl Transport {
         }
     }
 
-    /// Nothing more will be sent: what tells the client so is appended to `out`.
+    /// Ends the sent data. Appends a message about it to `out`.
     ///
     /// # Errors
-    /// If TLS is broken.
+    /// TLS has failed.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
         match self {
             Self::Plain => Ok(()),
@@ -147,7 +150,7 @@ impl Transport {
         }
     }
 
-    /// Whether bytes can be sent: always without TLS, with it once it is established.
+    /// Returns whether bytes can be sent: always without TLS, otherwise once TLS is established.
     #[must_use]
     pub fn is_established(&self) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! TLS by rustls: what certificates make of a server, and one connection's session.
+//! TLS with rustls: the configuration of a server from certificates, and the session of a
+//! connection.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -14,65 +15,65 @@ pub use rustls::ServerConfig;
 use super::key_size::{self, RSA_BITS};
 use super::{Received, TlsFiles};
 
-/// Plain bytes encrypted at a time.
+/// Number of plain bytes that are encrypted at once.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// What is wrong with a server's certificates.
+/// Error in a server's certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFilesError {
-    /// A file that cannot be read, or that is not PEM of the kind needed.
+    /// A file cannot be read, or is not PEM of the required kind.
     #[error("{}: {what}: {source}", file.display())]
     File {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What was looked for in it.
+        /// Required content.
         what: &'static str,
-        /// What was found instead.
+        /// Error of the PEM reader.
         source: pem::Error,
     },
-    /// Nothing in the file.
+    /// The file has no certificate.
     #[error("{}: contains no certificate (-----BEGIN CERTIFICATE-----)", file.display())]
     NoCertificate {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// A root that is no certificate.
+    /// A root is not a valid certificate.
     #[error("{}: a certificate in it cannot be a root for client certificates: {source}", file.display())]
     Root {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Error of rustls.
         source: rustls::Error,
     },
-    /// The roots cannot check clients.
+    /// The roots cannot verify clients.
     #[error("{}: these certificates cannot verify clients: {source}", file.display())]
     Verifier {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Error of rustls.
         source: VerifierBuilderError,
     },
-    /// An RSA key of a size that cannot be used.
+    /// The size of an RSA key is not supported.
     #[error("{}: RSA keys of {bits} bits are not supported: use {RSA_BITS} bits, or an ECDSA or Ed25519 key", file.display())]
     KeySize {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its size.
+        /// Size of the key, bits.
         bits: u64,
     },
-    /// Certificate and key do not fit.
+    /// Certificate and key do not match.
     #[error("{} and {} do not belong together: {source}", certificate.display(), key.display())]
     Pair {
-        /// The certificate's file.
+        /// Path of the certificate.
         certificate: PathBuf,
-        /// The key's file.
+        /// Path of the key.
         key: PathBuf,
-        /// Why.
+        /// Error of rustls.
         source: rustls::Error,
     },
 }
 
-/// See [`TlsFiles::load`].
+/// Implements [`TlsFiles::load`].
 pub(super) fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsFilesError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let pair_error =
@@ -97,7 +98,7 @@ pub(super) fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsFilesError>
     })?;
     let bits = key_size::rsa_bits(&key);
     let mut config = builder.with_single_cert(chain, key).map_err(|source| match bits {
-        // It says no more than that it cannot use the key.
+        // The library reports only that it cannot use the key.
         Some(bits) if !key_size::is_usable(bits) => TlsFilesError::KeySize { file: files.key.clone(), bits },
         _ => pair_error(source),
     })?;
@@ -123,18 +124,19 @@ fn roots(file: &Path) -> Result<RootCertStore, TlsFilesError> {
     Ok(roots)
 }
 
-/// Why a connection's TLS failed. What is in `out` then is to be sent, it tells the client, and the connection closed.
+/// Error of a connection's TLS. The caller must send the content of `out`, which tells the client,
+/// and close the connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The client broke TLS, or its certificate is not accepted.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// The buffers of TLS.
+    /// The buffers of TLS failed.
     #[error("TLS: {0}")]
     Buffer(#[from] io::Error),
 }
 
-/// One connection's TLS.
+/// TLS session of one connection.
 #[derive(Debug)]
 pub struct Session(ServerConnection);
 
@@ -184,7 +186,7 @@ impl Session {
         !self.0.is_handshaking()
     }
 
-    /// Moves decrypted bytes; whether more can come.
+    /// Moves decrypted bytes. Returns whether more can come.
     fn take_plain(&mut self, plain: &mut Vec<u8>, plain_bytes_max: usize) -> Result<bool, TlsError> {
         let mut reader = self.0.reader();
         while plain.len() < plain_bytes_max {
