@@ -1,4 +1,5 @@
-//! Changes of attributes: all values are checked before the first is written, and each one is read back.
+//! Changes of attributes. All values are checked before the first one is written. Each written
+//! value is read back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,35 +14,36 @@ use crate::check::wrong_value;
 use crate::error::{failed, wrong};
 use crate::{AttributesError, Disks, Named};
 
-/// Where tunables are: they come and go with the scheduler.
+/// Directory of the present scheduler's tunables. They appear and disappear with the scheduler.
 const TUNABLES: &str = "queue/iosched/";
 
 impl Disks {
-    /// Checks changes in their order, before anything is written.
+    /// Checks changes in order, before anything is written.
     ///
     /// # Errors
-    /// There is no such attribute, several disks have it, or it does not take the value.
+    /// The attribute does not exist, several disks have it, or the value is not accepted.
     pub fn check(&mut self, assignments: &[Assignment]) -> Result<(), AttributesError> {
         check(self, assignments)
     }
 
-    /// The one file that a change means.
+    /// Returns the one file that a change refers to.
     ///
     /// # Errors
-    /// There is no such attribute, or several disks have it.
+    /// The attribute does not exist, or several disks have it.
     pub fn only(&mut self, assignment: &Assignment) -> Result<Named, AttributesError> {
         only(self, assignment)
     }
 
-    /// Writes a value and reads it back.
+    /// Writes a value, reads it back and returns it.
     ///
     /// # Errors
-    /// The disk does not take the value, or stores another one.
+    /// The disk does not accept the value, or stores another one.
     pub fn set(&mut self, file: &Named, value: &str) -> Result<String, AttributesError> {
         set(self, file, value)
     }
 
-    /// The scheduler of a served disk that ignores the shares that were written; `None` if it uses them.
+    /// Returns the scheduler of a served disk if it ignores the written shares. Returns `None` if
+    /// the scheduler uses them.
     pub fn ignores(&mut self, written: &[Named], shares: Shares) -> Option<String> {
         let is_share = |file: &&Named| match file.of_disk().split('/').collect::<Vec<_>>()[..] {
             ["groups" | "clients", _, "weight"] => shares == Shares::Weights,
@@ -58,18 +60,19 @@ impl Disks {
     }
 }
 
-/// What is known to be wrong with any assignment is told before anything is written.
+/// Reports every problem that can be known in advance before anything is written.
 fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<(), AttributesError> {
-    // The schedulers that will be there by then, by disk.
+    // Schedulers that earlier assignments choose, by disk.
     let mut switched: BTreeMap<String, String> = BTreeMap::new();
     for assignment in assignments {
         let found = only(disks, assignment);
-        // A tunable of the scheduler that is there is none of the one that is to come.
+        // A tunable of the present scheduler is not a tunable of the scheduler that an assignment
+        // chooses.
         let goes = |file: &Named| switched.contains_key(&file.disk.name) && file.of_disk().starts_with(TUNABLES);
         let file = match found {
             Ok(file) if !goes(&file) => file,
             Err(error) if switched.is_empty() => return Err(error),
-            // Of a scheduler that is yet to come.
+            // The attribute may be a tunable of a scheduler that an earlier assignment chooses.
             found => match wrong_later(&switched, found.ok().map(|file| file.disk.name).as_deref(), assignment) {
                 Some(problem) => return Err(wrong(problem)),
                 None => continue,
@@ -87,8 +90,8 @@ fn check(disks: &mut Disks, assignments: &[Assignment]) -> Result<(), Attributes
     Ok(())
 }
 
-/// What is known to be wrong with a tunable of one of the schedulers that will be there, by disk; of that of `disk`, if
-/// it is known.
+/// Returns the known problem with a tunable of a scheduler that an earlier assignment chooses.
+/// `switched` holds these schedulers by disk. If `disk` is known, only its scheduler counts.
 fn wrong_later(
     switched: &BTreeMap<String, String>,
     disk: Option<&str>,
@@ -104,7 +107,8 @@ fn wrong_later(
         return declared
             .find_map(|(disk, declared)| declared.check(value).err().map(|error| wrong_value(disk, &error)));
     }
-    // What is of a client or a group is no tunable, and what an elevator of others has is not known.
+    // Attributes of a client or a group are not tunables. The tunables of a scheduler that is not
+    // in the registry are unknown.
     let known = those().all(|(_, scheduler)| Registry::linux().get(scheduler).is_ok());
     let (disk, scheduler) = those().next().filter(|_| known && (place.is_empty() || place.ends_with("iosched")))?;
     let elevator = Registry::linux().get(scheduler).ok()?;
@@ -115,7 +119,7 @@ fn wrong_later(
     Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))
 }
 
-/// The one file that is meant.
+/// Returns the one file that the assignment names.
 fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Named, AttributesError> {
     let mut found = disks.find(name)?;
     match found.as_slice() {
@@ -131,15 +135,16 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
     }
 }
 
-/// Writes, and reads back.
+/// Writes a value and reads it back.
 fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, AttributesError> {
-    // A scheduler that was just chosen has brought tunables that could not be looked at before.
+    // A scheduler that an earlier assignment chose has new tunables, which could not be checked
+    // before.
     let scheduler = disks.scheduler(&file.disk).unwrap_or_default();
     if let Some(problem) = disks.wrong_value(file, &scheduler, value) {
         return Err(wrong(problem));
     }
     let declaration = Disks::declaration(file, &scheduler);
-    // As in settings a slash stands for a space, which the kernel's tree knows by itself.
+    // In settings, a slash stands for a space. The kernel's tree converts slashes itself.
     let is_words = matches!(declaration, Some(Declaration::Cgroup(_))) && !disks.are_the_kernels;
     let written = if is_words { value.replace('/', " ") } else { value.to_owned() };
     if let Err(error) = disks.tree.write(&file.path, &written) {
@@ -155,7 +160,7 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
         });
     }
     let read = match disks.tree.read(&file.path) {
-        // The file is gone with the group that it removes.
+        // Writing to this file removes its group, and the file with it.
         Err(_) if is_removal(file) => value.trim().to_owned(),
         read => read?,
     };
@@ -167,14 +172,15 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
     Err(failed(format!("{}: {read} was stored instead of {value}{why}", file.name)))
 }
 
-/// The message about a scheduler that the kernel does not have, as `compare --on` prints it.
+/// Returns the message about a scheduler that the kernel does not have, as `compare --on` prints
+/// it.
 fn missing(disks: &mut Disks, file: &Named, value: &str) -> String {
     let available = disks.schedulers(file).unwrap_or_default().join(", ");
     let error = SettingsError::Missing { device: file.disk.name.clone(), name: value.to_owned(), available };
     format!("{error}{}", settings_meant(&error))
 }
 
-/// Whether a file of a served disk removes a group.
+/// Whether writing a file of a served disk removes a group.
 fn is_removal(file: &Named) -> bool {
     matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "remove"])
 }

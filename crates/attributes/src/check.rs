@@ -1,5 +1,6 @@
-//! What is wrong with a value, in words, before it is written: by the same declarations that the kernel's attributes
-//! and a live disk's are made from. Over a file only an error number would come back.
+//! Messages about wrong values, before the values are written. They come from the declarations that
+//! also define the attributes of the kernel and of served disks. Writing a wrong value to a file
+//! would only return an error number.
 
 use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::{Declaration, ValueError};
@@ -13,12 +14,13 @@ use crate::{Disks, Named};
 const SCHEDULER: &str = "queue/scheduler";
 
 impl Disks {
-    /// The message about a wrong `value` of a file while `scheduler` is the present one; `None`: nothing that is known.
+    /// Returns the message about a wrong `value` of a file while `scheduler` is the present one.
+    /// Returns `None` if no problem is known.
     pub fn wrong_value(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let value = value.trim();
         let named = |problem: String| format!("{}: {problem}", file.name);
         match Self::declaration(file, scheduler) {
-            // A served disk says that its numbers are read-only.
+            // A served disk reports itself that a number is read-only.
             Some(declaration) if self.are_the_kernels => {
                 declaration.check(value).err().map(|error| wrong_value(&file.disk.name, &error))
             }
@@ -36,7 +38,7 @@ impl Disks {
         }
     }
 
-    /// What a live disk takes for an attribute: no more than its back end.
+    /// Returns the declaration that holds for a served disk. Its back end may narrow the range.
     fn of_live(&mut self, file: &Named, spec: &Spec) -> Spec {
         let mut narrowed = attribute_spec(spec);
         if spec.name == "max_sectors_kb" {
@@ -46,7 +48,7 @@ impl Disks {
         narrowed
     }
 
-    /// What would be right for a file, where the kernel only says that something is wrong.
+    /// Returns the accepted values of a file, for errors in which the kernel gives no reason.
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
         if file.of_disk() == SCHEDULER {
             return Some(format!("it must be one of {}", self.schedulers(file)?.join(", ")));
@@ -58,7 +60,7 @@ impl Disks {
         Self::declaration(file, &scheduler).map(Declaration::takes)
     }
 
-    /// Of a live disk's files that have no declared number.
+    /// Returns the problem with a value of a served disk's file that has no declaration.
     fn wrong_live(&mut self, file: &Named, scheduler: &str, value: &str) -> Option<String> {
         let parts: Vec<&str> = file.of_disk().split('/').collect();
         match parts.as_slice() {
@@ -77,7 +79,7 @@ impl Disks {
         }
     }
 
-    /// A disk may have elevators that are not of Linux: it lists them.
+    /// A served disk may have schedulers that are not in the registry, so its own list is checked.
     fn is_none_of(&mut self, file: &Named, value: &str) -> Option<String> {
         let known = self.schedulers(file)?;
         let meant = || did_you_mean(value, known.iter().map(String::as_str));
@@ -85,7 +87,7 @@ impl Disks {
         (!is_known).then(|| format!("there is no scheduler {value:?}; available: {}{}", known.join(", "), meant()))
     }
 
-    /// The schedulers that the file `queue/scheduler` lists.
+    /// Returns the schedulers that the file `queue/scheduler` lists.
     pub(crate) fn schedulers(&mut self, file: &Named) -> Option<Vec<String>> {
         let listed = self.tree.read(&file.path).ok()?.replace(['[', ']'], "");
         Some(listed.split_whitespace().map(str::to_owned).collect())
@@ -97,7 +99,7 @@ impl Disks {
     }
 }
 
-/// The message about a value of a disk that its declaration does not take.
+/// Returns the message about a value that a declaration of a disk's attribute does not accept.
 pub(crate) fn wrong_value(disk: &str, error: &ValueError) -> String {
     let meant = match error {
         ValueError::Choice { choice, value } => did_you_mean(value, choice.values.iter().copied()),
@@ -106,7 +108,7 @@ pub(crate) fn wrong_value(disk: &str, error: &ValueError) -> String {
     format!("{disk}: {error}{meant}")
 }
 
-/// The weights that an elevator takes.
+/// Returns the range of weights that a scheduler accepts.
 fn weights(scheduler: &str) -> Option<WeightRange> {
     Some(Registry::linux().get(scheduler).ok()?.weights)
 }

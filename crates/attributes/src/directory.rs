@@ -1,4 +1,4 @@
-//! A tree of files: `/sys/block`, or what a mounted disk shows.
+//! Trees of files: `/sys/block`, or the directory of a mounted disk.
 
 use std::fs;
 use std::io;
@@ -10,30 +10,29 @@ use iosched_kernel::roots::natural;
 
 use crate::{Entry, Tree, TreeError};
 
-/// The magic numbers of file systems whose files are attributes: sysfs, and FUSE, which a mounted
-/// disk is.
+/// Magic numbers of file systems whose files are attributes: sysfs, and FUSE for mounted disks.
 const OF_ATTRIBUTES: [u64; 2] = [0x6265_6572, 0x6573_5546];
 
-/// Whether the files in a directory are attributes, and not data of a user. A directory of data may
+/// Whether the files in a directory are attributes and not a user's data. A directory of data may
 /// look like a disk.
 pub(crate) fn has_attributes(directory: &Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|about| OF_ATTRIBUTES.contains(&(about.f_type as u64)))
 }
 
-/// The tree below a directory.
+/// Tree below a directory.
 pub(crate) struct Directory {
     root: PathBuf,
     is_the_kernels: bool,
 }
 
 impl Directory {
-    /// The kernel's, in which links lead to the disks.
+    /// Creates the kernel's tree, in which links lead to the disks.
     pub(crate) fn of_kernel(root: &Path) -> Self {
         Self { root: root.to_owned(), is_the_kernels: true }
     }
 
-    /// What a mounted disk shows. The user who mounted it decides what is there: links are not
-    /// followed to write.
+    /// Creates the tree of a mounted disk. The user who mounted the disk controls its contents, so
+    /// writes do not follow links.
     pub(crate) fn of_mount(root: &Path) -> Self {
         Self { root: root.to_owned(), is_the_kernels: false }
     }
@@ -55,7 +54,7 @@ impl Directory {
 }
 
 impl Tree for Directory {
-    /// Links count as what they lead to only at the root, where the kernel's disks are links.
+    /// A link counts as its target only at the root, where the kernel's disks are links.
     fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError> {
         let listed = || -> io::Result<Vec<Entry>> {
             let mut entries = Vec::new();
@@ -64,7 +63,7 @@ impl Tree for Directory {
                 let kind = entry.file_type()?;
                 let is_directory = kind.is_dir() || (path.is_empty() && kind.is_symlink() && entry.path().is_dir());
                 let is_listed = is_directory || kind.is_file();
-                // sysfs has no other names.
+                // sysfs has only names that are valid UTF-8.
                 if let (true, Ok(name)) = (is_listed, entry.file_name().into_string()) {
                     entries.push(Entry { name, is_directory });
                 }

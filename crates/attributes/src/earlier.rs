@@ -1,4 +1,5 @@
-//! Values of the kernel's disks before a change, other attributes that changed with it, and how to undo it.
+//! Values of the kernel's disks before a change. A report lists the changes, other attributes that
+//! changed as well, and the commands that undo them.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::{AttributesError, Disks, Named};
 const QUEUE: &str = "queue/";
 const TUNABLE: &str = "iosched/";
 
-/// How the kernel's disks were before they are set.
+/// State of the kernel's disks before they are set.
 #[derive(Default)]
 pub struct Earlier {
     disks: Vec<Before>,
@@ -41,7 +42,8 @@ impl Earlier {
         Ok(Self { disks: recorded, state: Some(state) })
     }
 
-    /// Lines about the changes of `files`, of other attributes with them, and how to undo them. Ends the record.
+    /// Returns lines about the changes of `files`, about other attributes that changed as well, and
+    /// about how to undo them. Ends the record.
     #[must_use]
     pub fn report(&self, files: &[Named]) -> Vec<String> {
         let mut lines = Vec::new();
@@ -64,7 +66,7 @@ impl Earlier {
             for change in others {
                 say(format!("{disk}: {}: the kernel changed it too", line(change)));
             }
-            // With a scheduler its tunables come: these were not there before.
+            // A new scheduler brings its tunables, which did not exist before.
             for file in files.iter().filter(|file| file.disk.name == disk) {
                 let name = file.of_disk().strip_prefix(QUEUE).unwrap_or_default();
                 if name.starts_with(TUNABLE) && !before.had(name) {
@@ -88,7 +90,7 @@ impl Earlier {
     }
 }
 
-/// The first of `files` whose disk holds the root file system.
+/// Returns the first of `files` whose disk holds the root file system.
 #[must_use]
 pub fn holds_root<'f>(disks: &Disks, files: &'f [Named]) -> Option<&'f Named> {
     let is_under_root =

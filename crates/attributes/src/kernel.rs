@@ -1,5 +1,6 @@
-//! The kernel's disks: the tree of `/sys/block`. The directory of each disk has a directory `cgroup` with the values
-//! that cgroups have for it. Only values that are set are listed; every file can be read and written.
+//! Tree of the kernel's disks, `/sys/block`. Each disk's directory has a directory `cgroup` with
+//! the values that cgroups have for the disk. Listings contain only values that are set. Every file
+//! can be read and written.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,12 +13,12 @@ use iosched_kernel::{BlockDevice, Roots};
 use crate::directory::Directory;
 use crate::{Entry, Tree, TreeError};
 
-/// The tree of all disks.
+/// Returns the tree of all disks.
 pub(crate) fn of_all(root: &Path) -> Box<dyn Tree> {
     Box::new(Kernel { files: Directory::of_kernel(root), disk: None, roots: Roots::default(), controls: None })
 }
 
-/// The tree of the disk `name`.
+/// Returns the tree of the disk `name`.
 pub(crate) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
     let disk = Some(name.to_owned());
     Box::new(Kernel { files: Directory::of_kernel(root), disk, roots: Roots::default(), controls: None })
@@ -25,15 +26,15 @@ pub(crate) fn of_one(root: &Path, name: &str) -> Box<dyn Tree> {
 
 struct Kernel {
     files: Directory,
-    /// Whose directory the root is; `None`: it has one for each.
+    /// Disk whose directory is the root. `None`: the root has a directory for each disk.
     disk: Option<String>,
     roots: Roots,
-    /// What cgroups set, once it was asked for.
+    /// Settings of cgroups, read at the first listing that needs them.
     controls: Option<Controls>,
 }
 
 impl Kernel {
-    /// The disk and the attribute that a path means, if that is of a cgroup.
+    /// Returns the disk and the attribute of a path, if the attribute belongs to a cgroup.
     fn of_cgroup<'p>(&self, path: &'p str) -> Option<(String, &'p str)> {
         let (disk, name) = match &self.disk {
             Some(disk) => (disk.as_str(), path),
@@ -50,7 +51,7 @@ impl Kernel {
         })
     }
 
-    /// What is set for a disk below `directory`, a level deep.
+    /// Returns the entries with set values for a disk in `directory`, one level deep.
     fn set_for(&mut self, disk: &str, directory: &str) -> Result<Vec<Entry>, TreeError> {
         let device = self.device(disk)?;
         let controls = self.controls.get_or_insert_with(|| Controls::of(&self.roots));

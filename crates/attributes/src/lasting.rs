@@ -1,4 +1,5 @@
-//! Values that a udev rule sets at every start of the system. A rule keeps the values of earlier changes.
+//! Values that a udev rule sets at every start of the system. A rule keeps the values of earlier
+//! changes.
 
 use iosched_kernel::settings::{assigned, rule};
 use iosched_kernel::{BlockDevice, Roots};
@@ -7,31 +8,32 @@ use crate::{AttributesError, Disks, Named};
 
 const QUEUE: &str = "queue/";
 const SCHEDULER: &str = "scheduler";
-/// Where tunables are: they come and go with the scheduler.
+/// Directory of the present scheduler's tunables. They appear and disappear with the scheduler.
 const TUNABLES: &str = "iosched/";
 
-/// The values that the udev rule of one disk sets.
+/// Values that the udev rule of one disk sets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LastingRule {
     disk: String,
-    /// Names below `queue` and values, in the order in which they are set.
+    /// Names below `queue` and values, in the order in which the rule sets them.
     assignments: Vec<(String, String)>,
 }
 
 impl LastingRule {
-    /// The rule of `disk` whose present file holds `text`.
+    /// Creates the rule of `disk` from `text`, the contents of the present rule file.
     #[must_use]
     pub fn of(disk: &str, text: &str) -> Self {
         Self { disk: disk.to_owned(), assignments: assigned(text) }
     }
 
-    /// The name of the disk.
+    /// Returns the name of the disk.
     #[must_use]
     pub fn disk(&self) -> &str {
         &self.disk
     }
 
-    /// Adds a value of an attribute of the queue. Another scheduler removes the tunables of the earlier one.
+    /// Adds a value of an attribute of the queue. If the value is another scheduler, the tunables
+    /// of the earlier one are removed.
     pub fn set(&mut self, file: &Named, value: &str) {
         let Some(name) = file.of_disk().strip_prefix(QUEUE) else { return };
         if name == SCHEDULER {
@@ -46,10 +48,11 @@ impl LastingRule {
         }
     }
 
-    /// The text of the rule. Tunables exist only under their scheduler, so the rule sets the present one first.
+    /// Returns the text of the rule. Tunables exist only under their scheduler, so the rule sets
+    /// the present scheduler first.
     ///
     /// # Errors
-    /// The disk is gone.
+    /// The disk no longer exists.
     pub fn text(&mut self, disks: &mut Disks) -> Result<String, AttributesError> {
         let device = BlockDevice::named(&Roots::default(), &self.disk)?;
         let has = |begin: &str| self.assignments.iter().any(|known| known.0.starts_with(begin));

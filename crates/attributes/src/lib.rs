@@ -1,7 +1,8 @@
-//! The attributes of disks: a tree of files with the shape of `/sys/block`.
+//! Attributes of disks: a tree of files with the shape of `/sys/block`.
 //!
-//! A tree is the kernel's (with the files that cgroups have for its disks), that of a mounted disk, or that of a server
-//! behind its control socket. All are listed, read, checked and written in the same way.
+//! There are three trees: the kernel's, with the files that cgroups have for its disks; the tree of
+//! a mounted disk; and the tree of a server behind its control socket. All are listed, read,
+//! checked and written in the same way.
 //!
 //! | file | contents |
 //! |---|---|
@@ -43,50 +44,50 @@ pub use summary::{DiskSummary, KernelDisk};
 
 use error::{failed as failed_with, wrong};
 
-/// Where the kernel's disks are.
+/// Directory of the kernel's disks.
 pub const SYS_BLOCK: &str = "/sys/block";
 
-/// A tree, by paths without a slash at either end; the root's is empty.
+/// Tree of files. Paths have no slash at either end. The path of the root is empty.
 pub trait Tree {
     /// Lists a directory, in order.
     ///
     /// # Errors
-    /// There is no such directory, or it cannot be read.
+    /// The directory does not exist, or cannot be read.
     fn list(&mut self, path: &str) -> Result<Vec<Entry>, TreeError>;
     /// Reads a file.
     ///
     /// # Errors
-    /// There is no such file, or it cannot be read.
+    /// The file does not exist, or cannot be read.
     fn read(&mut self, path: &str) -> Result<String, TreeError>;
     /// Writes a value to a file.
     ///
     /// # Errors
-    /// There is no such file, or it does not take the value.
+    /// The file does not exist, or does not accept the value.
     fn write(&mut self, path: &str, value: &str) -> Result<(), TreeError>;
 }
 
-/// A file or directory in a directory of a tree.
+/// File or directory in a directory of a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Its name in the directory.
+    /// Name of the entry in its directory.
     pub name: String,
-    /// Whether it is a directory.
+    /// Whether the entry is a directory.
     pub is_directory: bool,
 }
 
-/// A tree and the disks in it.
+/// Tree and the disks in it.
 pub struct Disks {
-    /// The tree.
+    /// Tree of the disks.
     pub tree: Box<dyn Tree>,
-    /// The disks, in the order of the tree.
+    /// Disks, in the order of the tree.
     pub disks: Vec<Disk>,
-    /// Whether they are the kernel's own.
+    /// Whether the tree is the kernel's.
     pub are_the_kernels: bool,
 }
 
 impl Disks {
-    /// Those that a command line names: with --at, or with its first word, which is not among the words that are left
-    /// then. Else all of the kernel's.
+    /// Returns the disks that a command line names, and the words that remain. The option `--at` or
+    /// the first word names the disks. If neither does, all disks of the kernel are returned.
     ///
     /// # Errors
     /// As [`Disks::open`].
@@ -97,7 +98,8 @@ impl Disks {
             (None, first) => {
                 let mut kernels = Self::open(Path::new(SYS_BLOCK))?;
                 match first {
-                    // A mount point or a file that is named from here. An attribute of that name comes first.
+                    // The word may also be a relative path of a mount point or a file. An attribute
+                    // of that name has precedence.
                     Some((first, rest))
                         if !first.contains('=') && Path::new(first).exists() && kernels.find(first).is_err() =>
                     {
@@ -109,9 +111,13 @@ impl Disks {
         }
     }
 
-    /// The disks at `at`: a directory of disks as `/sys/block`, a disk in it, the directory of a mounted disk, a
-    /// control socket, a live disk's name, a kernel's disk's name or device file, or what is on one: a mount point, a
-    /// file.
+    /// Opens the disks at `at`, which is one of:
+    ///
+    /// - a directory of disks, such as `/sys/block`, or the directory of one disk
+    /// - the directory of a mounted disk
+    /// - a control socket, or `live:` and the name of a served disk
+    /// - the name or device file of a disk of the kernel
+    /// - a mount point, directory or file on such a disk
     ///
     /// # Errors
     /// There is no disk at `at`, or its server does not answer.
@@ -156,7 +162,7 @@ impl Disks {
         Ok(Self { tree, disks, are_the_kernels })
     }
 
-    /// The kernel's disk that `at` is, or is on.
+    /// Returns the disk of the kernel that `at` names or is stored on.
     fn on(at: &Path) -> Result<Self, AttributesError> {
         let device = match BlockDevice::find(&Roots::default(), at) {
             Ok(device) => device,
@@ -176,7 +182,7 @@ impl Disks {
     }
 }
 
-/// The files below a directory; it is of the kernel's disk `name`, if one is named.
+/// Returns the tree below a directory. With `name`, the tree belongs to that disk of the kernel.
 fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
     match name {
         Some(name) => kernel::of_one(root, name),

@@ -1,4 +1,5 @@
-//! What names mean: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`, `sda/scheduler`.
+//! Resolution of attribute names: `nr_requests`, `iosched/slice_idle`, `clients/3/ioprio`,
+//! `sda/scheduler`.
 
 use iosched_kernel::attribute::{Declaration, chosen, declaration};
 use iosched_kernel::cgroup::CGROUP;
@@ -7,26 +8,27 @@ use iosched_lab::{AttributeValue, nearest};
 use crate::error::wrong;
 use crate::{AttributesError, Disks, Entry, Tree, TreeError};
 
-/// Where names are looked for in a disk's directory, in this order.
+/// Directories of a disk that are searched for a name, in this order.
 const PLACES: &[&str] = &["queue/", "queue/iosched/", ""];
-/// The directories of a disk whose files are its attributes; what else the kernel has there is about other things.
+/// Directories of a disk whose files are its attributes. Other directories of the kernel's disks
+/// hold no attributes.
 const DIRECTORIES: &[&str] = &["queue", "clients", "groups", "cgroup"];
-/// Where a live disk's groups are.
+/// Directory of a served disk's groups.
 const GROUPS: &str = "groups/";
-/// A file behind a link, which is not followed otherwise.
+/// A file behind the link `device`. Listings follow no other link.
 const DEPTH: &str = "device/queue_depth";
 
 /// A disk of a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Disk {
-    /// Its name.
+    /// Name of the disk.
     pub name: String,
-    /// Its directory in the tree.
+    /// Directory of the disk in the tree.
     pub path: String,
 }
 
 impl Disk {
-    /// The path of something in its directory.
+    /// Returns the path in the tree of a file in the disk's directory.
     #[must_use]
     pub fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
@@ -36,16 +38,16 @@ impl Disk {
 /// A file of a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
-    /// Its disk.
+    /// Disk of the file.
     pub disk: Disk,
-    /// As the user wrote it, without the disk.
+    /// Name as the user wrote it, without the disk.
     pub name: String,
-    /// Its path in the tree.
+    /// Path in the tree.
     pub path: String,
 }
 
 impl Named {
-    /// Its path in its disk's directory.
+    /// Returns the path in the disk's directory.
     #[must_use]
     pub fn of_disk(&self) -> &str {
         self.path[self.disk.path.len()..].trim_start_matches('/')
@@ -53,7 +55,8 @@ impl Named {
 }
 
 impl Disks {
-    /// The files that `name` stands for: one of each disk, or of the one that it begins with.
+    /// Returns the files that `name` stands for: one of each disk, or only of the disk that the
+    /// name begins with.
     ///
     /// # Errors
     /// No disk has such a file.
@@ -87,14 +90,14 @@ impl Disks {
             match self.tree.read(&path) {
                 Err(error) if error.is_absence() => {}
                 Err(error) if error.kind == std::io::ErrorKind::IsADirectory => {}
-                // There is such a file; whether it can be read is another question.
+                // The file exists, even if it cannot be read.
                 _ => return Ok(Some(path)),
             }
         }
         Ok(None)
     }
 
-    /// None of `disks` has anything of that name.
+    /// Returns the error for a `name` that none of `disks` has.
     fn unknown(&mut self, disks: &[Disk], name: &str) -> AttributesError {
         let Some(disk) = disks.first() else {
             return wrong("there is no disk");
@@ -104,7 +107,7 @@ impl Disks {
         let tunables = known.iter().filter_map(|known| known.strip_prefix("iosched/"));
         let attributes = || known.iter().map(String::as_str).chain(tunables.clone());
         let [_] = disks else {
-            // A word may be meant as a disk, an attribute, or a disk's attribute.
+            // The name may be meant as a disk, an attribute, or a disk and its attribute.
             let names = || disks.iter().map(|disk| disk.name.as_str());
             let meant = match name.split_once('/') {
                 Some((given, rest)) => nearest(given, names()).map(|disk| format!("{disk}/{rest}")),
@@ -123,7 +126,7 @@ impl Disks {
             );
             return wrong(format!("{name}: there is no such disk or attribute; {hint}"));
         };
-        // A part of a name is meant as the name, if there is but one.
+        // If no name is near, suggest the shortest name that contains the given one.
         let containing = || attributes().filter(|known| known.contains(name)).min_by_key(|known| known.len());
         let hint = nearest(name, attributes()).or_else(containing).map_or_else(
             || format!("{} has {}", disk.name, known.join(", ")),
@@ -132,7 +135,7 @@ impl Disks {
         wrong(format!("{name}: there is no such attribute; {hint}"))
     }
 
-    /// Every file of a disk, by the shortest name that finds it.
+    /// Returns every file of a disk, each by the shortest name that finds it.
     ///
     /// # Errors
     /// A directory of the disk cannot be listed.
@@ -156,17 +159,17 @@ impl Disks {
         Ok(found)
     }
 
-    /// The present scheduler of a disk.
+    /// Returns the present scheduler of a disk.
     pub fn scheduler(&mut self, disk: &Disk) -> Option<String> {
         let text = self.tree.read(&disk.path_of("queue/scheduler")).ok()?;
         Some(chosen(&text).to_owned())
     }
 
-    /// What is known of a file where `scheduler` is the present one.
+    /// Returns the declaration of a file while `scheduler` is the present one.
     #[must_use]
     pub fn declaration(file: &Named, scheduler: &str) -> Option<Declaration> {
         let of_disk = file.of_disk();
-        // A group of a live disk has the files of a cgroup.
+        // A group of a served disk has the files of a cgroup.
         if let Some(name) = of_disk.strip_prefix(GROUPS) {
             return declaration(&format!("{CGROUP}{name}"), scheduler);
         }
@@ -175,7 +178,7 @@ impl Disks {
     }
 }
 
-/// All files below a directory of a tree.
+/// Calls `each` with every file below a directory of a tree.
 fn files(tree: &mut dyn Tree, path: &str, each: &mut dyn FnMut(&str)) -> Result<(), TreeError> {
     for Entry { name, is_directory } in tree.list(path)? {
         let path = format!("{path}/{name}");

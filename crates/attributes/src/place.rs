@@ -1,4 +1,5 @@
-//! Where disks are, by the names that people have for them: `sda`, `/dev/sda`, a mount point, a file, `live:NAME`.
+//! Places of disks, by the names that people use: `sda`, `/dev/sda`, a mount point, a file,
+//! `live:NAME`.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,25 +10,26 @@ use iosched_kernel::{BlockDevice, Roots};
 use crate::AttributesError;
 use crate::error::{failed, wrong};
 
-/// Stands before the name of a live disk, which is that of its control socket.
+/// Prefix of the name of a served disk. The name is also the name of its control socket.
 pub(crate) const LIVE: &str = "live:";
-/// What the sockets of names end in.
+/// File extension of control sockets that have a name.
 const SOCKET: &str = "control";
-/// Where an administrator's are.
+/// Directory of the administrator's control sockets.
 const OF_ADMINISTRATORS: &str = "/run/iosched";
 
-/// Whether a word of a command line names a place of disks, and no attribute.
+/// Whether a word of a command line names a place of disks and not an attribute.
 pub(crate) fn is_place(word: &str) -> bool {
     word.starts_with(LIVE)
         || ["/", "./", "../"].iter().any(|begin| word.starts_with(begin))
         || (!word.contains('/') && BlockDevice::named(&Roots::default(), word).is_ok())
-        // Here, a mounted disk's directory or a control socket.
+        // A relative path of a mounted disk's directory or of a control socket.
         || Path::new(word).join("block").is_dir()
         || iosched_live::control::is_socket(Path::new(word))
 }
 
-/// Directories of control sockets that have names, those first in which this process makes its own: what systemd gives
-/// a service, the administrator's, and the user's.
+/// Returns the directories of control sockets that have names: the runtime directory that systemd
+/// gives a service, then the administrator's and the user's. For root the administrator's comes
+/// before the user's, for others after it. This process creates its sockets in the first directory.
 fn directories() -> Vec<PathBuf> {
     let of_service = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(|of_user| Path::new(&of_user).join("iosched"));
@@ -39,7 +41,8 @@ fn directories() -> Vec<PathBuf> {
     of_service.into_iter().chain(all).collect()
 }
 
-/// The control socket of a live disk that is there, if `given` is the name of one.
+/// Returns the control socket of a served disk if `given` has the prefix `live:`. Fails if no such
+/// served disk exists.
 pub(crate) fn live(given: &Path) -> Result<Option<PathBuf>, AttributesError> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(None) };
     let file = file(name)?;
@@ -62,7 +65,7 @@ pub(crate) fn live(given: &Path) -> Result<Option<PathBuf>, AttributesError> {
     })
 }
 
-/// The names of live disks that this process may find.
+/// Returns the names of served disks that this process can find.
 #[must_use]
 pub fn lives() -> Vec<String> {
     let entries =
@@ -75,11 +78,11 @@ pub fn lives() -> Vec<String> {
     names
 }
 
-/// Where a control socket is made: the path itself, or in the directory of this process' sockets, which is made with
-/// it.
+/// Returns the path at which a control socket is to be created. For a name, this is a path in the
+/// first directory of sockets, which this function creates. Any other path is returned unchanged.
 ///
 /// # Errors
-/// The name is not one word, or the directory cannot be made.
+/// The name is not one word, or the directory cannot be created.
 pub fn socket_to_make(given: &Path) -> Result<PathBuf, AttributesError> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(given.to_owned()) };
     let file = file(name)?;

@@ -1,4 +1,4 @@
-//! A server's tree, behind its control socket.
+//! Tree of a server, behind its control socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::error::{failed as failed_with, wrong};
 use crate::place::LIVE;
 use crate::{AttributesError, Entry, Tree, TreeError};
 
-/// The tree of the server that listens at a socket.
+/// Tree of the server that listens at a socket.
 pub(crate) struct Socket {
     client: ControlClient,
     path: PathBuf,
@@ -27,7 +27,8 @@ impl Socket {
     }
 }
 
-/// What a socket is that has not answered as a control socket does.
+/// Returns the error for a socket that did not answer as a control socket does. If an NBD server
+/// listens there, the message names its control socket.
 pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let shown = path.display();
     let Some(server) = nbd_server(path) else {
@@ -44,7 +45,7 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {hint}"))
 }
 
-/// The control socket that the command line of a server names.
+/// Returns the control socket that the command line of a server names.
 fn control_of(server: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{server}/cmdline")).ok()?;
     let line = String::from_utf8(line).ok()?;

@@ -1,4 +1,4 @@
-//! What is known of each disk of a tree, for a list of disks.
+//! Summaries of the disks of a tree, for a list of disks.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::{Disk, Disks};
 
-/// A disk of the kernel, with the settings that cgroups have for it.
+/// A disk of the kernel, with the values that cgroups set for it.
 #[derive(Debug, Serialize)]
 pub struct KernelDisk {
-    /// The kernel's description of the disk.
+    /// Description of the disk from the kernel.
     #[serde(flatten)]
     pub card: DeviceCard,
     /// Values of cgroup files for the disk, by name.
@@ -23,7 +23,7 @@ pub struct KernelDisk {
 }
 
 impl KernelDisk {
-    /// The kernel's disks that are in `disks`.
+    /// Returns the kernel's disks that are in `disks`.
     #[must_use]
     pub fn all(disks: &Disks) -> Vec<Self> {
         let is_named = |device: &BlockDevice| disks.disks.iter().any(|disk| disk.name == device.name());
@@ -37,18 +37,18 @@ impl KernelDisk {
     }
 }
 
-/// A disk of another tree than the kernel's. A value that the tree does not have is `None`.
+/// Summary of a disk that is not the kernel's. A value that the tree does not have is `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DiskSummary {
-    /// Its name.
+    /// Name of the disk.
     pub name: String,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// Its present scheduler.
+    /// Present scheduler.
     pub scheduler: Option<String>,
-    /// Whether seeking costs time.
+    /// Whether the disk is rotational, so that seeks take time.
     pub is_rotational: Option<bool>,
-    /// Requests that its driver takes at once.
+    /// Number of requests that the driver accepts at once.
     pub driver_depth: Option<u64>,
 }
 
