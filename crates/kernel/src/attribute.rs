@@ -1,6 +1,11 @@
-//! What stands in `/sys/block/<dev>/queue`: listed, read and written with the declarations of [`iosched`], and those of
-//! the kernel's attributes that our request queue lacks. What nobody declared is shown as it is and written as it is
-//! given. What cgroups have for a disk are attributes of it, too, with names of [`cgroup`](mod@crate::cgroup).
+//! Attributes in `/sys/block/<dev>/queue`: listed, read and written.
+//!
+//! [`iosched`] declares the attributes that its request queue shares with the kernel. This module
+//! declares others that only the kernel's queues have. An attribute without a declaration is shown
+//! as the kernel shows it and written unchecked.
+//!
+//! The values that cgroups have for a disk are attributes of the disk, too.
+//! [`cgroup`](mod@crate::cgroup) describes their names.
 
 use std::fs;
 use std::io;
@@ -15,48 +20,49 @@ use crate::cgroup::{self, CgroupError, CgroupFile, CgroupValueError};
 use crate::held::Held;
 use crate::roots::{names, read};
 
-/// Where the tunables of the present scheduler are, below `queue`.
+/// Directory of the present scheduler's tunables, below `queue`.
 const ELEVATOR: &str = "iosched/";
 
-/// Jiffies in a second that kernels are built with.
+/// Numbers of jiffies per second with which kernels are built.
 const HZ: [u32; 4] = [100, 250, 300, 1000];
 
-/// An attribute that is kept in words, not numbers.
+/// Declaration of an attribute whose values are words, not numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// Its file name in sysfs.
+    /// File name in sysfs.
     pub name: &'static str,
-    /// What it may be.
+    /// Accepted values.
     pub values: &'static [&'static str],
-    /// What it does, in one line.
+    /// Description in one line.
     pub doc: &'static str,
 }
 
-/// What is known of an attribute.
+/// Declaration of an attribute: its form and its accepted values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Declaration {
     /// A number.
     Number(&'static Spec),
-    /// One of some words.
+    /// One of several words.
     Choice(&'static Choice),
-    /// What a file of a cgroup has for the disk.
+    /// A value that a file of a cgroup has for the disk.
     Cgroup(&'static CgroupFile),
-    /// Several numbers of a scheduler. Its file reads as numbers with words.
+    /// Several numbers of a scheduler. The file shows them with words around them.
     Text(&'static TextSpec),
 }
 
-/// Why a declaration does not take a value. The message names the attribute, the value and the values that are right.
+/// Reason why a declaration does not accept a value. The message names the attribute, the value and
+/// the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValueError {
-    /// Not a number in range, or not a text that the scheduler takes.
+    /// Not a number in range, or not a text that the scheduler accepts.
     #[error(transparent)]
     Tunable(#[from] TunableError),
     /// Not one of the words.
     #[error("{}: {value:?} is not accepted; it must be one of {}", choice.name, choice.values.join(", "))]
     Choice {
-        /// The attribute.
+        /// Declaration of the attribute.
         choice: &'static Choice,
-        /// The value.
+        /// Rejected value.
         value: String,
     },
     /// Not a value of the cgroup file.
@@ -65,17 +71,18 @@ pub enum ValueError {
 }
 
 impl Declaration {
-    /// Checks a value before it is written. Every command that sets an attribute calls this function.
+    /// Checks a value before it is written. Every command that sets an attribute calls this
+    /// function.
     ///
     /// The kernel may allow changes that our queue does not allow, so read-only numbers pass.
     ///
     /// # Errors
-    /// The value is not one that the declaration takes.
+    /// The declaration does not accept the value.
     pub fn check(self, value: &str) -> Result<(), ValueError> {
         self.check_within(value, |spec| *spec)
     }
 
-    /// [`check`](Self::check) on a disk that narrows the range of numbers.
+    /// Does the same as [`check`](Self::check) for a disk that narrows the range of numbers.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -94,7 +101,7 @@ impl Declaration {
         Ok(())
     }
 
-    /// The values that are right, as a clause of a message.
+    /// Returns the accepted values as a clause of a message.
     #[must_use]
     pub fn takes(self) -> String {
         match self {
@@ -110,21 +117,21 @@ impl Declaration {
     }
 }
 
-/// An attribute of a queue, or a tunable of its scheduler.
+/// Attribute of a queue, or tunable of its scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attribute {
-    /// Its name below `queue`: `nr_requests`, `iosched/slice_idle`.
+    /// Name below `queue`: `nr_requests`, `iosched/slice_idle`.
     pub name: String,
-    /// What it reads as; of `scheduler` the name of the present one alone.
+    /// Value as read. For `scheduler`, only the name of the present scheduler.
     pub value: String,
-    /// Whether it can be written.
+    /// Whether the attribute can be written.
     pub is_writable: bool,
-    /// What is known of it.
+    /// Declaration of the attribute, if it has one.
     pub declaration: Option<Declaration>,
 }
 
 impl Attribute {
-    /// Its unit, if it is known and has one.
+    /// Returns the unit, if the attribute is a number with a known unit.
     #[must_use]
     pub fn unit(&self) -> Option<String> {
         match self.declaration? {
@@ -133,96 +140,96 @@ impl Attribute {
         }
     }
 
-    /// Whether it is a tunable of the present scheduler.
+    /// Whether the attribute is a tunable of the present scheduler.
     #[must_use]
     pub fn is_tunable(&self) -> bool {
         self.name.starts_with(ELEVATOR)
     }
 }
 
-/// Why an attribute cannot be read or written.
+/// Reason why an attribute cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum AttributeError {
-    /// There is none of that name.
+    /// There is no attribute of this name.
     #[error("{device}: there is no attribute {name}; available: {known}")]
     Unknown {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The name given.
+        /// Requested name.
         name: String,
-        /// The names there are.
+        /// Names of the existing attributes.
         known: String,
     },
-    /// Not a value that it takes, by its declaration.
+    /// The declaration does not accept the value.
     #[error("{device}: {source}")]
     Value {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// What is wrong.
+        /// Reason why the value is not accepted.
         source: ValueError,
     },
     /// There is no such file of a cgroup.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// The kernel does not take it.
+    /// The kernel does not accept the value.
     #[error("{device}: the kernel does not accept {value:?} for {name} ({error}){takes}")]
     Refused {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The attribute.
+        /// Name of the attribute.
         name: String,
-        /// What was given.
+        /// Rejected value.
         value: String,
-        /// What the kernel says.
+        /// Error from the kernel.
         error: io::Error,
-        /// What it takes, after a semicolon; empty if it is not known.
+        /// Accepted values, after a semicolon. Empty if they are not known.
         takes: String,
     },
-    /// It was written, and reads as something else.
+    /// The value was written, but the attribute reads as another value.
     #[error("{device}: the kernel stored {read} in {name} instead of {written}")]
     TookAnother {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The attribute.
+        /// Name of the attribute.
         name: String,
-        /// What was written.
+        /// Written value.
         written: String,
-        /// What it reads as.
+        /// Value that was read back.
         read: String,
     },
-    /// It can be written only.
+    /// The attribute can only be written.
     #[error("{device}: {name} is write-only")]
     WriteOnly {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The attribute.
+        /// Name of the attribute.
         name: String,
     },
-    /// It can be read only.
+    /// The attribute can only be read.
     #[error("{device}: {name} is read-only")]
     ReadOnly {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The attribute.
+        /// Name of the attribute.
         name: String,
     },
-    /// Only root may.
+    /// Only root may write the attribute.
     #[error("{path}: only root may write to it")]
     Permission {
-        /// The file.
+        /// Path of the attribute's file.
         path: PathBuf,
     },
-    /// It cannot be read.
+    /// The attribute cannot be read.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// Path of the attribute's file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
 }
 
-/// A declaration of an attribute that only kernels have.
+/// Declares an attribute that only kernels have.
 const fn spec(name: &'static str, unit: Unit, default: u64, (min, max): (u64, u64), doc: &'static str) -> Spec {
     Spec {
         name,
@@ -246,8 +253,8 @@ const fn spec(name: &'static str, unit: Unit, default: u64, (min, max): (u64, u6
 
 const SWITCH: (u64, u64) = (0, 1);
 
-/// Numbers that the kernel's queues have and ours has not. Sources: Documentation/ABI/stable/sysfs-block and
-/// Documentation/block of Linux 6.12.
+/// Numbers that the kernel's queues have and ours does not. Sources:
+/// Documentation/ABI/stable/sysfs-block and Documentation/block of Linux 6.12.
 static NUMBERS: [Spec; 5] = [
     Spec {
         since: "2.6.35",
@@ -278,25 +285,25 @@ static NUMBERS: [Spec; 5] = [
     },
 ];
 
-/// The same, of words.
+/// Word attributes that the kernel's queues have and ours does not. Sources as for [`NUMBERS`].
 static CHOICES: [Choice; 1] = [Choice {
     name: "write_cache",
     values: &["write back", "write through"],
     doc: "whether the kernel assumes a volatile write cache, and flushes it",
 }];
 
-/// Declarations of the numbers that only the kernel's queues have.
+/// Returns the declarations of numbers that only the kernel's queues have.
 pub fn kernel_numbers() -> impl Iterator<Item = &'static Spec> {
     NUMBERS.iter()
 }
 
-/// Declarations of the words that only the kernel's queues have.
+/// Returns the declarations of word attributes that only the kernel's queues have.
 pub fn kernel_choices() -> impl Iterator<Item = &'static Choice> {
     CHOICES.iter()
 }
 
-/// What is known of the attribute `name` (as `nr_requests`, `iosched/slice_idle` or `cgroup/db/io.max`) where `scheduler` is the present
-/// one.
+/// Returns the declaration of the attribute `name` while `scheduler` is the present one. Names are
+/// `nr_requests`, `iosched/slice_idle`, `cgroup/db/io.max` and similar.
 #[must_use]
 pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
     if cgroup::parts(name).is_some() {
@@ -313,14 +320,16 @@ pub fn declaration(name: &str, scheduler: &str) -> Option<Declaration> {
     number.map(Declaration::Number).or_else(choice)
 }
 
-/// What stands in brackets, or all there is: how the kernel shows one choice among several.
+/// Returns the text in brackets, with which the kernel marks the present choice. Without brackets,
+/// returns the whole text.
 #[must_use]
 pub fn chosen(text: &str) -> &str {
     let text = text.trim();
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(chosen, _)| chosen)
 }
 
-/// Whether what is read is exactly what was written: the same text, the same number, or the choice in brackets.
+/// Whether the value that was read is exactly the written one: the same text, the same number, or
+/// the choice in brackets.
 #[must_use]
 pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
     let (read, written) = (read.trim(), written.trim());
@@ -342,12 +351,13 @@ pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -
     }
 }
 
-/// The numbers in a text, without the words around them.
+/// Returns the numbers in a text, without the words around them.
 fn numbers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty())
 }
 
-/// Whether what is read is what was written, exactly or in the whole jiffies that the number is kept in.
+/// Whether the value that was read is the written one, exactly or rounded to whole jiffies.
+/// Rounding counts only for numbers that the kernel stores in jiffies.
 #[must_use]
 pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
     if is_exactly(declaration, read, written) {
@@ -359,13 +369,13 @@ pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> b
 }
 
 impl BlockDevice {
-    /// The directory of its queue's attributes; a partition's are those of its disk.
+    /// Returns the directory of the queue's attributes. A partition has the directory of its disk.
     #[must_use]
     pub fn queue(&self) -> PathBuf {
         self.roots().sys("block").join(self.disk_name()).join("queue")
     }
 
-    /// Where an attribute is, or would be.
+    /// Returns the path of an attribute, whether or not the attribute exists.
     pub(crate) fn attribute_path(&self, name: &str) -> PathBuf {
         match cgroup::parts(name) {
             Some(_) => self.cgroup_path(name).unwrap_or_else(|_| PathBuf::from(name)),
@@ -373,21 +383,22 @@ impl BlockDevice {
         }
     }
 
-    /// The present scheduler; `None` if the device has none, as those that are made of others.
+    /// Returns the present scheduler. Returns `None` if the device has none, as devices built from
+    /// other devices.
     #[must_use]
     pub fn scheduler(&self) -> Option<String> {
         let text = read(&self.attribute_path("scheduler")).ok()?;
         Some(chosen(&text).to_owned())
     }
 
-    /// The schedulers that can be chosen as the kernel is now; modules that are not loaded are not among them.
+    /// Returns the available schedulers. Modules that are not loaded are not listed.
     #[must_use]
     pub fn schedulers(&self) -> Vec<String> {
         let text = read(&self.attribute_path("scheduler")).unwrap_or_default();
         text.split_whitespace().map(|name| name.trim_matches(['[', ']']).to_owned()).collect()
     }
 
-    /// Every attribute of the queue that can be read, then every tunable of its scheduler.
+    /// Returns every readable attribute of the queue, then every tunable of its scheduler.
     ///
     /// # Errors
     /// There is no queue, or its directory cannot be read.
@@ -400,13 +411,14 @@ impl BlockDevice {
         Ok(names.filter_map(|name| self.attribute_under(&name, &scheduler)).collect())
     }
 
-    /// Whether a file of the queue can be written only: nothing shows what was written, and nothing can put it back.
+    /// Whether a file of the queue can only be written. Its value cannot be read, recorded or
+    /// restored.
     pub(crate) fn is_write_only(&self, name: &str) -> bool {
         let metadata = fs::metadata(self.attribute_path(name)).ok().filter(fs::Metadata::is_file);
         metadata.is_some_and(|metadata| is_write_only(&metadata))
     }
 
-    /// `None` if it is a directory or cannot be read.
+    /// Returns `None` if the name is a directory, or if the file cannot be read.
     fn attribute_under(&self, name: &str, scheduler: &str) -> Option<Attribute> {
         let path = self.attribute_path(name);
         let metadata = fs::metadata(&path).ok().filter(|file| file.is_file() && !is_write_only(file))?;
@@ -414,7 +426,7 @@ impl BlockDevice {
         let declaration = declaration(name, scheduler);
         let value = match declaration {
             _ if name == "scheduler" => chosen(&text).to_owned(),
-            // As it is written, so that it can be put back.
+            // In the form in which the value is written, so that it can be restored.
             Some(Declaration::Text(spec)) if !spec.takes.is_empty() => numbers(&text).collect::<Vec<_>>().join(" "),
             _ => text.trim().to_owned(),
         };
@@ -422,10 +434,11 @@ impl BlockDevice {
         Some(Attribute { name: name.to_owned(), value, is_writable, declaration })
     }
 
-    /// The full name of an attribute or, without its directory, of a tunable of the present scheduler.
+    /// Returns the full name of an attribute. A tunable of the present scheduler may be given
+    /// without its directory.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no attribute of this name.
     pub fn resolve(&self, name: &str) -> Result<String, AttributeError> {
         if cgroup::parts(name).is_some() {
             return Ok(self.cgroup_path(name).map(|_| name.to_owned())?);
@@ -439,10 +452,10 @@ impl BlockDevice {
         })
     }
 
-    /// One attribute, by the name that [`resolve`](Self::resolve) takes.
+    /// Reads one attribute. [`resolve`](Self::resolve) describes its names.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be read.
+    /// There is no attribute of this name, or it cannot be read.
     pub fn attribute(&self, name: &str) -> Result<Attribute, AttributeError> {
         let name = self.resolve(name)?;
         if cgroup::parts(&name).is_some() {
@@ -457,11 +470,14 @@ impl BlockDevice {
         self.attribute_under(&name, &scheduler).ok_or_else(cannot)
     }
 
-    /// Gives an attribute a value and reads it back: what it reads as; empty for one that can be written only.
+    /// Writes an attribute and returns the value that was read back. The value is empty for an
+    /// attribute that can only be written.
     ///
     /// # Errors
-    /// There is none of that name; by its declaration or to the kernel it is not a value that it takes; it is read-only, or only root
-    /// may write it; it reads as something else than what was written.
+    /// - There is no attribute of this name.
+    /// - The declaration or the kernel does not accept the value.
+    /// - The attribute is read-only, or only root may write it.
+    /// - The value that was read back is not the written one.
     pub fn set_attribute(&self, name: &str, value: &str) -> Result<String, AttributeError> {
         let name = self.resolve(name)?;
         let is_write_only = self.is_write_only(&name);
@@ -489,7 +505,7 @@ impl BlockDevice {
         Ok(read)
     }
 
-    /// Writes what is not checked.
+    /// Writes a value without checks.
     pub(crate) fn write_raw(&self, name: &str, value: &str) -> Result<(), AttributeError> {
         if cgroup::parts(name).is_some() {
             return self.write_cgroup(name, value);
@@ -510,24 +526,25 @@ impl BlockDevice {
     }
 }
 
-/// Whether nobody may read a file, and somebody may write it.
+/// Whether no user may read a file, but some user may write it.
 fn is_write_only(metadata: &fs::Metadata) -> bool {
     let mode = metadata.permissions().mode();
     mode & 0o444 == 0 && mode & 0o222 != 0
 }
 
-/// Writes a value to a file that is there, in one write, as the kernel wants it.
+/// Writes a value to an existing file in one write call, as the kernel requires.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn write_once(path: &Path, value: &str) -> io::Result<()> {
     write_to(fs::OpenOptions::new().write(true).truncate(true).open(path)?, value)
 }
 
-/// The same of the file `name` below the directory `root`. Symbolic links below `root` are refused.
+/// Does the same for the file `name` below the directory `root`. Symbolic links below `root` are
+/// refused.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn write_once_below(root: &Path, name: &Path, value: &str) -> io::Result<()> {
     write_to(Held::open(root)?.open_file(name, OFlags::WRONLY | OFlags::TRUNC)?, value)
 }
@@ -585,7 +602,7 @@ mod tests {
         assert_eq!(sda.set_attribute("fifo_batch", "8").unwrap(), "8");
         assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "8");
         assert_eq!(sda.set_attribute("write_cache", "write through").unwrap(), "write through");
-        // What nobody declared is not judged.
+        // Attributes without a declaration are not checked.
         assert_eq!(sda.set_attribute("brand_new", "anything").unwrap(), "anything");
     }
 

@@ -1,5 +1,5 @@
-//! What makes figures of a device doubtful, or must be known to understand them: looked for before a run and written
-//! into its record.
+//! Checks of a device before a run. A finding is a reason to doubt the results, or a fact that is
+//! needed to interpret them. Findings are stored in the record of the run.
 
 use std::fmt;
 use std::thread;
@@ -12,127 +12,127 @@ use crate::facts::MachineFacts;
 use crate::roots::{Roots, number};
 use crate::settings::elsewhere;
 
-/// What a run is going to ask of the device.
+/// Requirements of a run on the device.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Wanted {
-    /// The schedulers that are compared.
+    /// Schedulers that are compared.
     pub schedulers: Vec<String>,
-    /// I/O goes through the page cache.
+    /// Whether I/O uses the page cache.
     pub buffered: bool,
-    /// io_uring is needed.
+    /// Whether io_uring is needed.
     pub io_uring: bool,
-    /// Weights of cgroups are set.
+    /// Whether weights of cgroups are set.
     pub weights: bool,
-    /// Processes differ in the class of their ioprio.
+    /// Whether processes have different ioprio classes.
     pub classes: bool,
-    /// The most I/Os that are under way at once; `None` if that is not known.
+    /// Largest number of I/Os in flight at once. `None` if not known.
     pub outstanding_max: Option<u32>,
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know.
+    /// Useful information.
     Remark,
-    /// Figures may mean something else than they seem to.
+    /// The results may be misleading.
     Doubt,
-    /// What was asked for cannot be done.
+    /// The run is not possible as requested.
     Obstacle,
 }
 
-/// Something that was found. Its `Display` is a sentence.
+/// Result of a check. Its `Display` is a sentence.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum Finding {
-    /// The kernel throttles writeback, whatever the scheduler says.
+    /// The kernel throttles writeback before the scheduler.
     WritebackThrottled {
-        /// The latency that reads are to have, us.
+        /// Target latency of reads, us.
         wbt_lat_us: u64,
     },
-    /// The driver takes all requests that there can be.
+    /// The driver accepts all requests that can exist.
     NothingQueues {
-        /// Requests there can be.
+        /// Number of requests that can exist.
         nr_requests: u32,
-        /// Those that the driver takes.
+        /// Number of requests that the driver accepts.
         driver_depth: u32,
     },
-    /// The scheduler sees nothing of what fits into the driver.
+    /// Requests that the driver accepts at once do not wait in the scheduler.
     DeepDriver {
-        /// Requests that the driver takes.
+        /// Number of requests that the driver accepts.
         driver_depth: u32,
     },
-    /// Elevators take something for a rotating disk that hardly is one.
+    /// Schedulers treat the device as a rotating disk, but it is probably not one.
     TakenForRotating {
-        /// What is below it.
+        /// Description of the layer below.
         kind: String,
     },
-    /// Someone else is scheduling below.
+    /// Another system below schedules requests, too.
     Virtual {
-        /// What is below it.
+        /// Description of the layer below.
         kind: String,
     },
-    /// A loop device goes through the page cache of what its file is on.
+    /// A loop device uses the page cache of its file's file system.
     LoopThroughCache,
-    /// Others use a disk.
+    /// Other programs use a disk.
     OtherLoad {
-        /// The disk.
+        /// Name of the disk.
         device: String,
-        /// Requests a second.
+        /// Requests per second.
         iops: f64,
-        /// Bytes a second.
+        /// Bytes per second.
         bytes_per_s: f64,
-        /// Share of the time with a request under way, per cent.
+        /// Percentage of the time with a request in flight.
         busy_percent: f64,
-        /// How long that was watched, ms.
+        /// Duration of the observation, ms.
         watched_ms: u64,
     },
     /// The CPUs have other work.
     LoadedCpus {
         /// Mean load of the last minute.
         load: f64,
-        /// CPUs.
+        /// Number of CPUs.
         cpus: u32,
     },
-    /// There is but one CPU.
+    /// The machine has only one CPU.
     OneCpu,
-    /// CPUs change their speed.
+    /// The speed of the CPUs varies.
     Governor {
-        /// How the kernel chooses it.
+        /// Governor that chooses the speed.
         governor: String,
     },
-    /// Writes are done before they are on the medium.
+    /// Writes complete before they are on the medium.
     WriteCache,
-    /// A scheduler that was asked for is not there.
+    /// A requested scheduler is not available.
     MissingScheduler {
-        /// The scheduler.
+        /// Name of the scheduler.
         name: String,
-        /// Those that are.
+        /// Available schedulers.
         available: Vec<String>,
     },
-    /// Buffered reads are read ahead of.
+    /// The kernel reads ahead of buffered reads.
     ReadAhead {
-        /// How far, KiB.
+        /// Readahead, KiB.
         read_ahead_kb: u64,
     },
     /// The kernel keeps no statistics of the device.
     NoStatistics,
     /// io_uring cannot be used.
     NoIoUring {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// Weights of cgroups cannot be set.
     NoWeights,
-    /// The kernel is older than what is known of it.
+    /// The kernel is older than 5.0, so its schedulers differ.
     OldKernel {
-        /// Its release.
+        /// Release of the kernel.
         release: String,
     },
 }
 
 impl Finding {
-    /// How much it matters.
+    /// Returns the severity.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
@@ -154,7 +154,7 @@ impl Finding {
         }
     }
 
-    /// What would help; `None` if nothing would, or nothing need.
+    /// Returns the remedy. Returns `None` if there is none or none is needed.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
@@ -251,7 +251,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is found of a device and its machine at once. [`other_load`] takes longer.
+/// Returns the findings about a device and its machine that need no observation over time.
+/// [`other_load`] takes longer.
 #[must_use]
 pub fn check(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     let facts = MachineFacts::of(device.roots());
@@ -260,7 +261,7 @@ pub fn check(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     found.extend(of_queue(device, wanted));
     found.extend(of_what_it_is(device));
     found.extend(of_machine(device.roots(), &facts, wanted));
-    // The worst first.
+    // Most severe first.
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
     found
 }
@@ -277,10 +278,11 @@ fn of_queue(device: &BlockDevice, wanted: &Wanted) -> Vec<Finding> {
     if let Some(wbt_lat_us) = attribute("wbt_lat_usec").filter(|us| *us > 0 && wanted.buffered) {
         found.push(Finding::WritebackThrottled { wbt_lat_us });
     }
-    // A class that waits for another one waits in the scheduler.
+    // A request of a lower class may wait in the scheduler for a higher class, even if the driver
+    // has room.
     if let Some(driver_depth) = device.driver_takes().filter(|_| !wanted.classes) {
         match device.nr_requests().filter(|_| device.driver_takes_all() == Some(true)) {
-            // Without a scheduler the two are the same thing.
+            // Without a scheduler, the two schedulers of the message are not compared.
             Some(nr_requests) if device.scheduler().is_some_and(|name| name != "none") => {
                 found.push(Finding::NothingQueues { nr_requests, driver_depth });
             }
@@ -321,7 +323,7 @@ fn of_machine(roots: &Roots, facts: &MachineFacts, wanted: &Wanted) -> Vec<Findi
     if facts.cpus == 1 {
         found.push(Finding::OneCpu);
     }
-    // More than half of the CPUs are busy, or wait for disks.
+    // More than half of the CPUs are busy or wait for disks.
     if let Some(load) = facts.load.filter(|load| *load > f64::from(facts.cpus) / 2.0) {
         found.push(Finding::LoadedCpus { load, cpus: facts.cpus });
     }
@@ -340,7 +342,8 @@ fn of_machine(roots: &Roots, facts: &MachineFacts, wanted: &Wanted) -> Vec<Findi
     found
 }
 
-/// Why io_uring cannot be used. Source: Documentation/admin-guide/sysctl/kernel.rst of Linux 6.12.
+/// Returns the reason why io_uring cannot be used. Source:
+/// Documentation/admin-guide/sysctl/kernel.rst of Linux 6.12.
 fn without_io_uring(roots: &Roots, facts: &MachineFacts) -> Option<String> {
     match number::<u8>(&roots.proc("sys/kernel/io_uring_disabled")) {
         Some(2) => return Some("kernel.io_uring_disabled is 2".to_owned()),
@@ -353,16 +356,17 @@ fn without_io_uring(roots: &Roots, facts: &MachineFacts) -> Option<String> {
     too_old.then(|| format!("Linux {} is older than 5.1", facts.kernel))
 }
 
-/// The first two numbers of a release.
+/// Returns the first two numbers of a release.
 pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(['.', '-']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Below so many I/Os a second nobody is said to use a disk.
+/// I/Os per second below which a disk counts as unused.
 const QUIET_IOPS: f64 = 1.0;
 
-/// Watches a device and what it is made of, while we ask nothing of it: who else does.
+/// Observes a device and the devices below it for the duration `watch`, while iosched sends no I/O.
+/// Returns the load of other programs.
 #[must_use]
 pub fn other_load(device: &BlockDevice, watch: Duration) -> Vec<Finding> {
     let mut disks: Vec<BlockDevice> = Vec::new();
@@ -381,7 +385,7 @@ pub fn other_load(device: &BlockDevice, watch: Duration) -> Vec<Finding> {
     disks.iter().zip(before).filter_map(between).collect()
 }
 
-/// What was done in `watched`, if that is worth telling.
+/// Returns a finding about the I/O in `watched`, if the rate is high enough.
 fn load(device: &str, done: &Stat, watched: Duration) -> Option<Finding> {
     let seconds = watched.as_secs_f64().max(f64::EPSILON);
     let iops = done.requests() as f64 / seconds;
@@ -465,10 +469,10 @@ mod tests {
         let machine = Recorded::new();
         let deep = |wanted: Wanted| found(&machine, "sda", &wanted).contains(&Finding::DeepDriver { driver_depth: 31 });
         assert!(deep(Wanted { outstanding_max: Some(20), ..Wanted::default() }));
-        // mq-deadline holds a class back while a better one has requests under way.
+        // mq-deadline holds a class back while a higher class has requests in flight.
         assert!(!deep(Wanted { outstanding_max: Some(20), classes: true, ..Wanted::default() }));
         assert!(!deep(Wanted { outstanding_max: Some(64), ..Wanted::default() }));
-        // What comes to one hardware queue has the tags of that queue.
+        // Requests of one hardware queue can only use the tags of that queue.
         let nvme = found(&machine, "nvme0n1", &Wanted::default());
         assert!(nvme.contains(&Finding::DeepDriver { driver_depth: 1023 }), "{nvme:?}");
     }

@@ -1,4 +1,4 @@
-//! Commands of others, run and timed: benchmarks that are not ours.
+//! Runs and times external commands, such as other benchmarks.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -10,31 +10,32 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// What is kept of each output; what comes beyond is read and forgotten.
+/// Bytes of each output that are kept. The rest is read and discarded.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
-/// How often an interrupt is looked for.
+/// Interval at which the interrupt flag is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// What a command that is to end has time for.
+/// Time for a command to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A command that has run.
+/// Result of a finished command.
 #[derive(Debug)]
 pub struct Finished {
-    /// From its start to its end, ns.
+    /// Duration from start to end, ns.
     pub wall_ns: u64,
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it printed to its standard output.
+    /// Standard output.
     pub output: String,
-    /// What it printed to its standard error.
+    /// Standard error.
     pub errors: String,
 }
 
-/// Runs `command` to its end, without input, in a process group of its own. `None` if `interrupt` became true: then the
-/// whole group was told to end, and killed 5 s later if it had not.
+/// Runs `command` to its end, without input and in its own process group. Returns `None` if
+/// `interrupt` became true. Then the group receives SIGTERM, and SIGKILL 5 s later if the command
+/// has not ended.
 ///
 /// # Errors
-/// It cannot be started.
+/// The command cannot be started.
 pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Finished>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let begun = Instant::now();
@@ -44,7 +45,7 @@ pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Fi
     let (sender, ended) = channel();
     let waiter = thread::spawn(move || {
         let status = child.wait();
-        // Nobody listens any more after an interrupt.
+        // After an error, nobody receives the status.
         let _ = sender.send((status, begun.elapsed()));
         child
     });
@@ -65,24 +66,24 @@ pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Fi
         }
     };
     drop::<Option<Child>>(waiter.join().ok());
-    // What it left running holds its output open, and would disturb the next run.
+    // Processes that the command left running keep its output open and would disturb the next run.
     signal(group, Signal::KILL);
     let [output, errors] = [output, errors].map(|reader| reader.join().unwrap_or_default());
     let wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
     Ok(interrupted_at.is_none().then_some(Finished { wall_ns, status, output, errors }))
 }
 
-/// That there is none any more is as well.
+/// An error means that the group no longer exists, which is the goal.
 fn signal(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }
 
-/// Reads to the end, so that the command never waits for us.
+/// Reads to the end, so that the command never blocks on a full pipe.
 fn reader(source: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let Some(mut source) = source else { return String::new() };
         let mut kept = Vec::new();
-        // What is lost by an error is the end of what it printed.
+        // An error only loses the end of the output.
         let _ = (&mut source).take(OUTPUT_BYTES_MAX).read_to_end(&mut kept);
         let _ = io::copy(&mut source, &mut io::sink());
         String::from_utf8_lossy(&kept).into_owned()
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_whole_group() {
-        // Killed, the shell's child cannot write the file.
+        // After a kill, the shell's child cannot write the file.
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("late");
         let script = format!("(sleep 2; touch {}) & wait", file.display());
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn processes_left_running_are_ended() {
-        // It holds the output open.
+        // The background process keeps the output open.
         let finished = run(shell("sleep 3600 & echo done"), &AtomicBool::new(false)).unwrap().unwrap();
         assert_eq!(finished.output, "done\n");
     }

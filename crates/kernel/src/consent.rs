@@ -1,5 +1,6 @@
-//! Who may write to a device: a person who typed its name, if nobody else uses it. Whoever opens a device for writing
-//! needs a [`Consent`], and only [`to_write`] makes one.
+//! Permission to write to a device. A person must type the device's name, and nobody else may use
+//! the device. Code that opens a device for writing needs a [`Consent`], which only [`to_write`]
+//! creates.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,29 +9,29 @@ use std::path::{Path, PathBuf};
 
 use crate::block::{BlockDevice, DeviceNumber, Usage};
 
-/// The option that a person types.
+/// Option with which a person allows writing.
 const OPTION: &str = "--destroy-data";
 
-/// All data on a device may be destroyed: its name was typed, and nobody uses it. As long as this lives, nobody can
-/// mount, map or swap to it.
+/// Permission to destroy all data on a device: a person typed its name, and it is not in use. While
+/// this value exists, the device cannot be mounted, mapped or used for swap.
 #[derive(Debug)]
 pub struct Consent {
     device: BlockDevice,
-    /// Held exclusively.
+    /// The device, opened exclusively.
     claim: File,
 }
 
 impl Consent {
-    /// The device that may be written.
+    /// Returns the device that may be written.
     #[must_use]
     pub const fn device(&self) -> &BlockDevice {
         &self.device
     }
 
-    /// Opens the device with `options`, to which writing is added.
+    /// Opens the device with `options` and for writing.
     ///
     /// # Errors
-    /// What the system says; or its name has become another device's.
+    /// Errors of the system, or the name now belongs to another device.
     pub fn open(&self, options: &OpenOptions) -> io::Result<File> {
         let file = options.clone().write(true).open(self.device.path())?;
         if file.metadata()?.rdev() != self.claim.metadata()?.rdev() {
@@ -40,87 +41,87 @@ impl Consent {
     }
 }
 
-/// Why a device may not be written.
+/// Reason why a device may not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Nobody said that its data may be destroyed.
+    /// No person has allowed destroying the data.
     #[error("{}: writing destroys its data; to allow it, add {OPTION} {}", path.display(), path.display())]
     NotAsked {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
     },
-    /// Something else was typed.
+    /// A person typed another name.
     #[error("{OPTION} {}: the device that would be written is {}; nothing is written", typed.display(), path.display())]
     AnotherName {
-        /// What was typed.
+        /// Typed name.
         typed: PathBuf,
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
     },
-    /// The root file system is on it.
+    /// The root file system is on the disk.
     #[error("{}: the root file system is on {disk}", path.display())]
     UnderRoot {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
-        /// The whole disk.
+        /// Name of the whole disk.
         disk: String,
     },
-    /// It is used.
+    /// The device is in use.
     #[error("{}: is in use: {usage}", path.display())]
     InUse {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
-        /// By whom.
+        /// Uses of the device.
         usage: Usage,
     },
-    /// Somebody has it for themselves, nobody can see who.
+    /// Another program has opened the device exclusively. The kernel does not report which one.
     #[error("{}: another program has opened it exclusively; fuser -v {} may show it", path.display(), path.display())]
     Held {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
     },
-    /// Nobody said that its data may be destroyed, and it has some.
+    /// No person has allowed destroying the data, and the device has known contents.
     #[error("{}: holds {what}, which writing would destroy", path.display())]
     Holds {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
-        /// What it holds.
+        /// Description of the contents.
         what: &'static str,
     },
-    /// Nobody said that its data may be destroyed, and what it has is not known.
+    /// No person has allowed destroying the data, and the contents cannot be read.
     #[error("{}: its contents cannot be checked: {}", path.display(), explained(error))]
     Unseen {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// It takes no writes.
+    /// The device is read-only.
     #[error("{}: is read-only", path.display())]
     ReadOnly {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
     },
-    /// It holds nothing.
+    /// The device has no medium or no file, so its size is 0.
     #[error("{}: has no medium, or no file", path.display())]
     Empty {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
     },
-    /// The file of that name is not that device.
+    /// The device file is not this device.
     #[error("{}: is not the block device {number}", path.display())]
     NotThatDevice {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
-        /// The device's number.
+        /// Number of the device.
         number: DeviceNumber,
     },
-    /// The system refuses.
+    /// The system refuses to open or examine the device.
     #[error("{}: {}", path.display(), explained(error))]
     Io {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
 }
@@ -132,8 +133,9 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// Why `device` is not written as long as nobody has typed its name. Only of one that nobody uses, and that holds
-/// nothing known, it is [`NotAsked`](Refusal::NotAsked), which proposes to do that.
+/// Returns the reason why `device` is not written before a person types its name. Only for an
+/// unused device without known contents is the reason [`NotAsked`](Refusal::NotAsked), which
+/// proposes to type the name.
 #[must_use]
 pub fn unasked(device: &BlockDevice) -> Refusal {
     let path = device.path();
@@ -146,11 +148,16 @@ pub fn unasked(device: &BlockDevice) -> Refusal {
     }
 }
 
-/// Whether `device` may be written, after a person `typed` a device file's name to say that its data may be destroyed.
+/// Returns the permission to write `device` if `typed` is its device file. A person types this name
+/// to allow destroying the data.
 ///
 /// # Errors
-/// The root file system is on its disk; anything mounts it, swaps to it or is made of it, of a partition or of the
-/// whole; nothing, or another name, was typed; it cannot be opened exclusively.
+/// - The root file system is on the disk.
+/// - The device, a partition or the whole disk is mounted, used for swap or has a device built on
+///   it.
+/// - The device is read-only or has the size 0.
+/// - No name or another name was typed.
+/// - The device cannot be opened exclusively, or the device file is another device.
 pub fn to_write(device: &BlockDevice, typed: Option<&Path>) -> Result<Consent, Refusal> {
     let path = device.path();
     let Some(typed) = typed else { return Err(unasked(device)) };
@@ -167,7 +174,7 @@ pub fn to_write(device: &BlockDevice, typed: Option<&Path>) -> Result<Consent, R
     Ok(Consent { device: device.clone(), claim })
 }
 
-/// As far as the kernel tells of it.
+/// Checks the uses that the kernel reports.
 fn check_unused(device: &BlockDevice) -> Result<(), Refusal> {
     let path = device.path();
     if device.is_under_root() {

@@ -1,4 +1,4 @@
-//! What a workload asks of a device, as far as knobs depend on it.
+//! Properties of a workload's I/O on which settings of a device depend.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use iosched_workload::{Class, TaskOp, TaskSet, Trace, Workload, fio};
 use crate::knobs::Demand;
 
 impl Demand {
-    /// Of something that nothing is known of: it may ask for anything.
+    /// Demand of an unknown workload, which may make any I/O.
     pub const UNKNOWN: Self = Self {
         processes: None,
         outstanding_max: None,
@@ -23,7 +23,7 @@ impl Demand {
         weights: false,
     };
 
-    /// Of a workload. Jobs that run one after the other count as if they ran together.
+    /// Returns the demand of a workload. Consecutive jobs count as if they ran together.
     #[must_use]
     pub fn of(workload: &Workload) -> Self {
         match workload {
@@ -35,9 +35,9 @@ impl Demand {
     }
 }
 
-/// Whether processes differ in class, and in level.
+/// Whether processes differ in class, and whether they differ in level.
 fn differ(ioprios: impl Iterator<Item = IoPriority>) -> (bool, bool) {
-    // One that was never set is served as best effort.
+    // A process without a class is served as best effort.
     let class = |ioprio: IoPriority| if ioprio.class() == IoClass::None { IoClass::BestEffort } else { ioprio.class() };
     let all: Vec<_> = ioprios.map(|ioprio| (class(ioprio), ioprio.level())).collect();
     (all.windows(2).any(|pair| pair[0].0 != pair[1].0), all.windows(2).any(|pair| pair[0].1 != pair[1].1))
@@ -56,7 +56,7 @@ fn of_tasks(set: &TaskSet) -> Demand {
     let weights: BTreeSet<u32> = set.cgroups.iter().map(|group| group.weight).collect();
     Demand {
         processes: u32::try_from(set.tasks.len()).ok(),
-        // Arrivals come whatever is under way.
+        // Arrivals do not wait for completions, so the number in flight has no limit.
         outstanding_max: set.arrivals.is_empty().then(|| working().map(depth).fold(0, u32::saturating_add)),
         reads: working().any(|task| task.op == TaskOp::Read) || set.arrivals.iter().any(|a| a.2 == TaskOp::Read),
         writes: writes_as(true) || writes_as(false),
@@ -80,7 +80,7 @@ fn of_jobs(jobs: &fio::Jobs) -> Demand {
     let direct = all().all(|job| job.direct);
     Demand {
         processes: u32::try_from(jobs.count()).ok(),
-        // How much writeback has under way is the kernel's choice.
+        // The kernel chooses the amount of writeback in flight.
         outstanding_max: direct.then(|| all().map(depth).fold(0, u32::saturating_add)),
         reads: all().any(|job| reads(&job)),
         writes: all().any(|job| writes(&job)),

@@ -1,9 +1,10 @@
-//! Directories that iosched makes in those that a person names: files of a workload are made there
-//! and nowhere else, and go with it. The state directory knows what a kill leaves, so that it can
-//! be removed.
+//! Directories that iosched creates inside a directory that a person names. A workload's files are
+//! created only in such a directory and are removed with it. The state directory lists each
+//! directory, so that it can be removed after a kill.
 //!
-//! Root makes one only where no other user may rename or remove it. Whatever else happens on the
-//! path to it, it is held by its descriptor, and only what is in it is written and removed.
+//! Root creates a directory only where no other user may rename or remove it. iosched holds the
+//! directory by its descriptor and only writes and removes files in it. Changes of the path to the
+//! directory have no effect.
 
 use std::fs;
 use std::io;
@@ -18,71 +19,72 @@ use crate::held::{FileId, Held};
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, StateError, parse};
 
-/// The kind of entries in the state directory.
+/// Kind of the entries in the state directory.
 const DIRECTORIES: &str = "directories";
-/// The file that says that a directory is ours.
+/// File that marks a directory as created by iosched.
 const MARKER: &str = ".made-by-iosched";
 
-/// Tells the directories of one process apart.
+/// Distinguishes the directories of one process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What is on the disk before a directory is made, and once more after.
+/// Record that is written to the state directory before a directory is created, and again
+/// afterwards.
 #[derive(Serialize, Deserialize)]
 struct DirectoryRecord {
     pid: u32,
     path: PathBuf,
-    /// Which directory it is, once it is there.
+    /// Device and inode of the directory, once it exists.
     #[serde(default)]
     id: Option<FileId>,
-    /// During which run of the kernel it was made.
+    /// Boot of the kernel during which the directory was created.
     #[serde(default)]
     boot_id: String,
 }
 
 impl DirectoryRecord {
-    /// Whether `found`, which has its name, is the directory that was made.
+    /// Whether `found`, which has the recorded name, is the directory that was created.
     fn is(&self, found: &Held) -> bool {
         let Some(id) = self.id else {
-            // A kill came before it was known: nothing was made in it yet.
+            // A kill came before the id was recorded, so the directory must still be empty.
             return found.names().is_ok_and(|names| names.is_empty());
         };
-        // Numbers of devices change from one start to the next.
+        // Device numbers may change at each boot, so they count only within the same boot.
         let is_same_device = id.device == found.id().device || self.boot_id != Roots::default().boot_id();
         is_same_device && id.inode == found.id().inode && found.has_file(Path::new(MARKER), 0)
     }
 }
 
-/// A directory of our own, as long as this lives.
+/// Directory of this process, removed on drop.
 #[derive(Debug)]
 pub struct OwnDirectory {
     held: Arc<Held>,
-    /// `None` once it is removed.
+    /// Entry in the state directory. `None` after removal.
     entry: Option<Entry>,
 }
 
-/// Why there is no directory, or it cannot be removed.
+/// Reason why a directory cannot be created or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// The system refuses.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The directory.
+        /// Path of the directory or file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// Root would work where another user may exchange files.
+    /// Root would work in a directory where another user may replace files.
     #[error(
         "{path}: {who} may rename files in this directory; root runs workloads only where no other user may. Make a \
          directory for it, and give that directory: install -d -m 700 {path}/iosched-test", path = path.display()
     )]
     Shared {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The other user, in words.
+        /// Description of the other user.
         who: String,
     },
-    /// It cannot be kept in mind.
+    /// The directory cannot be recorded in the state directory.
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -93,23 +95,24 @@ impl DirectoryError {
     }
 }
 
-/// Opens a directory that a person named. Its path is absolute.
+/// Opens a directory that a person named. The result has an absolute path.
 pub(crate) fn open(path: &Path) -> Result<Arc<Held>, DirectoryError> {
     let opened = fs::canonicalize(path).and_then(|path| Held::open(&path));
     opened.map_err(|error| DirectoryError::io(path, error))
 }
 
 impl OwnDirectory {
-    /// Makes one inside of `parent`; its name begins with `iosched-`.
+    /// Creates a directory inside `parent`. Its name begins with `iosched-`.
     ///
     /// # Errors
-    /// `parent` is no directory, or nothing can be made in it; as root, another user may rename
-    /// files in it; or the new directory cannot be kept in mind in `state`.
+    /// - `parent` is not a directory, or nothing can be created in it.
+    /// - This process is root, and another user may rename files in `parent`.
+    /// - The new directory cannot be recorded in `state`.
     pub fn create(parent: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
         Self::create_in(&open(parent)?, state)
     }
 
-    /// The same in a directory that is open.
+    /// Does the same in a directory that is already open.
     pub(crate) fn create_in(place: &Arc<Held>, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let parent = place.path();
         if let Some(who) = place.others().map_err(|error| DirectoryError::io(parent, error))? {
@@ -118,7 +121,7 @@ impl OwnDirectory {
         loop {
             let name = format!("iosched-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
             let path = parent.join(&name);
-            // A process that had our number may have left one.
+            // An earlier process with the same process id may have left an entry.
             let Locked::ByUs(mut entry) = state.lock(DIRECTORIES, &name)? else { continue };
             if !entry.text()?.is_empty() {
                 continue;
@@ -145,21 +148,22 @@ impl OwnDirectory {
         }
     }
 
-    /// Where it was made, absolute.
+    /// Returns the absolute path at which the directory was created.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.held.path()
     }
 
-    /// The directory itself.
+    /// Returns the open directory.
     pub(crate) const fn held(&self) -> &Arc<Held> {
         &self.held
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the directory with all its contents.
     ///
     /// # Errors
-    /// Something cannot be removed, or another file has its name; `iosched restore` tries again.
+    /// A file cannot be removed, or another file now has the directory's name. `iosched restore`
+    /// tries again.
     pub fn remove(mut self) -> Result<(), DirectoryError> {
         self.clear()
     }
@@ -173,50 +177,52 @@ impl OwnDirectory {
 
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
-        // What stays is in mind, and `iosched restore` tells of it.
+        // A failure leaves the entry in the state directory, and `iosched restore` reports it.
         let _ = self.clear();
     }
 }
 
-/// Removes a directory; the marker goes last, so that what is left is known for ours.
+/// Removes a directory. The marker is removed last, so that an interrupted removal leaves a
+/// directory that is still marked.
 fn remove_all(held: &Arc<Held>) -> Result<(), DirectoryError> {
     let removed = held.empty(Some(MARKER.as_ref())).and_then(|()| held.empty(None)).and_then(|()| held.remove());
     removed.map_err(|error| DirectoryError::io(held.path(), error))
 }
 
-/// What became of a directory that was left.
+/// Outcome of clearing a directory that was left behind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cleared {
-    /// It was removed, or would be.
+    /// The directory was removed. In a dry run, it would be removed.
     Removed {
-        /// Where it was.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// It was gone.
+    /// The directory no longer existed.
     Gone,
-    /// Somebody works in it.
+    /// Another process uses the directory.
     InUse {
-        /// Who; 0 if that is not known.
+        /// Process id of the user, 0 if not known.
         pid: u32,
     },
-    /// It was left alone: it has another owner by now.
+    /// The directory was left unchanged, because it is no longer the one that iosched created.
     NotOurs {
-        /// Where it is.
+        /// Path of the directory.
         path: PathBuf,
     },
 }
 
-/// The directories that were made and, it seems, not removed; those that somebody works in are among them.
+/// Returns the names of directories whose entries are still in the state directory. Directories in
+/// use are included.
 #[must_use]
 pub fn left_over(state: &StateDirectory) -> Vec<String> {
     state.entries(DIRECTORIES)
 }
 
-/// Removes the directory `name` of [`left_over`]; with `dry_run` it only looks.
+/// Removes the directory `name` of [`left_over`]. With `dry_run`, the function changes nothing.
 ///
 /// # Errors
-/// Something in it cannot be removed.
+/// A file in the directory cannot be removed.
 pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<Cleared, DirectoryError> {
     let mut entry = match state.lock(DIRECTORIES, name)? {
         Locked::ByUs(entry) => entry,
@@ -242,7 +248,7 @@ pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<Cleare
     Ok(Cleared::Removed { path: record.path })
 }
 
-/// The directory that has this name, if any has it and it is no link.
+/// Returns the directory at this path. A symbolic link does not count.
 fn found(path: &Path) -> Option<Arc<Held>> {
     Held::open(path.parent()?).ok()?.directory(Path::new(path.file_name()?)).ok()
 }
@@ -259,7 +265,7 @@ mod tests {
         (here, state)
     }
 
-    /// A directory with files in it, as a kill leaves it.
+    /// Creates a directory with files in it, as a kill leaves it.
     fn left(parent: &Path, state: &StateDirectory) -> (String, PathBuf) {
         let mut directory = OwnDirectory::create(parent, state).unwrap();
         fs::create_dir(directory.path().join("inner")).unwrap();
@@ -311,7 +317,7 @@ mod tests {
         assert!(here.path().exists() && left_over(&state).is_empty());
     }
 
-    /// Files of another user, and a directory of ours whose name leads to them by now.
+    /// Replaces one of our directories by a link to another user's files.
     fn exchanged(here: &Path, path: &Path) -> PathBuf {
         let victim = here.join("victim");
         fs::create_dir(&victim).unwrap();

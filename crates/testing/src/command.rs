@@ -1,9 +1,10 @@
-//! Commands that tests run, and the directories that they run in.
+//! Commands that tests run, and the directories of these commands.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// Runs a command with an empty standard input. Returns its exit code, standard output and standard error.
+/// Runs a command with an empty standard input. Returns its exit code, standard output and standard
+/// error.
 ///
 /// # Panics
 /// If the command cannot start, if a signal ends it, or if its output is not UTF-8.
@@ -15,10 +16,10 @@ pub fn answer(command: &mut Command) -> (i32, String, String) {
     (code, out, err)
 }
 
-/// An empty directory of this name. What an earlier run left there is removed.
+/// Creates an empty directory `name` in `parent`. Files from an earlier run are removed.
 ///
 /// # Panics
-/// If the directory cannot be made.
+/// If the directory cannot be created.
 #[must_use]
 pub fn empty_directory(parent: &Path, name: &str) -> PathBuf {
     let path = parent.join(name);
@@ -30,7 +31,7 @@ pub fn empty_directory(parent: &Path, name: &str) -> PathBuf {
 /// Sends SIGINT, as Ctrl-C does.
 ///
 /// # Panics
-/// If the process has been waited for.
+/// If the signal cannot be sent, for example because the process has been waited for.
 #[track_caller]
 pub fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

@@ -1,10 +1,11 @@
-//! Inputs that are random, or valid inputs with damage.
+//! Random inputs, and valid inputs with damage.
 
 use std::path::Path;
 
 use iosched_check::Random;
 
-/// The number of inputs that a test tries: `IOSCHED_FUZZ_INPUTS`, or `few`, which take little time.
+/// Returns the number of inputs that a test tries: `IOSCHED_FUZZ_INPUTS`, or `few` if it is not
+/// set. `few` inputs take little time.
 ///
 /// # Panics
 /// If the variable is not a number.
@@ -13,7 +14,7 @@ pub fn inputs(few: u64) -> u64 {
     std::env::var("IOSCHED_FUZZ_INPUTS").ok().map_or(few, |text| text.parse().expect("a number"))
 }
 
-/// Random bytes.
+/// Returns `count` random bytes.
 pub fn bytes(count: usize, random: &mut Random) -> Vec<u8> {
     (0..count).map(|_| random.next_word() as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Set-up that tests of several crates share.
+//! Test helpers that several crates share.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,12 +1,12 @@
-//! Programs and features that the machine may lack. A test that needs a missing one prints this and ends; with `CI`
-//! set, it fails.
+//! Programs and features that the machine may lack. A test that needs a missing one prints a
+//! message and ends. If `CI` is set, the test fails instead.
 
 use std::process::{Command, Stdio};
 
-/// Whether `found`; prints that the test is skipped if not.
+/// Returns `found`. If it is false, prints that the test is skipped.
 ///
 /// # Panics
-/// If not, and `CI` is set.
+/// If `found` is false and `CI` is set.
 #[track_caller]
 pub fn available(found: bool, what: &str) -> bool {
     if !found {
@@ -16,7 +16,7 @@ pub fn available(found: bool, what: &str) -> bool {
     found
 }
 
-/// Whether a test may take minutes: if `CI` or `IOSCHED_LONG_TESTS` is set.
+/// Whether a test may take minutes, which is so if `CI` or `IOSCHED_LONG_TESTS` is set.
 #[must_use]
 pub fn has_minutes() -> bool {
     let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
@@ -35,7 +35,7 @@ pub fn has_program(name: &str) -> bool {
     available(runs.is_ok(), name)
 }
 
-/// The standard output of a program; `None` if it is not installed.
+/// Returns the standard output of a program, or `None` if it cannot be started.
 ///
 /// # Panics
 /// If the program fails.

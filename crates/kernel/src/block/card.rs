@@ -1,4 +1,5 @@
-//! What a record says of a device, so that its figures can be understood elsewhere and later.
+//! Description of a device in a record, so that readers can interpret the record later and on other
+//! machines.
 
 use std::path::PathBuf;
 
@@ -6,47 +7,48 @@ use serde::{Deserialize, Serialize};
 
 use super::{BlockDevice, Usage};
 
-/// A device as it was: what it is, and how its queue is set.
+/// State of a device at one time: its properties and the settings of its queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DeviceCard {
-    /// Its name in `/sys/class/block`.
+    /// Name in `/sys/class/block`.
     pub name: String,
-    /// Its device file.
+    /// Path of the device file.
     pub path: PathBuf,
     /// Size in bytes.
     pub size_bytes: u64,
     /// Bytes of the smallest I/O.
     pub logical_block_bytes: u32,
-    /// Bytes of the smallest I/O that the device need not read before it writes.
+    /// Bytes of the smallest write for which the device need not first read.
     pub physical_block_bytes: u32,
-    /// Whether the kernel takes it for a rotating disk.
+    /// Whether the kernel treats the device as a rotating disk.
     pub is_rotational: bool,
-    /// The present scheduler; none of devices that are made of others.
+    /// Present scheduler. `None` for devices built from other devices.
     pub scheduler: Option<String>,
-    /// Those that can be chosen.
+    /// Available schedulers.
     pub schedulers: Vec<String>,
-    /// Requests that may be allocated at once.
+    /// Number of requests that can be allocated at once.
     pub nr_requests: Option<u32>,
-    /// Commands that the driver takes at once.
+    /// Number of commands that the driver accepts at once.
     pub driver_depth: Option<u32>,
-    /// The driver's hardware queues.
+    /// Number of the driver's hardware queues.
     pub hw_queues: Option<u32>,
     /// Whether the kernel flushes a volatile write cache.
     pub has_write_cache: Option<bool>,
-    /// Its model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// The driver below it.
+    /// Name of the driver below the device.
     pub driver: Option<String>,
-    /// What it is made of, if not itself: a file, other devices; for people.
+    /// Description for people of the file or the devices below. For a real disk, its model or
+    /// driver.
     pub made_of: String,
-    /// What is below a device that is not a real one.
+    /// Description of the layer below a device that is not real hardware.
     pub virtual_kind: Option<String>,
-    /// Who uses it.
+    /// Mounts, swaps and holders of the device.
     pub usage: Usage,
 }
 
 impl BlockDevice {
-    /// The device as it is now.
+    /// Returns the description of the device as it is now.
     #[must_use]
     pub fn card(&self) -> DeviceCard {
         DeviceCard {

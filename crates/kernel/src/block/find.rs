@@ -1,4 +1,4 @@
-//! Which device a name, a device file, a directory or a file stands for.
+//! Finds the device that a name, a device file, a directory or a file stands for.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -9,45 +9,45 @@ use crate::roots::{Roots, names, value};
 
 use super::usage::mounts;
 
-/// Why something stands for no device.
+/// Reason why a name or path stands for no device.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// There is no block device of that name.
+    /// There is no block device of this name.
     #[error("{name}: there is no such block device; available: {known}")]
     Unknown {
-        /// The name given.
+        /// Requested name.
         name: String,
-        /// The disks there are.
+        /// Names of the existing disks.
         known: String,
     },
-    /// It cannot be looked at.
+    /// The path cannot be examined.
     #[error("{path}: {error}")]
     Io {
-        /// What was given.
+        /// Given path.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// A file system without a device of its own.
+    /// The path is in a file system without a block device.
     #[error("{path}: is in a file system ({kind}) that is not on a block device of this machine")]
     NoDevice {
-        /// What was given.
+        /// Given path.
         path: PathBuf,
-        /// The file system's type, or its device number if that is not known.
+        /// Type of the file system, or its device number if the type is not known.
         kind: String,
     },
-    /// It is no device itself, whatever device it may be on.
+    /// The path is not itself a device, although it may be stored on one.
     #[error(
         "{path}: is a {kind}, not a block device; give a directory, in which iosched writes only to files that it \
          creates, or a block device{}",
         on(below.as_deref())
     )]
     NotADevice {
-        /// What was given.
+        /// Given path.
         path: PathBuf,
-        /// What it is.
+        /// Kind of file.
         kind: &'static str,
-        /// The device file of what it is on, if that is known.
+        /// Device file of the device that the path is stored on, if known.
         below: Option<PathBuf>,
     },
 }
@@ -56,7 +56,7 @@ fn on(below: Option<&Path>) -> String {
     below.map_or_else(String::new, |path| format!(", such as the device that it is on, {}", path.display()))
 }
 
-/// What a file that is no block device is.
+/// Returns the kind of a file that is not a block device.
 fn kind_of(kind: std::fs::FileType) -> &'static str {
     match () {
         () if kind.is_file() => "regular file",
@@ -68,16 +68,16 @@ fn kind_of(kind: std::fs::FileType) -> &'static str {
 }
 
 impl BlockDevice {
-    /// Every disk, in natural order; partitions are not among them.
+    /// Returns every disk in natural order, without partitions.
     #[must_use]
     pub fn disks(roots: &Roots) -> Vec<Self> {
         names(&roots.sys("block")).iter().filter_map(|name| Self::named(roots, name).ok()).collect()
     }
 
-    /// The device of that name in `/sys/class/block`.
+    /// Returns the device of this name in `/sys/class/block`.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such device.
     pub fn named(roots: &Roots, name: &str) -> Result<Self, FindError> {
         let sysfs_name = name.replace('/', "!");
         let directory = roots.sys("class/block").join(&sysfs_name);
@@ -90,7 +90,7 @@ impl BlockDevice {
         Ok(Self { roots: roots.clone(), name: sysfs_name, number, disk })
     }
 
-    /// The device of that number.
+    /// Returns the device with this number.
     #[must_use]
     pub fn numbered(roots: &Roots, number: DeviceNumber) -> Option<Self> {
         let link = roots.sys(format!("dev/block/{number}"));
@@ -98,11 +98,12 @@ impl BlockDevice {
         Self::named(roots, &name).ok()
     }
 
-    /// The device that `given` stands for: a name as in `/sys/class/block`, a device file, or the one that holds a file
-    /// or directory.
+    /// Returns the device that `given` stands for: a name in `/sys/class/block`, a device file, or
+    /// a file or directory on the device.
     ///
     /// # Errors
-    /// There is no such device or file, or it is in a file system that is not on a block device of this machine.
+    /// There is no such device or file, or the file is in a file system that is not on a block
+    /// device of this machine.
     pub fn find(roots: &Roots, given: &Path) -> Result<Self, FindError> {
         let name = given.to_str().filter(|name| !name.contains('/'));
         if let Some(device) = name.and_then(|name| Self::named(roots, name).ok()) {
@@ -125,15 +126,16 @@ impl BlockDevice {
         })
     }
 
-    /// The device below a file system whose files have this number.
+    /// Returns the device below a file system whose files have this device number.
     pub(crate) fn serving(roots: &Roots, number: DeviceNumber) -> Option<Self> {
         Self::numbered(roots, number).or_else(|| Self::mounted_as(roots, number))
     }
 
-    /// The device that is named itself, by its name or by a device file: not the one that only holds what is named.
+    /// Returns the device that `given` names directly, by its name or its device file. A file on a
+    /// device does not count.
     ///
     /// # Errors
-    /// There is no such device or file, or it is something else.
+    /// There is no such device or file, or the path is not a device.
     pub fn itself(roots: &Roots, given: &Path) -> Result<Self, FindError> {
         let found = Self::find(roots, given);
         let is_name = given.to_str().is_some_and(|name| !name.contains('/') && Self::named(roots, name).is_ok());
@@ -147,13 +149,14 @@ impl BlockDevice {
         }
     }
 
-    /// The device of a file system that shows a number of its own, as btrfs does: it is named as what is mounted.
+    /// Returns the device of a file system with its own device number, such as btrfs. The mount's
+    /// source names the device.
     fn mounted_as(roots: &Roots, number: DeviceNumber) -> Option<Self> {
         let mount = mounts(roots).into_iter().find(|mount| mount.number == number)?;
         Self::of_device_file(roots, Path::new(&mount.source))
     }
 
-    /// The device behind a device file or a link to one, as `/dev/mapper/root`.
+    /// Returns the device of a device file, or of a link to one, such as `/dev/mapper/root`.
     pub(super) fn of_device_file(roots: &Roots, path: &Path) -> Option<Self> {
         let name = path.strip_prefix("/dev").ok()?;
         let file = std::fs::canonicalize(roots.dev(name)).ok();
@@ -162,7 +165,7 @@ impl BlockDevice {
     }
 }
 
-/// A partition's directory is in its disk's.
+/// In sysfs, the directory of a partition is in the directory of its disk.
 fn disk_of_partition(roots: &Roots, name: &str) -> Option<String> {
     let real = std::fs::canonicalize(roots.sys("class/block").join(name)).ok()?;
     Some(real.parent()?.file_name()?.to_str()?.to_owned())

@@ -1,13 +1,13 @@
-//! Block devices, the kernel's disks and their partitions.
+//! Block devices: the kernel's disks and their partitions.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
-//! | `find.rs` | which device a name, a device file, a directory or a file stands for |
-//! | `stack.rs` | what a device is made of, and what is made of it |
-//! | `usage.rs` | who uses it: mounts, swap, holders |
-//! | `signature.rs` | what it holds that somebody would miss |
-//! | `stat.rs` | how busy it was |
-//! | `card.rs` | what a record says of it |
+//! | `find.rs` | finds the device of a name, a device file, a directory or a file |
+//! | `stack.rs` | devices below and above a device |
+//! | `usage.rs` | mounts, swaps and holders of a device |
+//! | `signature.rs` | marks of valuable data on a device |
+//! | `stat.rs` | I/O statistics of a device |
+//! | `card.rs` | description of a device in a record |
 
 mod card;
 mod find;
@@ -33,18 +33,18 @@ pub(crate) use usage::{Mounted, mounts};
 /// Bytes in a sector, the unit of `size`, `start` and `stat`.
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
 
-/// The number of a device.
+/// Number of a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DeviceNumber {
-    /// Which driver's it is, roughly.
+    /// Major number, roughly the driver.
     pub major: u32,
-    /// Which of those.
+    /// Minor number, the device of this driver.
     pub minor: u32,
 }
 
 impl DeviceNumber {
-    /// From what `stat` calls `st_dev` or `st_rdev`.
+    /// Converts a device number from the form of `st_dev` and `st_rdev` in `stat`.
     #[must_use]
     pub fn from_raw(raw: u64) -> Self {
         Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
@@ -82,73 +82,73 @@ impl From<DeviceNumber> for String {
     }
 }
 
-/// A block device: a disk, or a partition of one.
+/// Block device: a disk or a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BlockDevice {
     roots: Roots,
-    /// As in `/sys/class/block`.
+    /// Name in `/sys/class/block`.
     name: String,
     number: DeviceNumber,
-    /// Of a partition: its disk.
+    /// Name of the disk, if the device is a partition.
     disk: Option<String>,
 }
 
 impl BlockDevice {
-    /// The machine it belongs to.
+    /// Returns the file system roots of the device's machine.
     #[must_use]
     pub const fn roots(&self) -> &Roots {
         &self.roots
     }
 
-    /// Its name in `/sys/class/block`: `sda`, `sda1`, `nvme0n1`.
+    /// Returns the name in `/sys/class/block`: `sda`, `sda1`, `nvme0n1`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its number.
+    /// Returns the number of the device.
     #[must_use]
     pub const fn number(&self) -> DeviceNumber {
         self.number
     }
 
-    /// Its device file.
+    /// Returns the path of the device file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         // A slash in a device's name is an exclamation mark in sysfs.
         self.roots.dev(self.name.replace('!', "/"))
     }
 
-    /// Whether it is a partition.
+    /// Whether the device is a partition.
     #[must_use]
     pub const fn is_partition(&self) -> bool {
         self.disk.is_some()
     }
 
-    /// The name of the whole disk: its own, or that of which it is a partition.
+    /// Returns the name of the whole disk. For a partition, this is the disk that contains it.
     #[must_use]
     pub fn disk_name(&self) -> &str {
         self.disk.as_deref().unwrap_or(&self.name)
     }
 
-    /// Its directory in sysfs.
+    /// Returns the directory of the device in sysfs.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
         self.roots.sys("class/block").join(&self.name)
     }
 
-    /// The directory of the whole disk.
+    /// Returns the directory of the whole disk in sysfs.
     fn disk_directory(&self) -> PathBuf {
         self.roots.sys("block").join(self.disk_name())
     }
 
-    /// Largest request that the kernel makes, KiB.
+    /// Returns the size of the largest request that the kernel creates, KiB.
     #[must_use]
     pub fn max_sectors_kb(&self) -> Option<u32> {
         self.queue_number("max_sectors_kb")
     }
 
-    /// Whether the device takes force-unit-access.
+    /// Whether the device supports force-unit-access.
     #[must_use]
     pub fn has_fua(&self) -> Option<bool> {
         self.queue_number::<u32>("fua").map(|fua| fua != 0)
@@ -158,50 +158,52 @@ impl BlockDevice {
         number(&self.queue().join(name))
     }
 
-    /// Its size in bytes; 0 of a drive without a medium, or a loop device without a file.
+    /// Returns the size in bytes. The size is 0 for a drive without a medium and for a loop device
+    /// without a file.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         number::<u64>(&self.directory().join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES)
     }
 
-    /// Bytes of the smallest I/O.
+    /// Returns the bytes of the smallest I/O.
     #[must_use]
     pub fn logical_block_bytes(&self) -> u32 {
         self.queue_number("logical_block_size").unwrap_or(512)
     }
 
-    /// Bytes of the smallest I/O that the device need not read before it writes.
+    /// Returns the bytes of the smallest write for which the device need not first read.
     #[must_use]
     pub fn physical_block_bytes(&self) -> u32 {
         self.queue_number("physical_block_size").unwrap_or_else(|| self.logical_block_bytes())
     }
 
-    /// Whether the kernel takes it for a rotating disk.
+    /// Whether the kernel treats the device as a rotating disk.
     #[must_use]
     pub fn is_rotational(&self) -> bool {
         self.queue_number::<u8>("rotational") == Some(1)
     }
 
-    /// Whether it cannot be written.
+    /// Whether the device is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         number::<u8>(&self.directory().join("ro")) == Some(1)
     }
 
-    /// Whether the kernel flushes a volatile write cache of it; `None` if it does not say.
+    /// Whether the kernel flushes a volatile write cache of the device. Returns `None` if the
+    /// kernel does not report it.
     #[must_use]
     pub fn has_write_cache(&self) -> Option<bool> {
         value(&self.queue().join("write_cache")).map(|text| text == "write back")
     }
 
-    /// Requests that may be allocated at once, for each hardware queue.
+    /// Returns the number of requests that can be allocated at once for each hardware queue.
     #[must_use]
     pub fn nr_requests(&self) -> Option<u32> {
         self.queue_number("nr_requests")
     }
 
-    /// Commands that the driver takes at once from all hardware queues together: what SCSI says of the device, else the
-    /// driver's tags.
+    /// Returns the number of commands that the driver accepts at once over all hardware queues. The
+    /// value is the queue depth that SCSI reports, or else the sum of the driver's tags.
     #[must_use]
     pub fn driver_depth(&self) -> Option<u32> {
         let scsi = number::<u32>(&self.disk_directory().join("device/queue_depth"));
@@ -211,14 +213,16 @@ impl BlockDevice {
         })
     }
 
-    /// Requests that the driver takes at once whatever hardware queue they come to: below so many none waits for it.
+    /// Returns the number of requests that the driver always accepts at once, even if all come to
+    /// one hardware queue.
     #[must_use]
     pub fn driver_takes(&self) -> Option<u32> {
         let of_device = self.driver_depth()?;
         Some(self.driver_tags().map_or(of_device, |(per_queue, _)| per_queue.min(of_device)))
     }
 
-    /// Whether the driver takes all requests that there can be: `nr_requests` are of each hardware queue.
+    /// Whether the driver accepts all requests that can exist: `nr_requests` for each hardware
+    /// queue.
     #[must_use]
     pub fn driver_takes_all(&self) -> Option<bool> {
         let (nr_requests, queues) = (self.nr_requests()?, self.hw_queues().unwrap_or(1));
@@ -226,7 +230,8 @@ impl BlockDevice {
         Some(all && nr_requests <= self.driver_takes()?)
     }
 
-    /// The driver's tags in each hardware queue, and how many of those there are.
+    /// Returns the largest number of the driver's tags in a hardware queue, and the number of
+    /// hardware queues.
     fn driver_tags(&self) -> Option<(u32, u32)> {
         let queues = self.disk_directory().join("mq");
         let tags: Vec<u32> =
@@ -234,36 +239,37 @@ impl BlockDevice {
         Some((*tags.iter().max()?, u32::try_from(tags.len()).ok()?))
     }
 
-    /// The driver's hardware queues.
+    /// Returns the number of the driver's hardware queues.
     #[must_use]
     pub fn hw_queues(&self) -> Option<u32> {
         self.driver_tags().map(|(_, queues)| queues)
     }
 
-    /// The model's name without its maker's.
+    /// Returns the name of the model without the manufacturer.
     #[must_use]
     pub fn model_name(&self) -> Option<String> {
         value(&self.disk_directory().join("device/model"))
     }
 
-    /// What its maker calls it.
+    /// Returns the manufacturer and the model.
     #[must_use]
     pub fn model(&self) -> Option<String> {
         let of_device = |name: &str| value(&self.disk_directory().join("device").join(name));
         let model = self.model_name()?;
-        // SCSI has the maker apart, and "ATA" for all that are not SCSI's own.
+        // SCSI stores the manufacturer separately. It is "ATA" for all ATA disks and is then
+        // omitted.
         let vendor = of_device("vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x"));
         Some(vendor.map_or_else(|| model.clone(), |vendor| format!("{vendor} {model}")))
     }
 
-    /// The driver of the device below the disk.
+    /// Returns the name of the driver of the device below the disk.
     #[must_use]
     pub fn driver(&self) -> Option<String> {
         let link = std::fs::read_link(self.disk_directory().join("device/driver")).ok()?;
         Some(link.file_name()?.to_str()?.to_owned())
     }
 
-    /// Which device it is, under whatever name.
+    /// Returns the identity of the device, which does not depend on its name.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let of_disk = |name: &str| value(&self.disk_directory().join(name)).filter(|text| !text.is_empty());
@@ -285,18 +291,18 @@ impl fmt::Display for BlockDevice {
     }
 }
 
-/// What tells a device from another one that has its name later.
+/// Properties that distinguish a device from a later device with the same name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    /// Its number.
+    /// Number of the device.
     pub number: DeviceNumber,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// Which one it is of all disks since the kernel started (since Linux 5.15).
+    /// Sequence number of the disk since the kernel started (since Linux 5.15).
     pub sequence: Option<u64>,
-    /// What its maker or its driver names it.
+    /// Serial number or unique identifier from the manufacturer or the driver.
     pub serial: Option<String>,
-    /// Of a loop device: its file.
+    /// File of a loop device.
     pub backing_file: Option<PathBuf>,
 }
 

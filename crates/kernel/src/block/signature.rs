@@ -1,7 +1,8 @@
-//! What a device holds that somebody would miss, by the marks that file systems, volume managers and partition tables
-//! leave: for whoever must not propose to overwrite it.
+//! Detects valuable data on a device by the marks of file systems, volume managers and partition
+//! tables. iosched does not propose to overwrite a device with such marks.
 //!
-//! Offsets and values are those of the published on-disk formats. A device without any of them may still hold data.
+//! Offsets and values are those of the published on-disk formats. A device without any mark may
+//! still hold data.
 
 use std::fs::File;
 use std::io;
@@ -9,9 +10,9 @@ use std::os::unix::fs::FileExt;
 
 use super::BlockDevice;
 
-/// What is looked at from the start, bytes: the last mark is a zfs label's.
+/// Bytes that are searched from the start. The last mark there belongs to a zfs label.
 const HEAD_BYTES: usize = 256 << 10;
-/// What is looked at before the end, bytes.
+/// Bytes that are searched before the end.
 const TAIL_BYTES: usize = 256 << 10;
 const GPT: &str = "a GPT partition table";
 const MD: &str = "a part of a Linux RAID (md)";
@@ -20,7 +21,8 @@ const LVM: &str = "an LVM physical volume";
 const SWAP: &str = "swap space";
 const FAT: &str = "a FAT file system";
 
-/// Offset from the start, bytes; the bytes there; what has them.
+/// Marks: offset from the start in bytes, the bytes at this offset, and the format that they
+/// identify.
 const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"LUKS\xba\xbe", "LUKS encrypted data"),
     (0, b"XFSB", "an XFS file system"),
@@ -37,7 +39,7 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (512, b"LABELONE", LVM),
     (1024, b"LABELONE", LVM),
     (1536, b"LABELONE", LVM),
-    // The superblock is at 1024, its magic at 56.
+    // The superblock is at 1024, and its magic number at 56 in the superblock.
     (1080, &[0x53, 0xef], "an ext2, ext3 or ext4 file system"),
     (1024, &[0x10, 0x20, 0xf5, 0xf2], "an f2fs file system"),
     (1024, &[0xe2, 0xe1, 0xf5, 0xe0], "an EROFS file system"),
@@ -46,10 +48,11 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (1030, &[0x34, 0x34], "a NILFS2 file system"),
     (0, MD_MAGIC, MD),
     (4096, MD_MAGIC, MD),
-    // Both have the first six bytes in common.
+    // bcache and bcachefs have the first six bytes in common. These are the only ones compared
+    // here.
     (4120, &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a], "a bcache device"),
     (4120, &[0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce], "a bcachefs file system"),
-    // At the end of the first page, of whatever size.
+    // Swap space has its mark at the end of the first page, and page sizes differ.
     (4086, b"SWAPSPACE2", SWAP),
     (4086, b"SWAP-SPACE", SWAP),
     (16_374, b"SWAPSPACE2", SWAP),
@@ -59,7 +62,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (65_536, &[0x01, 0x16, 0x19, 0x70], "a GFS2 file system"),
     (65_588, b"ReIsEr", "a ReiserFS file system"),
     (65_600, b"_BHRfS_M", "a btrfs file system"),
-    // A boot sector ends so; what else has one stands above.
+    // Every boot sector ends with these bytes. More specific formats with a boot sector are listed
+    // above.
     (510, &[0x55, 0xaa], "an MBR partition table or a boot sector"),
 ];
 
@@ -67,7 +71,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
 const ZFS_SLOTS: std::ops::Range<usize> = 128..256;
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 
-/// Offset from the end, bytes; the bytes there; what has them.
+/// Marks: offset from the end in bytes, the bytes at this offset, and the format that they
+/// identify.
 const MARKS_BEFORE_END: &[(usize, &[u8], &str)] = &[
     (512, b"EFI PART", GPT),
     (4096, b"EFI PART", GPT),
@@ -76,11 +81,11 @@ const MARKS_BEFORE_END: &[(usize, &[u8], &str)] = &[
 ];
 
 impl BlockDevice {
-    /// What it holds by the marks at its start and end, as "an XFS file system"; `None` if it has none of those that
-    /// are known.
+    /// Returns the contents of the device by the marks at its start and end, such as "an XFS file
+    /// system". Returns `None` if there is no known mark.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The device cannot be read.
     pub fn signature(&self) -> io::Result<Option<&'static str>> {
         let bytes = self.size_bytes();
         let file = File::open(self.path())?;
@@ -108,12 +113,12 @@ fn at_start(head: &[u8]) -> Option<&'static str> {
     known.or_else(|| ZFS_SLOTS.into_iter().any(is_zfs).then_some("a part of a ZFS pool"))
 }
 
-/// `tail` is the end of a device of so many bytes.
+/// `tail` is the end of a device of `bytes` bytes.
 fn before_end(tail: &[u8], bytes: u64) -> Option<&'static str> {
     let at_end = |back: usize, mark: &[u8]| tail.len().checked_sub(back).is_some_and(|at| has(tail, at, mark));
     let known = MARKS_BEFORE_END.iter().find(|(back, mark, _)| at_end(*back, mark)).map(|(.., what)| *what);
-    // Version 0.90 has its superblock in the last whole 64 KiB but one, version 1.0 in the last whole 4 KiB that is 8
-    // KiB away.
+    // Version 0.90 has its superblock in the last whole 64 KiB but one. Version 1.0 has it in the
+    // last whole 4 KiB that starts at least 8 KiB before the end.
     let places = [(bytes & !0xffff).checked_sub(0x1_0000), bytes.checked_sub(0x2000).map(|at| at & !0xfff)];
     let is_md = |at: u64| usize::try_from(bytes - at).is_ok_and(|back| at_end(back, MD_MAGIC));
     known.or_else(|| places.into_iter().flatten().any(is_md).then_some(MD))

@@ -1,16 +1,17 @@
-//! What a device is made of, and what is made of it: partitions, loop devices over files, device mapper and RAID over
-//! disks.
+//! Devices below and above a device: partitions, loop devices over files, device mapper and RAID
+//! over disks.
 
 use std::path::{Path, PathBuf};
 
 use super::BlockDevice;
 use crate::roots::{names, value};
 
-/// Stacks are not deeper. Ends what could go in a circle, as a loop device over a file of its own file system.
+/// Largest depth of a stack that is followed. The limit also ends circles, such as a loop device
+/// over a file of its own file system.
 const LEVELS_MAX: usize = 16;
 
 impl BlockDevice {
-    /// The whole disk.
+    /// Returns the whole disk.
     #[must_use]
     pub fn disk(&self) -> Self {
         match &self.disk {
@@ -19,7 +20,7 @@ impl BlockDevice {
         }
     }
 
-    /// The partitions of a disk.
+    /// Returns the partitions of a disk.
     #[must_use]
     pub fn partitions(&self) -> Vec<Self> {
         let directory = self.directory();
@@ -31,26 +32,28 @@ impl BlockDevice {
         names(&self.directory().join(directory)).iter().filter_map(|name| Self::named(&self.roots, name).ok()).collect()
     }
 
-    /// What is made of this device, partitions aside: device mapper, RAID.
+    /// Returns the devices that are built on this device, such as device mapper and RAID.
+    /// Partitions are not included.
     #[must_use]
     pub fn holders(&self) -> Vec<Self> {
         self.linked("holders")
     }
 
-    /// Of a loop device: its file.
+    /// Returns the file of a loop device.
     #[must_use]
     pub fn backing_file(&self) -> Option<PathBuf> {
         value(&self.disk_directory().join("loop/backing_file")).map(PathBuf::from)
     }
 
-    /// Of a loop device: whether it goes past the page cache of what its file is on.
+    /// Whether a loop device bypasses the page cache of its file's file system. Returns `None` for
+    /// other devices.
     #[must_use]
     pub fn is_direct_loop(&self) -> Option<bool> {
         value(&self.disk_directory().join("loop/dio")).map(|text| text == "1")
     }
 
-    /// What is directly below: a partition's disk, the disks of device mapper and RAID, the device that a loop device's
-    /// file is on.
+    /// Returns the devices directly below: the disk of a partition, the disks of device mapper and
+    /// RAID, and the device that holds a loop device's file.
     #[must_use]
     pub fn below(&self) -> Vec<Self> {
         if self.is_partition() {
@@ -61,12 +64,12 @@ impl BlockDevice {
         slaves.into_iter().chain(backing).collect()
     }
 
-    /// A loop device's file may be a device itself.
+    /// The file of a loop device may itself be a device.
     fn device_of_backing(&self, file: &Path) -> Option<Self> {
         Self::of_device_file(&self.roots, file).or_else(|| Self::find(&self.roots, file).ok())
     }
 
-    /// Everything below, at any depth, itself not among it; each once.
+    /// Returns every device below at any depth, each once. The device itself is not included.
     #[must_use]
     pub fn stack(&self) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
@@ -84,8 +87,9 @@ impl BlockDevice {
         found
     }
 
-    /// The disks whose schedulers decide about I/O to this one: the disk itself if it has a scheduler, else what it is
-    /// made of. Those of what a loop device's file is on are not among them.
+    /// Returns the disks whose schedulers order the I/O of this device. This is the disk itself if
+    /// it has a scheduler, and the devices below otherwise. A loop device has a scheduler, so the
+    /// device of its file is not included.
     #[must_use]
     pub fn scheduled(&self) -> Vec<Self> {
         let mut found = Vec::new();
@@ -104,8 +108,9 @@ impl BlockDevice {
         }
     }
 
-    /// What it is made of, for people: `/srv/disk.img` of a loop device, `sda2, sdb2` of RAID, a model of a disk; the
-    /// driver of a disk whose model is not known.
+    /// Returns a description for people of the layer below: `/srv/disk.img` for a loop device,
+    /// `sda2, sdb2` for RAID, the model for a disk. A disk without a known model is described by
+    /// its driver.
     #[must_use]
     pub fn made_of(&self) -> String {
         if let Some(file) = self.backing_file() {
@@ -122,8 +127,9 @@ impl BlockDevice {
         }
     }
 
-    /// Whether nothing below it is a real device as far as this machine can tell: a loop device, memory, a virtual
-    /// machine's disk. `None` of an ordinary disk. The sentence says what is below.
+    /// Returns a description of the layer below if it is not real hardware as far as this machine
+    /// can detect. Examples are a loop device, memory and the disk of a virtual machine. Returns
+    /// `None` for an ordinary disk.
     #[must_use]
     pub fn virtual_kind(&self) -> Option<&'static str> {
         let name = self.disk_name();
@@ -145,7 +151,7 @@ impl BlockDevice {
     }
 }
 
-/// How hypervisors and clouds call the disks they make up.
+/// Whether a hypervisor or a cloud uses this model name for its virtual disks.
 fn is_virtual_model(model: &str) -> bool {
     const NAMES: [&str; 7] =
         ["QEMU", "VBOX", "VMware", "Virtual Disk", "Virtual disk", "Amazon Elastic Block Store", "PersistentDisk"];

@@ -1,4 +1,5 @@
-//! How busy a device was: `/sys/block/<dev>/stat`, read twice.
+//! I/O statistics of a device, from `/sys/block/<dev>/stat`. The difference of two readings shows
+//! the load between them.
 
 use std::str::FromStr;
 
@@ -7,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::{BlockDevice, SECTOR_BYTES};
 use crate::roots::value;
 
-/// What was done in one direction since the kernel knows the device.
+/// Counters of one direction since the kernel found the device.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Direction {
-    /// Requests completed.
+    /// Number of completed requests.
     pub requests: u64,
-    /// Bios that joined one.
+    /// Number of bios that were merged into a request.
     pub merges: u64,
-    /// Bytes.
+    /// Transferred bytes.
     pub bytes: u64,
-    /// Time that requests spent from being queued to completion, summed over all, ms.
+    /// Time from queueing to completion, summed over all requests, ms.
     pub waited_ms: u64,
 }
 
@@ -34,24 +35,24 @@ impl Direction {
 /// Statistics of a device. Source: Documentation/admin-guide/iostats.rst of Linux 6.12.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stat {
-    /// Reads.
+    /// Counters of reads.
     pub reads: Direction,
-    /// Writes.
+    /// Counters of writes.
     pub writes: Direction,
-    /// Discards (since Linux 4.18).
+    /// Counters of discards (since Linux 4.18).
     pub discards: Direction,
-    /// Flushes (since Linux 5.5).
+    /// Number of flushes (since Linux 5.5).
     pub flushes: u64,
-    /// Requests under way.
+    /// Number of requests in flight.
     pub in_flight: u64,
-    /// Time with at least one under way, ms.
+    /// Time with at least one request in flight, ms.
     pub busy_ms: u64,
-    /// Time that requests spent, all directions together, ms.
+    /// Time that requests spent in flight, summed over all directions, ms.
     pub queue_ms: u64,
 }
 
 impl Stat {
-    /// What happened after `earlier`; what is under way is as it is now.
+    /// Returns the difference to an `earlier` reading. The number in flight is the present one.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl Stat {
         }
     }
 
-    /// Requests completed in all directions, flushes aside.
+    /// Returns the number of completed requests in all directions, without flushes.
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.reads.requests + self.writes.requests + self.discards.requests
@@ -99,7 +100,8 @@ impl FromStr for Stat {
 }
 
 impl BlockDevice {
-    /// What was done so far; `None` if the kernel does not tell, or counts nothing (`iostats` is 0).
+    /// Returns the statistics so far. Returns `None` if the kernel does not report them or does not
+    /// count (`iostats` is 0).
     #[must_use]
     pub fn stat(&self) -> Option<Stat> {
         if self.queue_number::<u8>("iostats") == Some(0) {

@@ -1,4 +1,5 @@
-//! Who uses a device: what is mounted, swapped to or held, on it, on its partitions and on what is made of them.
+//! Uses of a device: mounts, swap and holders of the device, of its partitions and of devices built
+//! on them.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{BlockDevice, DeviceNumber};
 use crate::roots::{Roots, names, read};
 
-/// A mounted file system, as `/proc/self/mountinfo` tells it.
+/// Mounted file system, from `/proc/self/mountinfo`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Mounted {
     pub(crate) number: DeviceNumber,
@@ -19,13 +20,14 @@ pub(crate) struct Mounted {
     pub(crate) source: String,
 }
 
-/// All mounts.
+/// Returns all mounts.
 pub(crate) fn mounts(roots: &Roots) -> Vec<Mounted> {
     let text = read(&roots.proc("self/mountinfo")).unwrap_or_default();
     text.lines().filter_map(mounted).collect()
 }
 
-/// A line: id, parent, number, root, mount point, options, optional fields, a dash, type, source, options.
+/// Parses a line: id, parent, number, root, mount point, options, optional fields, a dash, type,
+/// source, options.
 fn mounted(line: &str) -> Option<Mounted> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ');
@@ -35,7 +37,7 @@ fn mounted(line: &str) -> Option<Mounted> {
     Some(Mounted { number, at, kind: fields.next()?.to_owned(), source: unescaped(fields.next()?) })
 }
 
-/// White space and backslashes are three octal digits after a backslash.
+/// Decodes white space and backslashes, which are written as a backslash and three octal digits.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut bytes = parts.next().unwrap_or("").as_bytes().to_vec();
@@ -51,42 +53,42 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A mount of a device.
+/// Mount of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mount {
-    /// The device that is mounted.
+    /// Name of the mounted device.
     pub device: String,
-    /// Where.
+    /// Mount point.
     pub at: PathBuf,
 }
 
 /// Swap on a device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Swap {
-    /// The device.
+    /// Name of the device, or path of the swap file.
     pub device: String,
 }
 
-/// Who uses a device.
+/// Uses of a device.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Usage {
-    /// What is mounted on it, its partitions, and what is made of them.
+    /// Mounts of the device, its partitions, and devices built on them.
     pub mounts: Vec<Mount>,
-    /// What is swapped to.
+    /// Swap on these devices.
     pub swaps: Vec<Swap>,
-    /// What is made of it or its partitions: device mapper, RAID, loop devices.
+    /// Devices built on the device or its partitions: device mapper, RAID, loop devices.
     pub holders: Vec<String>,
 }
 
 impl Usage {
-    /// Whether nobody does.
+    /// Whether the device has no uses.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.mounts.is_empty() && self.swaps.is_empty() && self.holders.is_empty()
     }
 }
 
-/// `sda1 is mounted on /boot, sda2 is swapped to, dm-0 is made of it`.
+/// Shows the uses as `sda1 is mounted on /boot, sda2 is used for swap, dm-0 is built on it`.
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mounts = self.mounts.iter().map(|Mount { device, at }| format!("{device} is mounted on {}", at.display()));
@@ -98,8 +100,8 @@ impl fmt::Display for Usage {
 }
 
 impl BlockDevice {
-    /// Who uses it, its partitions, and whatever is made of them. Of a partition: who uses it, or the whole disk as
-    /// one.
+    /// Returns the uses of the device, its partitions, and all devices built on them. For a
+    /// partition, returns its uses and those of the disk as a whole.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut devices = vec![self.clone()];
@@ -107,7 +109,7 @@ impl BlockDevice {
         devices.extend(parts);
         let mut usage = Usage::default();
         let loops = loops(&self.roots);
-        // What is made of one is looked at in its turn.
+        // Devices that are found are appended to the list and examined in their turn.
         let mut next = 0;
         while let Some(device) = devices.get(next).cloned() {
             next += 1;
@@ -128,7 +130,7 @@ impl BlockDevice {
     fn mounts_of(&self, devices: &[Self]) -> Vec<Mount> {
         let mut found = Vec::new();
         for mount in mounts(&self.roots) {
-            // btrfs shows numbers of its own.
+            // btrfs reports its own device numbers, so its mounts are found by their source.
             let is_named = |device: &&Self| {
                 let source = Path::new(&mount.source);
                 mount.number.major == 0 && Self::of_device_file(&self.roots, source).as_ref() == Some(*device)
@@ -140,7 +142,7 @@ impl BlockDevice {
         found
     }
 
-    /// Whether the root file system is on this disk, or on something that is made of it.
+    /// Whether the root file system is on this disk, or on a device that is built on it.
     #[must_use]
     pub fn is_under_root(&self) -> bool {
         let root = mounts(&self.roots).into_iter().rev().find(|mount| mount.at == Path::new("/"));
@@ -155,7 +157,8 @@ impl BlockDevice {
         others.iter().any(is_on) || is_on(&device)
     }
 
-    /// All devices of the btrfs that this one is part of: its mount names one of them.
+    /// Returns all devices of the btrfs that contains this device. A mount of btrfs names only one
+    /// of them.
     fn in_the_same_btrfs(&self) -> Vec<Self> {
         let all = self.roots.sys("fs/btrfs");
         let members = names(&all).into_iter().map(|id| names(&all.join(id).join("devices")));
@@ -163,17 +166,19 @@ impl BlockDevice {
         here.iter().filter_map(|name| Self::named(&self.roots, name).ok()).collect()
     }
 
-    /// Opens it so that nobody can mount, map or swap to it as long as the file is open.
+    /// Opens the device exclusively. While the file is open, the device cannot be mounted, mapped
+    /// or used for swap.
     ///
     /// # Errors
-    /// What the system says; [`ResourceBusy`](std::io::ErrorKind::ResourceBusy) if somebody uses it.
+    /// Errors of the system: [`ResourceBusy`](std::io::ErrorKind::ResourceBusy) if the device is in
+    /// use.
     pub fn open_exclusively(&self) -> std::io::Result<std::fs::File> {
         let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
         OpenOptions::new().read(true).custom_flags(exclusive).open(self.path())
     }
 }
 
-/// Loop devices over devices: which, and over what.
+/// Returns loop devices over devices, each with the device below it.
 fn loops(roots: &Roots) -> Vec<(BlockDevice, BlockDevice)> {
     let over = |device: BlockDevice| {
         let below = BlockDevice::of_device_file(roots, &device.backing_file()?)?;
@@ -182,7 +187,8 @@ fn loops(roots: &Roots) -> Vec<(BlockDevice, BlockDevice)> {
     BlockDevice::disks(roots).into_iter().filter_map(over).collect()
 }
 
-/// Who uses a file as a disk: loop devices over it and whoever uses those, and swap.
+/// Returns the uses of a file as a disk: loop devices over the file, the uses of these devices, and
+/// swap.
 #[must_use]
 pub fn usage_of_file(roots: &Roots, file: &Path) -> Usage {
     let Ok((about, full)) = std::fs::metadata(file).and_then(|about| Ok((about, file.canonicalize()?))) else {
@@ -190,7 +196,7 @@ pub fn usage_of_file(roots: &Roots, file: &Path) -> Usage {
     };
     let mounts = mounts(roots);
     let number = DeviceNumber::from_raw(about.dev());
-    // Files elsewhere are not looked at: whoever shows them may not answer.
+    // Files of other file systems are not examined, because their servers may not answer.
     let may_be_it = |path: &Path| {
         let around = mounts.iter().filter(|mount| path.starts_with(&mount.at));
         around.max_by_key(|mount| mount.at.as_os_str().len()).is_some_and(|mount| mount.number == number)
@@ -213,7 +219,7 @@ pub fn usage_of_file(roots: &Roots, file: &Path) -> Usage {
     usage
 }
 
-/// Files and devices that are swapped to.
+/// Returns files and devices that are used for swap.
 fn swap_files(roots: &Roots) -> Vec<PathBuf> {
     let text = read(&roots.proc("swaps")).unwrap_or_default();
     let files = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());

@@ -1,38 +1,41 @@
-//! The files of cgroups that are about disks. Formats: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12.
+//! Files of cgroups that control disks. Formats: Documentation/admin-guide/cgroup-v2.rst of Linux
+//! 6.12.
 
 use iosched::controllers::{NamedWrite, what_it_takes};
 
 use crate::block::DeviceNumber;
 
-/// The weight that everybody has who sets none.
+/// Weight of a cgroup that sets none.
 const WEIGHT_USUAL: &str = "100";
-/// Stands for what applies to disks that have no line of their own.
+/// Word for the weight of disks that have no line in the file.
 const DEFAULT: &str = "default";
 
-/// A file that a cgroup has.
+/// File of a cgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CgroupFile {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Whether the root has it, and only the root; else every cgroup but the root.
+    /// Whether only the root cgroup has the file. Otherwise every cgroup except the root has it.
     pub is_of_root: bool,
-    /// What it does, in one line.
+    /// Description in one line.
     pub doc: &'static str,
     form: Form,
 }
 
-/// What a file holds.
+/// Format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
-    /// For each disk a line of `name=value`; without a line it is as if there were this.
+    /// A line of `name=value` pairs for each disk. The string is the value of a disk without a
+    /// line.
     Words(&'static str),
-    /// A line for each disk with a weight of its own, and one for all others; up to this.
+    /// A line for each disk with its own weight, and a line for all other disks. The number is the
+    /// largest weight.
     Weight(u32),
-    /// One of some words, for every disk.
+    /// One of several words, which holds for every disk.
     Choice(&'static [&'static str]),
 }
 
-/// What is wrong with a value.
+/// Error of a value that a file does not accept.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}: {value:?} is not accepted; {takes}")]
 pub struct CgroupValueError {
@@ -88,25 +91,25 @@ static FILES: [CgroupFile; 7] = [
     },
 ];
 
-/// All of them.
+/// Returns the declarations of all files.
 #[must_use]
 pub fn files() -> &'static [CgroupFile] {
     &FILES
 }
 
-/// The words of a value; a slash stands for a space, as in settings.
+/// Returns the words of a value. A slash stands for a space, as in settings.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     value.split([' ', '\t', '/']).filter(|word| !word.is_empty())
 }
 
-/// What is behind the number of a disk in its line.
+/// Returns the text after the number of a disk in the disk's line.
 fn own_line(text: &str, number: DeviceNumber) -> Option<&str> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
     let of_device = |of: &str| of.parse::<DeviceNumber>().is_ok_and(|of| of == number);
     lines.filter(|(of, _)| of_device(of)).map(|(_, rest)| rest.trim()).next()
 }
 
-/// The value of `name=value` among words.
+/// Returns the value of `name=value` among words.
 fn word<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     words(text).filter_map(|word| word.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
@@ -119,7 +122,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 impl CgroupFile {
-    /// What would be right.
+    /// Returns the accepted values as a clause of a message.
     #[must_use]
     pub fn takes(&self) -> String {
         match self.form {
@@ -130,10 +133,10 @@ impl CgroupFile {
         }
     }
 
-    /// Whether it takes a value.
+    /// Checks a value before it is written.
     ///
     /// # Errors
-    /// It does not; what would be right.
+    /// The file does not accept the value. The message states the accepted values.
     pub fn check(&self, value: &str) -> Result<(), CgroupValueError> {
         let taken = match self.form {
             Form::Words(_) => {
@@ -151,7 +154,7 @@ impl CgroupFile {
         taken.then_some(()).ok_or_else(wrong)
     }
 
-    /// What a file that holds `text` says of a disk.
+    /// Returns the value that a file with the contents `text` has for a disk.
     pub(crate) fn value(&self, text: &str, of: DeviceNumber) -> String {
         match self.form {
             Form::Words(without) => own_line(text, of).unwrap_or(without).to_owned(),
@@ -160,7 +163,8 @@ impl CgroupFile {
         }
     }
 
-    /// Whether that is anything but what is without.
+    /// Whether a file with the contents `text` sets a value for the disk. A default value does not
+    /// count, except in a disk's line of a root file.
     pub(super) fn sets(&self, text: &str, of: DeviceNumber) -> bool {
         let line = own_line(text, of);
         match self.form {
@@ -170,7 +174,7 @@ impl CgroupFile {
         }
     }
 
-    /// Whether a file that holds `text` sets anything on any disk.
+    /// Whether a file with the contents `text` sets a value for any disk.
     pub(super) fn sets_anything(&self, text: &str) -> bool {
         let text = text.trim();
         match self.form {
@@ -180,7 +184,7 @@ impl CgroupFile {
         }
     }
 
-    /// What is written to give a disk a value.
+    /// Returns the line to write to set a value for a disk.
     pub(crate) fn line(&self, of: DeviceNumber, value: &str) -> String {
         let value = words(value).collect::<Vec<_>>().join(" ");
         match self.form {
@@ -189,11 +193,12 @@ impl CgroupFile {
         }
     }
 
-    /// What has to be written to have the value again that a disk has now.
+    /// Returns the value to write to restore the present `value` of a disk.
     pub(crate) fn kept(&self, value: &str) -> String {
         match self.form {
             Form::Weight(_) if value.starts_with(DEFAULT) => DEFAULT.to_owned(),
-            // Writing any of the kernel's own numbers would make them the user's.
+            // If the kernel chose the numbers (`ctrl=auto`), writing them would turn them into a
+            // user's setting.
             Form::Words(without) if self.is_of_root && word(value, "ctrl") == Some("auto") => {
                 let kept = words(value).filter(|pair| word(without, pair.split('=').next().unwrap_or(pair)).is_some());
                 kept.collect::<Vec<_>>().join(" ")
@@ -202,7 +207,7 @@ impl CgroupFile {
         }
     }
 
-    /// Whether what is read is what was written.
+    /// Whether the value that was read is the written one.
     pub(crate) fn is_same(&self, read: &str, written: &str) -> bool {
         let is_none = |value: &str| value == "max" || number(value) == Some(0.0);
         let same = |read: &str, written: &str| {
@@ -220,7 +225,8 @@ impl CgroupFile {
     }
 }
 
-/// The weight of disks that have none of their own; bfq of older kernels has the number alone.
+/// Returns the weight of disks without their own weight. In older kernels, the file of bfq holds
+/// only the number.
 fn usual(text: &str) -> &str {
     let lines = text.lines().map(str::trim);
     let named = lines.clone().find_map(|line| line.strip_prefix(DEFAULT)).map(str::trim);

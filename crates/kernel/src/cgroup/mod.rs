@@ -1,12 +1,15 @@
-//! What cgroups of version 2 have for a disk, as attributes of the disk: `cgroup/system.slice/io.max` is what is in the
-//! file `io.max` of the cgroup `system.slice` for it, `cgroup/io.cost.qos` what is in the root's `io.cost.qos`. The
-//! number of the disk in the files is written and read here; lines of other disks are not touched.
+//! Settings of cgroups (version 2) for a disk, as attributes of the disk.
 //!
-//! | file | what it does |
+//! The attribute `cgroup/system.slice/io.max` is the disk's line in the file `io.max` of the cgroup
+//! `system.slice`. The attribute `cgroup/io.cost.qos` is its line in the file of the root cgroup.
+//! This module reads and writes the disk's number in the files. Lines of other disks are not
+//! changed.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `file.rs` | the files: what they take, what they say of a disk, what has to be written to have that again |
-//! | `tree.rs` | where they are, and why one is not there |
-//! | `own.rs` | a cgroup of our own, which is removed |
+//! | `file.rs` | the files: accepted values, values of a disk, values to write to restore a setting |
+//! | `tree.rs` | paths of the files, and reasons why a file does not exist |
+//! | `own_cgroup.rs` | a cgroup for iosched itself, which is removed after use |
 
 mod file;
 mod own_cgroup;
@@ -26,30 +29,31 @@ pub use own_cgroup::{LeftCgroup, OwnCgroup, clear, left_over};
 pub(crate) use own_cgroup::{beside, enable, remove};
 pub use tree::{CgroupError, Tree};
 
-/// What the names of such attributes begin with.
+/// Prefix of the names of these attributes.
 pub const CGROUP: &str = "cgroup/";
 
-/// The cgroup and the file of the attribute `name`; the root is "". `None`: it is no file of a cgroup.
+/// Returns the cgroup and the file of the attribute `name`. The root cgroup is "". Returns `None`
+/// if the attribute is not a file of a cgroup.
 pub(crate) fn parts(name: &str) -> Option<(&str, &str)> {
     let below = name.strip_prefix(CGROUP)?;
     Some(below.rsplit_once('/').unwrap_or(("", below)))
 }
 
-/// What is known of the attribute `name`.
+/// Returns the declaration of the attribute `name`.
 pub(crate) fn declaration(name: &str) -> Option<Declaration> {
     let (_, file) = parts(name)?;
     files().iter().find(|known| known.name == file).map(Declaration::Cgroup)
 }
 
-/// What cgroups set for disks, read once.
+/// Settings of cgroups for all disks, read once.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Controls {
-    /// Names as of attributes, and what the files hold.
+    /// Name of the attribute, declaration and contents of each file.
     texts: Vec<(String, &'static CgroupFile, String)>,
 }
 
 impl Controls {
-    /// What is set now; nothing where there is no io controller of version 2.
+    /// Reads the present settings. The result is empty if there is no io controller of version 2.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
         let Ok(tree) = Tree::of(roots) else { return Self::default() };
@@ -66,7 +70,7 @@ impl Controls {
         Self { texts }
     }
 
-    /// What of it is set for a disk: names and values.
+    /// Returns the names and values that are set for a disk.
     #[must_use]
     pub fn on(&self, number: DeviceNumber) -> Vec<(String, String)> {
         let texts = self.texts.iter().filter(|(_, file, text)| file.sets(text, number));
@@ -75,7 +79,7 @@ impl Controls {
 }
 
 impl BlockDevice {
-    /// Where the file of a cgroup is that an attribute stands for.
+    /// Returns the path of the cgroup file of an attribute.
     pub(crate) fn cgroup_path(&self, name: &str) -> Result<PathBuf, CgroupError> {
         let (group, file) = parts(name).unwrap_or_default();
         Tree::of(self.roots())?.place(group, file)
@@ -85,7 +89,7 @@ impl BlockDevice {
         self.disk().number()
     }
 
-    /// One attribute of a cgroup, as `cgroup/db/io.max`.
+    /// Reads an attribute of a cgroup, such as `cgroup/db/io.max`.
     pub(crate) fn cgroup_attribute(&self, name: &str) -> Result<Attribute, AttributeError> {
         let path = self.cgroup_path(name)?;
         let failed = |error| AttributeError::Io { path: path.clone(), error };
@@ -99,7 +103,7 @@ impl BlockDevice {
         Ok(Attribute { name: name.to_owned(), value, is_writable, declaration })
     }
 
-    /// What is written to the file of an attribute to give it a value.
+    /// Returns the line to write to the file of an attribute to set a value.
     pub(crate) fn line(&self, name: &str, value: &str) -> String {
         match declaration(name) {
             Some(Declaration::Cgroup(file)) => file.line(self.cgroup_number(), value),
@@ -107,7 +111,7 @@ impl BlockDevice {
         }
     }
 
-    /// Writes what is not checked to the file of a cgroup.
+    /// Writes a value to the file of a cgroup without checks.
     pub(crate) fn write_cgroup(&self, name: &str, value: &str) -> Result<(), AttributeError> {
         let path = self.cgroup_path(name)?;
         let file = match declaration(name) {

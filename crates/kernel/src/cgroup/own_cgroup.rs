@@ -1,7 +1,9 @@
-//! A cgroup of our own, beside which those of a workload are made: it goes with all whose names begin with its own, and
-//! what a kill leaves is found by the state directory and removed.
+//! A cgroup of this process. The cgroups of a workload are created as its siblings, and their names
+//! begin with its name. Removing the cgroup removes these siblings as well. If a kill prevents
+//! this, the state directory lists the cgroup so that it can be removed later.
 //!
-//! It is in the root, which alone may have processes beside cgroups that controllers are enabled for.
+//! The cgroup is a child of the root. Only the root may contain processes and also enable
+//! controllers for its children.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,40 +22,42 @@ use crate::directory::DirectoryError;
 use crate::roots::{names, read};
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
-/// The kind of entries in the state directory.
+/// Kind of the entries in the state directory.
 const CGROUPS: &str = "cgroups";
-/// How long a cgroup may take to notice that its last process has ended.
+/// Longest time to wait for a cgroup to notice that its last process has ended.
 const EMPTY_MAX: Duration = Duration::from_secs(2);
-/// How long one may be dying before it is taken for one that memory or a process holds on to.
+/// Longest time to wait for removed cgroups to disappear. Memory or a process may keep them longer.
 const DYING_MAX: Duration = Duration::from_secs(1);
 
-/// Tells the cgroups of one process apart.
+/// Distinguishes the cgroups of one process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What is on the disk before a cgroup is made.
+/// Record that is written to the state directory before a cgroup is created.
 #[derive(Serialize, Deserialize)]
 struct CgroupRecord {
     pid: u32,
     path: PathBuf,
-    /// Where the io controller was enabled for it.
+    /// Path of the file in which the io controller was enabled for the cgroup.
     enabled_in: Option<PathBuf>,
 }
 
-/// A cgroup of our own, as long as this lives; the io controller is enabled for it and those beside it.
+/// A cgroup of this process, removed on drop. The io controller is enabled for the cgroup and its
+/// siblings.
 #[derive(Debug)]
 pub struct OwnCgroup {
     path: PathBuf,
     root: PathBuf,
     enabled_in: Option<PathBuf>,
-    /// `None` once it is removed.
+    /// Entry in the state directory. `None` after removal.
     entry: Option<Entry>,
 }
 
 impl OwnCgroup {
-    /// Makes one in the root of `tree`; its name begins with `iosched-`.
+    /// Creates a cgroup in the root of `tree`. Its name begins with `iosched-`.
     ///
     /// # Errors
-    /// We may not; or it cannot be kept in mind in `state`. Nothing is left then.
+    /// This process lacks permission, or the cgroup cannot be recorded in `state`. Then no cgroup
+    /// remains.
     pub fn create(tree: &Tree, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let root = tree.root().to_owned();
         let control = root.join(SUBTREE_CONTROL);
@@ -61,7 +65,7 @@ impl OwnCgroup {
         loop {
             let name = format!("iosched-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
             let path = root.join(&name);
-            // A process that had our number may have left one.
+            // An earlier process with the same process id may have left an entry.
             let Locked::ByUs(mut entry) = state.lock(CGROUPS, &name)? else { continue };
             if !entry.text()?.is_empty() {
                 continue;
@@ -72,7 +76,7 @@ impl OwnCgroup {
                 path: path.clone(),
                 enabled_in: enabled_in.clone(),
             })?;
-            // From here on whatever goes wrong is undone by its end.
+            // After this line, a failure drops the value, which undoes all changes.
             let cgroup = Self { path, root, enabled_in, entry: Some(entry) };
             if cgroup.enabled_in.is_some() {
                 enable(&cgroup.root)?;
@@ -82,16 +86,16 @@ impl OwnCgroup {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the cgroup.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it, and so those beside it, have these files.
+    /// Checks that the cgroup, and therefore its siblings, have the `wanted` files.
     ///
     /// # Errors
-    /// One is not there: what would bring it.
+    /// A file does not exist. The message names the remedy.
     pub fn has<'f>(&self, wanted: impl Iterator<Item = &'f str>) -> Result<(), String> {
         let known = |name: &str| files().iter().map(|file| file.name).find(|known| *known == name);
         let absent = wanted.filter_map(known).find(|file| !self.path.join(file).is_file());
@@ -99,16 +103,17 @@ impl OwnCgroup {
         absent.map_or(Ok(()), |file| Err(error(file).to_string()))
     }
 
-    /// Where it is made, and where processes go that leave the cgroups beside it.
+    /// Returns the root cgroup, which contains this cgroup. Processes that leave its siblings move
+    /// to the root.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Removes it with those beside it and all that is in them.
+    /// Removes the cgroup, its siblings and all cgroups in them.
     ///
     /// # Errors
-    /// Somebody is in it; `iosched restore` tries again.
+    /// A process is still in one of the cgroups. `iosched restore` tries again.
     pub fn remove(mut self) -> Result<(), DirectoryError> {
         self.clear()
     }
@@ -122,7 +127,7 @@ impl OwnCgroup {
 
 impl Drop for OwnCgroup {
     fn drop(&mut self) {
-        // What stays is in mind, and `iosched restore` tells of it.
+        // A failure leaves the entry in the state directory, and `iosched restore` reports it.
         let _ = self.clear();
     }
 }
@@ -131,13 +136,14 @@ fn failed(path: &Path, error: io::Error) -> DirectoryError {
     DirectoryError::Io { path: path.to_owned(), error }
 }
 
-/// Enables the io controller for what is in a cgroup.
+/// Enables the io controller for the children of a cgroup.
 pub(crate) fn enable(directory: &Path) -> Result<(), DirectoryError> {
     let control = directory.join(SUBTREE_CONTROL);
     write_once(&control, "+io").map_err(|error| failed(&control, error))
 }
 
-/// Where a cgroup is that goes with `own`: no other has a name that begins with `own`'s and a dot.
+/// Returns the path of the sibling `name`, which belongs to the cgroup at `own_path`. Only such
+/// siblings have names that begin with that cgroup's name and a dot.
 pub(crate) fn beside(own_path: &Path, name: &str) -> PathBuf {
     let mut path = own_path.as_os_str().to_owned();
     path.push(".");
@@ -145,8 +151,8 @@ pub(crate) fn beside(own_path: &Path, name: &str) -> PathBuf {
     path.into()
 }
 
-/// Removes a cgroup and those beside it with all in them, and what enabled the controller for it, unless others have
-/// come to need that.
+/// Removes a cgroup and its siblings with all cgroups in them. Disables the io controller that was
+/// enabled for it, unless another cgroup now uses the controller.
 fn undo(path: &Path, enabled_in: Option<&Path>) -> Result<(), DirectoryError> {
     if let (Some(root), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) {
         let first = format!("{name}.");
@@ -158,13 +164,13 @@ fn undo(path: &Path, enabled_in: Option<&Path>) -> Result<(), DirectoryError> {
     if let Some((control, root)) = enabled_in.and_then(|control| Some((control, control.parent()?)))
         && !is_needed(root)
     {
-        // The kernel refuses if a cgroup below passes it on.
+        // The kernel refuses if a child enables the controller for its own children.
         let _ = write_once(control, "-io");
     }
     Ok(())
 }
 
-/// Whether the io controller is used by any cgroup in `root`.
+/// Whether any cgroup in `root` sets a value of the io controller.
 fn is_needed(root: &Path) -> bool {
     let sets = |group: &String| {
         let text = |file: &CgroupFile| read(&root.join(group).join(file.name)).unwrap_or_default();
@@ -173,10 +179,11 @@ fn is_needed(root: &Path) -> bool {
     names(root).iter().any(sets)
 }
 
-/// Removes a cgroup and those in it; files of one go with it.
+/// Removes a cgroup and the cgroups in it. The kernel removes their files with them.
 ///
-/// The kernel lets go of them after that, and this waits for it: Linux 6.12.117 falls over if bfq is chosen while a
-/// removed cgroup is still dying, and `low_latency` is written before it is gone.
+/// The kernel frees a cgroup some time after its removal, and this function waits for that. Linux
+/// 6.12.117 crashes if bfq is chosen while a removed cgroup is still dying and `low_latency` is
+/// written before the cgroup is freed.
 pub(crate) fn remove(path: &Path) -> Result<(), DirectoryError> {
     let stat = path.parent().map(|parent| parent.join("cgroup.stat")).unwrap_or_default();
     let before = dying(&stat);
@@ -188,7 +195,8 @@ pub(crate) fn remove(path: &Path) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// How many cgroups below are removed and not gone, by a `cgroup.stat`; none where it is not told.
+/// Returns the number of removed but not yet freed descendants from a `cgroup.stat`, or 0 if it is
+/// not reported.
 fn dying(stat: &Path) -> u64 {
     let stat = read(stat).unwrap_or_default();
     let count = stat.lines().find_map(|line| line.strip_prefix("nr_dying_descendants "));
@@ -213,33 +221,34 @@ fn remove_all(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// What became of a cgroup that was left.
+/// Outcome of clearing a cgroup that was left behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LeftCgroup {
-    /// It was removed, or would be.
+    /// The cgroup was removed. In a dry run, it would be removed.
     Removed {
-        /// Where it was.
+        /// Path of the cgroup.
         path: PathBuf,
     },
-    /// It was gone.
+    /// The cgroup no longer existed.
     Gone,
-    /// Somebody works in it.
+    /// Another process uses the cgroup.
     InUse {
-        /// Who; 0 if that is not known.
+        /// Process id of the user, 0 if not known.
         pid: u32,
     },
 }
 
-/// The cgroups that were made and, it seems, not removed; those that somebody works in are among them.
+/// Returns the names of cgroups whose entries are still in the state directory. Cgroups in use are
+/// included.
 #[must_use]
 pub fn left_over(state: &StateDirectory) -> Vec<String> {
     state.entries(CGROUPS)
 }
 
-/// Removes the cgroup `name` of [`left_over`]; with `dry_run` it only looks.
+/// Removes the cgroup `name` of [`left_over`]. With `dry_run`, the function changes nothing.
 ///
 /// # Errors
-/// Somebody is in it.
+/// A process is in the cgroup.
 pub fn clear(state: &StateDirectory, name: &str, dry_run: bool) -> Result<LeftCgroup, DirectoryError> {
     let mut entry = match state.lock(CGROUPS, name)? {
         Locked::ByUs(entry) => entry,

@@ -1,4 +1,4 @@
-//! Where the files of cgroups are, and why one is not there.
+//! Paths of the files of cgroups, and reasons why a file does not exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use super::{CGROUP, files};
 use crate::roots::{Roots, names, value};
 
-/// Trees are not deeper.
+/// Largest depth of cgroups that is listed.
 const DEPTH_MAX: usize = 32;
-/// More groups are not listed.
+/// Largest number of cgroups that is listed.
 const GROUPS_MAX: usize = 20_000;
-/// What of a list is told.
+/// Largest number of names in a message.
 const TOLD_MAX: usize = 8;
 
 const CONTROLLERS: &str = "cgroup.controllers";
 pub(super) const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
 
-/// Why there is no such attribute of a cgroup.
+/// Reason why an attribute of a cgroup does not exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CgroupError {
     /// There is no tree of version 2.
     #[error("this machine has no cgroups of version 2{}", remedy(*.has_version_1))]
     NoTree {
-        /// Whether there are some of version 1.
+        /// Whether there are cgroups of version 1.
         has_version_1: bool,
     },
     /// The tree has no io controller.
@@ -33,41 +33,41 @@ pub enum CgroupError {
         who_has_it(*.has_version_1)
     )]
     NoController {
-        /// Where the tree is.
+        /// Mount point of the tree.
         root: PathBuf,
-        /// The controllers it has.
+        /// Controllers of the tree.
         there: String,
-        /// Whether version 1 has blkio.
+        /// Whether version 1 has the blkio controller.
         has_version_1: bool,
     },
-    /// No such cgroup.
+    /// There is no such cgroup.
     #[error("there is no cgroup {group:?}; {parent} has {there}")]
     NoGroup {
-        /// The cgroup.
+        /// Requested cgroup.
         group: String,
-        /// The nearest above that is there.
+        /// Nearest existing ancestor.
         parent: String,
-        /// Those in it.
+        /// Cgroups in that ancestor.
         there: String,
     },
-    /// No such file of any cgroup.
+    /// No cgroup has such a file.
     #[error("{name}: cgroups have no such file; the files are {}", all())]
     NoFile {
-        /// The name given.
+        /// Requested name.
         name: String,
     },
-    /// A file that only the root has.
+    /// Only the root cgroup has the file.
     #[error("{file} is only in the root cgroup: write {CGROUP}{file}")]
     OfRoot {
-        /// The file.
+        /// Name of the file.
         file: &'static str,
     },
-    /// A file that the root has not.
+    /// The root cgroup does not have the file.
     #[error("the root cgroup has no {file}; name a cgroup, as {CGROUP}{example}/{file}")]
     NotOfRoot {
-        /// The file.
+        /// Name of the file.
         file: &'static str,
-        /// A cgroup.
+        /// Example of a cgroup that has the file.
         example: String,
     },
     /// The io controller is not enabled for the cgroup.
@@ -75,29 +75,29 @@ pub enum CgroupError {
         "cgroup {group}: has no {file}, because the io controller is not enabled for it; enable it with: {command}"
     )]
     NotEnabled {
-        /// The cgroup.
+        /// Name of the cgroup.
         group: String,
-        /// The file.
+        /// Name of the file.
         file: &'static str,
-        /// A command for a root shell.
+        /// Command for a root shell that enables the controller.
         command: String,
     },
-    /// The kernel has no such file.
+    /// The kernel does not provide the file.
     #[error("cgroup {group}: has no {file}: {}", absent(file))]
     Absent {
-        /// The cgroup.
+        /// Name of the cgroup.
         group: String,
-        /// The file.
+        /// Name of the file.
         file: &'static str,
     },
-    /// The disk does not know it.
+    /// The file has no effect on the disk at present.
     #[error("{name}: {of} has no effect on {device} at present; {}", not_of_disk(of, device))]
     NotOfDisk {
-        /// The attribute.
+        /// Name of the attribute.
         name: String,
-        /// The disk.
+        /// Name of the disk.
         device: String,
-        /// The file.
+        /// Name of the file.
         of: &'static str,
     },
 }
@@ -137,17 +137,17 @@ fn not_of_disk(file: &str, device: &str) -> String {
     }
 }
 
-/// The cgroups of version 2, of which the io controller is one.
+/// Tree of cgroups of version 2 that has the io controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree {
     root: PathBuf,
 }
 
 impl Tree {
-    /// The one that is mounted.
+    /// Returns the mounted tree.
     ///
     /// # Errors
-    /// There is none, or none with an io controller.
+    /// There is no tree, or the tree has no io controller.
     pub fn of(roots: &Roots) -> Result<Self, CgroupError> {
         let usual = ["fs/cgroup", "fs/cgroup/unified"].map(|path| roots.sys(path));
         let has_version_1 = roots.sys("fs/cgroup/blkio").is_dir();
@@ -162,19 +162,19 @@ impl Tree {
         Err(CgroupError::NoController { root, there: there.unwrap_or_else(|| "none".to_owned()), has_version_1 })
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point of the tree.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directory of a cgroup; "" is the root.
+    /// Returns the directory of a cgroup. "" is the root.
     #[must_use]
     pub fn directory(&self, group: &str) -> PathBuf {
         parts(group).fold(self.root.clone(), |path, part| path.join(part))
     }
 
-    /// Every cgroup by its path from the root, which is "" and comes first.
+    /// Returns every cgroup by its path from the root. The root is "" and comes first.
     #[must_use]
     pub fn groups(&self) -> Vec<String> {
         let (mut groups, mut left) = (Vec::new(), vec![(String::new(), 0)]);
@@ -192,17 +192,17 @@ impl Tree {
         groups
     }
 
-    /// The names of the cgroups in a cgroup.
+    /// Returns the names of the children of a cgroup.
     fn below(&self, group: &str) -> Vec<String> {
         let directory = self.directory(group);
         let is_group = |name: &String| fs::symlink_metadata(directory.join(name)).is_ok_and(|about| about.is_dir());
         names(&directory).into_iter().filter(is_group).collect()
     }
 
-    /// Where `file` of `group` is.
+    /// Returns the path of `file` of `group`.
     ///
     /// # Errors
-    /// It is not there; what would be right.
+    /// The file does not exist. The message names the remedy.
     pub(super) fn place(&self, group: &str, file: &str) -> Result<PathBuf, CgroupError> {
         let Some(known) = files().iter().find(|known| known.name == file) else {
             return Err(CgroupError::NoFile { name: file.to_owned() });
@@ -231,7 +231,7 @@ impl Tree {
     fn look_for(&self, group: &str) -> Result<(), CgroupError> {
         let mut above = String::new();
         for part in parts(group) {
-            // What climbs out of the tree is not in it.
+            // Comparing with the listed names rejects paths such as `..` that leave the tree.
             let there = self.below(&above);
             if !there.iter().any(|name| name == part) {
                 let parent = if above.is_empty() { "the root".to_owned() } else { above };
@@ -251,7 +251,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The command that enables the io controller for a cgroup.
+    /// Returns the command that enables the io controller for a cgroup.
     fn enabling(&self, group: &str) -> String {
         let mut directory = self.root.clone();
         let mut files = Vec::new();
@@ -268,7 +268,7 @@ impl Tree {
     }
 }
 
-/// Whether io is among what a file of a cgroup lists.
+/// Whether a file of a cgroup lists the io controller.
 pub(super) fn has_io(directory: &Path, file: &str) -> bool {
     value(&directory.join(file)).is_some_and(|text| text.split_whitespace().any(|name| name == "io"))
 }

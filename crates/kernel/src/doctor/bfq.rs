@@ -1,30 +1,33 @@
-//! Weights of units under bfq. systemd writes the `IOWeight=` of a unit to io.weight, and for bfq to io.bfq.weight,
-//! where weights end at 1,000 and not at 10,000. Up to 100 it writes the same weight; above, it scales 100 to 10,000
-//! down to 100 to 1,000 (systemd issue 27622). It writes `IODeviceWeight=` to io.weight only (systemd issue 34219).
+//! Weights of units under bfq.
+//!
+//! systemd writes the `IOWeight=` of a unit to io.weight, and for bfq to io.bfq.weight. Weights of
+//! io.bfq.weight end at 1,000 and not at 10,000. Up to 100, systemd writes the same weight. Above,
+//! it scales 100 to 10,000 down to 100 to 1,000 (systemd issue 27622). It writes `IODeviceWeight=`
+//! to io.weight only (systemd issue 34219).
 
 use super::control::named;
 use super::finding::{Finding, Id, Sure};
 use super::groups::Group;
 use super::snapshot::{Disk, Snapshot};
 
-/// The weight that is the same in both files.
+/// Default weight, up to which the weights in both files are the same.
 const USUAL: u32 = 100;
-/// The largest weight of bfq.
+/// Largest weight of bfq.
 const BFQ_MAX: u32 = 1000;
-/// So many steps of `IOWeight=` above [`USUAL`] are one step of bfq's weight.
+/// Number of steps of `IOWeight=` above [`USUAL`] that make one step of bfq's weight.
 const SCALE: u32 = 11;
 
-/// The io.bfq.weight that systemd writes for an `IOWeight=`.
+/// Returns the io.bfq.weight that systemd writes for an `IOWeight=`.
 const fn written(io_weight: u32) -> u32 {
     if io_weight <= USUAL { io_weight } else { USUAL + (io_weight - USUAL) / SCALE }
 }
 
-/// The `IOWeight=` for which systemd writes this io.bfq.weight.
+/// Returns the `IOWeight=` for which systemd writes this io.bfq.weight.
 const fn asking(bfq_weight: u32) -> u32 {
     if bfq_weight <= USUAL { bfq_weight } else { USUAL + (bfq_weight - USUAL) * SCALE }
 }
 
-/// A group whose two weights differ: the weight that was asked for, and the one that bfq has.
+/// A group with its configured `IOWeight=`, and the weight that bfq has for it.
 struct Scaled<'m> {
     group: &'m Group,
     configured: u32,
@@ -37,11 +40,11 @@ impl Scaled<'_> {
     }
 }
 
-/// Weights that systemd has scaled down, and the shares that result.
+/// Reports weights that systemd has scaled down, and the shares that result.
 pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> {
     let of = |group: &'m Group| {
         let Group { weight: Some(weight), bfq_weight, .. } = group else { return None };
-        // `IODeviceWeight=` is told by itself.
+        // The finding about `IODeviceWeight=` is separate.
         let configured = weight.usual;
         let has = bfq_weight.as_ref().map_or(USUAL, |weight| weight.on(disk.number).unwrap_or(USUAL));
         Some(Scaled { group, configured, has })
@@ -64,13 +67,14 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
     );
     let file = format!("{}/io.bfq.weight", first.group.directory);
     let finding = Finding::note(Id::BfqWeightScaled, Some(&disk.name), &file, meaning).matters();
-    // Only the ratio of all weights together is what was asked for.
+    // The remedy must set all weights, because only their ratio matters.
     let write = |unit: &&Scaled<'_>| format!("echo {} > '{}/io.bfq.weight'", unit.configured, unit.group.directory);
     let is_possible = groups.iter().all(|unit| unit.configured <= BFQ_MAX);
     Some(if is_possible { finding.remedy(groups.iter().map(write).collect::<Vec<_>>().join(" && ")) } else { finding })
 }
 
-/// A sibling to share with: one with another weight, or any unit that sets none.
+/// Returns a sibling to compare shares with, its configured weights and its weights in bfq. It is a
+/// unit with another weight, or else a unit without a weight.
 fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2]) {
     let is_sibling = |other: &&Scaled<'_>| other.parent() == scaled.parent() && other.configured != scaled.configured;
     match all.iter().find(is_sibling) {
@@ -79,14 +83,14 @@ fn beside(scaled: &Scaled<'_>, all: &[Scaled<'_>]) -> (String, [u32; 2], [u32; 2
     }
 }
 
-/// `48:52`.
+/// Formats the shares of two weights in per cent: `48:52`.
 fn shares([one, other]: [u32; 2]) -> String {
     let sum = u64::from(one) + u64::from(other);
     let percent = (u64::from(one) * 200 + sum) / (2 * sum).max(1);
     format!("{percent}:{}", 100 - percent)
 }
 
-/// How to have the weights that were asked for, so that they last.
+/// Describes a lasting way to get the configured weights.
 fn lasting(groups: &[&Scaled<'_>]) -> String {
     if groups.iter().any(|unit| unit.configured > BFQ_MAX) {
         return format!(
@@ -103,7 +107,7 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
     )
 }
 
-/// Whether a group has an io.weight for this disk, and bfq has none for it.
+/// Whether a group has an io.weight for this disk, and no io.bfq.weight for it.
 pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
     let names = |weights: Option<&super::Weights>| {
         weights.is_some_and(|weights| weights.on_disks.iter().any(|(number, _)| *number == disk.number))
@@ -111,7 +115,7 @@ pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
     names(group.weight.as_ref()) && !names(group.bfq_weight.as_ref())
 }
 
-/// Weights of one disk that systemd does not write for bfq.
+/// Reports weights of one disk that systemd does not write for bfq.
 pub(super) fn device_weight_missing(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let of_disk =
         |group: &Group| group.weight.as_ref()?.on_disks.iter().find(|(number, _)| *number == disk.number).copied();

@@ -1,5 +1,6 @@
-//! Limits and weights of cgroups for a disk, and whether they are in force. docs/controllers.md
-//! describes each of them. Source: Documentation/admin-guide/cgroup-v2.rst of Linux 6.12.
+//! Findings about limits and weights of cgroups for a disk, and whether they are in force.
+//! docs/controllers.md describes each of them. Source: Documentation/admin-guide/cgroup-v2.rst of
+//! Linux 6.12.
 
 use std::fmt::Display;
 
@@ -9,21 +10,21 @@ use super::groups::{Cost, Group};
 use super::ionice::{self, Looks};
 use super::snapshot::{Disk, Layer, Snapshot};
 
-/// So many groups are named in a sentence.
+/// Largest number of groups that a sentence names.
 const NAMED_MAX: usize = 3;
 
-/// io.cost on a disk.
+/// State of io.cost on a disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Costing<'m> {
-    /// It is on.
+    /// io.cost is on.
     On(&'m Cost),
-    /// It is off.
+    /// io.cost is off.
     Off,
     /// Only the root of the tree has the setting, and the root is not visible here.
     Unknown,
 }
 
-/// Whether io.cost is on for a disk.
+/// Returns the state of io.cost on a disk.
 pub(super) fn costing<'m>(machine: &'m Snapshot, disk: &Disk) -> Costing<'m> {
     let Some(unified) = machine.cgroups.unified.as_ref().filter(|unified| unified.has_io) else { return Costing::Off };
     match &unified.cost {
@@ -36,7 +37,7 @@ pub(super) fn costing<'m>(machine: &'m Snapshot, disk: &Disk) -> Costing<'m> {
     }
 }
 
-/// Findings about a disk.
+/// Returns the findings about a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let mut found = Vec::new();
     for group in &machine.cgroups.groups {
@@ -57,14 +58,14 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     found.into_iter().map(|finding| but_for(&by_kernel, finding)).collect()
 }
 
-/// Devices above a disk for which threads of the kernel send the writes of all processes.
+/// Returns the devices above a disk for which kernel threads send the writes of all processes.
 fn written_by_kernel(machine: &Snapshot, disk: &Disk) -> Vec<String> {
     let mut above = machine.above(&disk.name);
     above.retain(|device| device.layer.as_ref().is_some_and(Layer::is_written_by_kernel));
     above.into_iter().map(|device| device.name.clone()).collect()
 }
 
-/// Says that settings of groups do not hold for those writes.
+/// Adds to a finding that settings of groups do not hold for these writes.
 fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     let is_in_force = matches!(
         finding.id,
@@ -144,7 +145,7 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     found
 }
 
-/// Groups with the value of each, as a sentence names them.
+/// Formats groups with the value of each, as part of a sentence.
 pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     let names = groups.iter().take(NAMED_MAX).map(|(group, what)| format!("{} {what}", group.name));
     let listed: Vec<String> = names.collect();
@@ -154,12 +155,13 @@ pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     }
 }
 
-/// Whether settings of all disks are reported for this one. Loop devices are left out: a machine has dozens.
+/// Whether settings of all disks are reported for this one. Loop devices are left out, because a
+/// machine may have dozens.
 fn is_told(disk: &Disk) -> bool {
     !disk.layer.as_ref().is_some_and(Layer::is_loop)
 }
 
-/// Groups with a weight on the disk.
+/// Returns the groups with a weight on the disk, and their weights.
 fn weighted<'m>(
     machine: &'m Snapshot,
     disk: &Disk,
@@ -182,7 +184,7 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let is_bfq = disk.has_scheduler("bfq");
     let costing = costing(machine, disk);
     if is_bfq && !matches!(costing, Costing::On(_)) {
-        // What bfq has of a group is told below, and so is a weight of this disk that it does not have.
+        // `bfq_weight` and `bfq::device_weight_missing` report these groups.
         groups.retain(|(group, _)| {
             let is_in_force = group.bfq_weight.as_ref().and_then(|weights| weights.on(disk.number)).is_some();
             !is_in_force && !bfq::lacks_device_weight(group, disk)
@@ -216,7 +218,7 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     }
 }
 
-/// bfq where systemd has set its weights, too; else io.cost.
+/// Proposes bfq if systemd has set its weights too, and io.cost otherwise.
 fn weight_remedy(machine: &Snapshot, disk: &Disk, groups: &[(&Group, u32)]) -> Option<String> {
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq") && !disk.is_nvme();
     let have_both = groups.iter().all(|(group, _)| group.bfq_weight.is_some());
@@ -231,7 +233,7 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let mut groups = weighted(machine, disk, |group| group.bfq_weight.as_ref());
     let is_bfq = disk.has_scheduler("bfq");
     if !is_bfq {
-        // systemd sets both; then the other one is told about.
+        // systemd sets both weights. Then `io_weight` reports the group.
         groups.retain(|(group, _)| group.weight.as_ref().and_then(|weights| weights.on(disk.number)).is_none());
     }
     let (first, _) = groups.first()?;

@@ -1,19 +1,19 @@
-//! What a finding says, and which there are.
+//! Findings of the doctor, and their identifiers.
 
 use serde::{Serialize, Serializer};
 
 /// Declares [`Id`] once: its variants, their names and the list of all.
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
-        /// What was found, by a name that stays the same from version to version.
+        /// Identifier of a finding. Its name does not change between versions.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Id { $($(#[$doc])* $variant,)+ }
 
         impl Id {
-            /// All there are.
+            /// All identifiers.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Its name, as people and programs see it.
+            /// Returns the name, as people and programs see it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
@@ -25,25 +25,25 @@ macro_rules! identifiers {
 identifiers! {
     /// A rotating disk has no scheduler.
     NoneOnRotating = "none-on-rotating",
-    /// bfq on an NVMe disk.
+    /// bfq is the scheduler of an NVMe disk.
     BfqOnNvme = "bfq-on-nvme",
-    /// The driver takes as many requests as there can be, so mq-deadline has none to sort.
+    /// The driver accepts as many requests as can exist, so mq-deadline has none to sort.
     NothingWaits = "nothing-waits",
-    /// Requests are not merged.
+    /// Requests are not merged, or only partly.
     MergesOff = "merges-off",
-    /// The kernel counts nothing for iostat.
+    /// The kernel keeps no statistics for iostat.
     NoIostats = "no-iostats",
-    /// The scheduler looks at no ioprio.
+    /// The scheduler does not use the ioprio.
     IoniceIgnored = "ionice-ignored",
-    /// The scheduler looks at classes, not at levels.
+    /// The scheduler uses classes but not levels.
     IoniceClassesOnly = "ionice-classes-only",
-    /// The scheduler looks at classes and levels.
+    /// The scheduler uses classes and levels.
     IoniceInForce = "ionice-in-force",
-    /// Whether the scheduler looks at ioprio is not known.
+    /// It is not known whether the scheduler uses the ioprio.
     IoniceUnknown = "ionice-unknown",
-    /// The drive itself is told which commands are of the class rt.
+    /// The drive receives the class rt with each command.
     IoniceByTheDrive = "ionice-by-the-drive",
-    /// Processes have an ioprio set.
+    /// Processes have set an ioprio.
     IoprioSeen = "ioprio-seen",
     /// Writeback throttling is on.
     WbtOn = "wbt-on",
@@ -57,90 +57,90 @@ identifiers! {
     IoLatencySet = "io-latency-set",
     /// A cgroup has a latency target for a disk without a request queue.
     IoLatencyWithoutQueue = "io-latency-without-queue",
-    /// cgroups have an io.weight, and nothing looks at it.
+    /// Cgroups have an io.weight, and nothing uses it.
     IoWeightIgnored = "io-weight-ignored",
-    /// cgroups have an io.weight, and whether anything looks at it cannot be seen from here.
+    /// Cgroups have an io.weight, and it is not visible from here whether anything uses it.
     IoWeightUnknown = "io-weight-unknown",
-    /// cgroups have an io.weight, and io.cost looks at it.
+    /// Cgroups have an io.weight, and io.cost uses it.
     IoWeightInForce = "io-weight-in-force",
-    /// cgroups have an io.bfq.weight, and the scheduler is not bfq.
+    /// Cgroups have an io.bfq.weight, and the scheduler is not bfq.
     BfqWeightIgnored = "bfq-weight-ignored",
-    /// systemd has written another io.bfq.weight than the IOWeight= that was asked for.
+    /// systemd has written an io.bfq.weight that differs from the configured IOWeight=.
     BfqWeightScaled = "bfq-weight-scaled",
-    /// cgroups have an io.weight for one disk, and no io.bfq.weight for it.
+    /// Cgroups have an io.weight for one disk, and no io.bfq.weight for it.
     BfqDeviceWeightMissing = "bfq-device-weight-missing",
-    /// cgroups have an io.bfq.weight, and bfq looks at it.
+    /// Cgroups have an io.bfq.weight, and bfq uses it.
     BfqWeightInForce = "bfq-weight-in-force",
     /// io.cost is on.
     IoCostOn = "io-cost-on",
-    /// io.cost is on with a model that is not of this disk.
+    /// io.cost is on with a model that was not measured on this disk.
     IoCostDefaultModel = "io-cost-default-model",
-    /// cgroups have an io.prio.class, and the scheduler looks at none.
+    /// Cgroups have an io.prio.class, and the scheduler does not use it.
     IoPrioClassIgnored = "io-prio-class-ignored",
-    /// cgroups have an io.prio.class, and the scheduler looks at it.
+    /// Cgroups have an io.prio.class, and the scheduler uses it.
     IoPrioClassInForce = "io-prio-class-in-force",
     /// A cgroup of version 1 has limits for the disk.
     BlkioThrottleSet = "blkio-throttle-set",
-    /// The I/O controller is that of cgroup version 1.
+    /// The I/O controller belongs to cgroup version 1.
     CgroupV1 = "cgroup-v1",
-    /// No I/O controller of cgroups is there.
+    /// There is no I/O controller of cgroups.
     CgroupNoIo = "cgroup-no-io",
-    /// The root cgroup does not pass its I/O controller on.
+    /// The root cgroup does not enable the I/O controller for its children.
     CgroupIoNotPassedOn = "cgroup-io-not-passed-on",
-    /// Only a part of the tree of cgroups can be seen.
+    /// Only a part of the tree of cgroups is visible.
     CgroupNamespace = "cgroup-namespace",
-    /// A logical volume.
+    /// The device is a logical volume.
     LayerLvm = "layer-lvm",
-    /// An encrypted device.
+    /// The device is encrypted.
     LayerCrypt = "layer-crypt",
-    /// Several paths to one disk.
+    /// The device has several paths to one disk.
     LayerMultipath = "layer-multipath",
-    /// Something else that is made of other disks.
+    /// The device is built on other disks in another way.
     LayerOther = "layer-other",
-    /// An NVMe disk that is reached by paths.
+    /// The device is an NVMe disk that is reached by paths.
     LayerNvmePaths = "layer-nvme-paths",
-    /// A RAID whose writes are the kernel's own.
+    /// The device is a RAID, and kernel threads send its writes.
     RaidWritesByKernel = "raid-writes-by-kernel",
-    /// Another RAID.
+    /// The device is another RAID.
     LayerRaid = "layer-raid",
-    /// A loop device that goes past the page cache.
+    /// The device is a loop device that bypasses the page cache.
     LayerLoop = "layer-loop",
-    /// A loop device that goes through the page cache.
+    /// The device is a loop device that uses the page cache.
     LoopThroughCache = "loop-through-cache",
-    /// A file system over several disks.
+    /// A file system is on several disks.
     SeveralDisks = "several-disks",
-    /// A file system that schedules by itself.
+    /// A file system orders I/O in its own queues.
     ZfsOwnThreads = "zfs-own-threads",
-    /// What is below the disk is not a disk of this machine.
+    /// The layer below the disk is not a disk of this machine.
     VirtualDisk = "virtual-disk",
     /// The machine is virtual.
     VirtualMachine = "virtual-machine",
-    /// The kernel takes the disk for a rotating one, which is doubtful.
+    /// The kernel treats the disk as a rotating one, which is doubtful.
     RotationalDoubtful = "rotational-doubtful",
     /// The disk has a volatile write cache.
     WriteCacheVolatile = "write-cache-volatile",
-    /// The disk has a volatile write cache, and it is not flushed.
+    /// The disk has a volatile write cache, and the kernel does not flush it.
     FlushesNotSent = "flushes-not-sent",
-    /// The disk could discard, and it is switched off.
+    /// The disk supports discard, and discard is switched off.
     DiscardOff = "discard-off",
-    /// Requests are smaller than the disk takes them.
+    /// The kernel splits requests that the disk would accept.
     RequestsCut = "requests-cut",
-    /// Nothing is read ahead.
+    /// Readahead is off.
     ReadAheadOff = "read-ahead-off",
-    /// Much is read ahead.
+    /// Readahead is large.
     ReadAheadLarge = "read-ahead-large",
-    /// By iostat or sar, requests wait for the disk.
+    /// According to iostat or sar, requests wait for the disk.
     LoadWaits = "load-waits",
-    /// By iostat or sar, the disk has at most one request at a time.
+    /// According to iostat or sar, the disk has at most one request at a time.
     LoadNothingWaits = "load-nothing-waits",
-    /// iostat or sar do not say how many requests waited.
+    /// iostat or sar does not report how many requests waited.
     LoadUnknown = "load-unknown",
-    /// Files could not be read without rights.
+    /// Files could not be read without permission.
     NotReadable = "not-readable",
 }
 
 impl Id {
-    /// Whether it is about a layer that passes I/O on to what is below.
+    /// Whether the finding is about a layer that passes I/O on to devices below.
     #[must_use]
     pub const fn is_of_layer(self) -> bool {
         matches!(
@@ -164,49 +164,49 @@ impl Serialize for Id {
     }
 }
 
-/// How much a finding matters.
+/// Importance of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Something that was set does nothing, or is probably not meant so.
+    /// A setting has no effect, or is probably not intended.
     Matters,
-    /// Good to know.
+    /// Useful information.
     Note,
 }
 
-/// How sure a finding is.
+/// Certainty of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sure {
-    /// It follows from what was read.
+    /// The finding follows from the files that were read.
     Certain,
-    /// It is so as a rule; what would settle it is in no file.
+    /// The finding is usually true. No file could confirm it.
     Likely,
-    /// It cannot be told from here.
+    /// The truth cannot be determined from here.
     CannotKnow,
 }
 
-/// Something that was found.
+/// Result of examining a machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// What.
+    /// Identifier of the finding.
     pub id: Id,
-    /// The disk, by its name in `/sys/block`; `None` of what is of the whole machine.
+    /// Name of the disk in `/sys/block`. `None` for a finding about the whole machine.
     pub disk: Option<String>,
-    /// How much it matters.
+    /// Importance of the finding.
     pub weight: Weight,
-    /// How sure it is.
+    /// Certainty of the finding.
     pub sure: Sure,
-    /// What it means, in one sentence.
+    /// Meaning in one sentence.
     pub meaning: String,
-    /// One command that would change it; `None` if there is nothing to do.
+    /// Command that would change the situation. `None` if nothing needs to be done.
     pub remedy: Option<String>,
-    /// The file that it was read from.
+    /// Path of the file that shows the fact.
     pub file: String,
 }
 
 impl Finding {
-    /// A note that is certain, with nothing to do.
+    /// Creates a certain note without a remedy.
     pub(super) fn note(id: Id, disk: Option<&str>, file: impl Into<String>, meaning: impl Into<String>) -> Self {
         Self {
             id,
@@ -219,17 +219,17 @@ impl Finding {
         }
     }
 
-    /// The same, and it matters.
+    /// Returns the finding with the weight [`Weight::Matters`].
     pub(super) fn matters(self) -> Self {
         Self { weight: Weight::Matters, ..self }
     }
 
-    /// The same, so sure.
+    /// Returns the finding with another certainty.
     pub(super) fn sure(self, sure: Sure) -> Self {
         Self { sure, ..self }
     }
 
-    /// The same, with a command.
+    /// Returns the finding with a command as remedy.
     pub(super) fn remedy(self, command: impl Into<String>) -> Self {
         Self { remedy: Some(command.into()), ..self }
     }

@@ -1,5 +1,6 @@
-//! What cgroups set for disks: the files of the I/O controllers of both versions. Formats:
-//! Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux 6.12.
+//! Reads the settings of cgroups for disks from the files of the I/O controllers of both versions.
+//! Formats: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux
+//! 6.12.
 
 use std::fs;
 use std::path::Path;
@@ -7,91 +8,92 @@ use std::path::Path;
 use super::read::Reader;
 use crate::block::DeviceNumber;
 
-/// Trees are not deeper.
+/// Largest depth of cgroups that is read.
 const DEPTH_MAX: usize = 32;
-/// More groups are not looked at.
+/// Largest number of cgroups that is read.
 const GROUPS_MAX: usize = 20_000;
-/// The weight that everybody has who sets none.
+/// Weight of a group that sets none.
 const WEIGHT_USUAL: u32 = 100;
 
-/// What cgroups set.
+/// Settings of cgroups.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Cgroups {
-    /// The tree of version 2.
+    /// Tree of version 2.
     pub unified: Option<Unified>,
-    /// Where the controller blkio of version 1 is, if it is mounted.
+    /// Directory of the controller blkio of version 1, if it is mounted.
     pub blkio: Option<String>,
-    /// Groups that set anything, in natural order.
+    /// Groups with a setting, in natural order.
     pub groups: Vec<Group>,
 }
 
-/// The tree of version 2.
+/// Tree of version 2.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Unified {
-    /// Where it is.
+    /// Directory of the tree.
     pub root: String,
-    /// Whether it has the controller io.
+    /// Whether the tree has the io controller.
     pub has_io: bool,
-    /// Whether it passes that on to the groups below.
+    /// Whether the root enables the io controller for its children.
     pub passes_io_on: bool,
-    /// Whether what is seen as the root is a group of a larger tree, as in a container.
+    /// Whether the visible root is a group of a larger tree, as in a container.
     pub is_part: bool,
-    /// io.cost, disk by disk; `None` if the file is not there.
+    /// State of io.cost for each disk. `None` if the file does not exist.
     pub cost: Option<Vec<Cost>>,
 }
 
-/// io.cost of a disk.
+/// State of io.cost on a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cost {
-    /// The disk.
+    /// Number of the disk.
     pub number: DeviceNumber,
-    /// Whether it is on.
+    /// Whether io.cost is on.
     pub is_enabled: bool,
-    /// Whether the model is the kernel's own for disks of its kind.
+    /// Whether the model is the kernel's default for disks of this kind.
     pub has_default_model: bool,
-    /// Whether it looks at latencies of reads or writes.
+    /// Whether io.cost uses latencies of reads or writes.
     pub looks_at_latency: bool,
 }
 
-/// A group that sets something.
+/// Group with a setting.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Its directory, as a user knows it.
+    /// Directory of the group, as a user sees it.
     pub directory: String,
-    /// The systemd unit that it belongs to, else its path in the tree.
+    /// systemd unit of the group, or its path in the tree.
     pub name: String,
-    /// `rbps=1000 wbps=max`, for each disk.
+    /// Limits of each disk, such as `rbps=1000 wbps=max`.
     pub max: Vec<(DeviceNumber, String)>,
     /// Latency targets, us.
     pub latency: Vec<(DeviceNumber, u64)>,
-    /// io.weight.
+    /// Weights in io.weight.
     pub weight: Option<Weights>,
-    /// io.bfq.weight.
+    /// Weights in io.bfq.weight.
     pub bfq_weight: Option<Weights>,
-    /// io.prio.class, if it changes anything.
+    /// Class in io.prio.class, if it changes anything.
     pub prio_class: Option<String>,
-    /// Limits of version 1: the file and what it says, for each disk.
+    /// Limits of version 1 for each disk, in the words of version 2.
     pub throttle: Vec<(DeviceNumber, String)>,
 }
 
 /// Weights of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
-    /// On disks that are not named.
+    /// Weight on disks without a line in the file.
     pub usual: u32,
-    /// On those that are.
+    /// Weights on disks with a line in the file.
     pub on_disks: Vec<(DeviceNumber, u32)>,
 }
 
 impl Weights {
-    /// The weight on a disk, if it is another than everybody's.
+    /// Returns the weight on a disk. Returns `None` if it is the default weight.
     #[must_use]
     pub fn on(&self, number: DeviceNumber) -> Option<u32> {
         let weight = self.on_disks.iter().find(|(named, _)| *named == number).map(|(_, weight)| *weight);
         Some(weight.unwrap_or(self.usual)).filter(|weight| *weight != WEIGHT_USUAL)
     }
 
-    /// `default 100`, then `8:16 200`; bfq of older kernels has the number alone.
+    /// Parses `default 100` and lines such as `8:16 200`. In older kernels, the file of bfq holds
+    /// only the number.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut weights = Self { usual: WEIGHT_USUAL, on_disks: Vec::new() };
         for line in text.lines() {
@@ -111,7 +113,7 @@ impl Weights {
 }
 
 impl Group {
-    /// io.prio.class, if it changes anything.
+    /// Returns the class in io.prio.class, if it changes anything.
     pub(super) fn prio_class(&self) -> Option<&str> {
         self.prio_class.as_deref()
     }
@@ -123,7 +125,7 @@ impl Group {
     }
 }
 
-/// The trees as they are mounted as a rule.
+/// Reads the trees at their usual mount points.
 pub(super) fn read(reader: &mut Reader<'_>) -> Cgroups {
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let root = roots.into_iter().find(|root| reader.exists(&format!("{root}/cgroup.controllers")));
@@ -148,19 +150,19 @@ fn unified(reader: &mut Reader<'_>, root: &str) -> Unified {
         root: root.to_owned(),
         has_io: has(reader.text(&format!("{root}/cgroup.controllers"))),
         passes_io_on: has(reader.text(&format!("{root}/cgroup.subtree_control"))),
-        // The real root has no type.
+        // The root of the whole tree has no file `cgroup.type`.
         is_part: reader.exists(&format!("{root}/cgroup.type")),
         cost: qos.map(|qos| costs(&qos, &model)),
     }
 }
 
-/// A line's disk and the words behind it.
+/// Splits a line into the number of the disk and the words after it.
 fn of_disk(line: &str) -> Option<(DeviceNumber, &str)> {
     let (number, rest) = line.trim().split_once(' ')?;
     Some((number.parse().ok()?, rest.trim()))
 }
 
-/// The value of `name=value` among words.
+/// Returns the value of `name=value` among words.
 fn word<'t>(words: &'t str, name: &str) -> Option<&'t str> {
     words
         .split_whitespace()
@@ -184,7 +186,7 @@ pub(super) fn costs(qos: &str, model: &str) -> Vec<Cost> {
     qos.lines().filter_map(of_disk).map(of).collect()
 }
 
-/// Every group below `root` and itself, without following links.
+/// Reads `root` and every group below, without following links.
 fn walk(reader: &mut Reader<'_>, root: &str, read: &dyn Fn(&mut Reader<'_>, &str) -> Group, groups: &mut Vec<Group>) {
     let mut left = vec![(root.to_owned(), 0)];
     let mut seen = 0;
@@ -207,13 +209,13 @@ fn walk(reader: &mut Reader<'_>, root: &str, read: &dyn Fn(&mut Reader<'_>, &str
     }
 }
 
-/// What systemd calls its units.
+/// Suffixes of systemd's unit names.
 const UNITS: [&str; 6] = [".service", ".scope", ".slice", ".mount", ".socket", ".swap"];
 
-/// The unit whose group it is, or which it is in: the last part of the path that is called like one.
+/// Returns the unit to which a path belongs: the last part of the path with the suffix of a unit.
 pub(super) fn unit(path: &str) -> String {
     let parts = path.rsplit('/');
-    // systemd puts a `_` before names that could be taken for files.
+    // systemd puts a `_` before names that could be mistaken for files.
     let mut names = parts.map(|part| part.strip_prefix('_').unwrap_or(part));
     let found = names.find(|name| UNITS.iter().any(|kind| name.ends_with(kind)));
     match found {
@@ -244,7 +246,7 @@ fn group_of_version_2(reader: &mut Reader<'_>, directory: &str) -> Group {
     }
 }
 
-/// Limits of version 1 and the words that version 2 has for them.
+/// Limits of version 1, and the words of version 2 for them.
 const THROTTLE: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "rbps"),
     ("blkio.throttle.write_bps_device", "wbps"),

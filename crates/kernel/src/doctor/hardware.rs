@@ -1,15 +1,16 @@
-//! What the disk is, and how its queue treats it. Sources: Documentation/ABI/stable/sysfs-block of Linux 6.12, and for
-//! `cache_type` that of the driver sd.
+//! Findings about the kind of disk, and whether its queue is set up for it. Sources:
+//! Documentation/ABI/stable/sysfs-block of Linux 6.12, and for `cache_type` the documentation of
+//! the driver sd.
 
 use super::finding::{Finding, Id, Sure, Weight};
 use super::snapshot::{Disk, RotationDoubt};
 
-/// The kernel makes no larger requests by itself, KiB; newer kernels do, up to 4096.
+/// Largest default size of requests, KiB. Newer kernels use up to 4096 by default.
 const REQUEST_USUAL_KIB: u64 = 1280;
-/// More is read ahead only where somebody wanted it, KiB.
+/// Readahead above which somebody has probably set it, KiB.
 const READ_AHEAD_LARGE_KIB: u64 = 2048;
 
-/// What is found of a disk.
+/// Returns the findings about a disk.
 pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     let mut found = Vec::new();
     if disk.is_real() {

@@ -1,11 +1,11 @@
-//! Whether the scheduler, or the drive, uses the ioprio of processes. Sources:
+//! Findings about whether the scheduler, or the drive, uses the ioprio of processes. Sources:
 //! Documentation/block/ioprio.rst of Linux 6.12; for `ncq_prio_enable`
 //! Documentation/ABI/testing/sysfs-block-device.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Snapshot};
 
-/// The part of a process's ioprio that a scheduler uses.
+/// Part of a process's ioprio that a scheduler uses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Looks {
     /// Neither class nor level.
@@ -16,33 +16,36 @@ pub enum Looks {
     AtBoth,
 }
 
-/// What the scheduler of a disk looks at; `None` without one, or if it is not known.
+/// Returns the part of the ioprio that the scheduler of a disk uses. Returns `None` without a
+/// scheduler, or if the scheduler is not known.
 pub(super) fn looks(machine: &Snapshot, disk: &Disk) -> Option<Looks> {
     match disk.scheduler.as_deref()? {
         "bfq" | "cfq" => Some(Looks::AtBoth),
         "mq-deadline" if machine.is_since((5, 14)) => Some(Looks::AtClasses),
-        // ADIOS is no part of Linux. Up to 3.3.0 it only keeps requests of unequal ioprio from merging.
+        // ADIOS is not part of Linux. Up to 3.3.0, it only keeps requests of unequal ioprio from
+        // merging.
         "none" | "noop" | "deadline" | "mq-deadline" | "kyber" | "adios" => Some(Looks::Nowhere),
         _ => None,
     }
 }
 
 impl Snapshot {
-    /// What the scheduler of a disk looks at; `None` without a scheduler, or if it is none that is known.
+    /// Returns the part of the ioprio that the scheduler of a disk uses. Returns `None` without a
+    /// scheduler, or if the scheduler is not known.
     #[must_use]
     pub fn looks(&self, disk: &Disk) -> Option<Looks> {
         looks(self, disk)
     }
 }
 
-/// A command that has the scheduler look, if one can be chosen that does.
+/// Returns a command that chooses a scheduler that uses the ioprio, if one is available.
 pub(super) fn remedy(disk: &Disk) -> Option<String> {
     let wanted = if disk.is_nvme() { ["mq-deadline", "bfq"] } else { ["bfq", "mq-deadline"] };
     let better = wanted.into_iter().find(|name| disk.schedulers.iter().any(|known| known == name))?;
     Some(format!("iosched set {} scheduler={better}", disk.name))
 }
 
-/// A scheduler that is no part of Linux.
+/// Describes how to examine a scheduler that is not part of Linux.
 fn unknown(scheduler: &str) -> String {
     format!(
         "iosched does not know whether {scheduler} uses ionice. To find out, compare it with none on a directory of \
@@ -50,7 +53,7 @@ fn unknown(scheduler: &str) -> String {
     )
 }
 
-/// Findings about a disk.
+/// Returns the findings about a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/scheduler"), meaning);
@@ -62,7 +65,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         Looks::Nowhere if disk.drive_priority.is_some() => {}
         Looks::Nowhere => {
             let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
-            // The facts about ADIOS are of version 3.3.0.
+            // The facts about ADIOS hold for version 3.3.0.
             let finding = match scheduler {
                 "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 uses neither class nor level)"))
                     .sure(Sure::Likely),
@@ -108,7 +111,7 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     found
 }
 
-/// The ioprios that processes of the machine have.
+/// Reports the ioprios that processes of the machine have set.
 pub(super) fn seen(machine: &Snapshot) -> Option<Finding> {
     let ioprios = machine.ioprios.as_deref().filter(|ioprios| !ioprios.is_empty())?;
     let seen: Vec<String> = ioprios

@@ -1,10 +1,11 @@
-//! What lies between a file system and disks, and what of the ioprio and the cgroup of a process reaches them. Only
-//! what the files of `/sys` tell is certain: which target a device of device mapper has is not among that.
+//! Findings about layers between a file system and disks, and about the ioprio and cgroup that
+//! reach the disks. Only facts from files in `/sys` are certain. These files do not show the target
+//! of a device-mapper device.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Layer, Snapshot};
 
-/// What is found of a disk.
+/// Returns the findings about a disk.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let mut found: Vec<Finding> = disk.layer.iter().map(|layer| layer_of(machine, disk, layer)).collect();
     for spread in machine.spread.iter().filter(|spread| spread.disks.contains(&disk.name)) {
@@ -32,7 +33,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
         Layer::Crypt => {
-            // "dm crypt: Fix IO priority lost when queuing write bios" is of 6.9.
+            // "dm crypt: Fix IO priority lost when queuing write bios" is part of Linux 6.9.
             let (lost, are) =
                 if machine.is_since((6, 9)) { ("the cgroup", "is") } else { ("ioprio and cgroup", "are") };
             let meaning = format!(
@@ -99,7 +100,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                  disk at writeback, without the ioprio of the writer"
             );
             let finding = of(Id::LoopThroughCache, "loop/dio", meaning);
-            // What is only read, as packages that are mounted, is rarely meant otherwise.
+            // A read-only loop device, such as a mounted package, is usually intended this way.
             if disk.is_read_only {
                 return finding;
             }
@@ -108,7 +109,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     }
 }
 
-/// Whose scheduler decides about what a device without one is asked.
+/// Names the schedulers below that order the I/O of a device without a scheduler.
 fn deciding(machine: &Snapshot, disk: &Disk) -> String {
     let way = machine.way(&disk.name);
     let scheduled = way.iter().filter(|device| device.name != disk.name && device.scheduler.is_some());

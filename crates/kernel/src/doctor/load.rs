@@ -1,11 +1,12 @@
-//! Judges the rates that iostat or sar printed: whether requests wait, so that a scheduler can change their order.
+//! Judges the rates that iostat or sar printed: whether requests wait, so that a scheduler can
+//! change their order.
 
 use iosched_trace::{DeviceRates, RatesSummary, Spread};
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Snapshot};
 
-/// Findings about the disks of a machine from `rates`, which were read from `file`.
+/// Returns findings about the disks of a machine from `rates`, which were read from `file`.
 #[must_use]
 pub fn load(machine: &Snapshot, rates: &RatesSummary, file: &str) -> Vec<Finding> {
     let of_disk = |disk: &Disk| {
@@ -15,7 +16,7 @@ pub fn load(machine: &Snapshot, rates: &RatesSummary, file: &str) -> Vec<Finding
     machine.disks.iter().filter_map(of_disk).collect()
 }
 
-/// sar names disks by their numbers: `dev8-0`.
+/// sar names disks by their numbers, such as `dev8-0`.
 fn is(seen: &DeviceRates, disk: &Disk) -> bool {
     seen.device == disk.name || seen.device == format!("dev{}-{}", disk.number.major, disk.number.minor)
 }
@@ -27,8 +28,8 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     let of = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
         (None, _) => of(Id::LoadUnknown).sure(Sure::CannotKnow),
-        // A mean hides bursts within its interval. Means since the start, or values that contradict each other, are no
-        // reason to change the scheduler.
+        // A mean hides bursts within its interval. Means since the start, or contradictory values,
+        // are no reason to change the scheduler.
         (Some(_), 0) => {
             let finding = of(Id::LoadNothingWaits).sure(Sure::Likely);
             let is_vague = is_since_start || seen.contradiction.is_some();
@@ -38,7 +39,7 @@ fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) ->
     })
 }
 
-/// `; reads took 4.2 ms (40.1 in the slowest interval), writes 12.0 ms (80.3)`.
+/// Formats the waits: `; reads took 4.2 ms (40.1 in the slowest interval), writes 12.0 ms (80.3)`.
 fn took(seen: &DeviceRates) -> String {
     let wait = |verb: &str, wait: Option<Spread>, where_largest: &str| {
         wait.map(|Spread { mean, max }| format!("{verb} {mean:.1} ms ({max:.1}{where_largest})"))

@@ -1,13 +1,13 @@
-//! What is of the whole machine.
+//! Findings about the whole machine.
 
 use super::finding::{Finding, Id, Sure};
 use super::ionice;
 use super::snapshot::Snapshot;
 
-/// So many files are named in a sentence.
+/// Largest number of files that a sentence names.
 const NAMED_MAX: usize = 3;
 
-/// What is found of the machine.
+/// Returns the findings about the machine.
 pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     let mut found = cgroups(machine);
     if let Some(hypervisor) = &machine.virtualisation {

@@ -1,18 +1,20 @@
-//! Finds the settings between a process and a disk, and says which of them have no effect.
+//! Finds the settings between a process and a disk, and reports which of them have no effect.
 //!
-//! A [`Snapshot`] is read first, and nothing is written. [`examine`] judges the snapshot without I/O. It gives
-//! [`Finding`]s, each with how sure it is, and makes no guess about facts that no file tells.
+//! A [`Snapshot`] is read first, and nothing is written. [`examine`] judges the snapshot without
+//! I/O. It returns [`Finding`]s, each with its certainty. It makes no guess about facts that no
+//! file shows.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
 //! | `snapshot.rs` | the facts about the machine and each disk |
-//! | `read.rs` | reads it, below [`Roots`] |
+//! | `read.rs` | reads the snapshot, below [`Roots`] |
 //! | `groups.rs` | reads the settings of cgroups |
 //! | `finding.rs` | the findings, and the parts of one |
 //! | `scheduler.rs` | whether the scheduler suits the disk, and has anything to do |
 //! | `ionice.rs` | whether the scheduler or the drive uses the ioprio of processes |
 //! | `wbt.rs` | writeback throttling |
 //! | `control.rs` | limits and weights of cgroups for a disk, and whether they are in force |
+//! | `bfq.rs` | weights of systemd units under bfq |
 //! | `layers.rs` | device mapper, RAID, loop devices, file systems over several disks |
 //! | `hardware.rs` | the kind of disk, and whether its queue is set up for it |
 //! | `load.rs` | rates from iostat or sar: whether requests wait |
@@ -44,16 +46,17 @@ pub use snapshot::{Disk, Ioprio, Layer, Snapshot, Spread, Throttling};
 use crate::roots::Roots;
 
 impl Snapshot {
-    /// The machine as it is now.
+    /// Reads the present state of the machine.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
-        // The ioprio of processes is known of this machine only.
+        // Only the running kernel can report the ioprio of processes, so recorded machines have
+        // none.
         let ask = |tid| if *roots == Roots::default() { iosched_system::call::ioprio_of(tid) } else { None };
         read::snapshot(roots, &ask)
     }
 }
 
-/// All findings: those that matter first, then disk by disk.
+/// Returns all findings. Important findings come first, and then findings are ordered by disk.
 #[must_use]
 pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     let mut found = machine::findings(machine);
@@ -70,7 +73,8 @@ pub fn examine(machine: &Snapshot) -> Vec<Finding> {
     found
 }
 
-/// Proposes one scheduler for each disk: the one that the priorities of processes or the weights of groups need.
+/// Proposes one scheduler for each disk: the one that the priorities of processes or the weights of
+/// groups need.
 fn agree(found: &mut [Finding]) {
     let needs_scheduler =
         |finding: &&Finding| matches!(finding.id, Id::IoniceIgnored | Id::IoWeightIgnored | Id::BfqWeightIgnored);

@@ -1,4 +1,5 @@
-//! Reads the snapshot. What cannot be read is left out; what was refused for want of rights is remembered.
+//! Reads the snapshot. Files that cannot be read are left out. Files that could not be read without
+//! permission are listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +17,19 @@ use crate::block::{BlockDevice, Mounted, mounts};
 use crate::facts::MachineFacts;
 use crate::roots::{Roots, names};
 
-/// Disks that are memory: nothing is scheduled there.
+/// Prefixes of disks in memory, which are left out.
 const MEMORY: [&str; 2] = ["ram", "zram"];
-/// So many files that were refused are remembered.
+/// Largest number of refused files that are listed.
 const REFUSED_MAX: usize = 100;
 
-/// Reads files by the paths that a user knows, wherever the machine's roots are.
+/// Reads files by the paths that a user knows, below the roots of the machine.
 pub(super) struct Reader<'r> {
     roots: &'r Roots,
     refused: Vec<String>,
 }
 
 impl Reader<'_> {
-    /// Where the file of that path, in `/sys` or `/proc`, is.
+    /// Returns the actual path of a file in `/sys` or `/proc`.
     pub(super) fn place(&self, path: &str) -> PathBuf {
         let path = path.trim_start_matches('/');
         match path.split_once('/').unwrap_or((path, "")) {
@@ -37,7 +38,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a file holds, without white space at its ends.
+    /// Returns the contents of a file, without white space at the ends.
     pub(super) fn text(&mut self, path: &str) -> Option<String> {
         match fs::read(self.place(path)) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).trim().to_owned()),
@@ -51,23 +52,23 @@ impl Reader<'_> {
         }
     }
 
-    /// The number that a file holds.
+    /// Returns the number in a file.
     pub(super) fn number<T: FromStr>(&mut self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// Whether there is something at that path.
+    /// Whether there is a file or directory at a path.
     pub(super) fn exists(&self, path: &str) -> bool {
         self.place(path).exists()
     }
 
-    /// The names in a directory.
+    /// Returns the names in a directory.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         names(&self.place(path))
     }
 }
 
-/// The machine below `roots`; `ask` tells the ioprio of a thread, as the kernel keeps it.
+/// Reads the machine below `roots`. `ask` returns the ioprio of a thread in the kernel's encoding.
 pub(super) fn snapshot(roots: &Roots, ask: &dyn Fn(u32) -> Option<i32>) -> Snapshot {
     let mut reader = Reader { roots, refused: Vec::new() };
     let facts = MachineFacts::of(roots);
@@ -96,7 +97,7 @@ fn disk(reader: &mut Reader<'_>, device: &BlockDevice, mounts: &[Mounted]) -> Di
     let name = device.name().to_owned();
     let at = |file: &str| format!("/sys/block/{name}/{file}");
     let flag = |number: Option<u8>| number.map(|number| number != 0);
-    // What has no request queue has no choice in brackets.
+    // A device without a request queue shows no choice in brackets.
     let schedulers = reader.text(&at("queue/scheduler")).filter(|text| text.contains('['));
     let wbt = reader.number::<u64>(&at("queue/wbt_lat_usec"));
     let layer = layer(reader, device);
@@ -137,7 +138,8 @@ fn disk(reader: &mut Reader<'_>, device: &BlockDevice, mounts: &[Mounted]) -> Di
     }
 }
 
-/// Commands that the driver takes from one hardware queue; not known of SCSI with several.
+/// Returns the number of commands that the driver accepts from one hardware queue. The number is
+/// not known for SCSI devices with several queues.
 fn queue_depth(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<u32> {
     let at = |file: &str| format!("/sys/block/{}/{file}", device.name());
     match reader.number(&at("device/queue_depth")) {
@@ -149,7 +151,8 @@ fn queue_depth(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<u32> {
     }
 }
 
-/// How the makers of device mapper's devices call theirs; a partition of one has `partN-` before it.
+/// The tools of device mapper put their name at the start of a device's UUID. A partition has
+/// `partN-` before it.
 fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
     let at = |file: &str| format!("/sys/block/{}/{file}", device.name());
     if let Some(level) = reader.text(&at("md/level")) {
@@ -172,7 +175,8 @@ fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
     })
 }
 
-/// The hidden paths of an NVMe disk that has no queue of its own: `nvme0c0n1` and `nvme0c1n1` of `nvme0n1`.
+/// Returns the hidden paths of an NVMe disk without a queue, such as `nvme0c0n1` and `nvme0c1n1` of
+/// `nvme0n1`.
 fn nvme_paths(reader: &mut Reader<'_>, name: &str) -> Option<Layer> {
     let (subsystem, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
     let begin = format!("nvme{subsystem}c");
@@ -190,8 +194,8 @@ fn nvme_paths(reader: &mut Reader<'_>, name: &str) -> Option<Layer> {
     (!paths.is_empty()).then_some(Layer::NvmePaths { paths })
 }
 
-/// The disks directly below. What a loop device's file is on is told by the mounts: no file is looked at, because
-/// whoever shows it may not answer.
+/// Returns the disks directly below. For a loop device, the mounts show the disk of its file. The
+/// file itself is not examined, because its file system may not answer.
 fn below(roots: &Roots, device: &BlockDevice, layer: Option<&Layer>, mounts: &[Mounted]) -> Vec<String> {
     let devices = match layer {
         Some(Layer::Loop { file, .. }) => {
@@ -213,7 +217,7 @@ fn below(roots: &Roots, device: &BlockDevice, layer: Option<&Layer>, mounts: &[M
     found
 }
 
-/// btrfs file systems over more than one disk.
+/// Returns btrfs file systems over more than one disk.
 fn btrfs(reader: &Reader<'_>) -> Vec<Spread> {
     let mut found = Vec::new();
     for uuid in reader.names("/sys/fs/btrfs") {
@@ -232,7 +236,8 @@ fn btrfs(reader: &Reader<'_>) -> Vec<Spread> {
     found
 }
 
-/// The ioprios that threads have set. Threads of the kernel, which have no command line, are not asked.
+/// Returns the ioprios that threads have set. Kernel threads, which have no command line, are left
+/// out.
 fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<Vec<Ioprio>> {
     let mut found: BTreeMap<(IoClass, Option<u8>), Ioprio> = BTreeMap::new();
     let mut processes = 0;
@@ -246,7 +251,7 @@ fn ioprios(reader: &mut Reader<'_>, ask: &dyn Fn(u32) -> Option<i32>) -> Option<
             let ioprio = ioprio_of_kernel(kept.cast_unsigned());
             let (class, level) = match ioprio.class() {
                 IoClass::RealTime => ("rt", Some(ioprio.level())),
-                // Nobody needs to set the default level.
+                // The default level is not a setting.
                 IoClass::BestEffort if ioprio.level() != LEVEL_DEFAULT => ("be", Some(ioprio.level())),
                 IoClass::Idle => ("idle", None),
                 _ => continue,

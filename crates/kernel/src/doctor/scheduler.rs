@@ -1,9 +1,9 @@
-//! Whether the scheduler suits the disk, and has anything to do.
+//! Findings about whether the scheduler suits the disk, and has anything to do.
 
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::Disk;
 
-/// What is found of a disk with a request queue.
+/// Returns the findings about a disk with a request queue.
 pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     let Some(scheduler) = disk.scheduler.as_deref() else { return Vec::new() };
     let of = |id, file: &str, meaning: String| Finding::note(id, Some(&disk.name), disk.file(file), meaning);
@@ -44,14 +44,14 @@ fn nothing_waits(disk: &Disk) -> Option<Finding> {
 }
 
 fn none_on_rotating(disk: &Disk) -> Option<Finding> {
-    // A loop device's requests go to the scheduler of what is below it.
+    // The requests of a loop device go on to the scheduler of the device below.
     if disk.layer.is_some() {
         return None;
     }
     let meaning = "it is a rotating disk with scheduler none: only the disk sorts requests, and nothing keeps reads \
          from waiting behind writes";
     let finding = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
-    // RAID controllers, which sort by themselves, have several queues.
+    // RAID controllers have several queues and sort requests themselves.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };
     let better = ["mq-deadline", "bfq"].into_iter().find(|name| disk.schedulers.iter().any(|known| known == name));
     let finding = finding.sure(sure);

@@ -1,4 +1,4 @@
-//! What is known of the machine before anything is judged: plain data.
+//! Facts about the machine before anything is judged, as plain data.
 
 use std::path::PathBuf;
 
@@ -7,37 +7,37 @@ use serde::Serialize;
 use super::groups::Cgroups;
 use crate::block::DeviceNumber;
 
-/// A machine as it was.
+/// State of a machine at one time.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// The kernel's release: `6.12.5-amd64`.
+    /// Release of the kernel: `6.12.5-amd64`.
     pub kernel: String,
-    /// The hypervisor that it runs under, if one is known.
+    /// Hypervisor of the machine, if one is detected.
     pub virtualisation: Option<String>,
-    /// The disks, partitions not among them.
+    /// Disks, without partitions.
     pub disks: Vec<Disk>,
-    /// What cgroups set.
+    /// Settings of cgroups.
     pub cgroups: Cgroups,
     /// File systems over several disks.
     pub spread: Vec<Spread>,
-    /// Where ZFS is mounted.
+    /// Mount points of ZFS.
     pub zfs: Vec<PathBuf>,
-    /// The ioprios that are set among running processes, threads of the kernel aside; `None` if they could not be
-    /// asked.
+    /// Ioprios that running processes have set, without kernel threads. `None` if they could not be
+    /// read.
     pub ioprios: Option<Vec<Ioprio>>,
-    /// Files that could not be read for want of rights.
+    /// Files that could not be read without permission.
     pub refused: Vec<String>,
 }
 
 impl Snapshot {
-    /// The disk of that name.
+    /// Returns the disk of this name.
     #[must_use]
     pub fn disk(&self, name: &str) -> Option<&Disk> {
         self.disks.iter().find(|disk| disk.name == name)
     }
 
-    /// The disks on the way of whatever is done to `name`: itself, then those below it, and those that hold the same
-    /// file system.
+    /// Returns the disks that serve I/O to `name`: the disk itself, the disks below it, and the
+    /// disks that hold the same file system.
     #[must_use]
     pub fn way(&self, name: &str) -> Vec<&Disk> {
         let mut found: Vec<&Disk> = self.disk(name).into_iter().collect();
@@ -55,7 +55,7 @@ impl Snapshot {
         found
     }
 
-    /// The disks that are made of `name`, at any height.
+    /// Returns the devices that are built on `name`, at any height.
     #[must_use]
     pub fn above(&self, name: &str) -> Vec<&Disk> {
         let mut names = vec![name.to_owned()];
@@ -73,162 +73,167 @@ impl Snapshot {
         found
     }
 
-    /// Whether the kernel is at least that of a release; one that is not known counts as today's.
+    /// Whether the kernel has at least this release. An unknown release counts as the newest.
     pub(super) fn is_since(&self, release: (u32, u32)) -> bool {
         crate::checks::version(&self.kernel).is_none_or(|version| version >= release)
     }
 }
 
-/// An ioprio that processes have set.
+/// Ioprio that processes have set.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Ioprio {
-    /// `rt`, `be` or `idle`.
+    /// Class: `rt`, `be` or `idle`.
     pub class: &'static str,
-    /// 0 to 7, 0 the most urgent; `None` of the class idle.
+    /// Level from 0 to 7, where 0 is the most urgent. `None` for the class idle.
     pub level: Option<u8>,
-    /// Threads that have it.
+    /// Number of threads with this ioprio.
     pub threads: usize,
-    /// The name of a process that has it.
+    /// Name of a process with this ioprio.
     pub example: String,
 }
 
-/// A file system over several disks.
+/// File system over several disks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spread {
-    /// Which file system.
+    /// Kind of file system.
     pub kind: &'static str,
-    /// The directory that says so.
+    /// Directory that lists the disks.
     pub file: String,
-    /// The disks, in natural order.
+    /// Disks, in natural order.
     pub disks: Vec<String>,
 }
 
-/// What a disk is made of, if it is no disk by itself.
+/// Kind of a device that is not itself a disk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "layer", rename_all = "snake_case")]
 pub enum Layer {
-    /// A logical volume of LVM.
+    /// Logical volume of LVM.
     Lvm,
-    /// Encrypted by dm-crypt.
+    /// Device encrypted by dm-crypt.
     Crypt,
     /// Several paths to one disk.
     Multipath,
-    /// Something else that is made of other disks, of device mapper or not.
+    /// Another device that is built on disks, with or without device mapper.
     Other,
-    /// NVMe by paths that have queues of their own, and are hidden.
+    /// NVMe disk with hidden paths that have their own queues.
     NvmePaths {
-        /// The paths, as `nvme0c0n1`, each with its scheduler.
+        /// Paths, such as `nvme0c0n1`, each with its scheduler.
         paths: Vec<(String, Option<String>)>,
     },
     /// RAID of md.
     Raid {
-        /// `raid0`, `raid1`, `raid5` and so on.
+        /// Level: `raid0`, `raid1`, `raid5` and so on.
         level: String,
     },
-    /// A file, or another device.
+    /// Loop device over a file or another device.
     Loop {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Whether the page cache is left out.
+        /// Whether the loop device bypasses the page cache.
         is_direct: bool,
     },
 }
 
-/// Writeback throttling of a disk.
+/// State of writeback throttling on a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Throttling {
-    /// The latency that reads are to have, us.
+    /// On, with this target latency of reads, us.
     TargetUs(u64),
-    /// It is off.
+    /// Off.
     Off,
 }
 
-/// A disk as the kernel shows it. What is `None` was not to be read.
+/// State of a disk in the kernel. A field is `None` if its file could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Disk {
-    /// Its name in `/sys/block`.
+    /// Name in `/sys/block`.
     pub name: String,
-    /// Its number.
+    /// Device number.
     pub number: DeviceNumber,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// The scheduler; `None` of a device without a request queue, as those that are made of others.
+    /// Present scheduler. `None` for a device without a request queue, such as most devices built
+    /// on others.
     pub scheduler: Option<String>,
-    /// Those that can be chosen.
+    /// Available schedulers.
     pub schedulers: Vec<String>,
-    /// Hardware queues of the driver.
+    /// Number of the driver's hardware queues.
     pub hw_queues: Option<u32>,
-    /// Requests there can be, for each hardware queue.
+    /// Number of requests that can exist for each hardware queue.
     pub nr_requests: Option<u32>,
-    /// Commands that the driver takes from one hardware queue.
+    /// Number of commands that the driver accepts from one hardware queue.
     pub queue_depth: Option<u32>,
     /// Age from which mq-deadline sends requests of lower classes before higher ones, ms.
     pub prio_aging_expire_ms: Option<u64>,
-    /// The file, in its directory, that has the drive told of the class rt; `None` if it is not.
+    /// File in the disk's directory that makes the kernel send the class rt to the drive. `None` if
+    /// the drive does not receive it.
     pub drive_priority: Option<&'static str>,
-    /// Whether the kernel takes it for a rotating one.
+    /// Whether the kernel treats the disk as a rotating one.
     pub is_rotational: Option<bool>,
-    /// 0: requests are merged, 1: only simply, 2: not.
+    /// Restriction of merges. 0: none, 1: only simple merges, 2: no merges.
     pub nomerges: Option<u8>,
     /// Whether the kernel keeps statistics.
     pub iostats: Option<bool>,
-    /// Writeback throttling; `None` if it has none.
+    /// State of writeback throttling. `None` if the disk does not have it.
     pub wbt: Option<Throttling>,
-    /// `write back`: it is flushed; `write through`: it is not.
+    /// Mode of the write cache. The kernel flushes the cache with `write back`, but not with `write
+    /// through`.
     pub write_cache: Option<String>,
-    /// What the drive says of its cache, of SCSI and SATA.
+    /// Cache type that a SCSI or SATA drive reports.
     pub drive_cache: Option<String>,
-    /// Largest discard that is made, bytes; 0: none.
+    /// Largest discard that the kernel sends, bytes. 0: none.
     pub discard_max_bytes: Option<u64>,
-    /// Largest discard that the disk takes, bytes; 0: none.
+    /// Largest discard that the disk supports, bytes. 0: none.
     pub discard_max_hw_bytes: Option<u64>,
-    /// Largest request that is made, KiB.
+    /// Largest request that the kernel sends, KiB.
     pub max_sectors_kb: Option<u64>,
-    /// Largest request that the disk takes, KiB.
+    /// Largest request that the disk supports, KiB.
     pub max_hw_sectors_kb: Option<u64>,
-    /// How far is read ahead, KiB.
+    /// Readahead, KiB.
     pub read_ahead_kb: Option<u64>,
-    /// What its maker calls it.
+    /// Model name from the manufacturer.
     pub model: Option<String>,
-    /// Its driver.
+    /// Name of the driver.
     pub driver: Option<String>,
-    /// Whether it hangs on USB.
+    /// Whether the disk is connected by USB.
     pub is_usb: bool,
-    /// What is below a disk that is not a real one: `a virtual machine's disk`, `a file`.
+    /// Description of the layer below a disk that is not real hardware: `a virtual machine's disk`,
+    /// `a file`.
     pub virtual_kind: Option<&'static str>,
-    /// Whether it cannot be written.
+    /// Whether the disk is read-only.
     pub is_read_only: bool,
-    /// What it is made of.
+    /// Kind of device, if it is not itself a disk.
     pub layer: Option<Layer>,
-    /// The disks below it, partitions by the name of their disk.
+    /// Disks below. A partition is listed by the name of its disk.
     pub below: Vec<String>,
 }
 
 impl Disk {
-    /// The path of something in its directory.
+    /// Returns the path of a file in the disk's directory.
     pub(super) fn file(&self, name: &str) -> String {
         format!("/sys/block/{}/{name}", self.name)
     }
 
-    /// Whether it is not made of others.
+    /// Whether the disk is not built on other devices.
     pub(super) const fn is_real(&self) -> bool {
         matches!(self.layer, None | Some(Layer::NvmePaths { .. }))
     }
 
-    /// Whether it is NVMe.
+    /// Whether the disk is an NVMe disk.
     pub(super) fn is_nvme(&self) -> bool {
         self.name.starts_with("nvme")
     }
 
-    /// Whether the scheduler is this one.
+    /// Whether the scheduler has this name.
     pub(super) fn has_scheduler(&self, name: &str) -> bool {
         self.scheduler.as_deref() == Some(name)
     }
 
-    /// Why the kernel's word that it rotates is doubtful; `None` if it does not say so, or there is no doubt.
+    /// Returns the reason to doubt that the disk rotates. Returns `None` if the kernel does not
+    /// report rotation, or if there is no doubt.
     pub(super) fn rotation_doubt(&self) -> Option<RotationDoubt> {
-        // What is made of others says what those say.
+        // A device built on others takes this property from them.
         if self.is_rotational != Some(true) || !self.is_real() {
             return None;
         }
@@ -242,25 +247,25 @@ impl Disk {
     }
 }
 
-/// Why the kernel's word that a disk rotates is doubtful.
+/// Reason to doubt the kernel's report that a disk rotates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RotationDoubt {
-    /// It is virtual, and hypervisors say so of any disk.
+    /// The disk is virtual, and hypervisors report every disk as rotating.
     Virtual,
-    /// Its model is that of an SSD.
+    /// The model is an SSD.
     Model,
-    /// A USB bridge is before it.
+    /// The disk is behind a USB bridge.
     Usb,
 }
 
 impl Layer {
-    /// Whether it is a loop device.
+    /// Whether the device is a loop device.
     #[must_use]
     pub const fn is_loop(&self) -> bool {
         matches!(self, Self::Loop { .. })
     }
 
-    /// Whether threads of the kernel send the writes to what is below, as a rule.
+    /// Whether kernel threads usually send the writes to the devices below.
     #[must_use]
     pub fn is_written_by_kernel(&self) -> bool {
         match self {

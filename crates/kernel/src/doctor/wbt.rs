@@ -1,14 +1,14 @@
-//! Writeback throttling: on or off, and whether it can do anything.
+//! Findings about writeback throttling: its state, and whether it can have an effect.
 
 use super::control::{Costing, costing};
 use super::finding::{Finding, Id, Sure};
 use super::snapshot::{Disk, Snapshot, Throttling};
 
-/// What is found of a disk that has it.
+/// Returns the finding about a disk that has writeback throttling.
 pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), disk.file("queue/wbt_lat_usec"), meaning);
     let is_bfq = disk.has_scheduler("bfq");
-    // Without a request queue nothing passes it.
+    // Writeback throttling acts only on request queues.
     disk.scheduler.as_ref()?;
     Some(match disk.wbt? {
         Throttling::TargetUs(us) if is_bfq => {

@@ -1,7 +1,8 @@
-//! Applications: a thread for each task, which makes the real system calls in a directory. Names
-//! are relative to the descriptor of that directory.
+//! Runs applications with one thread per task. Each thread makes the real system calls in a
+//! directory. Names are relative to the descriptor of that directory.
 //!
-//! A task's I/Os are its reads and writes, and their latency is that of the system call; syncs count among the others.
+//! A task's I/Os are its reads and writes. Their latency is the duration of the system call. Syncs
+//! count in the class `others`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,12 +34,12 @@ use crate::target::Target;
 
 /// Longest name in a directory, bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// What a task that computes does not look at the clock for, ns of CPU time.
+/// CPU time before the end of a computation from which the clock is checked continuously, ns.
 const COMPUTE_NS: u64 = 20_000;
-/// Buffers have at least this size, bytes.
+/// Smallest size of buffers, bytes.
 const BUFFER_BYTES: u64 = 64 << 10;
 
-/// An application, and the directory it works in.
+/// An application and its directory.
 #[derive(Debug)]
 pub(super) struct PreparedApplication<'t> {
     spec: &'t Spec,
@@ -104,7 +105,7 @@ impl<'t> PreparedApplication<'t> {
             ioprio: ioprio.to_string(),
             ..TaskResult::default()
         };
-        // It makes its calls itself.
+        // The task makes its system calls itself, so the port needs no memory.
         let engine = Engine::Calls { read: memory::room(0), written: Arc::new(WriteData::none()) };
         let recorder = Recorder::new(vec![task], shared.counted_from_ns, &shared.watch);
         let port = Port::new(Vec::new(), engine, shared.inboxes[number].bell(), recorder, 0);
@@ -128,21 +129,21 @@ impl<'t> PreparedApplication<'t> {
     }
 }
 
-/// What all tasks of an application share.
+/// State that all tasks of an application share.
 struct SharedApplication {
     application: Box<dyn Application>,
     tree: Tree,
 }
 
-/// Where an application's files and directories are.
+/// Paths of an application's files and directories.
 struct Tree {
     directory: Arc<Held>,
-    /// Relative to the directory.
+    /// Paths relative to the directory.
     paths: BTreeMap<Node, PathBuf>,
 }
 
 impl Tree {
-    /// Empty root directories inside of `directory`.
+    /// Creates an empty root directory for each disk in `directory`.
     fn new(directory: Arc<Held>, disks: u32) -> Result<Self, ExecuteError> {
         let mut paths = BTreeMap::new();
         for disk in 0..disks {
@@ -154,19 +155,20 @@ impl Tree {
         Ok(Self { directory, paths })
     }
 
-    /// The path of a node, given one if it has none.
+    /// Returns the path of a node. A node without a path gets one.
     fn name(&mut self, node: Node, parent: Node, name_bytes: u8) -> Option<PathBuf> {
         if let Some(known) = self.paths.get(&node) {
             return Some(known.clone());
         }
-        // Numbers make names different from each other; zeroes make them as long as they are to be.
+        // Numbers make the names distinct. Zeroes fill them to the wanted length.
         let length = usize::from(name_bytes).min(NAME_BYTES_MAX);
         let path = self.paths.get(&parent)?.join(format!("{:0>length$x}", node.0));
         self.paths.insert(node, path.clone());
         Some(path)
     }
 
-    /// Makes what is there before the application starts; its data is on the medium and not in memory.
+    /// Creates a file or directory that exists before the application starts. File data is on the
+    /// medium and not in the page cache.
     fn make(&mut self, existing: &Existing, run: &Run<'_>) -> Result<(), ExecuteError> {
         let &Existing { node, parent, name_bytes, bytes } = existing;
         let Some(path) = self.name(node, parent, name_bytes) else { return Ok(()) };
@@ -184,11 +186,11 @@ impl Tree {
 struct Open {
     file: File,
     path: PathBuf,
-    /// Its writes are waited for: they are direct, or on the medium when they are done.
+    /// Whether writes are sync: the file is opened for direct I/O or with `O_SYNC` or `O_DSYNC`.
     waits: bool,
 }
 
-/// What a task reads to and writes from.
+/// Memory for a task's reads, and data for its writes.
 struct Buffers {
     bytes: u64,
     seed: u64,
@@ -202,7 +204,7 @@ impl Buffers {
         Self { bytes, seed, read: memory::room(length), write: Arc::new(WriteData::new(length, seed)) }
     }
 
-    /// There is room for an I/O of so many bytes from now on.
+    /// Enlarges the buffers, if necessary, for I/Os of `bytes` bytes.
     fn hold(&mut self, bytes: u64) {
         if bytes > self.bytes {
             *self = Self::new(bytes, self.seed);
@@ -214,12 +216,12 @@ impl Buffers {
 enum State {
     Running,
     Asleep(u64),
-    /// Until another task wakes it.
+    /// Waiting until another task wakes this one.
     Waiting,
     Ended,
 }
 
-/// What a failed call was: its name, and the file.
+/// Name, file and error of a failed call.
 type CallError = (&'static str, PathBuf, io::Error);
 
 /// A task of an application.
@@ -232,9 +234,9 @@ struct AppPart<'a> {
     state: State,
     open: BTreeMap<Node, Open>,
     buffers: Buffers,
-    /// `/dev/zero`, once it was needed.
+    /// `/dev/zero`, opened at the first use.
     zero: Option<File>,
-    /// For writes that are submitted together, and how long they may be.
+    /// Ring for writes that are submitted together, and their largest length in bytes.
     ring: Option<(Ring, u64)>,
     written: u64,
     sync_calls: SyncCalls,
@@ -242,7 +244,8 @@ struct AppPart<'a> {
 }
 
 impl AppPart<'_> {
-    /// Asks the application what comes next; with it, for a call, the path it is about and the offsets of a batch.
+    /// Returns the next step of the application. For a call, also returns its path and the offsets
+    /// of a batch.
     fn next_step(&self, now_ns: u64) -> (Step, Option<PathBuf>, Vec<u64>) {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let SharedApplication { application, tree } = &mut *stage;
@@ -262,7 +265,7 @@ impl AppPart<'_> {
         (step, path, batch.to_vec())
     }
 
-    /// Does what the application wants until it waits.
+    /// Executes the application's steps until the task waits, sleeps or ends.
     fn steps(&mut self, port: &mut Port<'_>) -> Result<(), CallError> {
         let mut now_ns = self.shared.now_ns();
         while self.state == State::Running && !self.shared.is_ending(now_ns) {
@@ -311,7 +314,7 @@ impl AppPart<'_> {
             Call::WriteScattered { node, bytes } => self.write_scattered(port, node, bytes, batch),
             Call::Fsync { node } => self.sync(port, node, SyncKind::Fsync),
             Call::Fdatasync { node } => self.sync(port, node, SyncKind::Fdatasync),
-            // Only jobs of fio make these, and they have an executor of their own.
+            // Only fio jobs make these calls, and `jobs.rs` runs them.
             Call::Submit { .. } => Err(("io_submit", path, io::ErrorKind::Unsupported.into())),
             Call::Discard { .. } => Err(("discard", path, io::ErrorKind::Unsupported.into())),
             Call::Sync => {
@@ -383,14 +386,15 @@ impl AppPart<'_> {
         Ok(())
     }
 
-    /// Writes that are submitted together; done when all are.
+    /// Submits a batch of writes together and waits for all of them.
     fn write_scattered(&mut self, port: &mut Port<'_>, node: Node, bytes: u64, batch: &[u64]) -> Result<(), CallError> {
         let Some(Open { file, path, .. }) = self.open.get(&node) else { return Err(not_open("io_submit")) };
         check_length("io_submit", path, bytes)?;
         let failed = |error| ("io_submit", path.clone(), error);
         if self.ring.as_ref().is_none_or(|(_, longest)| *longest < bytes) {
             self.buffers.hold(bytes);
-            // The bell is heard while the task waits for nothing of its own.
+            // This ring does not listen to the bell. The task hears the bell when it waits for no
+            // I/O.
             let ring = Ring::new(batch.len(), 0, Arc::clone(&self.buffers.write), None).map_err(failed)?;
             self.ring = Some((ring, bytes));
         }
@@ -450,7 +454,7 @@ fn check_length(call: &'static str, path: &Path, bytes: u64) -> Result<(), CallE
     if bytes > IO_BYTES_MAX { Err((call, path.to_owned(), too_long())) } else { Ok(()) }
 }
 
-/// Uses the CPU for so long, ns.
+/// Uses the CPU for `ns` of CPU time.
 fn compute(ns: u64, is_ending: impl Fn() -> bool) {
     let used_ns = || {
         let used = clock_gettime(ClockId::ThreadCPUTime);

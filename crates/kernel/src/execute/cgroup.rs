@@ -1,12 +1,14 @@
-//! The cgroups of a workload: made before the clock starts, and removed after.
+//! Cgroups of a workload. They are created before the clock starts and removed afterwards.
 //!
-//! They are as deep in the hierarchy as the workload has them, since that matters: bfq asks in the root alone whether
-//! a queue may preempt the one in service, so that of two cgroups below a common one neither ever does.
+//! They have the same depth in the hierarchy as in the workload, because the depth matters. bfq
+//! checks only in the root whether a queue may preempt the one in service. Of two cgroups below a
+//! common one, neither ever preempts the other.
 //!
-//! Cgroups of version 2 are told apart by processes: there each task is a process of its own, with this program's
-//! memory ([`iosched_system::apart`]). Threads of one process can be in different cgroups where a hierarchy of version
-//! 1 has the blkio controller. Where there is neither, or we may not make cgroups, the run goes on without, and says
-//! so; unless something is to be written to their files.
+//! Cgroups of version 2 contain processes. There, each task is a process with this program's memory
+//! ([`iosched_system::apart`]). Where a hierarchy of version 1 has the blkio controller, threads of
+//! one process can be in different cgroups. If neither is available, or cgroups cannot be created,
+//! the run continues without cgroups and adds a note. If the run must write to cgroup files, it
+//! fails instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,36 +28,36 @@ use crate::block::BlockDevice;
 use crate::cgroup::{self, CgroupFile, OwnCgroup};
 use crate::roots::read;
 
-/// Where distributions mount the blkio controller of version 1.
+/// Usual mount point of the blkio controller of version 1.
 const HIERARCHY: &str = "/sys/fs/cgroup/blkio";
-/// Which threads are in a cgroup of version 1.
+/// File that lists the threads in a cgroup of version 1.
 const TASKS: &str = "tasks";
-/// Which processes are in one of version 2.
+/// File that lists the processes in a cgroup of version 2.
 const PROCESSES: &str = "cgroup.procs";
-/// What is written there for whoever writes.
+/// Text that stands for the writing process in this file.
 const OURSELVES: &str = "0";
-/// The weight by which bfq shares.
+/// Files with the weight that bfq uses.
 const WEIGHT_1: &str = "blkio.bfq.weight";
 const WEIGHT_2: &str = "io.bfq.weight";
 
-/// Tells the cgroups of one process' runs apart.
+/// Distinguishes the cgroups of this process's runs.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Where a run's cgroups of version 2 are made, and what they have for the device.
+/// Place of a run's cgroups of version 2, and their settings for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct CgroupsOfRun<'a> {
-    /// Beside which they are made.
+    /// Cgroup whose siblings the run's cgroups become.
     pub beside: &'a OwnCgroup,
-    /// The device, whole.
+    /// Whole disk on which the workload runs.
     pub device: &'a BlockDevice,
-    /// What is written to their files, by the names that the workload has for them.
+    /// Values for the cgroups' files, by the workload's names of the cgroups.
     pub writes: &'a [NamedWrite],
 }
 
-/// A cgroup that is wanted: its path, parts divided by `/`, and its weight if one is given.
+/// A cgroup to create: its path with parts separated by `/`, and its weight if one is given.
 type Wanted = (String, Option<u32>);
 
-/// The cgroups of a workload, by its names.
+/// Returns the cgroups of a workload, by the workload's names.
 fn wanted_by(workload: &Workload) -> Vec<(String, Wanted)> {
     match workload {
         Workload::Jobs(jobs) => of_jobs(jobs),
@@ -64,24 +66,24 @@ fn wanted_by(workload: &Workload) -> Vec<(String, Wanted)> {
     }
 }
 
-/// The names that a workload has for its cgroups.
+/// Returns the workload's names of its cgroups.
 #[must_use]
 pub fn cgroups(workload: &Workload) -> Vec<String> {
     wanted_by(workload).into_iter().map(|(name, _)| name).collect()
 }
 
-/// Those of fio jobs, whose names are paths.
+/// Returns the cgroups of fio jobs. Their names are paths.
 fn of_jobs(jobs: &Jobs) -> Vec<(String, Wanted)> {
     let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     for member in jobs.iter().filter_map(|(_, job)| job.cgroup.as_ref()) {
-        // The last job that sets a weight has it, as with a write to the file.
+        // The last job with a weight decides, as with writes to the file.
         let weight = weights.entry(&member.name).or_default();
         *weight = member.weight.or(*weight);
     }
     weights.into_iter().map(|(name, weight)| (name.to_owned(), (name.to_owned(), weight))).collect()
 }
 
-/// Those of a task set, each of which has a parent that is listed before it.
+/// Returns the cgroups of a task set. A parent is listed before its children.
 fn of_tasks(set: &TaskSet) -> Vec<(String, Wanted)> {
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
     let wanted = set.cgroups.iter().map(|cgroup| {
@@ -93,31 +95,32 @@ fn of_tasks(set: &TaskSet) -> Vec<(String, Wanted)> {
     wanted.collect()
 }
 
-/// The parts of a path; a name that climbs out of ours is none of ours.
+/// Returns the parts of a path. Parts such as `..`, which lead out of the run's cgroups, are left
+/// out.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !matches!(*part, "" | "." | ".."))
 }
 
-/// The cgroups of a run.
+/// Cgroups of a run.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
-    /// By the workload's names; empty if the run goes on without.
+    /// Paths by the workload's names. Empty if the run continues without cgroups.
     paths: BTreeMap<String, PathBuf>,
-    /// Those of them in the root, in which all are.
+    /// Cgroups that were created in the root. They contain all the others.
     created: BTreeSet<PathBuf>,
-    /// Where processes of version 2 go that leave them; `None`: they are of version 1.
+    /// File to which processes of version 2 are moved when they leave. `None` for version 1.
     back: Option<PathBuf>,
-    /// What a reader of the figures should know.
+    /// Notes for the readers of the results.
     pub(super) notes: Vec<Note>,
 }
 
 impl Cgroups {
-    /// Those of fio jobs.
+    /// Creates the cgroups of fio jobs.
     pub(super) fn of_jobs(jobs: &Jobs, of_run: Option<CgroupsOfRun<'_>>) -> Result<Self, ExecuteError> {
         Self::make(of_jobs(jobs), of_run)
     }
 
-    /// Those of a task set.
+    /// Creates the cgroups of a task set.
     pub(super) fn of_tasks(set: &TaskSet, of_run: Option<CgroupsOfRun<'_>>) -> Result<Self, ExecuteError> {
         Self::make(of_tasks(set), of_run)
     }
@@ -161,7 +164,8 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Makes what is not there of the cgroup `below`; `pass_on` hands controllers on to what is in a cgroup.
+    /// Creates the missing parts of the cgroup `below`. `pass_on` enables controllers for the
+    /// children of a cgroup.
     fn create(
         &mut self,
         first: &Path,
@@ -171,7 +175,8 @@ impl Cgroups {
         let mut parts = parts(below);
         let mut path = parts.next().map_or_else(|| first.to_owned(), |part| cgroup::beside(first, part));
         let create = |path: &Path| fs::create_dir(path).map_err(|error| (path.to_owned(), error));
-        // One in the root that is there and not ours is another's.
+        // A cgroup in the root that this run did not create belongs to somebody else, so creating
+        // it again must fail.
         if !self.created.contains(&path) {
             create(&path)?;
             self.created.insert(path.clone());
@@ -198,7 +203,7 @@ impl Cgroups {
             let enable = |path: &Path| cgroup::enable(path).map_err(|error| io::Error::other(error.to_string()));
             let path = self.create(&first, below, enable)?;
             let file = path.join(WEIGHT_2);
-            // Without bfq nobody looks at it, and it is not there.
+            // Without bfq, the file does not exist and the weight has no use.
             if let Some(weight) = weight.filter(|_| file.is_file()) {
                 write_once(&file, &weight.to_string()).map_err(|error| (file, error))?;
             }
@@ -214,12 +219,12 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Whether each task has to be a process of its own.
+    /// Whether each task must be a process.
     pub(super) const fn are_of_processes(&self) -> bool {
         self.back.is_some()
     }
 
-    /// Some of the writes are of the page cache.
+    /// Adds a note if some of the writes use the page cache.
     pub(super) fn add_buffered(&mut self, are_buffered: bool) {
         if are_buffered && self.are_of_processes() {
             let what = "cgroups of writes through the page cache".to_owned();
@@ -229,7 +234,8 @@ impl Cgroups {
         }
     }
 
-    /// The calling thread, or process of one, is in a cgroup from now on; `None`: in the one it began in.
+    /// Moves the calling thread, or the calling process in version 2, to a cgroup. An unknown name
+    /// has no effect.
     pub(super) fn join(&self, name: &str) -> io::Result<()> {
         let Some(path) = self.paths.get(name) else { return Ok(()) };
         if self.are_of_processes() {
@@ -244,7 +250,8 @@ impl Cgroups {
         fs::write(path.join(TASKS), rustix::thread::gettid().as_raw_nonzero().to_string())
     }
 
-    /// The calling thread, or process of one, leaves the workload's cgroups.
+    /// Moves the calling thread, or the calling process in version 2, out of the workload's
+    /// cgroups.
     pub(super) fn leave(&self) -> io::Result<()> {
         match &self.back {
             _ if self.paths.is_empty() => Ok(()),
@@ -253,7 +260,7 @@ impl Cgroups {
         }
     }
 
-    /// The weight of a cgroup changes.
+    /// Changes the weight of a cgroup.
     pub(super) fn set_weight(&self, name: &str, weight: u32) -> io::Result<()> {
         let Some(path) = self.paths.get(name) else { return Ok(()) };
         if !self.are_of_processes() {
@@ -264,10 +271,10 @@ impl Cgroups {
     }
 }
 
-/// Writes to the file of a cgroup what it is to have for `device`, and looks whether it has.
+/// Writes the value for `device` to the file of a cgroup and checks the stored value.
 fn write(path: &Path, file: &CgroupFile, text: &str, device: &BlockDevice) -> io::Result<()> {
     let is_weight = text.strip_prefix("default ").unwrap_or(text).parse::<u32>().is_ok();
-    // A share of one device can be given only while somebody looks at it there.
+    // The weight of one device can only be set while a mechanism uses weights on that device.
     let text = &if is_weight && !text.contains(' ') { format!("default {text}") } else { text.to_owned() };
     write_once(path, &if is_weight { text.clone() } else { file.line(device.number(), text) })?;
     let value = file.value(&read(path)?, device.number());
@@ -277,7 +284,7 @@ fn write(path: &Path, file: &CgroupFile, text: &str, device: &BlockDevice) -> io
     }
 }
 
-/// The cgroup that this process is in.
+/// Returns the cgroup of this process.
 fn place_of_this_process(root: &Path) -> PathBuf {
     let memberships = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = memberships.lines().find_map(|line| line.strip_prefix("0::/"));
@@ -287,7 +294,7 @@ fn place_of_this_process(root: &Path) -> PathBuf {
 impl Drop for Cgroups {
     fn drop(&mut self) {
         for path in &self.created {
-            // One that somebody is still in stays.
+            // A cgroup that still contains processes remains.
             let _ = cgroup::remove(path);
         }
     }
@@ -298,7 +305,7 @@ mod tests {
     use super::*;
     use crate::roots::names;
 
-    /// The directories that are made for a cgroup, the one in the root first.
+    /// Returns the directories that are created for a cgroup. The one in the root comes first.
     fn created_paths(here: &Path, below: &str) -> Vec<String> {
         let deepest = Cgroups::default().create(&here.join("own"), below, |_| Ok(())).unwrap();
         let mut all: Vec<&Path> = deepest.ancestors().take_while(|path| *path != here).collect();
@@ -308,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_is_as_deep_as_the_workload_has_it() {
-        // Where cgroups are made and removed as directories are.
+        // Cgroups are created and removed like directories.
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
         assert_eq!(created_paths(here, "db"), ["/cg/own.db"]);

@@ -1,8 +1,7 @@
-//! Where the I/Os of a workload go: the device, a file that is there already, or files that are made and filled before
-//! the clock starts and removed after.
+//! Targets of a workload's I/Os: the device, an existing file, or new files. New files are created
+//! and filled before the clock starts, and removed afterwards.
 //!
-//! Files are made and opened relative to the descriptor of the directory that they are in, never by
-//! their path.
+//! Files are created and opened relative to the descriptor of their directory, never by their path.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -20,23 +19,23 @@ use crate::file::FileTarget;
 use crate::held::Held;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
 
-/// The file that stands for a device is at most so large unless the target says otherwise, bytes.
+/// Largest size of a file that stands for a device, bytes. The target can set another size.
 const DISK_BYTES_MAX: u64 = 1 << 30;
-/// And at least so large.
+/// Smallest size of this file, bytes.
 const DISK_BYTES_MIN: u64 = 1 << 20;
-/// A file is filled in pieces of this size, bytes.
+/// Size of the pieces in which a file is filled, bytes.
 const FILL_BYTES: usize = 1 << 20;
-/// A file that is made to learn what the file system can do.
+/// Name of a temporary file with which the capabilities of the file system are tested.
 const PROBE: &str = "probe";
-/// What direct I/O needs where nobody says, bytes.
+/// Block size of direct I/O if the file system does not report one, bytes.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A file of the ground, or the device.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// For messages; files in a directory are opened by the last part of it.
+    /// Path for messages. Files in a directory are opened by the last part of the path.
     pub(super) path: PathBuf,
-    /// Where it begins in the workload's addresses, bytes.
+    /// Start in the workload's addresses, bytes.
     pub(super) start: u64,
     pub(super) bytes: u64,
 }
@@ -47,15 +46,15 @@ impl Piece {
     }
 }
 
-/// What a workload needs of a directory.
+/// Files that a workload needs in a directory.
 pub(super) enum Need {
-    /// A file that stands for a device on which the workload reaches to this byte.
+    /// A file that stands for a device. The workload uses it up to the byte `reach_bytes`.
     Disk { reach_bytes: u64 },
-    /// Files: where each begins in the workload's addresses, and its size, bytes.
+    /// Files, each with its start in the workload's addresses and its size, bytes.
     Files(Vec<(u64, u64)>),
 }
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) write: bool,
@@ -71,21 +70,22 @@ impl Default for Access {
     }
 }
 
-/// See the module page.
+/// Target of a workload's I/Os. The module page has the details.
 #[derive(Debug)]
 pub(super) struct Ground<'t> {
     target: &'t Target,
     pub(super) pieces: Vec<Piece>,
-    /// Whether files can be opened past the page cache, and what is moved then at least, bytes.
+    /// Whether files can be opened for direct I/O, and the block size of direct I/O in bytes.
     pub(super) direct: bool,
     pub(super) block_bytes: u64,
-    /// Of a directory: the part of it that is this ground's.
+    /// Directory of this ground inside the target's directory. `None` for other targets.
     own_directory: Option<Arc<Held>>,
-    /// Whether that stays for the next workload.
+    /// Whether the directory is kept for the next workload.
     keeps: bool,
 }
 
-/// How large a device is to a workload on this target that reaches to `reach_bytes`.
+/// Returns the size of the device that a workload sees on this target, if it uses it up to
+/// `reach_bytes`.
 pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, ExecuteError> {
     let directory = match &target.place {
         OpenTarget::Directory(directory) => directory,
@@ -105,6 +105,8 @@ pub(super) fn disk_bytes(target: &Target, reach_bytes: u64) -> Result<u64, Execu
     Ok(reach_bytes.clamp(DISK_BYTES_MIN, DISK_BYTES_MAX).min(room).next_multiple_of(ALIGN_BYTES as u64))
 }
 
+/// Checks the room for new files in a directory.
+///
 /// # Errors
 /// The target is a directory, and its file system has less room than `needed_bytes`.
 pub(super) fn check_files(target: &Target, needed_bytes: u64) -> Result<(), ExecuteError> {
@@ -114,8 +116,10 @@ pub(super) fn check_files(target: &Target, needed_bytes: u64) -> Result<(), Exec
     }
 }
 
+/// Checks the room in the file system of a directory.
+///
 /// # Errors
-/// The file system has less room than files need.
+/// The file system has less room than `needed_bytes`.
 fn check_room(directory: &DirectoryTarget, needed_bytes: u64) -> Result<(), ExecuteError> {
     let available_bytes = available(directory)?;
     if needed_bytes > available_bytes {
@@ -128,7 +132,7 @@ const fn whole(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGN_BYTES as u64)
 }
 
-/// Room for files of a workload on this target, bytes.
+/// Returns the room for files of a workload on this target, bytes.
 pub(super) fn file_bytes(target: &Target) -> Result<u64, ExecuteError> {
     match &target.place {
         OpenTarget::Directory(directory) => available(directory),
@@ -141,7 +145,7 @@ fn available(directory: &DirectoryTarget) -> Result<u64, ExecuteError> {
 }
 
 impl<'t> Ground<'t> {
-    /// The ground for a workload: of a directory, its files are there, but not filled.
+    /// Creates the ground for a workload. In a directory, the files are created but not filled.
     pub(super) fn new(target: &'t Target, need: Need) -> Result<Self, ExecuteError> {
         let device = match &target.place {
             OpenTarget::Directory(directory) => return Self::in_directory(target, directory, need),
@@ -198,16 +202,16 @@ impl<'t> Ground<'t> {
         Ok(Self { target, pieces, direct: direct.is_some(), block_bytes, own_directory: Some(own_directory), keeps })
     }
 
-    /// The piece in which an address of the workload is.
+    /// Returns the index of the piece that contains an address of the workload.
     pub(super) fn piece_of(&self, start: u64) -> usize {
         self.pieces.partition_point(|piece| piece.start <= start).saturating_sub(1)
     }
 
-    /// Fills the files, and waits until all of it is on the medium.
+    /// Fills the files and waits until all data is on the medium.
     pub(super) fn fill(&self, interrupt: Option<&AtomicBool>) -> Result<(), ExecuteError> {
         let Some(own_directory) = &self.own_directory else { return Ok(()) };
         self.check_place()?;
-        // What is kept is filled already, but for the first time.
+        // A kept file is already filled, except before its first use.
         for piece in self.pieces.iter().filter(|piece| !own_directory.has_file(piece.name(), piece.bytes)) {
             let file = own_directory.open_file(piece.name(), OFlags::WRONLY);
             let mut file = file.map_err(|error| ExecuteError::file(&piece.path, error))?;
@@ -216,16 +220,16 @@ impl<'t> Ground<'t> {
         self.check_place()
     }
 
-    /// Whether the directory of this ground still has its name.
+    /// Checks that the directory of this ground still has its name.
     ///
     /// # Errors
-    /// Another process exchanged or moved it, or a directory that it is in.
+    /// Another process replaced or moved the directory, or a directory above it.
     pub(super) fn check_place(&self) -> Result<(), ExecuteError> {
         let Some(own_directory) = &self.own_directory else { return Ok(()) };
         own_directory.check().map_err(|error| ExecuteError::file(self.given(), error))
     }
 
-    /// The directory as a person named it.
+    /// Returns the directory as the person named it.
     fn given(&self) -> &Path {
         match &self.target.place {
             OpenTarget::Directory(directory) => directory.given(),
@@ -233,7 +237,10 @@ impl<'t> Ground<'t> {
         }
     }
 
-    /// Makes a directory in that of this ground, which is one in a directory.
+    /// Creates a directory in the directory of this ground.
+    ///
+    /// # Errors
+    /// The target is not a directory, or the directory cannot be created.
     pub(super) fn subdirectory(&self, name: &str) -> Result<Arc<Held>, ExecuteError> {
         let Some(own_directory) = &self.own_directory else {
             return Err(ExecuteError::file(self.given(), io::ErrorKind::NotADirectory.into()));
@@ -241,7 +248,7 @@ impl<'t> Ground<'t> {
         own_directory.make(Path::new(name)).map_err(|error| ExecuteError::file(&own_directory.path().join(name), error))
     }
 
-    /// The page cache lets go of what it has of the ground.
+    /// Drops the ground's data from the page cache.
     pub(super) fn drop_cached(&self) -> Result<(), ExecuteError> {
         self.check_place()?;
         for piece in &self.pieces {
@@ -289,20 +296,20 @@ impl<'t> Ground<'t> {
 impl Drop for Ground<'_> {
     fn drop(&mut self) {
         if let Some(own_directory) = self.own_directory.as_ref().filter(|_| !self.keeps) {
-            // What stays goes with the target's directory.
+            // Remaining files are removed with the target's directory.
             let _ = own_directory.empty(None).and_then(|()| own_directory.remove());
         }
     }
 }
 
-/// Makes the directory `name` inside of ours, with the files of a ground, empty.
+/// Creates the directory `name` inside the target's directory, with empty files.
 fn make(
     (directory, inside): (&DirectoryTarget, &Arc<Held>),
     name: &Path,
     pieces: &[Piece],
 ) -> Result<Arc<Held>, ExecuteError> {
     check_room(directory, pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.bytes)))?;
-    // Of one that was to stay, and was not filled to its end.
+    // Remove the files of an earlier kept ground that was not filled completely.
     let _ = inside.remove_all(name);
     let own_directory = inside.make(name).map_err(|error| ExecuteError::file(&inside.path().join(name), error))?;
     for piece in pieces {
@@ -312,7 +319,7 @@ fn make(
     Ok(own_directory)
 }
 
-/// Fills an empty file with data that no device can make smaller, and waits until all of it is on the medium.
+/// Fills an empty file with incompressible data and waits until all data is on the medium.
 pub(super) fn write_filler(
     file: &mut File,
     path: &Path,
@@ -332,13 +339,13 @@ pub(super) fn write_filler(
     file.sync_all().map_err(failed)
 }
 
-/// The page cache lets go of a file.
+/// Drops a file from the page cache.
 pub(super) fn forget_cached(file: &File) {
-    // Advice that is not taken is told by nobody.
+    // The call is only advice, so an error does not matter.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
 }
 
-/// What the file system says that direct I/O needs.
+/// Returns the block size of direct I/O that the file system reports.
 fn direct_block_bytes(file: &File) -> u64 {
     let about = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     let said = about.ok().map(|about| u64::from(about.stx_dio_offset_align));

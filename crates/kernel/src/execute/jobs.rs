@@ -1,4 +1,4 @@
-//! fio jobs: a thread for each, which starts and ends when their crew says so.
+//! Runs fio jobs with one thread per job. The crew decides when each job starts and stops.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,10 +17,10 @@ use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, Run};
 use crate::target::Target;
 
-/// Tag of a flush; I/Os have the number of their slot.
+/// Tag of a flush. An I/O has the number of its slot as tag.
 const FLUSH: u64 = u64::MAX;
 
-/// Where jobs have their files on a target, and what those need.
+/// Returns the layout of the jobs' files on a target, and the files that must be created.
 pub(super) fn need(jobs: &Jobs, target: &Target) -> Result<(Layout, Need), ExecuteError> {
     let bytes = if jobs.use_device() { ground::disk_bytes(target, u64::MAX)? } else { ground::file_bytes(target)? };
     let layout = jobs.layout(bytes)?;
@@ -38,7 +38,7 @@ pub(super) fn need(jobs: &Jobs, target: &Target) -> Result<(Layout, Need), Execu
     Ok((layout, need))
 }
 
-/// Jobs, and where their files are.
+/// Jobs and their files.
 #[derive(Debug)]
 pub(super) struct PreparedJobs<'t> {
     jobs: &'t Jobs,
@@ -83,7 +83,7 @@ impl<'t> PreparedJobs<'t> {
         Ok(run.ended(gathered, &shared))
     }
 
-    /// A job's part, made on its thread.
+    /// Creates a job's part on the job's thread.
     fn part<'a>(
         &'a self,
         run: &Run<'_>,
@@ -138,7 +138,7 @@ impl<'t> PreparedJobs<'t> {
 
     fn gather(shared: &Shared<'_>, played: Vec<Played<JobPart<'_>>>, ramps: bool) -> Gathered {
         let mut gathered = Gathered::default();
-        // Jobs that never began have no ramp.
+        // Jobs that never started have no ramp time.
         let ramped = played.iter().map(|played| played.part.process.counted_ns()).filter(|&ns| ns > 0 || !ramps);
         gathered.result.counted_from_ns = ramped.min().unwrap_or(0);
         let end_ns = shared.now_ns();
@@ -158,7 +158,7 @@ impl<'t> PreparedJobs<'t> {
     }
 }
 
-/// The longest I/O of a job, bytes.
+/// Returns the longest I/O of a job, bytes.
 pub(super) fn longest_io(job: &Job) -> u64 {
     let logged = job.replay.iter().flat_map(|log| log.ios.iter().map(|io| io.bytes)).max().unwrap_or(0);
     let longest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).max_bytes()).max();
@@ -183,16 +183,17 @@ fn open_flags(job: &Job) -> OFlags {
     }
 }
 
-/// The crew, and how its orders reach the jobs.
+/// The crew, and the inboxes for its orders to the jobs.
 struct Hands<'a> {
     crew: Mutex<Crew<'a>>,
     inboxes: &'a [Inbox],
 }
 
 impl Hands<'_> {
-    /// Asks the crew, or tells it something, and passes its orders on.
+    /// Calls `ask` with the crew and passes the crew's orders on to the jobs.
     fn carry_out<T>(&self, ask: impl FnOnce(&mut Crew<'_>) -> T) -> T {
-        // One thread at a time: orders arrive in the order in which they are given.
+        // The lock is held until all orders are posted, so that jobs receive them in the order of
+        // the crew.
         let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = ask(&mut crew);
         while let Some((place, order)) = crew.take_order() {
@@ -209,16 +210,16 @@ impl Hands<'_> {
     }
 }
 
-/// What a job does now.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It has not begun; when it is to, if that is known, ns.
+    /// Not started. The value is the start time in ns, if it is known.
     Called(Option<u64>),
     Running,
     Asleep(u64),
-    /// It waits for completions.
+    /// Waiting for completions.
     Waiting,
-    /// It waits for so many files to be synced.
+    /// Waiting for this number of files to be synced.
     Syncing(usize),
     Ended,
 }
@@ -226,18 +227,19 @@ enum State {
 /// A job at work.
 struct JobPart<'a> {
     process: Process<'a>,
-    /// Its number among those that run.
+    /// Index among the jobs that run.
     place: usize,
     crew: &'a Hands<'a>,
     shared: &'a Shared<'a>,
-    /// Of each of its regions: the port's file, and where that begins in the workload's addresses, bytes.
+    /// For each region of the job: index of the port's file, and its start in the workload's
+    /// addresses, bytes.
     files: Vec<(usize, u64)>,
     state: State,
-    /// Files that were written since they were last synced.
+    /// Files that were written since their last sync.
     unsynced: Vec<usize>,
-    /// The same, by file.
+    /// Whether each file is in `unsynced`.
     is_unsynced: Vec<bool>,
-    /// What is being submitted.
+    /// Slots that are being submitted.
     batch: Vec<u32>,
 }
 
@@ -255,7 +257,7 @@ impl JobPart<'_> {
         self.state = State::Running;
     }
 
-    /// Submits what the job has queued. When that is done, ns.
+    /// Submits the queued I/Os of the job. Returns the time at which the submission ended, ns.
     fn submit(&mut self, port: &mut Port<'_>, now_ns: u64) -> u64 {
         let job = self.process.job;
         self.process.submitting(now_ns);
@@ -293,7 +295,7 @@ impl JobPart<'_> {
         now_ns
     }
 
-    /// Submits the syncs of the files that were written.
+    /// Submits syncs of the files that were written.
     fn flush(&mut self, port: &mut Port<'_>, now_ns: u64) {
         let op = IoOp::Sync { data_only: self.process.sync_kind() == SyncKind::Fdatasync };
         if self.unsynced.is_empty() {

@@ -1,4 +1,5 @@
-//! Memory that I/Os move data to and from: aligned for direct I/O, allocated once, before the clock starts.
+//! Memory for the data of I/Os. It is aligned for direct I/O and allocated once, before the clock
+//! starts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,27 +7,27 @@ use std::sync::Arc;
 use iosched_numbers::SplitMix64;
 use iosched_system::{Buffer, Pool, Shared};
 
-/// Where data begins in memory and in files, bytes: a multiple of this is enough for any direct I/O.
+/// Alignment of data in memory and in files, bytes. It is sufficient for any direct I/O.
 pub(super) const ALIGN_BYTES: usize = 4096;
-/// Different data that writes begin with, bytes: as much is written before any is written again.
+/// Bytes of distinct start positions for write data. Data repeats only after this amount.
 const VARIETY_BYTES: usize = 4 << 20;
 
-/// So many bytes. They are written to, so that no page is missing later.
+/// Returns memory of `length` bytes. Writing to the memory prevents page faults later.
 pub(super) fn room(length: usize) -> Buffer {
     let mut room = Pool::default().buffer(length);
     room.fill(0);
     room
 }
 
-/// What is written: random bytes that no device can make smaller, the same for everybody who writes.
+/// Data for writes: incompressible random bytes that all writers share.
 pub(super) struct WriteData {
     bytes: Arc<Buffer>,
-    /// Places where an I/O's data may begin.
+    /// Number of positions at which the data of an I/O can start.
     places: u64,
 }
 
 impl WriteData {
-    /// Data for writes of up to `io_bytes`, drawn from a seed.
+    /// Creates data for writes of up to `io_bytes` from a seed.
     pub(super) fn new(io_bytes: usize, seed: u64) -> Self {
         let mut bytes = Pool::default().buffer(io_bytes.next_multiple_of(ALIGN_BYTES) + VARIETY_BYTES);
         let mut random = SplitMix64::new(seed);
@@ -36,23 +37,23 @@ impl WriteData {
         Self { bytes: Arc::new(bytes), places: (VARIETY_BYTES / ALIGN_BYTES) as u64 }
     }
 
-    /// No data: for those who do not write.
+    /// Creates empty data for threads that do not write.
     pub(super) fn none() -> Self {
         Self { bytes: Arc::new(room(0)), places: 1 }
     }
 
-    /// All of it, for one thread's ring.
+    /// Returns all data for the ring of one thread.
     pub(super) fn share(&self) -> Shared {
         Arc::new(Arc::clone(&self.bytes))
     }
 
-    /// Where in it the data of write number `number` is.
+    /// Returns the range of the data of write `number`.
     pub(super) fn place(&self, number: u64, bytes: usize) -> Range<usize> {
         let start = (number % self.places) as usize * ALIGN_BYTES;
         start..start + bytes
     }
 
-    /// The data of write number `number`.
+    /// Returns the data of write `number`.
     pub(super) fn of(&self, number: u64, bytes: usize) -> &[u8] {
         &self.bytes[self.place(number, bytes)]
     }

@@ -1,25 +1,25 @@
-//! What threads tell each other.
+//! Messages between threads.
 
-/// What one thread tells another.
+/// Message from one thread to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// A job is to start at this moment, ns.
+    /// A job starts at this time, ns.
     Start { at_ns: u64 },
-    /// A job is to issue no more.
+    /// A job issues no more I/O.
     Stop,
     /// A job ends without having started.
     Skip,
-    /// A task is to submit so many I/Os at this moment, ns.
+    /// A task submits this number of I/Os at this time, ns.
     Called { at_ns: u64, ios: u64 },
-    /// A task of an application that waits is to go on.
+    /// A waiting task of an application continues.
     GoOn,
 }
 
-/// What a thread is told.
+/// Inbox of a thread.
 pub(super) type Inbox = iosched_system::Inbox<Message>;
 
-/// Tells a thread something.
+/// Sends a message to a thread.
 pub(super) fn post(inbox: &Inbox, message: Message) {
-    // An inbox is open as long as its run.
+    // An inbox stays open for the whole run, so sending cannot fail.
     let _ = inbox.send(message);
 }

@@ -1,20 +1,20 @@
-//! Workloads carried out with real system calls, on a device or in a directory, under whatever scheduler the kernel has
-//! set. What they give is what a simulation of them gives: a [`RunResult`].
+//! Runs workloads with real system calls, on a device or in a directory, under the scheduler that
+//! the kernel has set. A run returns a [`RunResult`], as a simulation does.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `jobs.rs`, `tasks.rs`, `trace.rs`, `application.rs` | one kind of workload each: what a thread submits when |
-//! | `worker.rs` | threads that start together, wait, and end early when asked |
-//! | `port.rs` | what a thread's I/Os are done by: pread(2) and pwrite(2), or an io_uring (`ring.rs`) |
-//! | `recorder.rs` | what a thread counts |
-//! | `ground.rs` | the device, or files that are made, filled, and removed |
-//! | `cgroup.rs` | cgroups that are made for a run, and removed |
-//! | `message.rs` | what threads tell each other |
-//! | `memory.rs` | what is written |
+//! | `jobs.rs`, `tasks.rs`, `trace.rs`, `application.rs` | one kind of workload each: when a thread submits which I/Os |
+//! | `worker.rs` | threads that start together, wait, and end early on request |
+//! | `port.rs` | executes the I/Os of a thread: pread(2) and pwrite(2), or an io_uring (`ring.rs`) |
+//! | `recorder.rs` | counters of a thread |
+//! | `ground.rs` | the device, or files that are created, filled, and removed |
+//! | `cgroup.rs` | cgroups that are created for a run, and removed |
+//! | `message.rs` | messages between threads |
+//! | `memory.rs` | memory and data for I/Os |
 //!
-//! Each task is a thread, or where cgroups are told apart by processes a process, with its own ioprio, its own
-//! descriptors and, where it has more than one I/O under way, its own io_uring. All times are of one monotonic clock
-//! that starts when every thread is ready.
+//! Each task is a thread, or a process if it must be in a cgroup of version 2. Each has its own
+//! ioprio and its own descriptors. A task with more than one I/O in flight has its own io_uring.
+//! All times come from one monotonic clock, which starts when every thread is ready.
 
 mod application;
 mod cgroup;
@@ -51,77 +51,79 @@ use crate::consent::{Refusal, unasked};
 use crate::quiet::drop_caches;
 use crate::target::{OpenTarget, Target};
 
-/// The longest I/O, bytes.
+/// Longest I/O, bytes.
 const IO_BYTES_MAX: u64 = 1 << 30;
 
-/// How a workload is run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExecuteOptions<'a> {
-    /// Decides what the workload leaves to chance.
+    /// Seed of the workload's random choices.
     pub seed: u64,
-    /// How a trace is replayed; without meaning for other workloads.
+    /// Mode in which a trace is replayed. Other workloads ignore it.
     pub replay: Replay,
-    /// I/Os that complete before this moment do not count, ns since the start.
+    /// Time before which completions do not count, ns since the start.
     pub warm_up_ns: u64,
-    /// Nothing is submitted later than so long after the warm-up, ns; what is under way then completes. `None`: the
-    /// workload decides.
+    /// Duration after the warm-up in which I/O is submitted, ns. I/Os in flight then complete.
+    /// `None`: the workload decides.
     pub run_for_ns: Option<u64>,
-    /// Whether everything that the machine has cached goes before the run, not only what it has of the target. As root
-    /// only.
+    /// Whether the machine's whole cache is dropped before the run, and not only the target's data.
+    /// Needs root.
     pub drop_caches: bool,
-    /// Where the workload's cgroups are made; `None`: as threads' cgroups of version 1, where there are such.
+    /// Place of the workload's cgroups. `None`: cgroups of version 1 for threads, if they are
+    /// available.
     pub cgroups: Option<CgroupsOfRun<'a>>,
-    /// Once it is true, the run ends within 100 ms and what is under way, with [`ExecuteError::Interrupted`].
+    /// Flag that ends the run with [`ExecuteError::Interrupted`]. The run ends within 100 ms and
+    /// the time of the I/Os in flight.
     pub interrupt: Option<&'a AtomicBool>,
 }
 
-/// Why a workload was not run, or not to its end.
+/// Reason why a workload did not run, or did not complete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
-    /// It cannot be put on the target.
+    /// The workload does not fit the target.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// It writes, and nobody agreed to that.
+    /// The workload writes, and no person has allowed that.
     #[error(
         "{workload}: the workload writes, but a device is only read; {refusal}; or give a directory, in which iosched \
          writes only to files that it creates"
     )]
     NoConsent {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// Why the device is not written.
+        /// Reason why the device is not written.
         refusal: Box<Refusal>,
     },
-    /// It writes, and the target is a file of somebody's.
+    /// The workload writes, and the target is a user's file.
     #[error("{workload}: the workload writes, but {path} is a file, which is only read; give a directory instead")]
     OnlyRead {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// It works on files, and the target is a device.
+    /// The workload needs files, and the target is not a directory.
     #[error(
         "{workload}: the workload needs files, but {path} is not a directory; give one in a file system on the \
          device"
     )]
     NeedsDirectory {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The device file.
+        /// Path of the target.
         path: String,
     },
-    /// It works on a device, and the target is a directory.
+    /// The application uses a device directly, which is not supported.
     #[error("{workload}: works on a device itself; write the name of a file instead of the device's")]
     UsesDevice {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
     /// The device has no medium.
     #[error("{}: has no medium, or no file", path.display())]
     Empty {
-        /// The device file.
+        /// Path of the device file.
         path: PathBuf,
     },
     /// The files do not fit.
@@ -130,89 +132,89 @@ pub enum ExecuteError {
         path.display(), needed_bytes.div_ceil(1 << 20), available_bytes >> 20
     )]
     NoRoom {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// What they take, bytes.
+        /// Needed bytes.
         needed_bytes: u64,
-        /// What there is, bytes.
+        /// Available bytes.
         available_bytes: u64,
     },
-    /// An I/O longer than any that is done here.
+    /// An I/O is longer than the maximum.
     #[error("an I/O of {bytes} bytes; the maximum is {IO_BYTES_MAX}")]
     TooLong {
-        /// Its length, bytes.
+        /// Length of the I/O, bytes.
         bytes: u64,
     },
-    /// A file cannot be made, filled or opened.
+    /// A file cannot be created, filled or opened.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
     /// An I/O failed.
     #[error("{}: {task}: {op} of {bytes} bytes at {offset}: {error}", path.display())]
     Io {
-        /// The task's name.
+        /// Name of the task.
         task: String,
-        /// What it did.
+        /// Operation.
         op: &'static str,
-        /// The file or device.
+        /// Path of the file or device.
         path: PathBuf,
-        /// Where, bytes.
+        /// Offset, bytes.
         offset: u64,
-        /// How much, bytes.
+        /// Length, bytes.
         bytes: u64,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
     /// A system call of an application failed.
     #[error("{}: {task}: {call}: {error}", path.display())]
     Call {
-        /// The task's name.
+        /// Name of the task.
         task: String,
-        /// Which call.
+        /// Name of the call.
         call: &'static str,
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
     /// An ioprio cannot be set.
     #[error("ioprio {ioprio}: {error}{}", priority_remedy(ioprio))]
     IoPriority {
-        /// Which.
+        /// The ioprio.
         ioprio: IoPriority,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// A cgroup cannot be changed, or a thread not be put into it.
+    /// A cgroup cannot be changed, or a thread cannot be moved into it.
     #[error("cgroup {cgroup}: {error}")]
     Cgroup {
-        /// Its name in the workload.
+        /// Name or path of the cgroup.
         cgroup: String,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// The system refuses something else.
+    /// Another system call failed.
     #[error("{what}: {error}")]
     System {
-        /// The call.
+        /// Name of the call.
         what: &'static str,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// A replay's speed.
+    /// The speed of a replay is out of range.
     #[error("speed: {speed} is out of range; it must be from 0.000001 to 1,000,000")]
     Speed {
-        /// What it was.
+        /// Given speed.
         speed: f64,
     },
     /// The interrupt flag was set.
     #[error("interrupted {} ms after the start", at_ns / 1_000_000)]
     Interrupted {
-        /// When, ns since the start; 0 before it.
+        /// Time of the interrupt, ns since the start. 0 before the start.
         at_ns: u64,
     },
 }
@@ -227,23 +229,23 @@ impl ExecuteError {
     }
 }
 
-/// Carries out a workload once: [`prepare`] and [`Prepared::run`].
+/// Runs a workload once: [`prepare`] and [`Prepared::run`].
 ///
 /// # Errors
-/// As both.
+/// As both functions.
 pub fn run(workload: &Workload, target: &Target, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
     prepare(workload, target, options.interrupt)?.run(options)
 }
 
-/// A workload on a target: what it needs there is made and filled, and is removed with this. It can be run any number
-/// of times.
+/// A workload on a target, with its files created and filled. Dropping the value removes the files.
+/// The workload can run any number of times.
 #[derive(Debug)]
 pub struct Prepared<'t> {
     workload: &'t Workload,
     target: &'t Target,
     kind: Kind<'t>,
     io_bytes: u64,
-    /// A run has left holes in its files.
+    /// Whether a run has left holes in the files, by discards or zeroing.
     has_holes: AtomicBool,
 }
 
@@ -255,11 +257,12 @@ enum Kind<'t> {
     Application(application::PreparedApplication<'t>),
 }
 
-/// Whether `workload` may be run on `target` at all: known before anything is prepared.
+/// Checks whether `workload` can run on `target`, before anything is prepared.
 ///
 /// # Errors
-/// It writes, and the target is a device that is only read; an I/O is longer than can be made; or
-/// there is no room for its files.
+/// - The workload writes, and the target is only read.
+/// - An I/O is longer than the maximum.
+/// - There is no room for the files.
 pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     let needs_files = matches!(workload, Workload::Application(_));
     if !target.is_writable() && !needs_files && writes(workload) {
@@ -283,10 +286,12 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
     Ok(())
 }
 
-/// Puts a workload on a target: checks that it can be run there, makes its files and fills them with data.
+/// Prepares a workload on a target: checks that it can run there, creates its files and fills them
+/// with data.
 ///
 /// # Errors
-/// It does not fit, writes where only reads are allowed, needs files where there is a device; or the system refuses.
+/// The workload does not fit, writes to a target that is only read, or needs files on a device. Or
+/// the system refuses.
 pub fn prepare<'t>(
     workload: &'t Workload,
     target: &'t Target,
@@ -315,7 +320,7 @@ fn writes(workload: &Workload) -> bool {
     }
 }
 
-/// A workload's longest I/O, bytes.
+/// Returns the longest I/O of a workload, bytes.
 fn longest_io(workload: &Workload) -> u64 {
     match workload {
         Workload::Jobs(jobs) => jobs.iter().map(|(_, job)| jobs::longest_io(job)).max().unwrap_or(0),
@@ -335,11 +340,11 @@ impl Prepared<'_> {
         }
     }
 
-    /// Carries out the workload. What the page cache has of the target is dropped before.
+    /// Runs the workload. Before that, drops the target's data from the page cache.
     ///
     /// # Errors
-    /// An I/O failed, the system refuses something, the run was interrupted, or its directory was
-    /// exchanged.
+    /// An I/O failed, the system refuses a call, the run was interrupted, or its directory was
+    /// replaced.
     pub fn run(&self, options: &ExecuteOptions<'_>) -> Result<RunResult, ExecuteError> {
         if let Replay::Open { speed } = options.replay
             && !(speed.is_finite() && (1e-6..=1e6).contains(&speed))
@@ -368,7 +373,7 @@ impl Prepared<'_> {
         Ok(gathered.result)
     }
 
-    /// What a reader of the figures should know.
+    /// Adds notes for the readers of the results.
     fn add_notes(&self, gathered: &mut Gathered) {
         let Gathered { result, counts } = gathered;
         let ground = self.ground();
@@ -399,7 +404,8 @@ impl Prepared<'_> {
     }
 }
 
-/// Whether the executor's own error is not small: on average more than a tenth of the latency.
+/// Returns a note if the lateness of submissions is not small: on average more than a tenth of the
+/// latency.
 fn late(result: &RunResult) -> Option<Note> {
     let lateness = result.lateness.as_ref()?;
     let latency_ns = result.latency.all().mean_ns();
@@ -412,7 +418,7 @@ fn late(result: &RunResult) -> Option<Note> {
     })
 }
 
-/// What the threads of a run brought back.
+/// Results of the threads of a run.
 #[derive(Debug, Default)]
 struct Gathered {
     result: RunResult,
@@ -426,7 +432,7 @@ impl Gathered {
     }
 }
 
-/// What the threads of one run are given.
+/// Parameters for the threads of one run.
 struct Run<'a> {
     written: Option<Arc<WriteData>>,
     counted_from_ns: u64,
@@ -439,7 +445,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(prepared: &'a Prepared<'_>, options: &ExecuteOptions<'a>) -> Self {
         let io_bytes = prepared.io_bytes as usize;
-        // Blocks that an I/O touches are moved whole.
+        // I/Os are extended to whole blocks, so they may be longer.
         let room = io_bytes + 2 * memory::ALIGN_BYTES;
         let run_for_ns = options.run_for_ns.map(|run_for_ns| options.warm_up_ns.saturating_add(run_for_ns));
         Self {
@@ -456,7 +462,7 @@ impl<'a> Run<'a> {
         Shared::new(threads, self.interrupt, self.counted_from_ns, self.end_ns, &self.watch)
     }
 
-    /// What a thread's I/Os of up to `io_bytes` are done by, `depth` at once.
+    /// Creates the engine of a thread for I/Os of up to `io_bytes`, with `depth` of them at once.
     fn engine(&self, ring: bool, depth: usize, io_bytes: u64, bell: &Arc<Bell>) -> Result<Engine, ExecuteError> {
         let io_bytes = io_bytes as usize + 2 * memory::ALIGN_BYTES;
         let written = self.written.clone().unwrap_or_else(|| Arc::new(WriteData::none()));
@@ -468,14 +474,15 @@ impl<'a> Run<'a> {
             .map_err(|error| ExecuteError::System { what: "io_uring_setup", error })
     }
 
-    /// Where thread number `thread` begins in the data there is to write.
+    /// Returns the number of the first write of thread `thread`, which determines its data.
     fn first_write(&self, thread: usize) -> u64 {
-        // Prime to the number of places, and far from neighbours.
+        // The factor has no common divisor with the number of positions, and keeps threads far
+        // apart.
         thread as u64 * 397
     }
 
-    /// All threads are ready. Without a warm-up everything counts from now on, unless `ramps`: then once the first
-    /// I/O does.
+    /// Starts the observation of the device when all threads are ready. With a warm-up or with
+    /// `ramps`, the first I/O that counts starts the observation instead.
     fn begin(&self, ramps: bool) -> Result<(), ExecuteError> {
         if self.counted_from_ns == 0 && !ramps {
             self.watch.begin();
@@ -483,7 +490,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// All threads are done.
+    /// Completes the results after all threads have ended.
     fn ended(&self, mut gathered: Gathered, shared: &Shared<'_>) -> Gathered {
         let result = &mut gathered.result;
         result.counted_from_ns = result.counted_from_ns.max(self.counted_from_ns);
@@ -498,7 +505,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Adds what the kernel counted of the device meanwhile, whoever caused it.
+/// Adds the kernel's statistics of the device during the run, which include the I/O of other
+/// programs.
 pub fn add_stat(result: &mut RunResult, stat: &Stat) {
     let ns = |ms: u64| ms.saturating_mul(1_000_000);
     let group = |direction: &crate::block::Direction| QueueStatGroup {

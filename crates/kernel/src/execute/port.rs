@@ -1,5 +1,5 @@
-//! What one thread has its I/Os done by: system calls one at a time, or an io_uring. Here they are made whole blocks,
-//! carried out and counted.
+//! Executes the I/Os of one thread, by system calls one at a time or by an io_uring. I/Os are
+//! extended to whole blocks, executed and counted here.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -17,21 +17,21 @@ use super::memory::WriteData;
 use super::recorder::Recorder;
 use super::ring::{Command, Ring};
 
-/// A thread that does nothing looks whether the run is to end at least so often.
+/// Longest interval at which an idle thread checks whether the run ends.
 pub(super) const LOOK_ROUND: Duration = Duration::from_millis(100);
-/// What an io_uring gives for an I/O that is to be made again.
+/// Result of an io_uring for an I/O that must be repeated.
 const AGAIN: i32 = -rustix::io::Errno::AGAIN.raw_os_error();
 
-/// What an I/O does.
+/// Operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IoOp {
     Read,
-    /// `stable`: on the medium when it is done.
+    /// `stable`: the data is on the medium at completion.
     Write {
         stable: bool,
     },
     Discard,
-    /// Zeroes are written without being sent.
+    /// Writes zeroes without transferring data.
     Zero,
     Sync {
         data_only: bool,
@@ -39,7 +39,7 @@ pub(super) enum IoOp {
 }
 
 impl IoOp {
-    /// What it is called.
+    /// Returns the name of the operation.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -55,54 +55,54 @@ impl IoOp {
     }
 }
 
-/// One I/O.
+/// An I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     pub(super) op: IoOp,
-    /// Number of the file among those of the port, and where in it, bytes.
+    /// Index of the file in the port, and the offset in the file, bytes.
     pub(super) file: usize,
     pub(super) offset: u64,
     pub(super) bytes: u64,
-    /// Through the page cache.
+    /// Whether the I/O uses the page cache.
     pub(super) buffered: bool,
-    /// Its own priority as the kernel writes it; 0: the thread's.
+    /// Priority of this I/O in the kernel's encoding. 0: the thread's priority.
     pub(super) ioprio: u16,
-    /// Whose it is, among the tasks of the port.
+    /// Index of the task among those of the port.
     pub(super) task: usize,
-    /// Given back when it is done.
+    /// Tag that is returned at completion.
     pub(super) tag: u64,
 }
 
-/// A file as a thread has it open.
+/// A file that a thread has open.
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) file: File,
-    /// Whether that is through the page cache.
+    /// Whether `file` uses the page cache.
     pub(super) buffered: bool,
-    /// The same file the other way, if the workload goes both.
+    /// The same file opened for the other mode, if the workload uses both.
     pub(super) other: Option<File>,
-    /// What direct I/O moves at least, bytes.
+    /// Block size of direct I/O, bytes.
     pub(super) block_bytes: u64,
     pub(super) is_device: bool,
 }
 
-/// What an I/O that failed was.
+/// A failed I/O.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) io: Io,
     pub(super) error: io::Error,
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Clone, Copy)]
 struct Pending {
     io: Io,
     asked_ns: u64,
-    /// What a ring was told, if it was.
+    /// Command for a ring, if the I/O can be one.
     command: Option<Command>,
 }
 
-/// How I/Os are carried out.
+/// Method of executing I/Os.
 pub(super) enum Engine {
     /// One at a time, by pread(2) and pwrite(2).
     Calls { read: Buffer, written: Arc<WriteData> },
@@ -110,23 +110,23 @@ pub(super) enum Engine {
     Ring(Box<Ring>),
 }
 
-/// What a port met that a reader of the figures should know.
+/// Counters for the notes of a result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// I/Os that were made whole blocks.
+    /// I/Os that were extended to whole blocks.
     pub(super) part_blocks: u64,
-    /// Discards and zeroings that were done: what was there is gone.
+    /// Discards and zeroings that were executed. They removed data.
     pub(super) emptied: u64,
-    /// Discards and zeroings that the target cannot do.
+    /// Discards and zeroings that the target does not support.
     pub(super) unsupported: u64,
-    /// I/Os with a priority of their own, and no call to say it with.
+    /// I/Os with a priority in an engine that cannot pass it on.
     pub(super) priorities_ignored: u64,
-    /// I/Os that lay past the end of the device, and were put elsewhere.
+    /// I/Os past the end of the device, which were moved to another address.
     pub(super) past_end: u64,
 }
 
 impl Counts {
-    /// Takes in those of another thread.
+    /// Adds the counters of another thread.
     pub(super) fn merge(&mut self, other: &Self) {
         self.part_blocks += other.part_blocks;
         self.emptied += other.emptied;
@@ -136,25 +136,26 @@ impl Counts {
     }
 }
 
-/// See the module page.
+/// Executes the I/Os of one thread. The module page has the details.
 pub(super) struct Port<'a> {
     files: Vec<Opened>,
     engine: Engine,
     bell: &'a Bell,
     pending: Vec<Pending>,
     free: Vec<u32>,
-    /// Done by the time they were submitted.
+    /// Slots of I/Os that were complete when `submit` returned.
     done: Vec<u32>,
     writes: u64,
     pub(super) counts: Counts,
     pub(super) recorder: Recorder,
     pub(super) failed: Option<Failed>,
-    /// Nothing can be submitted any more.
+    /// Error after which nothing can be submitted.
     broken: Option<io::Error>,
 }
 
 impl<'a> Port<'a> {
-    /// A port of the calling thread. `first_write`: where its writes begin in the data there is.
+    /// Creates a port of the calling thread. `first_write` is the number of its first write, which
+    /// determines the data.
     pub(super) fn new(
         files: Vec<Opened>,
         engine: Engine,
@@ -177,22 +178,22 @@ impl<'a> Port<'a> {
         }
     }
 
-    /// Where a file is.
+    /// Returns the path of a file.
     pub(super) fn path(&self, file: usize) -> &Path {
         &self.files[file].path
     }
 
-    /// What it counted.
+    /// Returns the results and counters.
     pub(super) fn into_counts(self) -> (Recorder, Counts) {
         (self.recorder, self.counts)
     }
 
-    /// I/Os that are not done, or not taken.
+    /// Returns the number of I/Os that are in flight or whose completions were not taken.
     pub(super) fn under_way(&self) -> usize {
         self.pending.len() - self.free.len()
     }
 
-    /// Begins an I/O; one system call at a time is done by the time this returns.
+    /// Starts an I/O. Without a ring, the I/O is complete when this function returns.
     pub(super) fn submit(&mut self, io: &Io, now_ns: u64) {
         let io = self.whole_blocks(io);
         self.recorder.submitted(io.task, now_ns);
@@ -203,7 +204,7 @@ impl<'a> Port<'a> {
                 Some(Command::Write { number: self.writes, stable })
             }
             IoOp::Sync { data_only } => Some(Command::Sync { data_only }),
-            // Discards are system calls that wait, whoever makes them.
+            // Discards and zeroings are blocking system calls with every engine.
             IoOp::Discard | IoOp::Zero => None,
         };
         let slot = self.keep(Pending { io, asked_ns: now_ns, command });
@@ -223,8 +224,7 @@ impl<'a> Port<'a> {
         self.done.push(slot);
     }
 
-    /// The system is told of everything that was submitted, if it is not done already. Whether there was anything to
-    /// tell.
+    /// Submits all queued commands to the kernel. Returns whether the engine is a ring.
     pub(super) fn hand_over(&mut self) -> bool {
         let Engine::Ring(ring) = &mut self.engine else { return false };
         if let Err(error) = ring.submit() {
@@ -233,13 +233,13 @@ impl<'a> Port<'a> {
         true
     }
 
-    /// Waits until an I/O is done or the bell rings, at most for `timeout`; without one, at most for [`LOOK_ROUND`] if
-    /// no I/O is under way.
+    /// Waits until an I/O completes or the bell rings, at most for `timeout`. Without a timeout,
+    /// waits at most for [`LOOK_ROUND`] if no I/O is in flight.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
-        // A timer costs more than the rest of a wait; what is under way ends without.
+        // A timer costs more than the rest of a wait. I/Os in flight end the wait without one.
         let timeout = timeout.or((self.under_way() == 0).then_some(LOOK_ROUND));
         match &mut self.engine {
             Engine::Ring(ring) if self.done.is_empty() => ring.wait(timeout),
@@ -249,7 +249,7 @@ impl<'a> Port<'a> {
         }
     }
 
-    /// Takes an I/O that is done; its tag.
+    /// Takes a completed I/O and returns its tag.
     #[inline]
     pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
         let slot = match self.done.pop() {
@@ -260,7 +260,8 @@ impl<'a> Port<'a> {
                 while let (true, Pending { io, command: Some(command), .. }) =
                     (result == AGAIN, self.pending[slot as usize])
                 {
-                    // The kernel would have had to wait where it may not: one that io.max has let go finds no tag.
+                    // The kernel returned EAGAIN where it may not block, for example without a free
+                    // tag after io.max. Let a worker of the kernel repeat the I/O.
                     let file = file_of(&self.files[io.file], &io);
                     let how = How { ioprio: io.ioprio, by_worker: true };
                     ring.push(file, command, (io.offset, io.bytes as usize), slot, how);
@@ -280,7 +281,7 @@ impl<'a> Port<'a> {
         self.free.push(slot);
         let kind = match io.op {
             IoOp::Read => IoKind::Read,
-            // Through the page cache, and nobody waits for the medium.
+            // The write used the page cache, and nobody waits for the medium.
             IoOp::Write { stable: false } if io.buffered => IoKind::WriteAsync,
             IoOp::Write { .. } => IoKind::WriteSync,
             IoOp::Discard | IoOp::Zero | IoOp::Sync { .. } => IoKind::Other,
@@ -307,7 +308,7 @@ impl<'a> Port<'a> {
         self.failed.get_or_insert(Failed { io, error });
     }
 
-    /// What touches a block moves it whole, where the kernel takes whole blocks only.
+    /// Extends an I/O to whole blocks if the kernel accepts only whole blocks.
     #[inline]
     fn whole_blocks(&mut self, io: &Io) -> Io {
         let block = self.files[io.file].block_bytes;
@@ -320,7 +321,7 @@ impl<'a> Port<'a> {
     }
 }
 
-/// The file that an I/O goes to.
+/// Returns the descriptor for an I/O.
 fn file_of<'f>(opened: &'f Opened, io: &Io) -> BorrowedFd<'f> {
     match (&opened.other, io.buffered == opened.buffered) {
         (Some(other), false) => other.as_fd(),
@@ -328,7 +329,7 @@ fn file_of<'f>(opened: &'f Opened, io: &Io) -> BorrowedFd<'f> {
     }
 }
 
-/// Carries out an I/O by a system call.
+/// Executes an I/O by a system call.
 fn carry_out(engine: &mut Engine, file: BorrowedFd<'_>, is_device: bool, io: &Io, number: u64) -> io::Result<()> {
     let length = io.bytes as usize;
     let moved = match (io.op, engine) {
@@ -340,7 +341,7 @@ fn carry_out(engine: &mut Engine, file: BorrowedFd<'_>, is_device: bool, io: &Io
             let data = [IoSlice::new(written.of(number, length))];
             again(|| rustix::io::pwritev2(file, &data, io.offset, ReadWriteFlags::DSYNC))?
         }
-        // A ring does these itself.
+        // The ring executes these itself.
         (IoOp::Read | IoOp::Write { .. }, Engine::Ring(_)) => 0,
         (IoOp::Sync { data_only: true }, _) => again(|| rustix::fs::fdatasync(file)).map(|()| 0)?,
         (IoOp::Sync { data_only: false }, _) => again(|| rustix::fs::fsync(file)).map(|()| 0)?,
@@ -356,12 +357,12 @@ fn allocate(file: BorrowedFd<'_>, mode: FallocateFlags, io: &Io) -> io::Result<u
     Ok(0)
 }
 
-/// Until no signal interrupts it.
+/// Repeats a call that a signal interrupted.
 fn again<T>(call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
     Ok(rustix::io::retry_on_intr(call)?)
 }
 
-/// What an io_uring's result says.
+/// Checks the result of an io_uring.
 fn check(result: i32, opened: &Opened, io: &Io) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result));
@@ -373,7 +374,8 @@ fn check(result: i32, opened: &Opened, io: &Io) -> io::Result<()> {
     Ok(())
 }
 
-/// Why an I/O moved fewer bytes than it should: mostly, the file or device ends before it.
+/// Returns the reason why an I/O transferred too few bytes. Usually the file or device ends before
+/// it.
 fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Error {
     let Io { offset, bytes, .. } = io;
     io::Error::other(match rustix::fs::seek(file, rustix::fs::SeekFrom::End(0)) {
@@ -389,7 +391,7 @@ fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Er
     })
 }
 
-/// Whether the target cannot do it at all.
+/// Whether the target does not support the operation.
 fn is_unsupported(error: &io::Error) -> bool {
     let unsupported = [rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::NOTTY, rustix::io::Errno::NOSYS];
     unsupported.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -1,4 +1,4 @@
-//! What one thread counts while it runs. Nothing is shared until the end.
+//! Counters of one thread during a run. Threads share nothing until the end.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,8 @@ use iosched_workload::outcome::{Histogram, IoKind, IoTimeline, Latencies, RunRes
 
 use crate::block::{BlockDevice, Stat};
 
-/// What the kernel told of a device when the time that counts began, whichever thread found that it had.
+/// The kernel's statistics of a device when counting began. The first thread that counts an I/O
+/// reads them.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     device: Option<BlockDevice>,
@@ -18,33 +19,33 @@ impl Watch {
         Self { device: device.cloned(), before: OnceLock::new() }
     }
 
-    /// From now on everything counts, if it did not before.
+    /// Reads the statistics, unless counting has already begun.
     pub(super) fn begin(&self) {
         self.before.get_or_init(|| self.device.as_ref().and_then(BlockDevice::stat));
     }
 
-    /// What happened since then; `None` if it is not known.
+    /// Returns the statistics since counting began. Returns `None` if they are not known.
     pub(super) fn end(&self) -> Option<Stat> {
         let before = self.before.get().copied().flatten()?;
         Some(self.device.as_ref()?.stat()?.since(&before))
     }
 }
 
-/// A thread's figures.
+/// Results of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    /// Of the tasks that run on it, in the workload's order.
+    /// Results of the thread's tasks, in the order of the workload.
     pub(super) tasks: Vec<TaskResult>,
     latency: Latencies,
     timeline: IoTimeline,
     lateness: Histogram,
-    /// I/Os that complete from this moment on count, ns.
+    /// Time from which completions count, ns.
     pub(super) counted_from_ns: u64,
     watch: Arc<Watch>,
     /// Whether an I/O has counted.
     counts: bool,
     finished_ns: u64,
-    /// I/Os submitted, whether they count or not.
+    /// Number of submitted I/Os, including those that do not count.
     pub(super) submitted: u64,
 }
 
@@ -62,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// An I/O that was due at `due_ns` is submitted.
+    /// Records that an I/O due at `due_ns` is submitted now.
     #[inline]
     pub(super) fn was_due(&mut self, due_ns: u64, now_ns: u64) {
         if now_ns >= self.counted_from_ns {
@@ -102,7 +103,7 @@ impl Recorder {
         self.timeline.completed(now_ns, kind, bytes, latency_ns);
     }
 
-    /// Adds everything to a run's result, its tasks behind those that are there.
+    /// Adds the results to a run's result. Tasks are appended.
     pub(super) fn add_to(self, result: &mut RunResult) {
         for mut task in self.tasks {
             task.ios = task.latency.count();

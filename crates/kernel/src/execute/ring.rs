@@ -1,4 +1,4 @@
-//! The io_uring of one thread that plays a part of a workload.
+//! The io_uring of one thread of a workload.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,16 +9,18 @@ use iosched_system::{Bell, Call, How, Scratch, Shared};
 
 use super::memory::{ALIGN_BYTES, WriteData, room};
 
-/// Entries of the submission queue at most; more are submitted in several goes.
+/// Largest number of entries of the submission queue. Larger batches are submitted in several
+/// calls.
 const ENTRIES_MAX: u32 = 4096;
-/// Memory for reads at most, bytes; I/Os beyond share it. What is read is looked at by nobody.
+/// Largest memory for reads, bytes. Further I/Os share it, because the data is never used.
 const READ_BYTES_MAX: usize = 64 << 20;
 
-/// What a command does.
+/// Operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Read,
-    /// Its data is number `number` of what there is to write; `stable`: on the medium when it is done.
+    /// The data is number `number` of the write data. `stable`: the data is on the medium at
+    /// completion.
     Write {
         number: u64,
         stable: bool,
@@ -28,7 +30,7 @@ pub(super) enum Command {
     },
 }
 
-/// The ring.
+/// The io_uring, with its memory for reads and its write data.
 pub(super) struct Ring {
     ring: iosched_system::Ring<u32>,
     read: Scratch,
@@ -39,8 +41,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// A ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. `bell`, if there is one, ends a
-    /// wait.
+    /// Creates a ring of the calling thread for `depth` I/Os at once, of up to `io_bytes` each. The
+    /// `bell`, if given, ends a wait.
     pub(super) fn new(
         depth: usize,
         io_bytes: usize,
@@ -59,7 +61,8 @@ impl Ring {
         Ok(Self { ring, read, stride, slots, written, shared })
     }
 
-    /// Adds a command on `bytes` of `file`, which stays open until its completion. It comes with `slot`.
+    /// Queues a command on `bytes` of `file`, which must stay open until completion. The completion
+    /// returns `slot`.
     pub(super) fn push(
         &mut self,
         file: BorrowedFd<'_>,
@@ -82,17 +85,19 @@ impl Ring {
         self.ring.push_as(file, call, how, slot);
     }
 
-    /// Hands over what was added. What the kernel has no room for goes with the wait for completions.
+    /// Submits the queued commands. Commands for which the kernel has no room are submitted by the
+    /// next wait.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         self.ring.submit()
     }
 
-    /// Waits for a completion or the bell, at most for `timeout` if there is one.
+    /// Waits for a completion or the bell, at most for `timeout` if one is given.
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if self.ring.has_completions() { Ok(()) } else { self.ring.submit_and_wait(timeout) }
     }
 
-    /// Takes a completion: its command's slot, and what the system call would return, negative an errno.
+    /// Takes a completion: the slot of its command, and the return value of the system call. A
+    /// negative value is an errno.
     #[inline]
     pub(super) fn take(&mut self) -> Option<(u32, i32)> {
         self.ring.take().map(|completed| (completed.tag, completed.result))
@@ -101,7 +106,8 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // A run is over when its I/Os are. If the kernel cannot be asked, the ring sees to its memory.
+        // A run waits for its I/Os, so nothing is lost. On an error, the ring keeps its memory
+        // valid.
         let _ = self.ring.finish();
     }
 }

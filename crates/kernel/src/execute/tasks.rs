@@ -1,4 +1,4 @@
-//! Tasks in closed loops and scheduled arrivals: a thread for each task.
+//! Runs tasks in closed loops and scheduled arrivals, with one thread per task.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,10 +20,10 @@ use crate::target::Target;
 const PROGRAM: u64 = 0;
 /// Tag of scheduled arrivals.
 const ARRIVAL: u64 = 1;
-/// I/Os that may be under way at once without more room being made, where the task does not say.
+/// Depth of the ring for a task that other tasks call or that has arrivals.
 const DEPTH: usize = 64;
 
-/// A task set, and where its I/Os go.
+/// A task set and the target of its I/Os.
 #[derive(Debug)]
 pub(super) struct PreparedTasks<'t> {
     set: &'t TaskSet,
@@ -59,7 +59,7 @@ impl<'t> PreparedTasks<'t> {
         Ok(run.ended(gathered, &shared))
     }
 
-    /// A task's part, made on its thread.
+    /// Creates a task's part on the task's thread.
     fn part<'a>(
         &'a self,
         run: &Run<'_>,
@@ -136,7 +136,7 @@ fn has_async_writes(set: &TaskSet) -> bool {
         || set.arrivals.iter().any(|arrival| is_async_write(arrival.2, arrival.3))
 }
 
-/// The longest I/O of a set, bytes.
+/// Returns the longest I/O of a set, bytes.
 pub(super) fn longest_io(set: &TaskSet) -> u64 {
     let of_task = |task: &Task| {
         let usual = task.nr_sectors.unwrap_or(8);
@@ -147,7 +147,7 @@ pub(super) fn longest_io(set: &TaskSet) -> u64 {
     u64::from(tasks.max(arrivals)) * SECTOR_BYTES
 }
 
-/// How far a set reaches, sectors, as far as that can be told.
+/// Returns the highest sector that a set uses, as far as it is known.
 fn reach_sectors(set: &TaskSet) -> u64 {
     let arrivals = set.arrivals.iter().map(|arrival| arrival.4.saturating_add(arrival.5.into()));
     let tasks = set.tasks.iter().filter(|task| task.has_program()).map(task_reach_sectors);
@@ -175,7 +175,8 @@ fn task_reach_sectors(task: &Task) -> u64 {
     task.phases.iter().map(|phase| reach(Some(phase.count), phase)).max().unwrap_or(0)
 }
 
-/// Where an I/O that lies past the end goes: modulo the device's size, as in simulation. `None`: it does not.
+/// Returns the new address of an I/O past the end: modulo the device's size, as in simulation.
+/// Returns `None` if the I/O is not past the end.
 pub(super) fn wrapped(sector: u64, nr_sectors: u32, capacity_sectors: u64) -> Option<(u64, u32)> {
     if sector.checked_add(nr_sectors.into()).is_some_and(|end| end <= capacity_sectors) {
         return None;
@@ -184,19 +185,19 @@ pub(super) fn wrapped(sector: u64, nr_sectors: u32, capacity_sectors: u64) -> Op
     Some(((sector % capacity_sectors).min(capacity_sectors - length), length as u32))
 }
 
-/// What a task does at a moment.
+/// Event of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A cgroup's weight changes, whoever is in it; number of the change.
+    /// Change of a cgroup's weight, whichever tasks are in it. Index of the change.
     Weight(usize),
-    /// It goes to another cgroup; number of the change.
+    /// Move of the task to another cgroup. Index of the move.
     Move(usize),
-    /// Its ioprio changes; number of the change.
+    /// Change of the task's ioprio. Index of the change.
     Priority(usize),
-    /// So many I/Os of its program.
+    /// This number of I/Os of the task's program.
     Ios(u32),
     Exit,
-    /// A scheduled I/O; its number.
+    /// Scheduled I/O. Index of the arrival.
     Arrival(usize),
 }
 
@@ -206,13 +207,14 @@ impl What {
     }
 }
 
-/// Ordered by time, of equal times by when it was scheduled.
+/// A scheduled event. Events are ordered by time, and events with equal times by the order of
+/// scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at_ns: u64,
     order: u64,
     what: What,
-    /// It was to come later than at once.
+    /// Whether the event was scheduled for a later time and not for immediate execution.
     timed: bool,
 }
 
@@ -224,15 +226,15 @@ struct TaskPart<'a> {
     task: &'a Task,
     number: usize,
     task_loop: TaskLoop,
-    /// Other tasks call it.
+    /// Whether other tasks call this one.
     is_called: bool,
     capacity_sectors: u64,
     due: BinaryHeap<Reverse<Due>>,
     scheduled: u64,
-    /// What is due and brings I/Os.
+    /// Number of scheduled events that bring I/Os.
     coming: usize,
     under_way: usize,
-    /// It counts as busy.
+    /// Whether the task counts as busy.
     is_busy: bool,
     stopped: bool,
 }
@@ -263,10 +265,10 @@ impl<'a> TaskPart<'a> {
         }
     }
 
-    /// Schedules what is known before the run. Whether it has arrivals.
+    /// Schedules the events that are known before the run. Returns whether the task has arrivals.
     fn schedule(&mut self, numbers: &TaskNumbers) -> bool {
         let (set, pid) = (self.set, self.task.pid);
-        // Weights are nobody's: the first task changes them.
+        // Weight changes belong to no task, so the first task makes them.
         let weights = if self.number == 0 { &set.weight_changes[..] } else { &[] };
         for (number, change) in weights.iter().enumerate().filter(|(_, change)| !change.leaf) {
             self.at(change.t_ns, What::Weight(number), 0);
@@ -371,14 +373,14 @@ impl<'a> TaskPart<'a> {
         port.submit(&io, now_ns);
     }
 
-    /// A cgroup was changed, or not.
+    /// Reports the failure of a change of a cgroup.
     fn changed(&self, name: &str, done: std::io::Result<()>) {
         if let Err(error) = done {
             self.shared.fail(ExecuteError::Cgroup { cgroup: name.to_owned(), error });
         }
     }
 
-    /// It submits no more.
+    /// Ends the task's submissions.
     fn exit(&mut self) {
         self.task_loop.exit();
         self.due.clear();
@@ -393,7 +395,7 @@ impl Part for TaskPart<'_> {
         if ios > 0 {
             self.at(at_ns, What::Ios(ios), now_ns);
         }
-        // Whoever called has counted it as busy already.
+        // The calling task has already counted this task as busy.
         if self.is_busy {
             self.shared.becomes_idle();
         }
