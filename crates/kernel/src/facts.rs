@@ -1,53 +1,53 @@
-//! What a record says of the machine that a run was made on.
+//! Facts in a record about the machine and the device of a run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockDevice, DeviceCard};
 use crate::roots::{Roots, read, value};
 
-/// A machine as it was.
+/// State of a machine at one time.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MachineFacts {
-    /// The kernel's release: `6.12.5-amd64`.
+    /// Release of the kernel: `6.12.5-amd64`.
     pub kernel: String,
-    /// CPUs that are on.
+    /// Number of CPUs that are online.
     pub cpus: u32,
-    /// What the first of them is called.
+    /// Model of the first CPU.
     pub cpu_model: Option<String>,
-    /// How the kernel chooses their speed.
+    /// Governor that chooses the speed of the CPUs.
     pub governor: Option<String>,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// What it runs in, if that is known to be a virtual machine.
+    /// Virtual machine or hypervisor, if one is detected.
     pub virtualisation: Option<String>,
-    /// Tasks that ran or waited for a disk, mean of the last minute.
+    /// Mean number of tasks in the last minute that ran or waited for a disk.
     pub load: Option<f64>,
-    /// Which controllers tell cgroups apart.
+    /// I/O controllers of cgroups.
     pub cgroups: Controllers,
 }
 
-/// What can be set of cgroups' I/O.
+/// Available I/O controllers of cgroups.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Controllers {
-    /// cgroup v1 has blkio.
+    /// Whether cgroup v1 has blkio.
     pub blkio: bool,
-    /// cgroup v1 has bfq's files, among them blkio.bfq.weight.
+    /// Whether cgroup v1 has the files of bfq, among them blkio.bfq.weight.
     pub blkio_bfq: bool,
-    /// cgroup v2 has io.
+    /// Whether cgroup v2 has io.
     pub io: bool,
 }
 
-/// A device in its machine: what a record of a real run holds.
+/// Facts in the record of a real run: a device in its machine.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Facts {
-    /// The machine.
+    /// Facts about the machine.
     pub machine: MachineFacts,
-    /// The device, then all that it is made of.
+    /// The device, then all devices below.
     pub devices: Vec<DeviceCard>,
 }
 
 impl Facts {
-    /// Of a device as it is now.
+    /// Reads the present facts about a device and its machine.
     #[must_use]
     pub fn of(device: &BlockDevice) -> Self {
         let devices = std::iter::once(device.clone()).chain(device.stack());
@@ -56,7 +56,7 @@ impl Facts {
 }
 
 impl MachineFacts {
-    /// Of a machine as it is now.
+    /// Reads the present facts about a machine.
     #[must_use]
     pub fn of(roots: &Roots) -> Self {
         let cpu_info = read(&roots.proc("cpuinfo")).unwrap_or_default();
@@ -75,13 +75,13 @@ impl MachineFacts {
     }
 }
 
-/// The value of the first line `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let fields = text.lines().filter_map(|line| line.split_once(':'));
     fields.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// As in `0-3,8`, or the processors that are described.
+/// Counts the CPUs in a list such as `0-3,8`, or else the processors in `cpu_info`.
 fn cpus(roots: &Roots, cpu_info: &str) -> u32 {
     let online = value(&roots.sys("devices/system/cpu/online"));
     let count = |range: &str| {
@@ -108,7 +108,8 @@ fn virtualisation(roots: &Roots, cpu_info: &str) -> Option<String> {
 
 fn controllers(roots: &Roots) -> Controllers {
     let has_v1 = |line: &str| {
-        // Name, hierarchy, cgroups, enabled; those of hierarchy 0 are in none of version 1.
+        // Fields: name, hierarchy, cgroups, enabled. Controllers with hierarchy 0 do not belong to
+        // version 1.
         let fields: Vec<_> = line.split_whitespace().collect();
         matches!(fields[..], ["blkio", hierarchy, _, "1"] if hierarchy != "0")
     };
@@ -116,7 +117,7 @@ fn controllers(roots: &Roots) -> Controllers {
     let of_v2 = ["fs/cgroup/cgroup.controllers", "fs/cgroup/unified/cgroup.controllers"];
     let io =
         of_v2.iter().filter_map(|path| value(&roots.sys(path))).any(|text| text.split(' ').any(|name| name == "io"));
-    // The root cgroup has no weight, only bfq's statistics.
+    // The root cgroup has no weight, but it has bfq's statistics.
     let blkio_bfq = roots.sys("fs/cgroup/blkio/blkio.bfq.io_serviced").exists();
     Controllers { blkio, blkio_bfq, io }
 }

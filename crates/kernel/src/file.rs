@@ -1,5 +1,5 @@
-//! Files of somebody's that are read as if they were a device: whether reading one tells anything about the disk below
-//! it.
+//! Existing files that are read as if they were a device. The checks here find out whether reading
+//! a file measures the disk below.
 
 use std::fs::File;
 use std::io;
@@ -13,86 +13,86 @@ use rustix::io::Errno;
 use crate::block::{BlockDevice, DeviceNumber};
 use crate::roots::Roots;
 
-/// Least size, bytes: what is smaller soon comes from a cache of the disk.
+/// Smallest size, bytes. Smaller files soon come from a cache of the disk.
 const BYTES_MIN: u64 = 64 << 20;
-/// A file may have one part in so many in holes.
+/// Divisor of a file's size that gives the largest accepted size of its holes.
 const HOLES_PART: u64 = 64;
-/// Sizes are counted in whole blocks of so many bytes, as direct I/O needs them.
+/// Unit of sizes, bytes. Direct I/O needs whole blocks of this size.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A file that is only read.
 #[derive(Debug)]
 pub(crate) struct FileTarget {
     path: PathBuf,
-    /// Open as long as this lives: what is read is this file, whatever its name becomes.
+    /// Open file. Reads use this file even if its name changes.
     file: File,
     bytes: u64,
-    /// What its file system is on, if that is one block device of this machine.
+    /// Block device of the file system, if there is one on this machine.
     device: Option<BlockDevice>,
 }
 
-/// Why a file cannot stand for a device.
+/// Reason why a file cannot stand for a device.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system refuses.
+    /// The system refuses to open or examine the file.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// Something else has that name.
+    /// The path is not a regular file.
     #[error("{}: is not a regular file; give a file, a block device or a directory", path.display())]
     NotRegular {
-        /// What has it.
+        /// Given path.
         path: PathBuf,
     },
-    /// It would be read from a cache.
+    /// The file is so small that a cache would serve the reads.
     #[error(
         "{}: has {} MiB, which a cache can hold; give a file of at least {} MiB, or a directory, in which iosched \
          creates one",
         path.display(), bytes >> 20, BYTES_MIN >> 20
     )]
     TooSmall {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file, bytes.
         bytes: u64,
     },
-    /// Part of it is nowhere on the disk.
+    /// A part of the file is not stored on the disk.
     #[error(
         "{}: {hole_bytes} of its {bytes} bytes were never written, so the disk does not read them; give a full file, \
          as `cp --sparse=never` makes one, or a directory, in which iosched creates one", path.display()
     )]
     Holes {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is missing.
+        /// Size of the holes, bytes.
         hole_bytes: u64,
-        /// Its size.
+        /// Size of the file, bytes.
         bytes: u64,
     },
-    /// It can only be read through the page cache.
+    /// The file can only be read through the page cache.
     #[error(
         "{}: its file system does not allow reads past the page cache ({error}), so iosched would measure memory; \
          give a file on a disk",
         path.display()
     )]
     NotDirect {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
 }
 
 impl FileTarget {
-    /// The file of that name, once it is known that reading it means reading a disk.
+    /// Opens the file `path` after checking that reading it means reading a disk.
     pub(crate) fn open(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         let failed = |error| FileError::Io { path: path.to_owned(), error };
-        // It is opened for reading once it is known: opening a pipe waits, and opening a tape winds
-        // it.
+        // The file is opened for reading only after its type is known. Opening a pipe would block,
+        // and opening a tape would wind it.
         let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let named = File::from(named.map_err(|error| failed(error.into()))?);
         let about = named.metadata().map_err(failed)?;
@@ -115,45 +115,46 @@ impl FileTarget {
         Ok(target)
     }
 
-    /// Opens the same file once more to read it, with `flags`.
+    /// Opens the same file once more for reading, with `flags`.
     pub(crate) fn open_again(&self, flags: OFlags) -> io::Result<File> {
         open_again(&self.file, flags)
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub(crate) const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its name.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its size in whole blocks, bytes.
+    /// Returns the size in whole blocks, bytes.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What its file system is on.
+    /// Returns the block device of the file system.
     pub(crate) const fn device(&self) -> Option<&BlockDevice> {
         self.device.as_ref()
     }
 }
 
-/// Opens an open file once more to read it, whatever its name leads to by now.
+/// Opens an open file once more for reading. The present target of its name does not matter.
 fn open_again(file: &File, flags: OFlags) -> io::Result<File> {
     let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(descriptor, flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
 }
 
-/// How much of the first `bytes` is there, as far as the file system tells: what was only set aside is not.
+/// Returns how many of the first `bytes` are written, according to the file system. Space that is
+/// only allocated does not count.
 fn written_bytes(file: &File, bytes: u64) -> io::Result<u64> {
     let (mut at, mut written) = (0, 0);
     while at < bytes {
         let begins = match seek(file, SeekFrom::Data(at)) {
             Ok(begins) => begins.min(bytes),
-            // Nothing but a hole is left.
+            // The rest of the file is a hole.
             Err(Errno::NXIO) => break,
             Err(error) => return Err(error.into()),
         };

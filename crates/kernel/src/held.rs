@@ -1,7 +1,7 @@
-//! Directories that are held by their descriptors. What is in such a directory is opened, made and
-//! removed relative to the descriptor, and symbolic links below it are refused. A user who renames
-//! directories on the path, or puts a link in their place, can therefore not lead iosched to other
-//! files.
+//! Directories that are held by their descriptors. Files in such a directory are opened, created
+//! and removed relative to the descriptor. Symbolic links below the directory are refused. A user
+//! who renames directories on the path, or replaces them by links, can therefore not redirect
+//! iosched to other files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,15 +17,15 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// What a directory and what is made in it may be used by: the owner.
+/// Permissions of a new directory: only for the owner.
 const OWNER_ONLY: RawMode = 0o700;
-/// Write permission of the group and of all others; with an access control list, of anybody it
-/// names.
+/// Write permission of the group and of all other users. With an access control list, the group's
+/// permission covers every user in the list.
 const OTHERS_WRITE: RawMode = 0o022;
-/// In such a directory only the owner of a file may rename or remove it.
+/// Bit of a directory in which only the owner of a file may rename or remove it.
 const STICKY: RawMode = 0o1000;
 
-/// Tells a file from every other one on the machine, until the next start.
+/// Identity of a file on the machine. It may change at the next boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -42,19 +42,19 @@ impl FileId {
     }
 }
 
-/// A directory that is open.
+/// An open directory.
 #[derive(Debug)]
 pub(crate) struct Held {
     file: File,
-    /// Where it was when it was opened: for messages only.
+    /// Path of the directory when it was opened. It is only used in messages.
     path: PathBuf,
     id: FileId,
-    /// The directory that it was opened in, and its name there.
+    /// Directory in which this one was opened, and its name there.
     parent: Option<(Arc<Self>, PathBuf)>,
 }
 
 impl Held {
-    /// Opens the directory that a person named, whatever links lead there.
+    /// Opens the directory that a person named. Symbolic links on the path are followed.
     pub(crate) fn open(path: &Path) -> io::Result<Arc<Self>> {
         let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Self::new(opened, path.to_owned(), None)
@@ -71,10 +71,10 @@ impl Held {
         Self::new(opened, self.path.join(name), Some((Arc::clone(self), name.to_owned())))
     }
 
-    /// Makes a directory that only its owner may use, and opens it.
+    /// Creates a directory that only its owner may use, and opens it.
     ///
     /// # Errors
-    /// The system refuses; or what was opened then is not what was made: it has another owner,
+    /// The system refuses. Or the opened directory is not the created one: it has another owner,
     /// others may write to it, or it is not empty.
     pub(crate) fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         self.make_directory(name)?;
@@ -90,26 +90,26 @@ impl Held {
         ))
     }
 
-    /// Where it was when it was opened, for messages.
+    /// Returns the path of the directory when it was opened, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Which directory it is.
+    /// Returns the identity of the directory.
     pub(crate) const fn id(&self) -> FileId {
         self.id
     }
 
-    /// The descriptor.
+    /// Returns the descriptor.
     pub(crate) const fn file(&self) -> &File {
         &self.file
     }
 
-    /// As root: which other user may rename or remove what is in it, in words; `None` if no other
-    /// user may.
+    /// Describes which other user may rename or remove files in the directory, if this process is
+    /// root. Returns `None` if no other user may.
     ///
-    /// Other users than root are not asked about: what they can be led to is theirs, and many have
-    /// a group that may write to all their directories.
+    /// The function checks nothing for other users. They can only damage their own files, and many
+    /// have a group that may write to all their directories.
     pub(crate) fn others(&self) -> io::Result<Option<String>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -118,10 +118,10 @@ impl Held {
         Ok(besides_root(about.st_uid, about.st_gid, about.st_mode))
     }
 
-    /// Whether it still has its name, and so have all that it was opened in.
+    /// Checks that this directory and all directories above it still have their names.
     ///
     /// # Errors
-    /// Another file has its name, or none has it.
+    /// Another file has the name, or no file has it.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.parent.as_ref().map_or(Ok(()), |(parent, _)| parent.check())?;
         self.check_name()
@@ -139,28 +139,28 @@ impl Held {
         )))
     }
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub(crate) fn open_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
         Ok(self.open_at(name, flags, Mode::empty())?.into())
     }
 
-    /// Opens a file, which is made if it is not there.
+    /// Opens a file and creates it if it does not exist.
     pub(crate) fn make_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
         Ok(self.open_at(name, flags | OFlags::CREATE, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// What is there of that name; a link itself, not what it leads to.
+    /// Returns the metadata of a name. A symbolic link is not followed.
     pub(crate) fn look(&self, name: &Path) -> io::Result<Stat> {
         self.in_parent(name, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Whether it is a regular file of that size.
+    /// Whether the name is a regular file of this size.
     pub(crate) fn has_file(&self, name: &Path, bytes: u64) -> bool {
         let is_file = |about: &Stat| FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
         self.look(name).is_ok_and(|about| is_file(&about) && u64::try_from(about.st_size) == Ok(bytes))
     }
 
-    /// Makes a directory that only its owner may use.
+    /// Creates a directory that only its owner may use.
     pub(crate) fn make_directory(&self, name: &Path) -> io::Result<()> {
         self.in_parent(name, |parent, name| mkdirat(parent, name, Mode::from_raw_mode(OWNER_ONLY)))
     }
@@ -175,14 +175,14 @@ impl Held {
         self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::REMOVEDIR))
     }
 
-    /// Removes a directory with all that is in it.
+    /// Removes a directory with all its contents.
     pub(crate) fn remove_all(self: &Arc<Self>, name: &Path) -> io::Result<()> {
         let directory = self.directory(name)?;
         directory.empty(None)?;
         directory.remove()
     }
 
-    /// Removes all that is in it, but for `kept`.
+    /// Removes all contents of the directory except `kept`.
     pub(crate) fn empty(self: &Arc<Self>, kept: Option<&OsStr>) -> io::Result<()> {
         for name in self.names()?.iter().filter(|name| Some(&***name) != kept) {
             let name = Path::new(name);
@@ -195,17 +195,17 @@ impl Held {
         Ok(())
     }
 
-    /// Removes it from the directory that it was opened in. It must be empty.
+    /// Removes this directory, which must be empty, from the directory in which it was opened.
     ///
     /// # Errors
-    /// Another file has its name by now; or the system refuses.
+    /// Another file now has its name, or the system refuses.
     pub(crate) fn remove(&self) -> io::Result<()> {
         let Some((parent, name)) = &self.parent else { return Err(io::ErrorKind::InvalidInput.into()) };
         self.check_name()?;
         parent.remove_directory(name)
     }
 
-    /// The names in it.
+    /// Returns the names in the directory.
     pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.file)? {
@@ -222,7 +222,7 @@ impl Held {
             ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_XDEV);
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat2(&self.file, name, flags, mode, BENEATH) {
-            // Linux before 5.6 has no such call, and some containers forbid it.
+            // Linux before 5.6 does not have this call, and some containers forbid it.
             Err(Errno::NOSYS | Errno::PERM) => self.walk(name, flags, mode),
             opened => opened,
         };
@@ -235,7 +235,7 @@ impl Held {
         })
     }
 
-    /// Opens one directory after the other.
+    /// Opens the directories of a path one after the other.
     fn walk(&self, name: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let mut held: Option<OwnedFd> = None;
         let mut parts = name.components().peekable();
@@ -251,7 +251,7 @@ impl Held {
         Err(Errno::XDEV)
     }
 
-    /// Has `act` done in the directory that `name` is in, with the last part of the name.
+    /// Calls `act` with the directory that contains `name`, and with the last part of the name.
     fn in_parent<T>(&self, name: &Path, act: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Result<T, Errno>) -> io::Result<T> {
         let last = name.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         match name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -264,7 +264,7 @@ impl Held {
     }
 }
 
-/// See [`Held::others`].
+/// Implements [`Held::others`] for a process that is root.
 fn besides_root(owner: u32, group: u32, mode: RawMode) -> Option<String> {
     if owner != 0 {
         return Some(format!("user {owner}, who owns it,"));
@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of directories and files, and of links to them and out of the directory.
+    /// Creates directories and files for the tests, with links to them and out of the directory.
     fn tree() -> (tempfile::TempDir, Arc<Held>) {
         let here = tempfile::tempdir().unwrap();
         fs::create_dir_all(here.path().join("held/a/b")).unwrap();

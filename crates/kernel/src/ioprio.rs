@@ -1,23 +1,25 @@
-//! Priorities of threads, as the kernel writes them.
+//! Reads the ioprio of threads in the kernel's encoding.
 
 use iosched::{IoClass, IoPriority, LEVEL_DEFAULT};
 use iosched_trace::ioprio_of_kernel;
 
-/// Numbers of the policies SCHED_FIFO, SCHED_RR, SCHED_IDLE and SCHED_DEADLINE in include/uapi/linux/sched.h.
+/// Numbers of the policies SCHED_FIFO, SCHED_RR and SCHED_DEADLINE. [`IDLE_POLICY`] is SCHED_IDLE.
+/// Source: include/uapi/linux/sched.h.
 const REAL_TIME_POLICIES: [&str; 3] = ["1", "2", "6"];
 const IDLE_POLICY: &str = "5";
-/// Fields of `/proc/<tid>/stat` in the count of proc(5).
+/// Fields of `/proc/<tid>/stat`, numbered as in proc(5).
 const FIRST_FIELD_AFTER_NAME: usize = 3;
 const STATE_FIELD: usize = 3;
 const FLAGS_FIELD: usize = 9;
 const NICE_FIELD: usize = 19;
 const POLICY_FIELD: usize = 41;
 
-/// In the flags of a thread that ends, PF_EXITING in include/linux/sched.h. Such a thread has lost its ioprio.
+/// Flag of a thread that ends, PF_EXITING in include/linux/sched.h. Such a thread has lost its
+/// ioprio.
 const ENDS: u32 = 4;
 
-/// The ioprio of the thread `tid` that schedulers go by; `None` if there is no such thread or it ends. One that was
-/// never set follows from how the thread is scheduled.
+/// Returns the ioprio of the thread `tid` that schedulers use. Returns `None` if the thread does
+/// not exist or ends. The CPU scheduling of the thread decides if no ioprio was set.
 pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
     let kept = ioprio_of_kernel(iosched_system::call::ioprio_of(tid)?.cast_unsigned());
     match kept.class() {
@@ -26,10 +28,11 @@ pub(crate) fn ioprio_of(tid: u32) -> Option<IoPriority> {
     }
 }
 
-/// The ioprio that follows from a line of `/proc/<tid>/stat`: of the idle and real time policies the class, else the
-/// level from the nice value. `None` if the thread ends.
+/// Returns the ioprio that follows from a line of `/proc/<tid>/stat`. The idle and real-time
+/// policies determine the class, and the nice value determines the level. Returns `None` if the
+/// thread ends.
 fn of_schedule(stat: &str) -> Option<IoPriority> {
-    // A name may hold anything, parentheses too.
+    // The name may contain any character, even parentheses.
     let fields: Vec<&str> =
         stat.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace().collect()).unwrap_or_default();
     let field = |number: usize| fields.get(number - FIRST_FIELD_AFTER_NAME).copied().unwrap_or_default();
@@ -75,7 +78,7 @@ mod tests {
             for given in ["be/0", "be/7", "idle"] {
                 let wanted = iosched_trace::ioprio_for_kernel(given.parse().unwrap());
                 iosched_system::call::set_ioprio(wanted).unwrap();
-                // Of the idle class the kernel keeps no level.
+                // The kernel stores no level for the idle class.
                 let level = if given == "idle" { 0b111 } else { 0 };
                 let kept = iosched_system::call::ioprio_of(0).unwrap();
                 assert_eq!(kept | level, i32::from(wanted) | level, "{given}");

@@ -1,5 +1,6 @@
-//! What is asked for and can change nothing: a knob that the present scheduler does not look at, or whose limit the
-//! workload never reaches. Who turns one and sees no difference should know why.
+//! Requested parameters that have no effect: parameters that the present scheduler ignores, or
+//! limits that the workload never reaches. A user who changes such a parameter can see why nothing
+//! changes.
 
 use std::fmt;
 
@@ -8,83 +9,84 @@ use serde::{Deserialize, Serialize};
 use crate::attribute::{Declaration, declaration};
 use iosched::Setting;
 
-/// What a workload asks of a device, as far as knobs depend on it.
+/// Properties of a workload's I/O on which the effect of parameters depends.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Demand {
-    /// Processes that do I/O; `None` if that is not known.
+    /// Number of processes that do I/O. `None` if not known.
     pub processes: Option<u32>,
-    /// The most I/Os that are under way at once, all processes together; `None` if that is not known.
+    /// Largest number of I/Os in flight over all processes. `None` if not known.
     pub outstanding_max: Option<u32>,
-    /// It reads.
+    /// Whether the workload reads.
     pub reads: bool,
-    /// It writes.
+    /// Whether the workload writes.
     pub writes: bool,
-    /// Some of its reads go through the page cache.
+    /// Whether some reads use the page cache.
     pub buffered_reads: bool,
-    /// Some of its writes go through the page cache, and get to the device by writeback.
+    /// Whether some writes use the page cache and reach the device by writeback.
     pub buffered_writes: bool,
-    /// It flushes: fsync and the like.
+    /// Whether the workload flushes, for example by fsync.
     pub flushes: bool,
-    /// Its processes differ in the class of their ioprio.
+    /// Whether its processes have different ioprio classes.
     pub classes: bool,
-    /// Its processes differ in the level of their ioprio.
+    /// Whether its processes have different ioprio levels.
     pub levels: bool,
-    /// Its cgroups differ in weight.
+    /// Whether its cgroups have different weights.
     pub weights: bool,
 }
 
-/// What the device is set to, as far as knobs depend on it.
+/// Properties of the device on which the effect of parameters depends.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Supply {
-    /// The scheduler that is going to be present.
+    /// Scheduler of the run.
     pub scheduler: String,
-    /// Requests that the driver takes at once, whatever hardware queue they come to.
+    /// Number of requests that the driver always accepts at once, even if all come to one hardware
+    /// queue.
     pub driver_depth: Option<u32>,
 }
 
-/// A knob that does nothing. Its `Display` is a sentence.
+/// A parameter without effect. Its `Display` is a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Inert {
-    /// What it is called: an attribute or a tunable as in the setting; `ioprio class`, `ioprio level` or `weight` of
-    /// the workload.
+    /// Name of the parameter: an attribute or tunable as in the setting, or `ioprio class`, `ioprio
+    /// level` or `weight` of the workload.
     pub knob: String,
-    /// Why it does nothing.
+    /// Reason why it has no effect.
     pub reason: Reason,
 }
 
-/// Why a knob does nothing.
+/// Reason why a parameter has no effect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
-    /// The scheduler does not look at it.
+    /// The scheduler ignores the parameter.
     Ignored {
-        /// The scheduler.
+        /// Name of the scheduler.
         scheduler: String,
-        /// Those that do.
+        /// Schedulers that use the parameter.
         by_others: String,
     },
-    /// The driver takes everything at once: nothing waits where this decides.
+    /// The driver accepts all requests at once, so none waits where the parameter decides.
     NothingWaits {
-        /// I/Os under way at most.
+        /// Largest number of I/Os in flight.
         outstanding_max: u32,
-        /// What the driver takes.
+        /// Number of requests that the driver accepts.
         driver_depth: u32,
     },
-    /// So many are never under way.
+    /// The number of I/Os in flight never exceeds the limit.
     NeverReached {
-        /// I/Os under way at most.
+        /// Largest number of I/Os in flight.
         outstanding_max: u32,
         /// The limit.
         limit: u64,
     },
-    /// The workload has none of what this is about.
+    /// The workload has no I/O of the kind that the parameter controls.
     Without {
-        /// What it has none of.
+        /// The missing kind of I/O.
         what: String,
     },
-    /// It is about who comes first, and there is one process.
+    /// The parameter decides between processes, and there is only one.
     Alone,
-    /// It is the value that it has anyway.
+    /// The value is the present one.
     Default {
         /// The value.
         value: String,
@@ -113,7 +115,8 @@ impl fmt::Display for Inert {
     }
 }
 
-/// The knobs of `setting`, and those that the workload turns itself, which do nothing. What is not known is not judged.
+/// Returns the parameters of `setting` and of the workload that have no effect. Parameters that are
+/// not known are not judged.
 #[must_use]
 pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> {
     let of_workload = of_workload(&supply.scheduler, demand);
@@ -124,20 +127,20 @@ pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> 
     of_workload.into_iter().chain(of_setting).collect()
 }
 
-/// Whether a scheduler hands a request on as soon as the driver takes it, where classes of ioprio do not differ. bfq
-/// idles and gives a process its turn, and kyber has limits of its own.
+/// Whether a scheduler dispatches a request as soon as the driver accepts it, if all requests have
+/// one ioprio class. bfq idles and serves processes in turn, and kyber has its own limits.
 #[must_use]
 pub fn hands_on_at_once(scheduler: &str) -> bool {
     ["none", "mq-deadline"].contains(&scheduler)
 }
 
-/// Schedulers that serve classes of ioprio differently. Sources: Documentation/block/ioprio.rst of Linux 6.12, and for
-/// mq-deadline (since 5.14) its own; cfq up to 4.20.
+/// Schedulers that serve ioprio classes differently. Sources: Documentation/block/ioprio.rst of
+/// Linux 6.12; the documentation of mq-deadline (since 5.14); cfq up to 4.20.
 const LOOK_AT_CLASSES: &[&str] = &["mq-deadline", "bfq", "cfq"];
-/// Those that tell levels within a class apart, and weights of cgroups.
+/// Schedulers that use ioprio levels and weights of cgroups.
 const LOOK_AT_WEIGHTS: &[&str] = &["bfq", "cfq"];
 
-/// Whether a scheduler serves processes by the class of their ioprio.
+/// Whether a scheduler uses the ioprio class of processes.
 #[must_use]
 pub fn looks_at_classes(scheduler: &str) -> bool {
     scheduler.starts_with("cfq-") || LOOK_AT_CLASSES.contains(&scheduler)
@@ -161,7 +164,7 @@ fn of_value(name: &str, value: &str, supply: &Supply, demand: &Demand) -> Option
     let tunable = name.strip_prefix("iosched/").unwrap_or(name);
     let declared = declaration(&format!("iosched/{tunable}"), scheduler);
     if let Some(Declaration::Number(spec)) = declared {
-        // Some defaults follow nr_requests.
+        // The default of async_depth follows nr_requests, so the declared default is not fixed.
         let is_fixed = tunable != "async_depth";
         if is_fixed && spec.parse(value).ok() == Some(spec.default) {
             return Some(Reason::Default { value: value.to_owned() });
@@ -190,7 +193,7 @@ fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, dema
             let limit = value.parse().ok().and_then(|limit| never_reached(limit, demand));
             without(demand.writes, "writes").or(limit)
         }
-        // Writeback is one more process.
+        // Writeback counts as one more process.
         "slice_idle" | "slice_idle_us" | "low_latency" | "max_budget" | "timeout_sync" => {
             (demand.processes == Some(1) && !demand.buffered_writes).then_some(Reason::Alone)
         }
@@ -199,8 +202,9 @@ fn of_tunable(scheduler: &str, tunable: &str, value: &str, supply: &Supply, dema
     of_demand.or_else(|| nothing_waits(scheduler, tunable, supply, demand))
 }
 
-/// Deadline hands out whatever it has as long as the driver takes it, but for lower classes; what it sorts and joins
-/// must wait first. bfq holds requests back by itself, and kyber limits what it lets through.
+/// Returns a reason if mq-deadline sorts no requests. It dispatches every request that the driver
+/// accepts, except those of lower classes. Requests can only be sorted and merged while they wait.
+/// bfq and kyber hold requests back themselves.
 fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Demand) -> Option<Reason> {
     let sorts = scheduler == "mq-deadline" && !demand.classes;
     let is_about_order =
@@ -213,7 +217,7 @@ fn nothing_waits(scheduler: &str, tunable: &str, supply: &Supply, demand: &Deman
 fn of_attribute(name: &str, value: &str, scheduler: &str, demand: &Demand) -> Option<Reason> {
     match name {
         "nr_requests" => {
-            // bfq lets some queues have 3 in 16 of them, kyber writes 3 in 4.
+            // bfq limits some queues to 3 in 16 of the requests, and kyber limits writes to 3 in 4.
             let all: u64 = value.parse().ok()?;
             let (share, of) = match scheduler {
                 "bfq" => (3, 16),

@@ -1,30 +1,30 @@
-//! The kernel's own schedulers on real devices: what can be known and set through `/sys/block`, and workloads run with
-//! real system calls.
+//! The schedulers of the running kernel on real devices: reads and changes their settings in
+//! `/sys/block`, and runs workloads with real system calls.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`roots`] | where the kernel tells about itself: the roots of `/sys`, `/proc` and `/dev` |
-//! | [`block`] | block devices: which they are, what they are made of, who uses them, how busy they are |
-//! | [`attribute`] | what stands in `/sys/block/<dev>/queue`: listed, read, written and read back |
-//! | [`cgroup`] | what cgroups have for a disk, as attributes of it; cgroups of our own, which are removed |
-//! | [`command`] | commands of others, run and timed |
-//! | [`consent`] | who may write to a device |
-//! | `demand` | what a workload asks of a device, as far as knobs depend on it |
-//! | [`directory`] | directories of our own, which are removed |
-//! | [`target`] | what a workload is run on: a device, a file, or files in a directory |
-//! | [`doctor`] | what is in force on the way to a disk, and what of it does nothing there |
-//! | `ioprio` | priorities of threads, as the kernel writes them |
+//! | [`roots`] | the roots of `/sys`, `/proc` and `/dev`, below which everything is read |
+//! | [`block`] | block devices: their properties, the devices above and below, their uses and statistics |
+//! | [`attribute`] | attributes in `/sys/block/<dev>/queue`: listed, read, written and read back |
+//! | [`cgroup`] | settings of cgroups for a disk, as attributes of the disk; cgroups of iosched itself, which are removed |
+//! | [`command`] | external commands, run and timed |
+//! | [`consent`] | permission to write to a device |
+//! | `demand` | properties of a workload on which the effect of parameters depends |
+//! | [`directory`] | directories of iosched itself, which are removed |
+//! | [`target`] | targets of a workload: a device, a file, or files in a directory |
+//! | [`doctor`] | settings between a process and a disk, and those without effect |
+//! | `ioprio` | the ioprio of threads |
 //! | [`mod@file`] | files that are read as if they were a device |
-//! | `held` | directories held by descriptor, in which files are made and removed |
-//! | [`execute`] | workloads carried out with real system calls |
-//! | [`mod@record`] | what a device is asked, recorded with the kernel's block tracer |
+//! | `held` | directories held by descriptor, in which files are created and removed |
+//! | [`execute`] | workloads run with real system calls |
+//! | [`mod@record`] | requests of a device, recorded with the kernel's block tracer |
 //! | `process` | whether a process is about to end |
-//! | [`quiet`] | a device that does nothing, and nothing of it in memory |
-//! | [`settings`] | settings that are changed for a while and put back, whatever ends us |
-//! | [`state`] | where what must outlive us is kept |
-//! | [`checks`] | what makes figures doubtful, or must be known to understand them |
-//! | [`knobs`] | what a setting or a workload asks for that can change nothing |
-//! | [`facts`] | what a record says of the machine and the device |
+//! | [`quiet`] | waiting for an idle device, and dropping caches |
+//! | [`settings`] | settings that are changed for a while and restored, even after a kill |
+//! | [`state`] | the directory for records that must survive a crash |
+//! | [`checks`] | reasons to doubt results, and facts that are needed to interpret them |
+//! | [`knobs`] | parameters of a setting or a workload that have no effect |
+//! | [`facts`] | facts in a record about the machine and the device |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,13 +1,13 @@
-//! Whether a process is about to end.
+//! Finds out whether a process is about to end.
 
 use std::fs;
 
-/// The bit of SIGKILL in the masks of `/proc/<pid>/status`.
+/// Bit of SIGKILL in the masks of `/proc/<pid>/status`.
 const KILL: u64 = 1 << (9 - 1);
-/// The kernel's flag of a thread that ends, in `/proc/<pid>/stat`.
+/// Flag of a thread that ends, in `/proc/<pid>/stat`.
 const EXITING: u64 = 0x4;
 
-/// Whether a process is gone, ends now, or was killed and is about to end.
+/// Whether a process no longer exists, is ending, or was killed and is about to end.
 pub(crate) fn is_ending(pid: u32) -> bool {
     let (Ok(stat), Ok(status)) =
         (fs::read_to_string(format!("/proc/{pid}/stat")), fs::read_to_string(format!("/proc/{pid}/status")))
@@ -18,7 +18,7 @@ pub(crate) fn is_ending(pid: u32) -> bool {
 }
 
 fn is_ending_by(stat: &str, status: &str) -> bool {
-    // The name, which comes first and in brackets, may have anything in it.
+    // The name comes first, in parentheses, and may contain any character.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap_or_default().1.split_whitespace().collect();
     // Fields 3 and 9 of proc(5).
     let is_dead = matches!(fields.first(), Some(&("Z" | "X")));

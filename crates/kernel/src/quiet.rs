@@ -1,4 +1,4 @@
-//! A device that does nothing, and a machine that has nothing of it in memory: how every run begins.
+//! Prepares the start of a run: waits for an idle device, and drops caches.
 
 use std::io;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::block::BlockDevice;
 
-/// How often it is looked whether a device does nothing.
+/// Interval at which the device is checked.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Writes dirty data, and waits until the device has nothing under way, but no longer than `patience`. Whether it has
-/// nothing.
+/// Writes dirty data and waits until the device has no requests in flight, but no longer than
+/// `patience`. Returns whether the device is idle. A device without statistics counts as idle.
 pub fn settle(device: &BlockDevice, patience: Duration) -> bool {
     rustix::fs::sync();
     let begun = Instant::now();
@@ -26,16 +26,16 @@ pub fn settle(device: &BlockDevice, patience: Duration) -> bool {
     }
 }
 
-/// Whether we may drop what the machine has cached: root may.
+/// Whether this process may drop the machine's caches, which only root may.
 #[must_use]
 pub fn may_drop_caches() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Everything that the machine has cached, and that is not dirty, goes.
+/// Writes dirty data and drops all of the machine's caches.
 ///
 /// # Errors
-/// We may not.
+/// This process lacks permission.
 pub fn drop_caches() -> io::Result<()> {
     rustix::fs::sync();
     std::fs::write(Path::new("/proc/sys/vm/drop_caches"), "3")

@@ -1,11 +1,11 @@
-//! Where the kernel tells about itself: the roots of `/sys`, `/proc`, `/dev`, `/run` and `/etc`. Everything else in
-//! this crate reads below them, so that a test can bring a machine of its own.
+//! Roots of the kernel's files: `/sys`, `/proc`, `/dev`, `/run` and `/etc`. Everything else in this
+//! crate reads below them, so that a test can provide its own machine.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The roots of a machine's `/sys`, `/proc`, `/dev`, `/run` and `/etc`.
+/// Roots of a machine's `/sys`, `/proc`, `/dev`, `/run` and `/etc`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Roots {
     root: PathBuf,
@@ -18,65 +18,69 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// The machine whose `sys`, `proc`, `dev`, `run` and `etc` are in the directory `root`.
+    /// Returns the machine whose `sys`, `proc`, `dev`, `run` and `etc` are in the directory `root`.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// The path of something below `/sys`.
+    /// Returns a path below `/sys`.
     #[must_use]
     pub fn sys(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join("sys").join(path)
     }
 
-    /// The path of something below `/proc`.
+    /// Returns a path below `/proc`.
     #[must_use]
     pub fn proc(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join("proc").join(path)
     }
 
-    /// The path of something below `/dev`.
+    /// Returns a path below `/dev`.
     #[must_use]
     pub fn dev(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join("dev").join(path)
     }
 
-    /// The path of something below `/run`.
+    /// Returns a path below `/run`.
     #[must_use]
     pub fn run(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join("run").join(path)
     }
 
-    /// The path of something below `/etc`.
+    /// Returns a path below `/etc`.
     #[must_use]
     pub fn etc(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join("etc").join(path)
     }
 
-    /// What names this start of the kernel: another one after a reboot. Empty if it is not known.
+    /// Returns the identifier of this boot of the kernel, which changes with each boot. Empty if it
+    /// is not known.
     #[must_use]
     pub fn boot_id(&self) -> String {
         value(&self.proc("sys/kernel/random/boot_id")).unwrap_or_default()
     }
 }
 
-/// What a file holds, without white space at its ends; `None` if it cannot be read.
+/// Returns the contents of a file without white space at the ends. Returns `None` if the file
+/// cannot be read.
 pub(crate) fn value(path: &Path) -> Option<String> {
     Some(read(path).ok()?.trim().to_owned())
 }
 
-/// The number that a file holds.
+/// Returns the number in a file.
 pub(crate) fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     value(path)?.parse().ok()
 }
 
-/// What a file holds. Not all of the kernel's are UTF-8.
+/// Returns the contents of a file. Some files of the kernel are not UTF-8, so invalid bytes are
+/// replaced.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// The names in a directory, in natural order; none if it cannot be read.
+/// Returns the names in a directory in natural order. The list is empty if the directory cannot be
+/// read.
 pub(crate) fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -84,7 +88,7 @@ pub(crate) fn names(path: &Path) -> Vec<String> {
     names
 }
 
-/// A key that sorts numbers in names as numbers: sda2 before sda10.
+/// Returns a key that sorts numbers in names as numbers: sda2 before sda10.
 #[must_use]
 pub fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();

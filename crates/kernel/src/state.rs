@@ -1,7 +1,8 @@
-//! Where it is kept what must outlive us: journals of changed settings, and which directories are ours.
+//! Directory for records that must survive a crash: journals of changed settings, and lists of
+//! directories and cgroups that iosched has created.
 //!
-//! `iosched restore` writes and removes what is said there, so that root uses it only if no other
-//! user may write it.
+//! `iosched restore` writes and removes the files that the records name. Root therefore uses the
+//! directory only if no other user may write to it.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,52 +18,53 @@ use serde::{Deserialize, Serialize};
 use crate::held::{FileId, Held};
 use crate::process;
 
-/// The variable that says where, instead of the usual place.
+/// Environment variable that names another directory.
 const VARIABLE: &str = "IOSCHED_STATE_DIR";
-/// Where root keeps it: it must be there after a reboot.
+/// Directory of root. It must survive a reboot.
 const OF_ROOT: &str = "/var/lib/iosched";
 
-/// How long a process may take to end after it was killed: its last I/Os are waited for. One that takes longer hangs.
+/// Longest time to wait for a killed process to end. The process waits for its last I/Os. A process
+/// that takes longer hangs.
 const DYING_MAX: Duration = Duration::from_secs(10);
-/// How often a lock is tried again.
+/// Interval at which a lock is tried again.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Whose an entry is: all kinds of entries name the process.
+/// Owner of an entry. Entries of all kinds contain the process id.
 #[derive(Deserialize)]
 struct Owner {
     pid: u32,
 }
 
-/// A directory that outlives us.
+/// Directory for records that must survive a crash.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateDirectory {
     path: PathBuf,
 }
 
-/// Why something cannot be kept.
+/// Reason why a record cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The system refuses.
     #[error("{}: {error}; {VARIABLE} can name another directory for the records of settings, which must survive a \
          crash", path.display())]
     Io {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// Root would do what another user may have written.
+    /// Root would trust files that another user may have written.
     #[error(
         "{path}: {who} may write to this directory, but root trusts its contents; make it root's alone: chown root \
          {path}; chmod 755 {path}; or name another directory with {VARIABLE}", path = path.display()
     )]
     Shared {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The other user, in words.
+        /// Description of the other user.
         who: String,
     },
-    /// There is no place for it.
+    /// No directory is known.
     #[error(
         "neither HOME nor XDG_STATE_HOME is set; {VARIABLE} can name a directory for the records of settings, \
          which must survive a crash"
@@ -71,11 +73,12 @@ pub enum StateError {
 }
 
 impl StateDirectory {
-    /// The usual one: what IOSCHED_STATE_DIR says, else /var/lib/iosched for root, and `iosched` in $XDG_STATE_HOME or
-    /// ~/.local/state for others.
+    /// Returns the usual directory: IOSCHED_STATE_DIR if it is set. Otherwise it is
+    /// /var/lib/iosched for root, and `iosched` in $XDG_STATE_HOME or ~/.local/state for other
+    /// users.
     ///
     /// # Errors
-    /// Nobody says where.
+    /// Neither of these variables is set, nor HOME.
     pub fn usual() -> Result<Self, StateError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = variable(VARIABLE) {
@@ -88,30 +91,30 @@ impl StateDirectory {
         Ok(Self { path: state.ok_or(StateError::NoHome)?.join("iosched") })
     }
 
-    /// Root's.
+    /// Returns the directory of root.
     #[must_use]
     pub fn of_root() -> Self {
         Self { path: OF_ROOT.into() }
     }
 
-    /// The directory `path`.
+    /// Returns the directory `path`.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The entries of a kind, by name.
+    /// Returns the names of the entries of a kind.
     pub(crate) fn entries(&self, kind: &str) -> Vec<String> {
         crate::roots::names(&self.path.join(kind))
     }
 
-    /// The directory of a kind of entries, made if it is not there.
+    /// Opens the directory of a kind of entries, and creates it if necessary.
     fn place(&self, kind: &str) -> Result<Arc<Held>, StateError> {
         let path = self.path.join(kind);
         let failed = |error| StateError::Io { path: path.clone(), error };
@@ -126,7 +129,7 @@ impl StateDirectory {
         Ok(place)
     }
 
-    /// An entry, made if it is not there, for us alone.
+    /// Locks an entry for this process, and creates it if necessary.
     pub(crate) fn lock(&self, kind: &str, name: &str) -> Result<Locked, StateError> {
         let place = self.place(kind)?;
         let name = PathBuf::from(name);
@@ -137,7 +140,7 @@ impl StateDirectory {
             if let Some(text) = lock_after_the_dying(&mut file).map_err(failed)? {
                 return Ok(Locked::ByAnother(text));
             }
-            // Whoever had it may have removed it before we had the lock.
+            // The previous owner may have removed the entry before this process got the lock.
             let ours = FileId::of_file(&file).map_err(failed)?;
             if place.look(&name).is_ok_and(|there| FileId::of(&there) == ours) {
                 return Ok(Locked::ByUs(Entry { place, name, path, file }));
@@ -146,8 +149,8 @@ impl StateDirectory {
     }
 }
 
-/// Takes a file for us alone, or gives what it holds if somebody else has it. Of a process that was killed, the kernel
-/// closes files a moment later: the lock of such a process is waited for.
+/// Locks a file, or returns its contents if another process has the lock. The kernel closes the
+/// files of a killed process with a delay, so this function waits for such a process.
 fn lock_after_the_dying(file: &mut File) -> io::Result<Option<String>> {
     let until = Instant::now() + DYING_MAX;
     loop {
@@ -163,7 +166,7 @@ fn lock_after_the_dying(file: &mut File) -> io::Result<Option<String>> {
     }
 }
 
-/// Takes a file for us alone; whether nobody else has it.
+/// Tries to lock a file. Returns whether it succeeded.
 fn lock(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -179,25 +182,26 @@ fn contents(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-/// The last value that is there as a whole.
+/// Returns the last complete value in a text.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).last()
 }
 
-/// What became of taking an entry.
+/// Result of locking an entry.
 pub(crate) enum Locked {
-    /// Nobody else has it.
+    /// This process has the lock.
     ByUs(Entry),
-    /// Somebody else has it; what it holds.
+    /// Another process has the lock. The value is the contents of the entry.
     ByAnother(String),
 }
 
-/// An entry that is ours as long as this lives, or until we end, however that is.
+/// An entry that this process has locked. The lock ends when the value is dropped or the process
+/// ends in any way.
 #[derive(Debug)]
 pub(crate) struct Entry {
     place: Arc<Held>,
     name: PathBuf,
-    /// For messages.
+    /// Path for messages.
     path: PathBuf,
     file: File,
 }
@@ -211,13 +215,14 @@ impl Entry {
         &self.path
     }
 
-    /// What it holds; empty if it is new.
+    /// Returns the contents of the entry, which are empty if it is new.
     pub(crate) fn text(&mut self) -> Result<String, StateError> {
         contents(&mut self.file).map_err(|error| self.failed(error))
     }
 
-    /// Gives it a value, which is on the disk when this returns. Those before stay in front of it: until it is whole,
-    /// the last of them is what the entry holds. Where the value ends, bytes.
+    /// Appends a value, which is on the disk when this function returns. Earlier values remain
+    /// before it. Until the new value is complete, the last of them is the value of the entry.
+    /// Returns the end of the new value, bytes.
     pub(crate) fn write<T: Serialize>(&mut self, value: &T) -> Result<u64, StateError> {
         let mut written = || -> io::Result<u64> {
             let mut text = serde_json::to_vec_pretty(value)?;
@@ -231,13 +236,14 @@ impl Entry {
         written().map_err(|error| StateError::Io { path: self.path.clone(), error })
     }
 
-    /// Forgets the values behind `end`, where one ends: that one is what the entry holds, also on the disk.
+    /// Removes the values after `end`, which must be the end of a value. That value is then the
+    /// value of the entry, also on the disk.
     pub(crate) fn forget_behind(&mut self, end: u64) -> Result<(), StateError> {
         let done = self.file.set_len(end).and_then(|()| self.file.sync_all());
         done.map_err(|error| self.failed(error))
     }
 
-    /// It is no longer needed.
+    /// Removes the entry.
     pub(crate) fn remove(self) -> Result<(), StateError> {
         let removed = self.place.remove_file(&self.name).and_then(|()| self.place.file().sync_all());
         removed.map_err(|error| self.failed(error))
@@ -280,7 +286,7 @@ mod tests {
         let of_the_living = entry();
         assert!(matches!(state.lock("kind", "a"), Ok(Locked::ByAnother(_))));
         drop(of_the_living);
-        // Killed, and nobody has taken notice: its files are here, as if they were still open there.
+        // The process is killed but not yet reaped. This process keeps its files open in its place.
         let of_the_dying = entry();
         child.kill().unwrap();
         let waiting = state.clone();

@@ -1,4 +1,4 @@
-//! What a workload is run on: a block device, a file that is only read, or files of its own in a directory.
+//! Targets of a workload: a block device, a file that is only read, or new files in a directory.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use crate::held::Held;
 use crate::roots::Roots;
 use crate::state::StateDirectory;
 
-/// What a workload is run on.
+/// Target of a workload.
 #[derive(Debug)]
 pub struct Target {
     pub(crate) place: OpenTarget,
@@ -26,64 +26,66 @@ pub(crate) enum OpenTarget {
     ReadOnly(BlockDevice),
     /// A device whose data may be destroyed.
     Writable(Consent),
-    /// A file of somebody's, which is only read.
+    /// A user's file, which is only read.
     File(FileTarget),
     Directory(DirectoryTarget),
 }
 
-/// A directory that was named.
+/// A directory that a person named.
 #[derive(Debug)]
 pub(crate) struct DirectoryTarget {
     given: PathBuf,
     place: Arc<Held>,
-    /// A directory of our own in it; `None` if no workload of ours runs there.
+    /// Directory of iosched inside the given one. `None` if no workload of iosched runs there.
     own_directory: Option<OwnDirectory>,
-    /// What the file system is on, if that is one block device of this machine.
+    /// Block device of the file system, if there is one on this machine.
     device: Option<BlockDevice>,
     disk_bytes: Option<u64>,
-    /// In which directory the file that stands for a device stays; `None`: each workload has one of
-    /// its own.
+    /// Name of the directory with the kept file that stands for a device. `None`: each workload has
+    /// its own file.
     kept_disk: Option<PathBuf>,
     next: AtomicU32,
 }
 
 impl Target {
-    /// A block device that is only read.
+    /// Returns a target that is a block device, which is only read.
     #[must_use]
     pub const fn read_only(device: BlockDevice) -> Self {
         Self { place: OpenTarget::ReadOnly(device) }
     }
 
-    /// A block device whose data is destroyed if the workload writes.
+    /// Returns a target that is a block device. A workload that writes destroys its data.
     #[must_use]
     pub const fn writable(consent: Consent) -> Self {
         Self { place: OpenTarget::Writable(consent) }
     }
 
-    /// The file `path`, which is only read, past the page cache, and is there with all its data.
+    /// Returns a target that is the existing file `path`. The file is only read, past the page
+    /// cache.
     ///
     /// # Errors
-    /// It is no regular file, is too small to tell of a disk, has holes, or cannot be read past the page cache.
+    /// The file is not regular, is too small to measure a disk, has holes, or cannot be read past
+    /// the page cache.
     pub fn file(roots: &Roots, path: &Path) -> Result<Self, FileError> {
         Ok(Self { place: OpenTarget::File(FileTarget::open(roots, path)?) })
     }
 
-    /// Files of our own in the directory `path`. They are in a directory of their own there, which `state` keeps in
-    /// mind and which is removed with the target.
+    /// Returns a target with new files in the directory `path`. The files are in a subdirectory
+    /// that `state` records and that is removed with the target.
     ///
     /// # Errors
-    /// `path` is no directory, or nothing can be made in it; as root, another user may rename files
-    /// in it.
+    /// - `path` is not a directory, or nothing can be created in it.
+    /// - This process is root, and another user may rename files in `path`.
     pub fn directory(roots: &Roots, path: &Path, state: &StateDirectory) -> Result<Self, DirectoryError> {
         let place = directory::open(path)?;
         let own_directory = OwnDirectory::create_in(&place, state)?;
         Ok(Self::in_directory(roots, path, place, Some(own_directory)))
     }
 
-    /// The directory `path`, for a command of the user's: iosched makes nothing there.
+    /// Returns the directory `path` as target of a user's command. iosched creates nothing there.
     ///
     /// # Errors
-    /// `path` is no directory.
+    /// `path` is not a directory.
     pub fn directory_of_command(roots: &Roots, path: &Path) -> Result<Self, DirectoryError> {
         Ok(Self::in_directory(roots, path, directory::open(path)?, None))
     }
@@ -105,8 +107,8 @@ impl Target {
         }
     }
 
-    /// Of a directory: the size of the file that stands for a device, where a workload addresses one. Without it, what
-    /// the workload reaches to, at most 1 GiB and half of the room there is.
+    /// Sets the size of the file that stands for a device in a directory. Without this, the size is
+    /// what the workload needs, at most 1 GiB and half of the free space.
     #[must_use]
     pub fn with_disk_bytes(mut self, bytes: u64) -> Self {
         if let OpenTarget::Directory(directory) = &mut self.place {
@@ -115,9 +117,9 @@ impl Target {
         self
     }
 
-    /// Of a directory: the file that stands for a device is made and filled once, for all workloads, and is removed
-    /// with the target. It has the size that [`with_disk_bytes`](Self::with_disk_bytes) says, or that the first
-    /// workload needs.
+    /// Keeps the file that stands for a device in a directory. The file is created and filled once
+    /// for all workloads, and is removed with the target. Its size is that of
+    /// [`with_disk_bytes`](Self::with_disk_bytes), or the size that the first workload needs.
     #[must_use]
     pub fn keeping_disk(mut self) -> Self {
         if let OpenTarget::Directory(directory) = &mut self.place {
@@ -126,7 +128,7 @@ impl Target {
         self
     }
 
-    /// The block device that serves it; `None` if that is not one of this machine.
+    /// Returns the block device of the target. Returns `None` if there is none on this machine.
     #[must_use]
     pub const fn block_device(&self) -> Option<&BlockDevice> {
         match &self.place {
@@ -137,13 +139,13 @@ impl Target {
         }
     }
 
-    /// Whether a workload that writes may run on it.
+    /// Whether a workload that writes may run on the target.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
         !matches!(self.place, OpenTarget::ReadOnly(_) | OpenTarget::File(_))
     }
 
-    /// Size of the device or file that is only read, or may be written to; `None` of a directory, in which files have
+    /// Returns the size of the device or file. Returns `None` for a directory, in which files have
     /// the size that a workload needs.
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
@@ -155,10 +157,11 @@ impl Target {
         }
     }
 
-    /// Of a directory: free space in its file system, bytes.
+    /// Returns the free space in the file system of a directory, bytes. Returns `None` for other
+    /// targets.
     ///
     /// # Errors
-    /// The file system does not tell.
+    /// The file system does not report it.
     pub fn free_bytes(&self) -> io::Result<Option<u64>> {
         match &self.place {
             OpenTarget::Directory(directory) => directory.available_bytes().map(Some),
@@ -166,7 +169,7 @@ impl Target {
         }
     }
 
-    /// Whether it is a directory, so that programs that work on files may run on it.
+    /// Whether the target is a directory, so that programs that need files may run on it.
     #[must_use]
     pub const fn is_directory(&self) -> bool {
         matches!(self.place, OpenTarget::Directory(_))
@@ -174,7 +177,7 @@ impl Target {
 }
 
 impl Target {
-    /// Whether the file that stands for a device stays for the next workload.
+    /// Whether the file that stands for a device is kept for the next workload.
     pub(crate) fn keeps_disk(&self) -> bool {
         matches!(&self.place, OpenTarget::Directory(directory) if directory.kept_disk.is_some())
     }
@@ -192,33 +195,33 @@ impl fmt::Display for Target {
 }
 
 impl DirectoryTarget {
-    /// The directory as it was named.
+    /// Returns the directory as the person named it.
     pub(crate) fn given(&self) -> &Path {
         &self.given
     }
 
-    /// Our own directory.
+    /// Returns the directory of iosched.
     pub(crate) fn own_directory(&self) -> io::Result<&Arc<Held>> {
         let none = || io::Error::other("is the directory of a command; workloads of iosched do not run in it");
         self.own_directory.as_ref().map(OwnDirectory::held).ok_or_else(none)
     }
 
-    /// A name in our own directory that nobody else uses.
+    /// Returns a new name in the directory of iosched.
     pub(crate) fn fresh(&self) -> PathBuf {
         self.next.fetch_add(1, Ordering::Relaxed).to_string().into()
     }
 
-    /// The directory in which the file that stands for a device stays, if it does.
+    /// Returns the name of the directory with the kept file that stands for a device.
     pub(crate) fn kept_disk(&self) -> Option<&Path> {
         self.kept_disk.as_deref()
     }
 
-    /// What was asked of the file that stands for a device, bytes.
+    /// Returns the requested size of the file that stands for a device, bytes.
     pub(crate) const fn disk_bytes(&self) -> Option<u64> {
         self.disk_bytes
     }
 
-    /// Room in the file system, bytes.
+    /// Returns the free space in the file system, bytes.
     pub(crate) fn available_bytes(&self) -> io::Result<u64> {
         let about = rustix::fs::fstatvfs(self.place.file())?;
         Ok(about.f_bavail.saturating_mul(about.f_frsize))

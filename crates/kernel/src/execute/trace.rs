@@ -1,7 +1,8 @@
-//! Traces: a thread for each recorded process, or for several, that submits at recorded times or after recorded think
-//! times.
+//! Replays traces with one thread per recorded process, or with one thread for several processes. A
+//! thread submits I/Os at recorded times or after recorded think times.
 //!
-//! Everything is direct I/O: what was recorded lay below the page cache. How late each I/O was submitted is measured.
+//! All I/O is direct, because a trace is recorded below the page cache. The lateness of each
+//! submission is measured.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,16 +23,16 @@ use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, Run};
 use crate::target::Target;
 
-/// Threads at most; further processes share them.
+/// Largest number of threads. Further processes share them.
 const THREADS_MAX: usize = 64;
-/// I/Os that a thread has under way at most; beyond, it waits, and is late.
+/// Largest number of I/Os in flight per thread. With more, the thread waits, and its I/Os are late.
 const UNDER_WAY_MAX: usize = 4096;
 
-/// A trace, and where its I/Os go.
+/// A trace and the target of its I/Os.
 #[derive(Debug)]
 pub(super) struct PreparedTrace<'t> {
     recorded: &'t Trace,
-    /// The same on this target, if that is smaller.
+    /// The trace fitted to this target, if the target is smaller.
     fitted: Option<Arc<Trace>>,
     fit: Fit,
     pub(super) ground: Ground<'t>,
@@ -54,7 +55,7 @@ impl<'t> PreparedTrace<'t> {
         let processes = self.trace().processes().len();
         let threads = processes.clamp(1, THREADS_MAX);
         let shared = run.shared(threads)?;
-        // Found now, not while the clock runs.
+        // Computed here, because it takes time that must not pass during the run.
         let _ = self.trace().by_process();
         let _ = (options.replay == Replay::Closed).then(|| self.trace().closed_loop());
         let mut makers = Vec::with_capacity(threads);
@@ -73,7 +74,7 @@ impl<'t> PreparedTrace<'t> {
         Ok(run.ended(gathered, &shared))
     }
 
-    /// The part of one thread, made on it.
+    /// Creates the part of one thread on that thread.
     fn part<'a>(
         &'a self,
         run: &Run<'_>,
@@ -136,14 +137,14 @@ pub(super) fn writes(trace: &Trace) -> bool {
     trace.entries().any(|entry| !matches!(entry.op(), Op::Read | Op::Flush))
 }
 
-/// The longest I/O of a trace that moves data, bytes.
+/// Returns the longest I/O of a trace that moves data, bytes.
 pub(super) fn longest_io(trace: &Trace) -> u64 {
     let moving = trace.entries().filter(|entry| matches!(entry.op(), Op::Read | Op::Write));
     moving.map(|entry| u64::from(entry.nr_sectors) * SECTOR_BYTES).max().unwrap_or(0)
 }
 
 enum Mode<'a> {
-    /// Of each process, the number of its next submission, and those from that on.
+    /// For each process: the index of its next submission, and the remaining submissions.
     Open(Vec<(u32, Peekable<Arrivals<'a>>)>),
     Closed(Followers<'a>),
 }
@@ -151,18 +152,19 @@ enum Mode<'a> {
 /// Some processes of a trace.
 struct TracePart<'a> {
     shared: &'a Shared<'a>,
-    /// Number of the first process.
+    /// Index of the first process.
     first: usize,
     mode: Mode<'a>,
-    /// When processes submit next, ns.
+    /// Times of the processes' next submissions in ns, each with its process.
     due: BinaryHeap<Reverse<(u64, usize)>>,
-    /// What the thread has.
+    /// Present ioprio of the thread.
     ioprio: IoPriority,
     stopped: bool,
 }
 
 impl TracePart<'_> {
-    /// Schedules a process' next submission, unless it waits for a completion or has none.
+    /// Schedules the next submission of a process, unless the process waits for a completion or has
+    /// no more.
     fn schedule(&mut self, process: usize, not_before_ns: u64) {
         let due_ns = match &mut self.mode {
             Mode::Closed(followers) => followers.due_ns(process),
@@ -175,8 +177,8 @@ impl TracePart<'_> {
         }
     }
 
-    /// The thread has the priority that the process had when it submitted this. What was submitted before keeps the
-    /// priority of that time: a ring takes it when it is handed over.
+    /// Gives the thread the recorded ioprio of the process at this submission. Earlier submissions
+    /// are first handed over, because a ring reads the ioprio at that time.
     fn take_ioprio(&mut self, port: &mut Port<'_>, recorded: Option<IoPriority>) {
         let ioprio = recorded.unwrap_or_default();
         if self.ioprio == ioprio {
@@ -189,8 +191,8 @@ impl TracePart<'_> {
         }
     }
 
-    /// A process' next submission: its number in the process, and what it is. `None`: it has none
-    /// left.
+    /// Returns the next submission of a process and its index in the process. Returns `None` if
+    /// there is none left.
     fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         match &mut self.mode {
             Mode::Closed(followers) => followers.take(process),

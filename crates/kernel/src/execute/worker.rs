@@ -1,4 +1,4 @@
-//! The threads of a run: they start together, each plays its part until that is done, and what they counted is
+//! Threads of a run. They start together, each executes its part to the end, and their results are
 //! collected.
 
 use std::collections::VecDeque;
@@ -18,58 +18,61 @@ use super::message::{Inbox, Message};
 use super::port::{Counts, Failed, LOOK_ROUND, Port};
 use super::recorder::{Recorder, Watch};
 
-/// What a part does while nothing happens.
+/// Next state of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It waits for completions and messages, at most until this moment, ns; `u64::MAX`: for ever.
+    /// The part waits for completions and messages, at most until this time in ns. `u64::MAX`:
+    /// without limit.
     Wait { until_ns: u64 },
-    /// It is done.
+    /// The part is done.
     Done,
 }
 
-/// What one thread does.
+/// Work of one thread.
 pub(super) trait Part: Send {
-    /// It is told something by another thread.
+    /// Receives a message of another thread.
     fn receive(&mut self, message: Message, now_ns: u64);
 
-    /// It does what is due: submits, until it has to wait.
+    /// Submits the I/Os that are due, until the part must wait.
     fn go(&mut self, port: &mut Port<'_>, now_ns: u64) -> Next;
 
-    /// An I/O that it tagged `tag` is done. It submits nothing now.
+    /// Reports the completion of the I/O with this tag. The part submits nothing during the call.
     fn completed(&mut self, tag: u64, now_ns: u64);
 
-    /// The run ends: it submits no more, and is done once nothing is under way. Whether it had more to do.
+    /// Ends the part early. The part submits no more I/O, and is done once no I/O is in flight.
+    /// Returns whether it had more to do.
     fn stop(&mut self, now_ns: u64) -> bool;
 }
 
-/// What a thread brings back.
+/// Results of a thread.
 pub(super) struct Played<P> {
     pub(super) part: P,
     pub(super) recorder: Recorder,
     pub(super) counts: Counts,
 }
 
-/// What all threads of a run know.
+/// State that all threads of a run share.
 pub(super) struct Shared<'a> {
     pub(super) interrupt: Option<&'a AtomicBool>,
-    /// Nothing is submitted from this moment on, ns.
+    /// Time from which nothing is submitted, ns.
     pub(super) end_ns: u64,
-    /// I/Os that complete from this moment on count, ns.
+    /// Time from which completions count, ns.
     pub(super) counted_from_ns: u64,
-    /// Of the device, from then on.
+    /// Statistics of the device from that time.
     pub(super) watch: Arc<Watch>,
     pub(super) inboxes: Vec<Inbox>,
     started: OnceLock<Instant>,
     stopping: AtomicBool,
-    /// When the first part was cut short, ns.
+    /// Time at which the first part was ended early, ns.
     limited_ns: OnceLock<u64>,
-    /// Parts that have something to do, and messages on their way; once none has, those that wait for others are done.
+    /// Number of parts with work, plus calls between tasks that are on their way. When it is 0,
+    /// parts that wait for others are done.
     busy: AtomicUsize,
     failure: Mutex<Option<ExecuteError>>,
 }
 
 impl<'a> Shared<'a> {
-    /// What `threads` threads know.
+    /// Creates the shared state of `threads` threads.
     pub(super) fn new(
         threads: usize,
         interrupt: Option<&'a AtomicBool>,
@@ -92,13 +95,13 @@ impl<'a> Shared<'a> {
         })
     }
 
-    /// Time since the start, ns.
+    /// Returns the time since the start, ns.
     #[inline]
     pub(super) fn now_ns(&self) -> u64 {
         self.started.get().map_or(0, |started| started.elapsed().as_nanos() as u64)
     }
 
-    /// Whether the run is to end before the workload does.
+    /// Whether the run must end before the workload does.
     #[inline]
     pub(super) fn is_ending(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns
@@ -106,46 +109,48 @@ impl<'a> Shared<'a> {
             || self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// A part was cut short.
+    /// Records that a part was ended early.
     pub(super) fn limit(&self, now_ns: u64) {
         let _ = self.limited_ns.set(now_ns);
     }
 
-    /// When the first part was cut short, ns; `None`: all have done what they had to do.
+    /// Returns the time at which the first part was ended early, ns. Returns `None` if all parts
+    /// completed their work.
     pub(super) fn limited_ns(&self) -> Option<u64> {
         self.limited_ns.get().copied()
     }
 
-    /// The run fails: everybody stops.
+    /// Fails the run and stops all threads.
     pub(super) fn fail(&self, error: ExecuteError) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.stopping.store(true, Ordering::Relaxed);
         self.inboxes.iter().for_each(Inbox::wake);
     }
 
-    /// Somebody has something to do from now on.
+    /// Counts one more part as busy.
     pub(super) fn becomes_busy(&self) {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Somebody has nothing to do any more.
+    /// Counts one part less as busy. Wakes all threads if no part is busy any more.
     pub(super) fn becomes_idle(&self) {
         if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.inboxes.iter().for_each(Inbox::wake);
         }
     }
 
-    /// Whether nobody has anything to do.
+    /// Whether no part is busy.
     pub(super) fn is_quiet(&self) -> bool {
         self.busy.load(Ordering::Acquire) == 0
     }
 }
 
-/// Runs a thread for each part. `makers` make them on their threads, before the clock starts; `begin` is called when
-/// all are ready. With `apart` each thread is a process, with this one's memory.
+/// Runs a thread for each part. `makers` create the parts on these threads, before the clock
+/// starts. `begin` is called when all are ready. With `apart`, each thread is a process that shares
+/// this process's memory.
 ///
 /// # Errors
-/// The first thing that went wrong; or the run was interrupted.
+/// The first error of a thread or of `begin`, or the run was interrupted.
 pub(super) fn play<'a, P, M>(
     shared: &'a Shared<'a>,
     apart: bool,
@@ -184,7 +189,8 @@ where
                 };
                 let played = if apart { iosched_system::apart::run(play) } else { Ok(play()) };
                 played.unwrap_or_else(|error| {
-                    // Nobody waits for who is not there.
+                    // The missing thread passes the remaining barriers here, so that the others do
+                    // not wait for it.
                     [ready, start].into_iter().skip(waits.load(Ordering::Relaxed)).for_each(|barrier| {
                         barrier.wait();
                     });
@@ -215,7 +221,7 @@ where
     Ok(played)
 }
 
-/// One thread, until its part is done.
+/// Runs one thread until its part is done.
 fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port<'_>) -> Played<P> {
     let mut stopped = false;
     let mut messages = Vec::new();
@@ -255,13 +261,13 @@ fn work<P: Part>(shared: &Shared<'_>, inbox: &Inbox, mut part: P, mut port: Port
     Played { part, recorder, counts }
 }
 
-/// The calling thread has this ioprio from now on.
+/// Sets the ioprio of the calling thread.
 pub(super) fn take_ioprio(ioprio: IoPriority) -> Result<(), ExecuteError> {
     call::set_ioprio(iosched_trace::ioprio_for_kernel(ioprio))
         .map_err(|error| ExecuteError::IoPriority { ioprio, error })
 }
 
-/// The calling thread is in a cgroup of the workload from now on.
+/// Moves the calling thread to a cgroup of the workload.
 pub(super) fn join_cgroup(cgroups: &Cgroups, name: &str) -> Result<(), ExecuteError> {
     cgroups.join(name).map_err(|error| ExecuteError::Cgroup { cgroup: name.to_owned(), error })
 }

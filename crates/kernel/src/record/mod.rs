@@ -1,14 +1,15 @@
-//! What a device is asked, recorded with the kernel's own block tracer, as blktrace records it.
+//! Records the requests of a device with the kernel's block tracer, as blktrace does.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! |---|---|
-//! | `tracer.rs` | what is set for it, and that everything is put back |
-//! | `stream.rs` | what is a record in what the kernel gives |
-//! | `spool.rs` | where records are kept until they are written |
+//! | `tracer.rs` | switches the tracer on, and restores its settings |
+//! | `stream.rs` | finds records in the data from the kernel |
+//! | `spool.rs` | stores records until they are written |
 //! | `priorities.rs` | the ioprio of each process that made requests |
 //!
-//! The tracer `blk` of tracefs gives the records of blktrace, and needs neither its ioctl nor debugfs. There is one for
-//! the whole machine: nobody else may trace at the same time.
+//! The tracer `blk` of tracefs gives the records of blktrace. It needs neither the ioctl of
+//! blktrace nor debugfs. There is one tracer for the whole machine, so nobody else may trace at the
+//! same time.
 
 mod priorities;
 mod spool;
@@ -36,61 +37,62 @@ use tracer::Tracer;
 
 pub use tracer::{LeftTracer, restore_tracer};
 
-/// The kernel gives at most a page at a time.
+/// Bytes of one read. The kernel returns at most a page at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Why nothing can be recorded.
+/// Reason why nothing can be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// This kernel cannot.
+    /// The kernel has no block tracer.
     #[error("this kernel cannot trace block devices (it is built without CONFIG_BLK_DEV_IO_TRACE)")]
     NoTracer,
-    /// The file system of the tracer is not there.
+    /// The file system of the tracer is not mounted.
     #[error("tracefs is not mounted; mount it with `mount -t tracefs tracefs {}`", path.display())]
     NotMounted {
-        /// Where it belongs.
+        /// Its usual mount point.
         path: PathBuf,
     },
-    /// We may not.
+    /// This process lacks permission.
     #[error("{}: only root may record the requests of a device", path.display())]
     Permission {
-        /// What may not be used.
+        /// Path that cannot be used.
         path: PathBuf,
     },
-    /// Somebody else uses the tracer.
+    /// Another program uses the tracer.
     #[error("the kernel's tracing is in use: {what}; stop it first, because only one trace can run at a time")]
     InUse {
-        /// For what.
+        /// Description of the use.
         what: String,
     },
-    /// Another recording of ours uses it.
+    /// Another recording of iosched uses the tracer.
     #[error(
         "process {pid} is already recording, and only one recording can run at a time; wait until that process ends"
     )]
     Recording {
-        /// Its process; 0 if that is not known.
+        /// Process id of the other recording, 0 if not known.
         pid: u32,
     },
-    /// Somebody else traces the device.
+    /// Another program traces the device.
     #[error("another program, such as blktrace, already traces this device; end it first")]
     Traced,
     /// The system refuses.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the system.
         error: io::Error,
     },
-    /// What outlives us cannot be kept.
+    /// The previous settings of the tracer cannot be recorded.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// A recording at work.
+/// A running recording.
 #[derive(Debug)]
 pub struct Recorder {
-    // Closed before the tracer is put back: the kernel keeps it as long as somebody reads.
+    // Must be closed before the settings of the tracer are restored, because a reader keeps the
+    // tracer in use.
     pipe: File,
     tracer: Tracer,
     pipe_path: PathBuf,
@@ -98,15 +100,15 @@ pub struct Recorder {
     priorities: Priorities,
     spool: Spool,
     buffer: Vec<u8>,
-    /// Whole records of what was read.
+    /// Whole records of the last read.
     records: Vec<u8>,
-    /// Since 1970.
+    /// Start time since 1970.
     begun: Duration,
 }
 
 impl Recorder {
-    /// Begins to record what `device` is asked, a disk or a partition. Until it ends, `state` says what is to be put
-    /// back.
+    /// Starts to record the requests of `device`, a disk or a partition. Until the recording ends,
+    /// `state` contains the settings to restore.
     ///
     /// # Errors
     /// See [`RecordError`].
@@ -131,8 +133,8 @@ impl Recorder {
         })
     }
 
-    /// Takes what has happened since the last call, without waiting. To be called every few ms: the kernel has room for
-    /// some 8 MiB of events a CPU.
+    /// Takes the events since the last call, without waiting. Call this function every few ms,
+    /// because the kernel has room for only about 8 MiB of events per CPU.
     ///
     /// # Errors
     /// The kernel's events cannot be read.
@@ -155,28 +157,29 @@ impl Recorder {
         }
     }
 
-    /// Events of requests so far.
+    /// Returns the number of events of requests so far.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.stream.events()
     }
 
-    /// Bytes that were kept so far; the trace will have about as many.
+    /// Returns the number of bytes stored so far. The trace will have about the same size.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.spool.bytes()
     }
 
-    /// Why events are left out from now on, if they are: there is no room to keep them. Those before are kept.
+    /// Returns the reason why later events are left out: there is no room for them. Earlier events
+    /// are kept.
     #[must_use]
     pub const fn no_room(&self) -> Option<&io::Error> {
         self.spool.no_room()
     }
 
-    /// Ends it: the device is traced no more, and everything is put back.
+    /// Ends the recording. The device is no longer traced, and all settings are restored.
     ///
     /// # Errors
-    /// What came last cannot be read, or not everything can be put back.
+    /// The last events cannot be read, or not all settings can be restored.
     pub fn end(mut self) -> Result<Recorded, RecordError> {
         self.tracer.stop()?;
         self.take()?;
@@ -189,7 +192,7 @@ impl Recorder {
     }
 }
 
-/// What was recorded.
+/// Result of a recording.
 #[derive(Debug)]
 pub struct Recorded {
     spool: SpooledTempFile,
@@ -200,34 +203,35 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Events of requests.
+    /// Returns the number of events of requests.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.stream.events()
     }
 
-    /// Events that the kernel had no room for.
+    /// Returns the number of events that the kernel had no room for.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.stream.lost()
     }
 
-    /// Bytes of somebody else's, who has begun to trace since.
+    /// Returns the number of bytes from another program that has started to trace.
     #[must_use]
     pub fn foreign_bytes(&self) -> u64 {
         self.stream.foreign_bytes()
     }
 
-    /// Writes it as a block trace of one file, with when it began and the names and priorities of processes: what
-    /// blkparse and btt read, too.
+    /// Writes the recording as a block trace in one file, which blkparse and btt also read. The
+    /// trace contains the start time, and the names and priorities of processes.
     ///
     /// # Errors
-    /// It cannot be written, or what was kept cannot be read.
+    /// The trace cannot be written, or the stored records cannot be read.
     pub fn write(self, out: impl Write) -> Result<(), TraceError> {
         let spool = self.spool;
         let name = "recorded.blktrace.0";
         let mut writer = EventWriter::new(out);
-        // First, as blktrace has it: so that a time in which nothing was asked is a trace, too.
+        // The start time comes first, as in traces of blktrace. It makes a recording without
+        // requests a valid trace, too.
         let payload =
             Payload::WallClock { seconds: self.begun.as_secs() as u32, nanoseconds: self.begun.subsec_nanos() };
         writer.write(&BlkEvent { payload, ..BlkEvent::new(Action::NoteTimestamp, iosched::Time::ZERO, 0, 0) })?;
@@ -236,7 +240,7 @@ impl Recorded {
         }
         let mut last = iosched::Time::ZERO;
         if self.stream.events() > 0 {
-            // What was under way at the ends is no fault of the recording.
+            // Requests in flight at the start and the end are incomplete, which is not an error.
             let mut events =
                 EventReader::from_reader(spool, name, &ReadOptions { partial: true, ..ReadOptions::default() })?;
             let mut changes = self.priorities.into_changes().into_iter().peekable();
@@ -264,7 +268,7 @@ mod tests {
 
     use super::*;
 
-    /// Records as the kernel gives them: a read of each process at its time, ms.
+    /// Returns records as the kernel gives them: one read of each process at its time in ms.
     fn kernel(reads: &[(u64, u32)]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = EventWriter::new(&mut out);
@@ -276,10 +280,11 @@ mod tests {
         out
     }
 
-    /// Reads of processes at their times, ms; and what processes answer then.
+    /// Reads of processes at their times in ms, and the priorities of processes at that time.
     type Batch<'a> = (&'a [(u64, u32)], &'a [(u32, &'a str)]);
 
-    /// What is read, every call of which gives one of `batches`; a process answers with what it has in this batch.
+    /// Returns the trace of a recording in which each call reads one of `batches`. A process has
+    /// the priority of its batch.
     fn recorded(batches: &[Batch<'_>]) -> Vec<u8> {
         let (mut stream, mut priorities) = (Stream::default(), Priorities::default());
         let mut spool = Spool::new();
@@ -300,7 +305,7 @@ mod tests {
         out
     }
 
-    /// The process and the priority of each request.
+    /// Returns the process and the priority of each request.
     fn read_back(trace: Vec<u8>) -> Vec<(u32, Option<String>)> {
         let reader = TraceReader::from_reader(io::Cursor::new(trace), "recorded", &ReadOptions::default()).unwrap();
         let requests = reader.map(Result::unwrap);

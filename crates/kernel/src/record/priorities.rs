@@ -1,6 +1,6 @@
-//! The priorities (ionice) that processes had while they were recorded. The tracer's records do not have them, so each
-//! process is asked when its requests are read, a few ms after it made them. A process that has ended by then cannot be
-//! asked.
+//! The priorities (ionice) of processes during a recording. The tracer's records do not contain
+//! them. Each process is therefore queried when its requests are read, a few ms after they were
+//! made. The priority of a process that has already ended stays unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,35 +8,35 @@ use iosched::IoPriority;
 
 use super::stream::Records;
 
-/// Processes and changes that are remembered at most.
+/// Largest numbers of processes and changes that are stored.
 const PROCESSES_MAX: usize = 65_536;
 const CHANGES_MAX: usize = 1 << 20;
 
-/// From then on a process has this priority.
+/// Change of a process's priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// On the clock of the records, ns.
+    /// Time of the change on the clock of the records, ns.
     pub(super) time_ns: u64,
     pub(super) pid: u32,
     pub(super) ioprio: IoPriority,
 }
 
-/// The priorities of processes, as far as these could be asked.
+/// The priorities of processes, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Priorities {
     known: BTreeMap<u32, IoPriority>,
     changes: Vec<Change>,
-    /// Processes asked since [`Self::begin`].
+    /// Processes that were queried since [`Self::begin`].
     queried: BTreeSet<u32>,
 }
 
 impl Priorities {
-    /// From now on each process may be asked again.
+    /// Allows each process to be queried again.
     pub(super) fn begin(&mut self) {
         self.queried.clear();
     }
 
-    /// Asks the processes that submitted requests of `records`, each once.
+    /// Queries each process that submitted requests in `records` once.
     pub(super) fn take(&mut self, records: &[u8], ask: impl Fn(u32) -> Option<IoPriority>) {
         for record in Records::of(records).filter(|record| record.is_submission()) {
             let pid = record.pid();
@@ -51,7 +51,7 @@ impl Priorities {
         }
     }
 
-    /// What changed when, in order of time; a process' first priority counts as a change.
+    /// Returns the changes in order of time. The first priority of a process counts as a change.
     pub(super) fn into_changes(self) -> Vec<Change> {
         let mut changes = self.changes;
         changes.sort_by_key(|change| change.time_ns);

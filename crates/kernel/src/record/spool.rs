@@ -1,13 +1,14 @@
-//! Where a recording is kept until it is written: in memory, then in a file without a name.
+//! Storage of a recording until it is written: in memory, then in a file without a name.
 
 use std::io::{self, Seek, Write};
 
 use tempfile::SpooledTempFile;
 
-/// So much is kept in memory, so that a short recording does not write to the device that it records.
+/// Bytes that stay in memory. A short recording therefore does not write to the device that it
+/// records.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// Keeps what is written as long as there is room. What comes later is left out, so that what was kept is not lost.
+/// Stores data while there is room. Later data is left out, so that the stored data is not lost.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: SpooledTempFile,
@@ -20,17 +21,17 @@ impl Spool {
         Self { file: SpooledTempFile::new(MEMORY_BYTES), bytes: 0, no_room: None }
     }
 
-    /// Bytes that are kept.
+    /// Returns the number of stored bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Why what comes is left out, if it is.
+    /// Returns the reason why later data is left out, if there is one.
     pub(super) const fn no_room(&self) -> Option<&io::Error> {
         self.no_room.as_ref()
     }
 
-    /// What is kept, to be read from its beginning.
+    /// Returns the stored data, to be read from its beginning.
     pub(super) fn into_file(mut self) -> io::Result<SpooledTempFile> {
         self.file.rewind()?;
         Ok(self.file)
@@ -40,7 +41,7 @@ impl Spool {
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.no_room.is_none() {
-            // A part of a record may be there then. Whoever reads it takes what is whole.
+            // After an error, a part of a record may remain. Readers ignore an incomplete record.
             match self.file.write_all(bytes) {
                 Ok(()) => self.bytes += bytes.len() as u64,
                 Err(error) => self.no_room = Some(error),

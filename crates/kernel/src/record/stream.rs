@@ -1,20 +1,21 @@
-//! What the kernel's pipe of events gives, taken apart: block trace records, and words about events that were lost.
+//! Splits the data from the kernel's pipe of events into block trace records and messages about
+//! lost events.
 
-/// How a record begins: the magic of a block trace and its version, as little-endian machines write them.
+/// First bytes of a record: the magic of a block trace and its version, on a little-endian machine.
 const BEGINNING: [u8; 4] = [0x07, 0x74, 0x61, 0x65];
 /// Bytes of a record without its data.
 const HEADER_BYTES: usize = 48;
-/// Where its header has the length of its data.
+/// Position in the header of the length of the data.
 const DATA_LENGTH: std::ops::Range<usize> = 46..48;
-/// Where its header has the action.
+/// Position in the header of the action.
 const ACTION: std::ops::Range<usize> = 28..32;
-/// Bit of the action: it concerns a process or the recording, not a request.
+/// Bit of the action of a record about a process or the recording, not about a request.
 const NOTE: u32 = 1 << 26;
-/// Low byte of the action: a bio is submitted.
+/// Low byte of the action when a bio is submitted.
 const SUBMISSION: u8 = 1;
-/// Where its header has the time, ns.
+/// Position in the header of the time in ns.
 const TIME: std::ops::Range<usize> = 8..16;
-/// Where its header has the process.
+/// Position in the header of the process id.
 const PID: std::ops::Range<usize> = 32..36;
 
 /// A record without its data.
@@ -26,12 +27,12 @@ impl Record<'_> {
         self.0[range].try_into().map_or(0, u32::from_le_bytes)
     }
 
-    /// Whether it is of a request.
+    /// Whether the record is about a request.
     fn is_event(self) -> bool {
         self.u32(ACTION) & NOTE == 0
     }
 
-    /// Whether a bio is submitted.
+    /// Whether the record is the submission of a bio.
     pub(super) fn is_submission(self) -> bool {
         self.is_event() && self.u32(ACTION) as u8 == SUBMISSION
     }
@@ -45,7 +46,7 @@ impl Record<'_> {
     }
 }
 
-/// Goes through whole records.
+/// Iterator over whole records.
 #[derive(Debug)]
 pub(super) struct Records<'a>(&'a [u8]);
 
@@ -66,10 +67,10 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Takes records out of a stream of bytes, however it is cut.
+/// Extracts records from a stream of bytes that may be cut anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// What came and is not a whole record yet.
+    /// Bytes that do not yet form a whole record.
     rest: Vec<u8>,
     events: u64,
     lost: u64,
@@ -78,7 +79,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Takes what was read, and gives the whole records of it to `out`.
+    /// Takes bytes that were read, and appends the whole records to `out`.
     pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
@@ -97,8 +98,8 @@ impl Stream {
         self.rest.drain(..at);
     }
 
-    /// How long the next piece is: a record, a line of words, or bytes that are neither; `None` if it has not come as a
-    /// whole.
+    /// Returns the length of the next piece: a record, a line of text, or other bytes. Returns
+    /// `None` if the piece is incomplete.
     fn piece(&self, at: usize) -> Option<usize> {
         let rest = &self.rest[at..];
         if rest.len() < BEGINNING.len() {
@@ -114,28 +115,29 @@ impl Stream {
         (rest.len() >= length).then_some(length)
     }
 
-    /// Events of requests that came.
+    /// Returns the number of events of requests.
     pub(super) const fn events(&self) -> u64 {
         self.events
     }
 
-    /// Events that the kernel had no room for.
+    /// Returns the number of events that the kernel had no room for.
     pub(super) const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Bytes that belong to no record: somebody else writes to the kernel's trace.
+    /// Returns the number of bytes that belong to no record. They come from another user of the
+    /// kernel's trace.
     pub(super) fn foreign_bytes(&self) -> u64 {
         self.foreign_bytes + self.rest.len() as u64
     }
 }
 
-/// The number in `CPU:1 [LOST 25 EVENTS]`, which stands where they would.
+/// Parses the number in `CPU:1 [LOST 25 EVENTS]`, which the kernel writes in place of lost events.
 fn lost_events(line: &[u8]) -> Option<u64> {
     let line = std::str::from_utf8(line).ok()?.trim();
     let about = line.strip_prefix("CPU:")?.split_once(' ')?.1;
     let number = about.strip_prefix("[LOST")?.strip_suffix("EVENTS]")?.trim();
-    // Of how many the kernel does not always know.
+    // The kernel does not always know the number.
     Some(number.parse().unwrap_or(1))
 }
 

@@ -1,4 +1,5 @@
-//! The kernel's block tracer: switched on for one device, and everything put back (Documentation/trace/ftrace.rst).
+//! The kernel's block tracer. It is switched on for one device, and its settings are restored
+//! afterwards (Documentation/trace/ftrace.rst).
 
 use std::fs;
 use std::io;
@@ -12,21 +13,21 @@ use crate::block::BlockDevice;
 use crate::roots::{Roots, value};
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
-/// Journals of recordings; there is one tracer, and so one journal.
+/// Kind and name of the recordings' journal. There is one tracer, and therefore one journal.
 const JOURNALS: &str = "recordings";
 const JOURNAL: &str = "tracer";
-/// Where the tracer is, below `/sys`.
+/// Possible directories of the tracer, below `/sys`.
 const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
 const TRACER: &str = "blk";
 const NO_TRACER: &str = "nop";
-/// Room for events on each CPU, KiB: what a device of 100,000 I/Os a second makes in some 0.2 s, while the pipe is read
-/// every few ms.
+/// Room for events on each CPU, KiB. A device with 100,000 I/Os per second fills it in about 0.2 s,
+/// while the pipe is read every few ms.
 const BUFFER_KIB: u64 = 8 * 1024;
-/// Names of processes that the kernel remembers.
+/// Number of process names that the kernel stores.
 const NAMES_MAX: u64 = 4096;
 
-/// What is set for a recording, in this order: records in binary, and nothing before them; times that all CPUs agree
-/// on; names of processes.
+/// Returns the settings of a recording in the order of writing: binary records without a prefix,
+/// times that all CPUs share, and names of processes.
 fn settings() -> [(&'static str, String); 8] {
     [
         ("tracing_on", "1".to_owned()),
@@ -40,27 +41,27 @@ fn settings() -> [(&'static str, String); 8] {
     ]
 }
 
-/// What was there before.
+/// State of the tracer before a recording.
 #[derive(Debug, Serialize, Deserialize)]
 struct Journal {
     pid: u32,
     boot_id: String,
     directory: PathBuf,
-    /// What begins and ends the tracing of the device.
+    /// File that switches the tracing of the device on and off.
     switch: PathBuf,
     before: Vec<(String, String)>,
 }
 
-/// The tracer at work for one device; ends with everything put back.
+/// The tracer, recording one device. Dropping the value restores all settings.
 #[derive(Debug)]
 pub(super) struct Tracer {
     journal: Journal,
-    /// `None` once everything is back.
+    /// Entry of the journal. `None` after all settings are restored.
     entry: Option<Entry>,
 }
 
 impl Tracer {
-    /// Switches it on.
+    /// Switches the tracer on for a device.
     pub(super) fn begin(device: &BlockDevice, state: &StateDirectory) -> Result<Self, RecordError> {
         let directory = directory(device.roots())?;
         let has_tracer = value(&directory.join("available_tracers"))
@@ -75,7 +76,7 @@ impl Tracer {
                 return Err(RecordError::Recording { pid: parse::<Journal>(&text).map_or(0, |journal| journal.pid) });
             }
         };
-        // What a killed one has left is no reason not to record.
+        // Restore the settings that a killed recording has left.
         if let Some(left) = parse::<Journal>(&entry.text()?) {
             put_back(&left, device.roots())?;
         }
@@ -92,7 +93,8 @@ impl Tracer {
         let tracer = Self { journal, entry: Some(entry) };
         for (name, wanted) in settings() {
             match read(&tracer.journal.directory, name) {
-                // An old kernel has not all of them, and larger buffers are as good.
+                // An old kernel may lack some of the settings. Larger buffers than needed are
+                // accepted.
                 None => {}
                 Some(now) if is_enough(name, &now, &wanted) => {}
                 Some(_) => write(&tracer.journal.directory.join(name), &wanted)?,
@@ -105,17 +107,17 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Where events come from.
+    /// Returns the path of the pipe of events.
     pub(super) fn pipe(&self) -> PathBuf {
         self.journal.directory.join("trace_pipe")
     }
 
-    /// No more events.
+    /// Stops the tracing of the device.
     pub(super) fn stop(&self) -> Result<(), RecordError> {
         write(&self.journal.switch, "0")
     }
 
-    /// The names of processes that were seen.
+    /// Returns the names of processes that the kernel has stored.
     pub(super) fn names(&self) -> Vec<(u32, Vec<u8>)> {
         let text = fs::read(self.journal.directory.join("saved_cmdlines")).unwrap_or_default();
         let named = text.split(|&byte| byte == b'\n').filter_map(|line| {
@@ -125,7 +127,7 @@ impl Tracer {
         named.collect()
     }
 
-    /// Puts everything back.
+    /// Restores all settings.
     pub(super) fn end(mut self) -> Result<(), RecordError> {
         self.put_back()
     }
@@ -139,29 +141,30 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // What fails here stays in the journal, and `iosched restore` tells of it.
+        // A failure leaves the journal, and `iosched restore` reports it.
         let _ = self.put_back();
     }
 }
 
-/// What a recording that was killed has left.
+/// State that a killed recording has left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LeftTracer {
-    /// Nothing.
+    /// Nothing is left.
     Nothing,
-    /// A recording is at work.
+    /// A recording is running.
     InUse {
-        /// Its process; 0 if that is not known.
+        /// Process id of the recording, 0 if not known.
         pid: u32,
     },
-    /// The tracer, switched on; it was, or would be, put back.
+    /// The tracer was left on and is restored. In a dry run, it would be restored.
     PutBack,
 }
 
-/// Puts back what a recording that was killed has left, or says that it would.
+/// Restores the settings that a killed recording has left. With `dry_run`, the function changes
+/// nothing.
 ///
 /// # Errors
-/// The journal cannot be read, or the tracer cannot be put back.
+/// The journal cannot be read, or the settings cannot be restored.
 pub fn restore_tracer(roots: &Roots, state: &StateDirectory, dry_run: bool) -> Result<LeftTracer, RecordError> {
     if state.entries(JOURNALS).is_empty() {
         return Ok(LeftTracer::Nothing);
@@ -173,7 +176,7 @@ pub fn restore_tracer(roots: &Roots, state: &StateDirectory, dry_run: bool) -> R
         }
     };
     let left = parse::<Journal>(&entry.text()?);
-    // After a reboot nothing is left of it.
+    // A reboot resets the tracer.
     let found = left.as_ref().filter(|left| left.boot_id == roots.boot_id()).map(|_| LeftTracer::PutBack);
     if !dry_run {
         if let Some(left) = &left {
@@ -189,7 +192,7 @@ fn put_back(left: &Journal, roots: &Roots) -> Result<(), RecordError> {
 }
 
 fn put_back_all(journal: &Journal) -> Result<(), RecordError> {
-    // A device that is gone is traced no more.
+    // A device that no longer exists is no longer traced.
     if journal.switch.exists() && value(&journal.switch).as_deref() != Some("0") {
         write(&journal.switch, "0")?;
     }
@@ -201,7 +204,7 @@ fn put_back_all(journal: &Journal) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Where the tracer is.
+/// Returns the directory of the tracer.
 fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
     let places = PLACES.map(|place| roots.sys(place));
     for place in &places {
@@ -217,7 +220,8 @@ fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
     Err(if place.exists() { RecordError::NotMounted { path: place } } else { RecordError::NoTracer })
 }
 
-/// There is one trace of all: what others have switched on would be in ours, and ours in theirs.
+/// Checks that nobody else traces. All users share one trace, so their events would be mixed with
+/// ours.
 fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     let tracer = value(&directory.join("current_tracer")).unwrap_or_default();
     if tracer != NO_TRACER {
@@ -230,12 +234,13 @@ fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     }
 }
 
-/// A setting as it is written.
+/// Returns a setting in the form in which it is written.
 fn read(directory: &Path, name: &str) -> Option<String> {
     let text = value(&directory.join(name))?;
     Some(match name {
         "trace_clock" => chosen(&text).to_owned(),
-        // `7 (expanded: 1408)`: as large as it is once something is traced.
+        // The kernel shows `7 (expanded: 1408)` before the first trace. The second number is the
+        // size once tracing starts.
         "buffer_size_kb" => match text.split_once("expanded: ") {
             Some((_, expanded)) => expanded.trim_end_matches(')').to_owned(),
             None => text,
@@ -263,7 +268,7 @@ fn write(path: &Path, text: &str) -> Result<(), RecordError> {
 mod tests {
     use super::*;
 
-    /// A machine with a tracer and a disk.
+    /// Creates a machine with a tracer and a disk.
     fn machine() -> (tempfile::TempDir, Roots, StateDirectory) {
         let here = tempfile::tempdir().unwrap();
         let file = |path: &str, text: &str| {

@@ -1,5 +1,5 @@
-//! What a setting has of controllers beside the elevator, made to last: drop-ins of systemd for cgroups, what a udev
-//! rule runs for io.cost, and the way back. As text; nothing is written here.
+//! Lasting forms of a setting's controllers: drop-ins of systemd for cgroups, commands in a udev
+//! rule for io.cost, and commands to undo both. All results are text. Nothing is written here.
 
 use std::path::{Path, PathBuf};
 
@@ -9,50 +9,50 @@ use serde::{Deserialize, Serialize};
 
 const QOS: &str = "io.cost.qos";
 const MODEL: &str = "io.cost.model";
-/// Where the files of the root are.
+/// Directory of the root cgroup's files.
 const ROOT: &str = "/sys/fs/cgroup";
-/// What systemd calls units that have cgroups.
+/// Suffixes of systemd units that have cgroups.
 const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
 
 /// A drop-in of systemd.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DropIn {
-    /// The unit that it is of.
+    /// Name of the unit.
     pub unit: String,
-    /// Where it belongs.
+    /// Path of the drop-in.
     pub path: String,
-    /// What is in it.
+    /// Contents of the drop-in.
     pub text: String,
 }
 
 impl DropIn {
-    /// What it is called, in a directory of its unit.
+    /// File name of a drop-in, in a directory of its unit.
     pub const FILE: &str = "50-iosched.conf";
 
-    /// Where it is below directories of units.
+    /// Returns the path below a directory of units.
     #[must_use]
     pub fn below_units(&self) -> PathBuf {
         Path::new(&format!("{}.d", self.unit)).join(Self::FILE)
     }
 }
 
-/// A device as files of controllers have it.
+/// Names of a device in the files of controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// Its node, `/dev/sda`.
+    /// Device file, such as `/dev/sda`.
     pub node: &'a str,
-    /// Its number, `8:0`, or what a shell makes it of.
+    /// Device number, such as `8:0`, or an expression that a shell expands to it.
     pub number: &'a str,
 }
 
-/// What a setting has of controllers' files.
+/// Values of a setting for files of controllers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OfControllers {
     writes: Vec<NamedWrite>,
 }
 
 impl OfControllers {
-    /// What `setting` has of them.
+    /// Returns the values in `setting` for files of controllers.
     #[must_use]
     pub fn of(setting: &Setting) -> Self {
         let assignment = setting.attributes().iter().filter(|assignment| controllers::is_file(assignment.name()));
@@ -63,7 +63,7 @@ impl OfControllers {
         Self { writes }
     }
 
-    /// Whether there is nothing.
+    /// Whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
@@ -73,7 +73,7 @@ impl OfControllers {
         self.writes.iter().filter(|write| write.is_of_device())
     }
 
-    /// Properties of units, by unit in the order of the setting.
+    /// Returns the properties of each unit, in the order of the setting.
     fn properties(&self, node: &str) -> Vec<(String, Vec<(&'static str, String)>)> {
         let mut units: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
         for write in self.writes.iter().filter(|write| !write.is_of_device()) {
@@ -88,7 +88,7 @@ impl OfControllers {
         units
     }
 
-    /// The drop-ins that give cgroups their files at every start.
+    /// Returns the drop-ins that set the cgroups' files at every start.
     #[must_use]
     pub fn drop_ins(&self, device: Named<'_>) -> Vec<DropIn> {
         let drop_in = |(unit, properties): (String, Vec<(&str, String)>)| {
@@ -99,7 +99,8 @@ impl OfControllers {
         self.properties(device.node).into_iter().map(drop_in).collect()
     }
 
-    /// Commands for a root shell that set it until the next start. In double quotes: names may be variables.
+    /// Returns commands for a root shell that set the values until the next start. Names are in
+    /// double quotes, because they may be variables.
     #[must_use]
     pub fn commands(&self, device: Named<'_>) -> Vec<String> {
         let of_device = self.of_device().map(|write| echo(device.number, &write.text, &write.file));
@@ -110,7 +111,7 @@ impl OfControllers {
         of_device.chain(of_units).collect()
     }
 
-    /// What the udev rule runs for the device.
+    /// Returns the parts of the udev rule that set the values of the device.
     #[must_use]
     pub fn rule_parts(&self) -> String {
         let run =
@@ -118,7 +119,7 @@ impl OfControllers {
         self.of_device().map(run).collect()
     }
 
-    /// Commands that undo it, and its drop-ins.
+    /// Returns commands that undo the values and remove the drop-ins.
     #[must_use]
     pub fn undo(&self, device: Named<'_>) -> Vec<String> {
         let has = |file: &str| self.writes.iter().any(|write| write.file == file);
@@ -152,7 +153,7 @@ fn path(unit: &str) -> String {
     format!("/etc/systemd/system/{unit}.d/{}", DropIn::FILE)
 }
 
-/// The unit whose cgroup is called so: a service, unless it says what it is.
+/// Returns the unit of a cgroup. A name without a unit's suffix is a service.
 fn unit(cgroup: &str) -> String {
     let name = cgroup.trim_matches('/').rsplit('/').next().unwrap_or_default();
     match name {
@@ -170,7 +171,7 @@ fn section(unit: &str) -> &'static str {
     }
 }
 
-/// A word of a cgroup's file as systemd has it.
+/// Converts a word of a cgroup's file to a property of systemd.
 fn property(file: &str, word: &str, node: &str) -> Option<(&'static str, String)> {
     if file == "io.weight" {
         return word.bytes().all(|c| c.is_ascii_digit()).then(|| ("IOWeight", word.to_owned()));

@@ -1,27 +1,29 @@
-//! How a device was before a person changed its settings to stay. [`undo`](super::undo) puts that back.
+//! Records the state of a device before a person changes its settings permanently.
+//! [`undo`](super::undo) restores this state.
 //!
-//! The journal is of the first change since the kernel's start. Later changes leave it as it is, and it goes when the
-//! device is as it was.
+//! The journal records the first change since the boot of the kernel. Later changes do not replace
+//! this state. The journal is removed when the device is in this state again.
 
 use super::restore::is_same;
 use super::{Change, Journal, KEPT, Recorded, SettingsError, VERSION};
 use crate::block::BlockDevice;
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
-/// What was set on a device before a change that stays.
+/// State of a device before a permanent change.
 #[derive(Debug)]
 pub struct Before {
     device: BlockDevice,
     recorded: Recorded,
-    /// Whether an earlier change is in the journal.
+    /// Whether the journal contains an earlier change.
     is_later: bool,
-    /// What something else has changed since the change that is in the journal.
+    /// Changes by other programs since the change in the journal.
     foreign: Vec<Change>,
 }
 
 impl Before {
-    /// Records what is set on `device` now, and what the attributes `of_cgroups` are. Unless an earlier change is in the
-    /// journal, this is, and is on the disk when this returns.
+    /// Records the present settings of `device` and of the cgroup attributes `of_cgroups`. Unless
+    /// the journal contains an earlier change, these settings are written to it. They are on the
+    /// disk when this function returns.
     ///
     /// # Errors
     /// Attributes cannot be read, or the journal cannot be written.
@@ -39,7 +41,7 @@ impl Before {
                 for name in of_cgroups {
                     is_new |= journal.recorded.add(&device, name)?;
                 }
-                // What is in force is not known until the change is made.
+                // The settings in force are not known until the change is made.
                 let end = base_end(&entry.text()?);
                 entry.forget_behind(end)?;
                 if is_new {
@@ -54,38 +56,41 @@ impl Before {
         Ok(Self { device, recorded, is_later, foreign })
     }
 
-    /// The device, whole.
+    /// Returns the whole disk.
     #[must_use]
     pub const fn device(&self) -> &BlockDevice {
         &self.device
     }
 
-    /// What is not as it was, from the value now to the value before.
+    /// Returns the values that differ from the recorded state, each from the present value to the
+    /// recorded one.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         self.recorded.changes(&self.device)
     }
 
-    /// What `iosched set` is to be given, in this order, so that all is as it was.
+    /// Returns the assignments for `iosched set`, in order, that restore the recorded state.
     #[must_use]
     pub fn undo(&self) -> Vec<(String, String)> {
         self.recorded.undo(&self.device)
     }
 
-    /// Whether the device had the attribute `name`, below `queue`.
+    /// Whether the device had the attribute `name` below `queue`.
     #[must_use]
     pub fn had(&self, name: &str) -> bool {
         self.recorded.values.iter().any(|(known, _)| known == name)
     }
 
-    /// Whether the journal is of an earlier change: undoing all is more than undoing this one.
+    /// Whether the journal contains an earlier change. Then undoing everything undoes more than
+    /// this change.
     #[must_use]
     pub const fn is_later(&self) -> bool {
         self.is_later
     }
 
-    /// Ends the change: what is in force now is in the journal, so that [`undo`](super::undo) finds what something else
-    /// has changed since. If the device is as it was before the first change, the journal is removed.
+    /// Ends the change and records the settings in force, so that [`undo`](super::undo) detects
+    /// later changes by other programs. If the device is in its state before the first change, the
+    /// journal is removed.
     ///
     /// # Errors
     /// The journal cannot be read, written or removed.
@@ -104,7 +109,8 @@ impl Before {
     }
 }
 
-/// Where the last value of a journal that does not tell what is in force ends, bytes.
+/// Returns the end of the last value in a journal that does not contain the settings in force,
+/// bytes.
 fn base_end(text: &str) -> u64 {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Journal>();
     let mut end = 0;
@@ -113,11 +119,11 @@ fn base_end(text: &str) -> u64 {
             end = values.byte_offset();
         }
     }
-    // With the end of its line.
+    // Include the end of the line.
     (end + usize::from(text[end..].starts_with('\n'))) as u64
 }
 
-/// The journal of an entry, if it is of this device and of this start of the kernel.
+/// Returns the journal of an entry, if it belongs to this device and this boot.
 fn valid(entry: &mut Entry, device: &BlockDevice) -> Result<Option<Journal>, SettingsError> {
     let is_of = |journal: &Journal| {
         journal.version == VERSION
@@ -164,9 +170,9 @@ mod tests {
         };
         let force = |force| undo(sda.roots(), &state, "sda", RestoreOptions { force, ..RestoreOptions::default() });
         set("nr_requests", "7");
-        // udev, or a person with echo.
+        // A change by another program, such as udev or echo.
         sda.set_attribute("nr_requests", "9").unwrap();
-        // A later change by iosched of another attribute does not hide it.
+        // A later change of another attribute by iosched does not hide it.
         set("fifo_batch", "8");
         let done = force(false).unwrap();
         let Restoration::Kept { reason: LeftAlone::Changed { foreign, undo } } = done else { panic!("{done:?}") };
@@ -176,11 +182,11 @@ mod tests {
         assert_eq!(sda.attribute("fifo_batch").unwrap().value, "8", "nothing was changed");
         assert!(matches!(force(true).unwrap(), Restoration::PutBack(_)));
         assert_eq!(sda.attribute("nr_requests").unwrap().value, "256");
-        // What something else has set back needs no undoing.
+        // A value that another program has already restored needs no undoing.
         set("nr_requests", "7");
         sda.set_attribute("nr_requests", "256").unwrap();
         assert!(matches!(force(false).unwrap(), Restoration::PutBack(done) if done.changes.is_empty()));
-        // A change of the same attribute by iosched takes it over.
+        // A change of the same attribute by iosched replaces the other program's value.
         set("nr_requests", "7");
         sda.set_attribute("nr_requests", "9").unwrap();
         set("nr_requests", "11");
@@ -199,7 +205,7 @@ mod tests {
         sda.set_attribute("nr_requests", "256").unwrap();
         again.end(&state).unwrap();
         assert!(kept(&state).is_empty());
-        // However often it is set, the journal does not grow.
+        // The journal does not grow with the number of changes.
         let size = || std::fs::metadata(state.path().join(KEPT).join("sda")).unwrap().len();
         let set = |value: &str| {
             let before = Before::record(&sda, &state, &[]).unwrap();
@@ -212,7 +218,7 @@ mod tests {
         assert_eq!(size(), first);
         set("256");
         assert!(kept(&state).is_empty());
-        // After a start of the kernel its own settings are in force: an old journal is replaced.
+        // A new boot starts with the kernel's settings, so an old journal is replaced.
         let before = Before::record(&sda, &state, &[]).unwrap();
         sda.set_attribute("nr_requests", "7").unwrap();
         machine.write("proc/sys/kernel/random/boot_id", "another\n");

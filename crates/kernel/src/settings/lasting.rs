@@ -1,7 +1,7 @@
-//! A setting made to last: the commands that set it, the udev rule and the profile of tuned that set it at every start,
-//! and the commands that undo it.
+//! Lasting forms of a setting: commands that set it, the udev rule and the profile of tuned that
+//! set it at every start, and commands that undo it.
 //!
-//! Everything is text for a person to look at and put in its place; nothing is written here.
+//! All results are text for a person to read and install. Nothing is written here.
 
 use std::path::Path;
 
@@ -14,35 +14,37 @@ use crate::block::BlockDevice;
 use crate::roots::{read, value};
 use iosched::{Setting, SettingError, controllers};
 
-/// The kernel sets it anew with every scheduler.
+/// The kernel resets this attribute with every change of the scheduler.
 const NR_REQUESTS: &str = "nr_requests";
 const SCHEDULER: &str = "scheduler";
 const ELEVATOR: &str = "iosched/";
 
-/// How a setting of a device is made to last. Commands are for a root shell.
+/// Lasting forms of a device's setting. Commands are for a root shell.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lasting {
-    /// Set it until the next start.
+    /// Commands that set it until the next start.
     pub commands: Vec<String>,
-    /// Where the udev rule belongs.
+    /// Path of the udev rule.
     pub rule_path: String,
-    /// The udev rule: sets it whenever the device appears.
+    /// The udev rule, which sets it whenever the device appears.
     pub rule: String,
-    /// The name of the profile of tuned.
+    /// Name of the profile of tuned.
     pub profile_name: String,
-    /// Where it belongs.
+    /// Path of the profile.
     pub profile_path: String,
-    /// The profile: sets it as long as it is the active one, but for what belongs to controllers.
+    /// The profile, which sets it while the profile is active. Values of controllers are not
+    /// included.
     pub profile: String,
-    /// Drop-ins of systemd, for what cgroups have of it.
+    /// Drop-ins of systemd with the values for cgroups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop_ins: Vec<DropIn>,
-    /// Back to what was set before.
+    /// Commands that restore the previous setting.
     pub undo: Vec<String>,
 }
 
 impl Lasting {
-    /// Of `setting` on `device`, the whole disk, of which `recorded` was set before.
+    /// Returns the lasting forms of `setting` on `device`, a whole disk. `recorded` is its previous
+    /// state.
     #[must_use]
     pub fn of(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Self {
         let name = device.name();
@@ -67,11 +69,11 @@ impl Lasting {
 }
 
 impl Recorded {
-    /// What is set, as one would ask for it: the scheduler, and what of its tunables is not at the declared default.
-    /// Tunables that nobody declared are left out.
+    /// Returns the recorded state as a setting: the scheduler and its tunables with values other
+    /// than the declared default. Tunables without a declaration are left out.
     ///
     /// # Errors
-    /// A value that cannot be written in a setting.
+    /// A value cannot be written in a setting.
     pub fn setting(&self) -> Result<Setting, SettingError> {
         let mut text = self.scheduler.clone();
         let mut separator = ':';
@@ -85,7 +87,7 @@ impl Recorded {
         Setting::parse_of_kernel(&text)
     }
 
-    /// Whether it is a declared tunable with another value than its default.
+    /// Whether the name is a declared tunable with a value other than its default.
     fn is_changed(&self, name: &str, value: &str) -> bool {
         match declaration(name, &self.scheduler).filter(|_| name.starts_with(ELEVATOR)) {
             Some(known @ Declaration::Number(spec)) => {
@@ -96,20 +98,20 @@ impl Recorded {
     }
 }
 
-/// Attributes below `queue` with their values, in the order they are to be written.
+/// Attributes below `queue` and their values, in the order of writing.
 type Assignments = Vec<(String, String)>;
 
-/// Where udev's rules belong that an administrator makes.
+/// Directory of an administrator's udev rules.
 pub const RULES: &str = "/etc/udev/rules.d";
 
-/// What the rule of a disk is called, as udev wants rules to be called.
+/// Returns the file name of a disk's rule, in the form that udev requires.
 #[must_use]
 pub fn rule_name(disk: &str) -> String {
     format!("90-iosched-{disk}.rules")
 }
 
-/// The udev rule that gives attributes below `queue` these values, in this order, whenever the device appears. `about`
-/// is what it is for.
+/// Returns the udev rule that sets these attributes below `queue`, in this order, whenever the
+/// device appears. `about` describes the rule.
 #[must_use]
 pub fn rule(device: &BlockDevice, about: &str, assignments: &[(String, String)]) -> String {
     let (known_by, which) = known_by(device);
@@ -124,11 +126,11 @@ pub fn rule(device: &BlockDevice, about: &str, assignments: &[(String, String)])
     rule + "\n"
 }
 
-/// How a rule gives an attribute below `queue` its value.
+/// Text before the name of an attribute below `queue` in a rule, and between its name and value.
 const ATTRIBUTE: &str = "ATTR{queue/";
 const VALUE: &str = "}=\"";
 
-/// What a rule of [`rule`] gives values to, in order.
+/// Returns the attributes and values that a rule of [`rule`] sets, in order.
 #[must_use]
 pub fn assigned(rule: &str) -> Vec<(String, String)> {
     let lines = rule.lines().filter(|line| !line.starts_with('#'));
@@ -137,7 +139,7 @@ pub fn assigned(rule: &str) -> Vec<(String, String)> {
     parts.filter_map(|part| part.split_once(VALUE)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The scheduler there is under `setting`.
+/// Returns the scheduler under `setting`.
 fn scheduler<'s>(setting: &'s Setting, recorded: &'s Recorded) -> &'s str {
     if setting.is_present() { &recorded.scheduler } else { setting.name() }
 }
@@ -149,8 +151,8 @@ fn assignments(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> 
     [(SCHEDULER.to_owned(), scheduler.to_owned())].into_iter().chain(values).collect()
 }
 
-/// What undoes `setting`: tunables that are not at their default, for switching brings those back, and what else it has
-/// changed.
+/// Returns the assignments that undo `setting`. They include recorded tunables with a changed
+/// value, because a switch of the scheduler resets tunables.
 fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignments {
     let scheduler = scheduler(setting, recorded);
     let touched: Vec<String> =
@@ -159,7 +161,7 @@ fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignm
     let is_wanted = |name: &str, value: &str| {
         let declared = declaration(name, &recorded.scheduler).is_some();
         let is_tunable = name.starts_with(ELEVATOR);
-        // Of tunables that nobody declared the default is not known.
+        // The default of a tunable without a declaration is not known.
         let lost = is_switched && is_tunable && (recorded.is_changed(name, value) || !declared);
         lost || touched.iter().any(|touched_name| touched_name == name) || (is_switched && name == NR_REQUESTS)
     };
@@ -167,7 +169,7 @@ fn undo(device: &BlockDevice, setting: &Setting, recorded: &Recorded) -> Assignm
     [(SCHEDULER.to_owned(), recorded.scheduler.clone())].into_iter().chain(values).collect()
 }
 
-/// The name below `queue` of what is called `name`; tunables of `scheduler` may be called without their directory.
+/// Returns the name below `queue`. A tunable of `scheduler` may be given without its directory.
 fn full_name(device: &BlockDevice, name: &str, scheduler: &str) -> String {
     let tunable = format!("{ELEVATOR}{name}");
     let is_attribute = declaration(name, scheduler).is_some() || device.queue().join(name).exists();
@@ -179,19 +181,20 @@ fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
     assignments.iter().map(command).collect()
 }
 
-/// As it is on every machine, whatever the root of ours.
+/// Returns the path on a real machine, whatever the root of this one.
 fn path(device: &BlockDevice, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", device.disk_name())
 }
 
-/// What a rule matches the device by, and what is to be said of it.
+/// Returns a note about the match, if one is needed, and the condition that matches the device in a
+/// rule.
 fn known_by(device: &BlockDevice) -> (Option<&'static str>, String) {
     let number = device.number();
     let entry = device.roots().run(format!("udev/data/b{}:{}", number.major, number.minor));
     let database = read(&entry).unwrap_or_default();
     let property = |name: &str| {
         let found = database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
-        // Patterns and quotes mean something in a rule.
+        // Patterns and quotes have a meaning in a rule.
         found.filter(|text| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c)) && !text.is_empty())
     };
     for name in ["ID_WWN_WITH_EXTENSION", "ID_SERIAL", "DM_UUID", "MD_UUID"] {
@@ -206,7 +209,7 @@ fn known_by(device: &BlockDevice) -> (Option<&'static str>, String) {
 fn profile(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> String {
     let name = device.name();
     let mut profile = format!("[main]\nsummary={setting} on {name}\n");
-    // On top of what is active, not instead of it.
+    // The profile extends the active one and does not replace it.
     let active = value(&device.roots().etc(Path::new("tuned/active_profile"))).filter(|active| !active.is_empty());
     if let Some(active) = active.filter(|active| !active.contains(&format!("iosched-{name}"))) {
         profile += &format!("include={active}\n");
@@ -260,7 +263,7 @@ mod tests {
                 "echo 1 > /sys/block/sda/queue/iosched/fifo_batch"
             ]
         );
-        // Within a scheduler, what is set is all that is to be undone.
+        // If the scheduler does not change, only the values that were set are undone.
         let of = lasting(&machine, "present:fifo_batch=8");
         assert_eq!(of.commands[1], "echo 8 > /sys/block/sda/queue/iosched/fifo_batch");
         assert_eq!(of.undo[1..], ["echo 1 > /sys/block/sda/queue/iosched/fifo_batch"]);

@@ -1,18 +1,18 @@
-//! Settings of a device that are changed for a while and put back, whatever ends us.
+//! Settings of a device that are changed for a while and restored, even after a kill.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `recorded.rs` | what was set before: recorded, compared, put back |
-//! | `session.rs` | changes settings while it lives |
-//! | `kept.rs` | what was set before a change that stays |
-//! | `restore.rs` | puts back what a session that was killed has left, and undoes a change that stays |
-//! | `drop_ins.rs` | likewise of what a setting has of controllers: drop-ins of systemd, and io.cost |
-//! | `installed_tests.rs` | what is made to last, held against systemd's own programs |
-//! | `lasting.rs` | how a setting is made to last, as text: commands, udev rule, profile of tuned, undo |
+//! | `recorded.rs` | the previous settings: recorded, compared, restored |
+//! | `session.rs` | changes of settings that end with the session |
+//! | `kept.rs` | the settings before a permanent change |
+//! | `restore.rs` | restores the settings after a killed session, and undoes a permanent change |
+//! | `drop_ins.rs` | lasting forms of a setting's controllers: drop-ins of systemd, and io.cost |
+//! | `installed_tests.rs` | tests of the lasting forms with systemd's programs |
+//! | `lasting.rs` | lasting forms of a setting, as text: commands, udev rule, profile of tuned, undo |
 //!
-//! A [`Session`] records everything that can be written before it changes anything, in a journal that is on the disk by
-//! then. Dropped, by whatever way but a kill, it puts everything back; after a kill or a reboot [`restore`] does what
-//! the journal says.
+//! A [`Session`] records everything that can be written before it changes anything. The record is
+//! in a journal that is already on the disk. When the session is dropped, it restores everything.
+//! After a kill or a reboot, [`restore`] uses the journal.
 
 mod drop_ins;
 #[cfg(test)]
@@ -40,52 +40,54 @@ pub use recorded::{Change, Left, NotRestored, Recorded};
 pub use restore::{LeftAlone, Restoration, RestoreOptions, kept, left_over, restore, undo};
 pub use session::Session;
 
-/// The kind of entries in the state directory that journals are.
+/// Kind of entries in the state directory for journals of sessions.
 const JOURNALS: &str = "settings";
-/// The kind of those that journals of changes that stay are.
+/// Kind of entries for journals of permanent changes.
 const KEPT: &str = "set";
 
-/// What is on the disk before anything is changed.
+/// Record that is on the disk before anything is changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Journal {
-    /// Of the form of this.
+    /// Version of the journal's format.
     version: u32,
-    /// Who changes settings.
+    /// Process that changes settings.
     pid: u32,
-    /// Since when, seconds since 1970.
+    /// Start time, seconds since 1970.
     begun_unix_s: u64,
-    /// Of which start of the kernel.
+    /// Identifier of the boot of the kernel.
     boot_id: String,
     device: String,
     identity: Identity,
-    /// What is to be put back: what was there, and what something else has set since.
+    /// State to restore: the original values, or newer values from other programs.
     recorded: Recorded,
-    /// What is in force by us; `None` while a setting is applied. What differs from it, something else has set.
+    /// Settings in force that iosched has set. `None` while a setting is being applied. Differences
+    /// from these are changes by other programs.
     #[serde(default)]
     applied: Option<Recorded>,
 }
 
 impl Journal {
-    /// What is not as we set it, because something else has set it meanwhile.
+    /// Returns the changes that other programs have made to the settings in force.
     fn foreign(&self, device: &BlockDevice) -> Vec<Change> {
         self.applied.as_ref().map(|applied| applied.changes(device)).unwrap_or_default()
     }
 }
 
-/// What became of settings that were put back.
+/// Result of restoring settings.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct PutBack {
-    /// What was changed.
+    /// Changes that were made.
     pub changes: Vec<Change>,
-    /// What was left, because something else has set it meanwhile: `from` is what that set, `to` what was there before.
+    /// Values that were left, because other programs have set them: `from` is the other program's
+    /// value, and `to` is the original one.
     pub left: Vec<Change>,
 }
 
-/// The form of journals.
+/// Version of the journal's format.
 const VERSION: u32 = 1;
 
 impl Journal {
-    /// A journal that this process begins now.
+    /// Creates a journal of this process with the present time.
     fn of(device: &BlockDevice, recorded: Recorded) -> Self {
         Self {
             version: VERSION,
@@ -100,59 +102,59 @@ impl Journal {
     }
 }
 
-/// Why settings cannot be changed.
+/// Reason why settings cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// Only root may.
+    /// Only root may change them.
     #[error("{device}: changing its settings needs root ({} cannot be written)", path.display())]
     Permission {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// What cannot be written.
+        /// Path of the file that cannot be written.
         path: PathBuf,
     },
-    /// It has no scheduler.
+    /// The device has no scheduler.
     #[error("{device}: has no scheduler of its own{}", those_below(below))]
     NoScheduler {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// Those below it that have one.
+        /// Devices below that have a scheduler.
         below: Vec<String>,
     },
-    /// A scheduler that the kernel does not have.
+    /// The kernel does not have the scheduler.
     #[error("{device}: the kernel has no scheduler {name}; it has {available}{}", after_missing(name))]
     Missing {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// What was asked for.
+        /// Requested scheduler.
         name: String,
-        /// What there is.
+        /// Available schedulers.
         available: String,
     },
-    /// Somebody else changes its settings.
+    /// Another process changes the settings of the device.
     #[error("{device}: process {pid} is changing its settings now")]
     Busy {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// Who; 0 if that is not known.
+        /// Process id of the other process, 0 if not known.
         pid: u32,
     },
-    /// What was changed before has not been put back.
+    /// The settings of an earlier session have not been restored.
     #[error(
         "{device}: its settings were changed and not put back, for example because iosched was killed; first run: \
          iosched restore {device}"
     )]
     LeftOver {
-        /// The device.
+        /// Name of the device.
         device: String,
     },
-    /// A value is not taken.
+    /// A value is not accepted.
     #[error(transparent)]
     Attribute(#[from] AttributeError),
-    /// The journal cannot be kept.
+    /// The journal cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Not everything was put back.
+    /// Not everything was restored.
     #[error(transparent)]
     NotRestored(#[from] NotRestored),
 }
@@ -161,7 +163,7 @@ fn those_below(below: &[String]) -> String {
     if below.is_empty() { String::new() } else { format!("; below it {} have one", below.join(", ")) }
 }
 
-/// How to have a scheduler that the kernel does not have.
+/// Returns a hint how to use a scheduler that the kernel does not have.
 pub(crate) fn elsewhere(name: &str) -> String {
     match Registry::linux().get(name).ok().and_then(|scheduler| scheduler.out_of_tree) {
         Some(kernels) => format!(

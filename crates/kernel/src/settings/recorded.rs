@@ -1,4 +1,4 @@
-//! What was set before: recorded, compared with what is set now, put back.
+//! The previous settings of a device: recorded, compared with the present ones, restored.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,30 +10,32 @@ use crate::block::BlockDevice;
 use crate::cgroup::{CGROUP, CgroupError};
 
 const SCHEDULER: &str = "scheduler";
-/// What names of tunables begin with.
+/// Prefix of the names of tunables.
 const TUNABLE: &str = "iosched/";
-/// What a scheduler also sets when it begins.
+/// An attribute that a scheduler also sets when it starts.
 const NR_REQUESTS: &str = "nr_requests";
-/// What names of cgroups' files end with that only this scheduler has.
+/// End of the names of cgroup files that only bfq provides.
 const BFQ_WEIGHT: &str = "/io.bfq.weight";
 
-/// The scheduler of a device, all that can be written of its queue, and what was to be changed of cgroups.
+/// Recorded settings of a device: its scheduler, all writable attributes of its queue, and the
+/// attributes of cgroups that were to be changed.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
-    /// The scheduler.
+    /// Name of the scheduler.
     pub scheduler: String,
-    /// Attributes, then tunables of that scheduler: writing an attribute may change a tunable; then what cgroups had.
+    /// Attributes, then tunables of the scheduler, because writing an attribute may change a
+    /// tunable. Attributes of cgroups come last.
     pub values: Vec<(String, String)>,
 }
 
-/// A value that is not what it was.
+/// A value that differs from the recorded one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Change {
-    /// The attribute, below `queue`.
+    /// Name of the attribute, below `queue`.
     pub name: String,
-    /// What it is; `None` if it is not there.
+    /// Present value. `None` if the attribute does not exist.
     pub from: Option<String>,
-    /// What it was, and is to be.
+    /// Recorded value, which is to be restored.
     pub to: String,
 }
 
@@ -47,7 +49,7 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// What something else has done to what was set to `to`.
+    /// Describes the change as an action of another program, which changed the value `to`.
     #[must_use]
     pub fn of_others(&self) -> String {
         format!("{} from {} to {}", self.name, self.to, self.from.as_deref().unwrap_or("nothing: it is gone"))
@@ -58,25 +60,25 @@ impl Change {
     }
 }
 
-/// A value that could not be put back.
+/// A value that could not be restored.
 #[derive(Debug)]
 pub struct Left {
     /// The value.
     pub change: Change,
-    /// Its file.
+    /// Path of its file.
     pub path: PathBuf,
-    /// What is to be written to that.
+    /// Line to write to the file.
     pub line: String,
-    /// Why, if the kernel said so.
+    /// Error from the kernel, if there was one.
     pub error: Option<AttributeError>,
 }
 
-/// Not everything was put back.
+/// Error about values that could not be restored.
 #[derive(Debug, thiserror::Error)]
 pub struct NotRestored {
-    /// The device.
+    /// Name of the device.
     pub device: String,
-    /// What was not.
+    /// Values that were not restored.
     pub left: Vec<Left>,
 }
 
@@ -94,17 +96,17 @@ impl fmt::Display for NotRestored {
     }
 }
 
-/// A value as a shell takes it.
+/// Quotes a value for a shell.
 pub(super) fn shell(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { format!("'{value}'") }
 }
 
 impl Recorded {
-    /// What is set on `device` now.
+    /// Returns the present settings of `device`.
     ///
     /// # Errors
-    /// Its attributes cannot be read.
+    /// The attributes of the device cannot be read.
     pub fn of(device: &BlockDevice) -> Result<Self, AttributeError> {
         let attributes = device.attributes()?.into_iter().filter(|attribute| attribute.is_writable);
         let values = attributes.filter(|attribute| attribute.name != SCHEDULER);
@@ -112,11 +114,11 @@ impl Recorded {
         Ok(Self { scheduler: device.scheduler().unwrap_or_default(), values })
     }
 
-    /// The same of `device` now: the scheduler, all that can be written of its queue, and the attributes of cgroups that
-    /// are recorded here.
+    /// Returns the present settings of `device`. They include the attributes of cgroups that are
+    /// recorded here.
     ///
     /// # Errors
-    /// Its attributes cannot be read.
+    /// The attributes of the device cannot be read.
     pub(super) fn now(&self, device: &BlockDevice) -> Result<Self, AttributeError> {
         let mut now = Self::of(device)?;
         for (name, _) in self.values.iter().filter(|(name, _)| name.starts_with(CGROUP)) {
@@ -128,8 +130,8 @@ impl Recorded {
         Ok(now)
     }
 
-    /// Takes over what something else has set: that is to be put back, and not what was there before. What was, is
-    /// `to` of what this returns.
+    /// Adopts the values of other programs, so that they are restored instead of the original ones.
+    /// Returns the adopted changes, with the original value in `to`.
     pub(super) fn adopt(&mut self, device: &BlockDevice, foreign: &[Change]) -> Vec<Change> {
         let mut taken = Vec::new();
         for Change { name, from, .. } in foreign {
@@ -140,7 +142,7 @@ impl Recorded {
             };
             if name == SCHEDULER {
                 let was = std::mem::replace(&mut self.scheduler, value);
-                // Tunables go with their scheduler.
+                // Tunables disappear with their scheduler.
                 self.values.retain(|(name, _)| !name.starts_with(TUNABLE));
                 let tunables = Self::of(device).unwrap_or_default().values;
                 self.values.extend(tunables.into_iter().filter(|(name, _)| name.starts_with(TUNABLE)));
@@ -154,7 +156,8 @@ impl Recorded {
         taken
     }
 
-    /// Keeps what something else has changed as it was before that, unless it was changed once more.
+    /// Replaces the values of other programs in `foreign` by the values before, unless they have
+    /// changed again.
     pub(super) fn leave_out(&mut self, foreign: &[Change]) {
         for Change { name, from, to } in foreign {
             let value = if name == SCHEDULER {
@@ -168,7 +171,8 @@ impl Recorded {
         }
     }
 
-    /// Adds what the attribute `name` of a cgroup is now; whether it was not known yet.
+    /// Adds the present value of the cgroup attribute `name`. Returns whether the attribute was
+    /// new.
     pub(super) fn add(&mut self, device: &BlockDevice, name: &str) -> Result<bool, AttributeError> {
         if self.values.iter().any(|(known, _)| known == name) {
             return Ok(false);
@@ -182,7 +186,8 @@ impl Recorded {
         Ok(true)
     }
 
-    /// What is not as it was. While another scheduler is present its tunables are not compared: they go with it.
+    /// Returns the values that differ from the recorded ones. Tunables are only compared while
+    /// their scheduler is present.
     #[must_use]
     pub fn changes(&self, device: &BlockDevice) -> Vec<Change> {
         let present = device.scheduler();
@@ -205,8 +210,8 @@ impl Recorded {
         switch.into_iter().chain(self.values.iter().filter_map(value)).collect()
     }
 
-    /// What is to be written, in this order, so that `device` is as it was. A scheduler that is to be chosen again
-    /// begins with its defaults. Therefore everything that it sets is among it.
+    /// Returns the values to write, in order, to restore the state of `device`. A scheduler that is
+    /// chosen again starts with its defaults. Therefore all values that it sets are included.
     #[must_use]
     pub fn undo(&self, device: &BlockDevice) -> Vec<(String, String)> {
         let changes = self.changes(device);
@@ -223,14 +228,15 @@ impl Recorded {
         scheduler.into_iter().chain(self.values.iter().filter(is_to_be_written).cloned()).collect()
     }
 
-    /// Puts back what is not as it was, and looks whether it is: what was changed.
+    /// Restores all values that differ, and checks the result. Returns the changes that were made.
     ///
     /// # Errors
-    /// Something is still not as it was.
+    /// Some value still differs.
     pub fn put_back(&self, device: &BlockDevice) -> Result<Vec<Change>, NotRestored> {
         let mut done: Vec<Change> = Vec::new();
         let mut errors: Vec<(String, AttributeError)> = Vec::new();
-        // The scheduler; then what it brings along and what it changed; then what the kernel changed with one of those.
+        // First the scheduler. Then its tunables and the values that it changed. Then values that
+        // the kernel changed with one of these.
         for _ in 0..3 {
             let changes = self.changes(device);
             if changes.is_empty() {
@@ -267,8 +273,8 @@ impl Recorded {
         Err(NotRestored { device: device.name().to_owned(), left: left.collect() })
     }
 
-    /// Whether the same value is among those recorded in a finer unit: written in the coarser one it would lose what
-    /// that cannot tell.
+    /// Whether a recorded tunable stores the same value in a finer unit. Writing the coarser one
+    /// would lose precision.
     fn is_kept_finer(&self, name: &str) -> bool {
         self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
             Some(Declaration::Number(spec)) => {
@@ -279,12 +285,12 @@ impl Recorded {
     }
 }
 
-/// Whether an attribute comes and goes with a scheduler.
+/// Whether an attribute appears and disappears with a scheduler.
 fn is_of_scheduler(name: &str) -> bool {
     name.starts_with(TUNABLE) || name.ends_with(BFQ_WEIGHT)
 }
 
-/// Whether what was changed went with its cgroup: there is nothing to put back.
+/// Whether the attribute disappeared with its cgroup, so that nothing can be restored.
 fn is_gone(device: &BlockDevice, change: &Change) -> bool {
     change.is_of_cgroup()
         && matches!(

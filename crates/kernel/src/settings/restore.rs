@@ -1,4 +1,4 @@
-//! Puts back what a session that was killed has left, and undoes a change that stays.
+//! Restores the settings after a killed session, and undoes a permanent change.
 
 use serde::Serialize;
 
@@ -7,88 +7,91 @@ use crate::block::{BlockDevice, Identity};
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, parse};
 
-/// How to go about it.
+/// Options of restoring.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct RestoreOptions {
-    /// Only look what would be done.
+    /// Whether to only report the changes and not make them.
     pub dry_run: bool,
-    /// Put back also after a reboot, on another device of that name, and what something else has set since; forget a
-    /// device that is gone.
+    /// Whether to also restore after a reboot, on another device with the same name, and over
+    /// values of other programs. The journal of a device that no longer exists is removed.
     pub force: bool,
-    /// Forget a device that is gone, or another one by now; nothing is set.
+    /// Whether to remove the journal of a device that no longer exists or was replaced, without
+    /// setting anything.
     pub forget: bool,
 }
 
-/// What became of one journal.
+/// Result for one journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restoration {
-    /// Everything is as it was, but for what something else has set meanwhile; what was changed for that, or would be.
+    /// The settings were restored, except values of other programs. In a dry run, they would be
+    /// restored.
     PutBack(PutBack),
-    /// It was left alone, and its journal is no longer needed: the kernel has started since, so that its own settings,
-    /// and those of the machine's start, are there. What is not as it was before the session.
+    /// The device was left unchanged and its journal was removed, because the kernel has booted
+    /// since. The settings of the kernel and of the machine's start are in force.
     Rebooted {
-        /// What is not as it was.
+        /// Values that differ from those before the session.
         changes: Vec<Change>,
     },
-    /// It was left alone, and its journal is kept.
+    /// The device was left unchanged, and its journal is kept.
     Kept {
-        /// Why.
+        /// Reason.
         reason: LeftAlone,
     },
-    /// A device that is gone, or another one by now, was forgotten, and nothing was set.
+    /// The device no longer exists or was replaced. Its journal was removed, and nothing was set.
     Forgotten,
-    /// There was nothing to put back.
+    /// There was nothing to restore.
     Nothing,
 }
 
-/// Why a device was left alone.
+/// Reason why a device was left unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftAlone {
-    /// A session is at work on it.
+    /// A session is changing the device.
     InUse {
-        /// Its process; 0 if that is not known.
+        /// Process id of the session, 0 if not known.
         pid: u32,
     },
-    /// There is no device of that name.
+    /// There is no device of this name.
     Gone,
-    /// The device of that name is another one.
+    /// The device of this name is another one.
     Another {
-        /// What it was.
+        /// Identity of the original device.
         then: Box<Identity>,
-        /// What it is.
+        /// Identity of the present device.
         now: Box<Identity>,
     },
-    /// Something else has changed it since the change that is to be undone.
+    /// Other programs have changed the device since the change that is to be undone.
     Changed {
-        /// What that has changed: `from` is what is there, `to` what was set by the change.
+        /// Changes by other programs: `from` is the present value, and `to` the value that iosched
+        /// had set.
         foreign: Vec<Change>,
-        /// What undoing would change, also of those.
+        /// Changes that undoing would make, including those of `foreign`.
         undo: Vec<Change>,
     },
-    /// The journal cannot be understood.
+    /// The journal cannot be parsed.
     Damaged {
-        /// Its file.
+        /// Path of the journal.
         path: std::path::PathBuf,
     },
 }
 
-/// The devices whose settings were changed and, it seems, not put back; those that a session is at work on are among
-/// them.
+/// Returns the devices with a journal of a session. Devices of running sessions are included.
 #[must_use]
 pub fn left_over(state: &StateDirectory) -> Vec<String> {
     state.entries(JOURNALS)
 }
 
-/// The devices whose settings [`Before`](super::Before) has recorded before a change that stays.
+/// Returns the devices whose settings [`Before`](super::Before) has recorded before a permanent
+/// change.
 #[must_use]
 pub fn kept(state: &StateDirectory) -> Vec<String> {
     state.entries(KEPT)
 }
 
-/// Undoes the changes that stay of the device `name`, back to before the first one since the kernel's start. If
-/// something else has changed it since, it is left alone unless `force` is given.
+/// Undoes the permanent changes of the device `name` since the boot of the kernel. If other
+/// programs have changed the device since, it is left unchanged unless `force` is given.
 ///
 /// # Errors
 /// As [`restore`].
@@ -101,10 +104,10 @@ pub fn undo(
     of_kind(KEPT, roots, state, name, options)
 }
 
-/// Puts back what the journal of the device `name` says.
+/// Restores the settings in the journal of the device `name`.
 ///
 /// # Errors
-/// The journal cannot be read, or not everything could be put back.
+/// The journal cannot be read, or not everything could be restored.
 pub fn restore(
     roots: &Roots,
     state: &StateDirectory,
@@ -133,7 +136,7 @@ fn of_kind(
     };
     let text = entry.text()?;
     if text.trim().is_empty() {
-        // Killed before it was written: nothing had been changed.
+        // The process was killed before it wrote the journal, so it had changed nothing.
         finish(entry, options)?;
         return Ok(Restoration::Nothing);
     }
@@ -162,7 +165,7 @@ fn of_kind(
     if is_another && !options.force {
         return Ok(Restoration::Kept { reason: LeftAlone::Another { then: Box::new(then), now: Box::new(now) } });
     }
-    // What another has set back already needs no undoing.
+    // A value that another program has already restored needs no undoing.
     let undo = journal.recorded.changes(&device);
     let mut foreign = journal.foreign(&device);
     foreign.retain(|change| undo.iter().any(|undone| undone.name == change.name));
@@ -180,7 +183,7 @@ fn put_back(
 ) -> Result<Restoration, SettingsError> {
     let foreign = journal.foreign(device);
     let mut recorded = journal.recorded;
-    // Who insists wants it as it was before the session.
+    // With `force`, the state before the session is restored.
     let left = if options.force { Vec::new() } else { recorded.adopt(device, &foreign) };
     let changes = if options.dry_run { recorded.changes(device) } else { recorded.put_back(device)? };
     finish(entry, options)?;
@@ -194,7 +197,8 @@ fn finish(entry: Entry, options: RestoreOptions) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Whether it is the same device. The kernel counts disks as they come, so that the count tells, until it starts again.
+/// Whether both are the same device. Within one boot, the kernel's sequence number of the disk
+/// decides.
 pub(super) fn is_same(then: &Identity, now: &Identity, rebooted: bool) -> bool {
     match (then.sequence, now.sequence) {
         (Some(then), Some(now)) if !rebooted => then == now,

@@ -1,4 +1,4 @@
-//! Changes settings of a device while it lives.
+//! Changes settings of a device until the session ends.
 
 use std::fs::OpenOptions;
 
@@ -10,41 +10,46 @@ use crate::state::{Entry, Locked, StateDirectory, parse};
 use iosched::Setting;
 
 const WBT: &str = "wbt_lat_usec";
-/// Schedulers under which the kernel throttles no writeback, unless the latency was ever written: that it remembers as
-/// long as it knows the device, and nothing puts it back.
+/// Schedulers under which the kernel does not throttle writeback, unless the latency was ever
+/// written. The kernel remembers the write while it knows the device, and nothing can undo that.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
-/// Whether it is a file of cgroups that a setting gives by the names of a workload's.
+/// Whether the name is a cgroup file whose values a setting gives by the names of a workload's
+/// cgroups.
 fn is_of_workload(name: &str) -> bool {
     files().iter().any(|file| file.name == name && !file.is_of_root)
 }
 
-/// The right to change the settings of a device; ends with everything put back.
+/// Right to change the settings of a device. Dropping the session restores all settings.
 #[derive(Debug)]
 pub struct Session {
     device: BlockDevice,
     journal: Journal,
-    /// Where the journal is; `None` once everything is back.
+    /// Entry of the journal. `None` after everything is restored.
     entry: Option<Entry>,
-    /// Where in the journal what is to be put back ends; behind it is what is in force by us.
+    /// End of the first part of the journal, which contains the state to restore. The settings in
+    /// force follow.
     base_end: u64,
-    /// What was set when it began.
+    /// Settings at the start of the session.
     begun: Recorded,
-    /// What something else has set since, each attribute once.
+    /// Changes by other programs since then, one for each attribute.
     left: Vec<Change>,
-    /// Attributes that the present setting has changed, and what they were.
+    /// Attributes that the present setting has changed, and their previous values.
     changed: Vec<(String, String)>,
-    /// Before the latency of writeback was first written: what it was under schedulers that decide about it.
+    /// The writeback latency under the schedulers of [`WITHOUT_WBT`], read before it was first
+    /// written.
     wbt_under: Option<Vec<(String, String)>>,
 }
 
 impl Session {
-    /// Begins: what can be written of `device` is recorded in `state`, and is on the disk when this returns. Nothing is
-    /// changed yet.
+    /// Starts a session. All writable settings of `device` are recorded in `state`, and are on the
+    /// disk when this function returns. Nothing is changed yet.
     ///
     /// # Errors
-    /// It has no scheduler; we may not write its attributes; another session changes them, or one was killed and what it changed has not
-    /// been put back; the journal cannot be written.
+    /// - The device has no scheduler.
+    /// - This process may not write its attributes.
+    /// - Another session is changing the device, or a killed session was not restored.
+    /// - The journal cannot be written.
     pub fn begin(device: &BlockDevice, state: &StateDirectory) -> Result<Self, SettingsError> {
         let device = device.disk();
         let name = device.name().to_owned();
@@ -63,7 +68,7 @@ impl Session {
                 return Err(SettingsError::Busy { device: name, pid });
             }
         };
-        // One that is empty was never written, so that nothing was changed.
+        // An empty entry was never written, so nothing was changed.
         if !entry.text()?.trim().is_empty() {
             return Err(SettingsError::LeftOver { device: name });
         }
@@ -77,32 +82,35 @@ impl Session {
         Ok(session)
     }
 
-    /// The device, whole.
+    /// Returns the whole disk.
     #[must_use]
     pub const fn device(&self) -> &BlockDevice {
         &self.device
     }
 
-    /// What was set when it began.
+    /// Returns the settings at the start of the session.
     #[must_use]
     pub const fn recorded(&self) -> &Recorded {
         &self.begun
     }
 
-    /// What is not as the session has set it, because something else set it meanwhile: udev, tuned, another iosched.
-    /// `from` is what is there, `to` what the session set.
+    /// Returns values of the session that other programs, such as udev, tuned or another iosched,
+    /// have changed. `from` is the present value, and `to` the session's value.
     #[must_use]
     pub fn foreign(&self) -> Vec<Change> {
         self.journal.foreign(&self.device)
     }
 
-    /// Sets the device as `setting` says, whatever was applied before: the scheduler with the kernel's defaults,
-    /// attributes that it does not name as they were, but for those that come with the scheduler (`nr_requests`,
-    /// `wbt_lat_usec`). Files of the workload's cgroups are for whoever makes those. What something else has set
-    /// meanwhile gives way, and is put back at the end.
+    /// Applies `setting`, independent of earlier settings.
+    ///
+    /// The scheduler starts with the kernel's defaults. Attributes that the setting does not name
+    /// get their original values, except those that depend on the scheduler (`nr_requests`,
+    /// `wbt_lat_usec`). Files of the workload's cgroups are left to the code that creates these
+    /// cgroups. Values of other programs are overwritten, and are restored at the end.
     ///
     /// # Errors
-    /// The kernel lacks the scheduler; a name or value is not taken. What was applied until then stays until the next setting, or the end.
+    /// The kernel lacks the scheduler, or a name or value is not accepted. The values applied so
+    /// far stay until the next setting or the end.
     pub fn apply(&mut self, setting: &Setting) -> Result<(), SettingsError> {
         self.reclaim()?;
         self.mark(None)?;
@@ -110,7 +118,8 @@ impl Session {
         self.mark(Some(self.journal.recorded.now(&self.device)?))
     }
 
-    /// Sets again what something else has changed, so that settings follow each other on the same device.
+    /// Sets values again that other programs have changed, so that all settings start from the same
+    /// state.
     fn reclaim(&mut self) -> Result<(), SettingsError> {
         let applied = self.journal.applied.clone();
         if self.look_for_foreign()?
@@ -122,7 +131,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes note of what something else has changed; whether there is anything.
+    /// Records changes by other programs. Returns whether there are any.
     fn look_for_foreign(&mut self) -> Result<bool, SettingsError> {
         let foreign = self.foreign();
         let taken = self.journal.recorded.adopt(&self.device, &foreign);
@@ -138,8 +147,8 @@ impl Session {
         Ok(!foreign.is_empty())
     }
 
-    /// Writes into the journal what is in force by us; `None` while that changes. However many settings follow each
-    /// other, the journal does not grow.
+    /// Writes the settings in force to the journal, or removes them for `None`, while they change.
+    /// The journal does not grow with the number of settings.
     fn mark(&mut self, applied: Option<Recorded>) -> Result<(), SettingsError> {
         self.journal.applied = applied;
         let Some(entry) = &mut self.entry else { return Ok(()) };
@@ -150,7 +159,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes into the journal what is to be put back.
+    /// Writes the state to restore to the journal.
     fn write_base(&mut self) -> Result<(), SettingsError> {
         self.journal.applied = None;
         if let Some(entry) = &mut self.entry {
@@ -186,10 +195,10 @@ impl Session {
         Ok(())
     }
 
-    /// Gives one attribute a value, until the end or the next setting.
+    /// Sets one attribute until the end or the next setting.
     ///
     /// # Errors
-    /// There is none of that name, or it does not take the value.
+    /// There is no attribute of this name, or the value is not accepted.
     pub fn change(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         self.look_for_foreign()?;
         self.mark(None)?;
@@ -199,7 +208,7 @@ impl Session {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
         if self.device.resolve(name).is_ok_and(|name| self.device.is_write_only(&name)) {
-            // An action: there is nothing to put back.
+            // Writing triggers an action, so there is no value to restore.
             self.device.set_attribute(name, value)?;
             return Ok(());
         }
@@ -210,7 +219,7 @@ impl Session {
                 self.write_base()?;
             }
         }
-        // Tunables go with their scheduler.
+        // Tunables disappear with their scheduler.
         if !before.is_tunable() {
             self.changed.push((before.name, before.value));
         }
@@ -218,7 +227,8 @@ impl Session {
         Ok(())
     }
 
-    /// What the latency of writeback is under schedulers that decide about it, as long as it has not been written.
+    /// Returns the writeback latency under the schedulers of [`WITHOUT_WBT`], before it is first
+    /// written.
     fn look_at_wbt(&self) -> Result<Vec<(String, String)>, SettingsError> {
         let mut found = Vec::new();
         let there = self.device.schedulers();
@@ -229,12 +239,12 @@ impl Session {
         Ok(found)
     }
 
-    /// Has `scheduler` begin afresh, with its defaults.
+    /// Restarts `scheduler` with its defaults.
     fn switch(&self, scheduler: &str) -> Result<(), SettingsError> {
         let others = self.device.schedulers();
         if self.device.scheduler().as_deref() == Some(scheduler) {
-            // Switching to itself changes nothing; none is the quickest way round, and one that is there needs no
-            // module.
+            // Choosing the present scheduler again has no effect, so another one is chosen in
+            // between. `none` is the fastest, and a listed scheduler needs no module.
             let other = others.iter().find(|name| *name == "none").filter(|name| *name != scheduler);
             if let Some(other) = other.or_else(|| others.iter().find(|name| *name != scheduler)) {
                 self.device.set_attribute("scheduler", other)?;
@@ -250,18 +260,18 @@ impl Session {
         }
     }
 
-    /// Ends: puts everything back, but for what something else has set meanwhile.
+    /// Ends the session and restores everything, except values of other programs.
     ///
     /// # Errors
-    /// Not everything could be put back; the journal stays then.
+    /// Not everything could be restored. Then the journal remains.
     pub fn end(mut self) -> Result<PutBack, SettingsError> {
         self.put_back()
     }
 
-    /// Ends with what is applied left as it is.
+    /// Ends the session and keeps the applied settings.
     ///
     /// # Errors
-    /// The journal cannot be removed; it would be put back by [`restore`](super::restore) then.
+    /// The journal cannot be removed. Then [`restore`](super::restore) would undo the settings.
     pub fn keep(mut self) -> Result<(), SettingsError> {
         match self.entry.take() {
             Some(entry) => Ok(entry.remove()?),
@@ -274,7 +284,7 @@ impl Session {
             self.look_for_foreign()?;
         }
         let Some(entry) = self.entry.take() else { return Ok(PutBack::default()) };
-        // Let go of, not removed, if this fails.
+        // If this fails, the entry is unlocked but not removed.
         let changes = self.journal.recorded.put_back(&self.device)?;
         entry.remove()?;
         Ok(PutBack { changes, left: std::mem::take(&mut self.left) })
@@ -283,7 +293,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // What fails here stays in the journal, and `iosched restore` tells of it.
+        // A failure leaves the journal, and `iosched restore` reports it.
         let _ = self.put_back();
     }
 }
