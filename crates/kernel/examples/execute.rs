@@ -1,4 +1,5 @@
-//! Runs a workload on a device or in a directory and prints what it gave as JSON: what `bench/executor.py` measures.
+//! Runs a workload on a device or in a directory and prints its results as JSON.
+//! `bench/executor.py` measures this program.
 //!
 //! ```text
 //! cargo run --release -p iosched-kernel --example execute -- WORKLOAD TARGET [--closed] [--speed X] [--seed N] [--seconds S]

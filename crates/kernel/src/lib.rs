@@ -3,7 +3,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`roots`] | the roots of `/sys`, `/proc` and `/dev`, below which everything is read |
+//! | [`roots`] | the roots of `/sys`, `/proc`, `/dev`, `/run` and `/etc`, below which everything is read |
 //! | [`block`] | block devices: their properties, the devices above and below, their uses and statistics |
 //! | [`attribute`] | attributes in `/sys/block/<dev>/queue`: listed, read, written and read back |
 //! | [`cgroup`] | settings of cgroups for a disk, as attributes of the disk; cgroups of iosched itself, which are removed |

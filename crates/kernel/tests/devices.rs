@@ -1,4 +1,5 @@
-//! The kernel's own schedulers on loop devices, as root: switching, putting back, refusing.
+//! Tests of the running kernel's schedulers on loop devices, as root: switching, restoring,
+//! refusing.
 
 mod loops;
 
@@ -107,10 +108,11 @@ fn refusal_of_the_kernel_lists_the_accepted_values() {
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
 }
 
-/// The variables that tell a second process of this program to change settings: the disk and the state directory.
+/// Variables that make a second process of this program change settings: the disk and the state
+/// directory.
 const KILLED_PROCESS: (&str, &str) = ("IOSCHED_TEST_DEVICE", "IOSCHED_TEST_STATE");
 
-/// Changes settings of a disk, and waits until it is killed or its standard input ends.
+/// Changes settings of a disk, and waits until the process is killed or its standard input ends.
 fn hold_settings(device: &OsStr, state: &OsStr) {
     let device = BlockDevice::find(&Roots::default(), Path::new(device)).unwrap();
     let mut session = Session::begin(&device, &StateDirectory::at(Path::new(state))).unwrap();
@@ -154,7 +156,7 @@ fn settings_of_a_killed_process_are_put_back() {
     assert!(settings::left_over(&state).is_empty());
 }
 
-/// Why `device` may not be written.
+/// Returns the reason why `device` may not be written.
 fn refusal(device: &BlockDevice) -> Refusal {
     consent::to_write(device, Some(&device.path())).unwrap_err()
 }

@@ -1,4 +1,5 @@
-//! Workloads carried out with real system calls, on files in a temporary directory: nothing here needs root.
+//! Workloads run with real system calls, on files in a temporary directory. No test here needs
+//! root.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ impl TargetDirectory {
         self.0.path().join("data")
     }
 
-    /// Whether nothing is left in the directory that was named.
+    /// Whether no file is left in the target's directory.
     fn is_clean(&self) -> bool {
         std::fs::read_dir(self.data()).unwrap().count() == 0
     }
@@ -48,12 +49,12 @@ fn set(tasks: Vec<Task>) -> Workload {
     Workload::Tasks(Box::new(TaskSet { name: "t".to_owned(), tasks, ..TaskSet::default() }))
 }
 
-/// A task that reads 50 blocks of 4 KiB, anywhere.
+/// Returns a task that reads 50 random blocks of 4 KiB.
 fn reader(pid: u32) -> Task {
     Task { pattern: Some(Pattern::Random), range: Some([0, 8192]), total: Some(50), ..Task::new(pid) }
 }
 
-/// Runs a workload on files that are removed.
+/// Runs a workload on files that are removed afterwards.
 fn run(workload: &Workload) -> RunResult {
     let place = TargetDirectory::new();
     let target = place.target().with_disk_bytes(8 * MIB);
@@ -80,7 +81,8 @@ fn jobs_do_as_many_ios_as_they_are_to_and_keep_their_depth() {
     assert_eq!((result.ios, result.bytes_read, result.bytes_written), (512, 3 * MIB, 0));
     assert_eq!(result.latency.reads.count(), 512);
     assert_eq!(result.jobs[0].read.ios, 256);
-    // 1, 2 to 3, and 4 to 7 under way are passed once: it fills its depth and stays there.
+    // The depths 1, 2 to 3, and 4 to 7 are each passed once. The job fills its depth and stays
+    // there.
     assert_eq!(result.jobs[0].depth_level[..3], [1, 2, 4]);
     assert_eq!(result.jobs[0].depth_level.iter().sum::<u64>(), 256);
     assert_eq!(result.jobs[1].depth_level[0], 256);
@@ -95,7 +97,7 @@ fn jobs_write_and_sync_as_often_as_they_are_to() {
     assert_eq!(syncs, [4, 4, 8, 1]);
     assert!(result.jobs.iter().all(|job| job.write.ios == 64));
     assert_eq!(result.bytes_written, MIB);
-    // Of the last job each of the four files is synced.
+    // The last job syncs each of its four files.
     assert_eq!(result.latency.others.count(), 4 + 4 + 8 + 4);
     assert_eq!((result.latency.writes_sync.count(), result.latency.writes_async.count()), (192, 64));
 }
@@ -169,7 +171,8 @@ fn open_replay_keeps_times_and_wraps_addresses() {
     assert!(result.notes.contains(&Note::PastEnd { ios: 1, capacity_sectors: 8 * MIB / 512 }));
 }
 
-/// So many reads of two processes, a millisecond from one to the next, each done half a millisecond after it came.
+/// Returns a trace of `reads` reads by two processes. One read arrives every millisecond and
+/// completes half a millisecond later.
 fn trace(reads: u64) -> Workload {
     let request = |number: u64| {
         Ok(TraceRequest {
@@ -187,7 +190,7 @@ fn trace(reads: u64) -> Workload {
     Workload::Trace(Arc::new(Trace::collect("t", 1, (0..reads).map(request)).unwrap()))
 }
 
-/// Class and level of each of our threads, as the kernel keeps them.
+/// Returns the ioprio of each of this process's threads, in the kernel's encoding.
 fn ioprios() -> Vec<i32> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
@@ -235,7 +238,7 @@ fn a_trace_is_replayed_at_its_times_and_tells_how_late_it_was() {
     }
 }
 
-/// Runs a program in a directory of its own.
+/// Runs an application in its own directory.
 fn application(line: &str) -> RunResult {
     run(&Workload::Application(Box::new(Spec::parse(line).unwrap())))
 }
@@ -350,7 +353,8 @@ fn a_device_is_not_written_without_consent() {
     for workload in [write, jobs(text[0]), jobs(text[1])] {
         let error = execute::prepare(&workload, &target, None).unwrap_err();
         assert!(matches!(error, ExecuteError::NoConsent { .. }), "{error}");
-        // What would be right hangs on the device: consent, or nothing where somebody uses it or it has no medium.
+        // The remedy depends on the device. It is consent, unless the device is in use or has no
+        // medium.
         assert!(
             error.to_string().contains("a device is only read; /dev/")
                 || error.to_string().contains("--destroy-data /dev/"),

@@ -21,7 +21,7 @@ fn reader(pid: u32) -> Task {
     Task { pattern: Some(Pattern::Random), range: Some([0, 1 << 16]), ..Task::new(pid) }
 }
 
-/// Runs a workload that may destroy what is on the disk.
+/// Runs a workload that may destroy the data on the disk.
 fn run(disk: &Loop, workload: &Workload, options: &ExecuteOptions<'_>) -> RunResult {
     let consent = consent::to_write(&disk.device(), Some(&disk.path)).unwrap();
     execute::run(workload, &Target::writable(consent), options).unwrap()
@@ -59,7 +59,7 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
     let cgroups = || std::fs::read_dir(hierarchy).unwrap().flatten().map(|entry| entry.path());
     let prefix = format!("iosched-{}-", std::process::id());
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-    // As deep as the workload has it.
+    // The cgroup has the same depth as in the workload.
     let mine = || cgroups().find(|path| name(path).starts_with(&prefix) && name(path).ends_with(".outer"));
     let task = Task { cgroup: Some("inner".to_owned()), total: None, ..reader(1) };
     let workload = Workload::Tasks(Box::new(TaskSet {
@@ -89,7 +89,8 @@ fn tasks_are_in_their_cgroups_which_are_removed() {
     assert_eq!(cgroups().find(|path| name(path).starts_with(&prefix)), None);
 }
 
-/// A server of a disk that does one command at a time, in 2 ms, and its mount.
+/// A disk served by nbdkit, which executes one command at a time in 2 ms, and the mount of the
+/// disk.
 struct Slow {
     server: Child,
     mount: Child,

@@ -1,4 +1,4 @@
-//! A file of somebody's as a target: read like a device, and left as it is.
+//! An existing file as a target. The file is read like a device and not changed.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -95,7 +95,7 @@ fn room_set_aside_is_no_data() {
     out.write_all(&vec![7; 10 * MIB as usize]).unwrap();
     match Target::file(&Roots::default(), &path) {
         Err(FileError::Holes { hole_bytes, .. }) => assert_eq!(hole_bytes, 90 * MIB),
-        // Memory has no such thing.
+        // File systems in memory do not report this.
         other => println!("skipped: unwritten room is not told in {}: {other:?}", here.path().display()),
     }
 }

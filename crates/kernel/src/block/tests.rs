@@ -1,4 +1,4 @@
-//! Devices of a recorded machine.
+//! Tests of devices on a recorded machine.
 
 use std::path::Path;
 
@@ -103,7 +103,8 @@ fn the_disks_under_root_are_known_through_raid_loop_devices_and_btrfs() {
         machine.write(&format!("sys/fs/btrfs/0b5e7a3c/devices/{name}"), "");
     }
     machine.write("sys/fs/btrfs/features/raid1c34", "0\n");
-    // As dm-0 of device mapper has sda2, md0 of RAID has sdb1 and sdc, and loop1 is over sdd.
+    // Device mapper builds dm-0 on sda2. Likewise, the RAID md0 is built on sdb1 and sdc, and loop1
+    // on sdd.
     for (number, source, expected) in [
         ("9:0", "/dev/md0", &["sdb", "sdb1", "sdc", "md0", "md0p1"][..]),
         ("259:7", "/dev/md0p1", &["sdb", "sdb1", "sdc", "md0", "md0p1"]),

@@ -1,4 +1,5 @@
-//! What is made to last, held against the programs that read it: systemd's own, where they are installed.
+//! Tests of the lasting forms of a setting with the programs that read them: systemd's own, if they
+//! are installed.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use super::{DropIn, Lasting, Recorded, rule_name};
 use crate::recorded::Recorded as Machine;
 use iosched::Setting;
 
-/// A setting that has everything that drop-ins and rules are made of.
+/// A setting with every part that drop-ins and rules can contain.
 const SETTING: &str = "none:nomerges=2,io.max=backup:rbps=max/wbps=50000000/riops=7/wiops=100+batch.slice:wbps=1000,\
                        io.latency=db:target=2000,io.weight=db:800,\
                        io.cost.qos=enable=1/rpct=95.00/rlat=2500/min=50.00/max=150.00,\
@@ -20,7 +21,8 @@ fn lasting() -> Lasting {
     Lasting::of(&machine.device("sda"), &SETTING.parse::<Setting>().unwrap(), &recorded)
 }
 
-/// Standard output and error of a command; `None`, which is said, where there is no such program. In CI there is.
+/// Returns the standard output and error of a command. If the program is not installed, prints a
+/// message and returns `None`. In CI, the program must be installed.
 fn said_by(command: &mut Command) -> Option<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {
@@ -35,7 +37,7 @@ fn said_by(command: &mut Command) -> Option<String> {
     }
 }
 
-/// What systemd-analyze has to say of drop-ins.
+/// Returns the messages of systemd-analyze about drop-ins.
 fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no"]).env("SYSTEMD_UNIT_PATH", format!("{}:", here.display()));
@@ -49,7 +51,7 @@ fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
         command.arg(unit);
     }
     let said = said_by(&mut command)?;
-    // Of what else is on the machine it may say more.
+    // Messages about other units of the machine are left out.
     Some(said.lines().filter(|line| line.contains(DropIn::FILE)).collect::<Vec<_>>().join("\n"))
 }
 
@@ -61,14 +63,15 @@ fn systemd_takes_every_line_of_drop_ins() {
     assert_eq!(drop_ins.len(), 3, "{drop_ins:?}");
     let Some(said) = verified(here, &drop_ins) else { return };
     assert_eq!(said, "");
-    // It would have said so.
+    // The check must detect an error.
     drop_ins[0].text = drop_ins[0].text.replace("IOReadIOPSMax", "IOReadOpsMax");
     let said = verified(here, &drop_ins).unwrap();
     assert!(said.contains("IOReadOpsMax"), "{said}");
 }
 
-/// What udev has to say of lines of rules, read with mounts of their own, so that nothing of the machine is touched:
-/// they are tried on a device that they are not about, and no others are read.
+/// Returns the messages of udev about lines of rules. The rules are read in a separate mount
+/// namespace, without other rules and without changes to the machine. They are tested with a device
+/// that they do not match.
 fn read_by_udev(rules: &Path) -> Option<String> {
     const TRY: &str = "set -e
 mkdir -p /run/udev
@@ -98,7 +101,7 @@ fn udev_reads_every_word_of_rules() {
     fs::write(here.join(rule_name("sda")), &rule).unwrap();
     let Some(said) = read_by_udev(here) else { return };
     assert_eq!(said, "");
-    // It would have said so.
+    // The check must detect an error.
     fs::write(here.join(rule_name("sda")), rule.replace("ATTR{", "ATR{")).unwrap();
     let said = read_by_udev(here).unwrap();
     assert!(said.contains("Invalid key 'ATR'"), "{said}");

@@ -1,11 +1,11 @@
-//! What cgroups have for disks, on a recorded machine.
+//! Tests of settings of cgroups for disks, on a recorded machine.
 
 use super::*;
 use crate::recorded::Recorded as Machine;
 
 const TREE: &str = "sys/fs/cgroup";
 
-/// A machine with the cgroups `db` and `batch.slice/backup`, all with an io controller.
+/// Returns a machine with the cgroups `db` and `batch.slice/backup`, all with an io controller.
 fn machine() -> Machine {
     let machine = Machine::new();
     machine.write(&format!("{TREE}/cgroup.subtree_control"), "cpu io memory\n");

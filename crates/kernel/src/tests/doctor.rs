@@ -1,4 +1,4 @@
-//! Machines as administrators have them, each with exactly what is found there.
+//! Tests of typical machines, each with exactly the findings that it must have.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,13 +9,14 @@ use super::*;
 
 const GIB: u64 = 1 << 30;
 
-/// A machine for a test: the files that a real one would have, as long as this lives.
+/// A machine for a test: the files of a real machine, in a temporary directory.
 pub(super) struct FakeMachine {
     root: tempfile::TempDir,
 }
 
 impl FakeMachine {
-    /// Without disks, with cgroups of version 2 whose root passes io on.
+    /// Creates a machine without disks. It has cgroups of version 2, and the root enables the io
+    /// controller for its children.
     pub(super) fn new() -> Self {
         let fake = Self { root: tempfile::tempdir().unwrap() };
         fake.write("proc/sys/kernel/osrelease", "6.12.5-amd64");
@@ -41,7 +42,7 @@ impl FakeMachine {
         symlink(self.root.path().join(to), path).unwrap();
     }
 
-    /// A disk: its name, number, where it hangs, and attributes of its queue.
+    /// Adds a disk with its name, number, place in `/sys/devices`, and attributes of its queue.
     fn disk(&self, name: &str, number: &str, place: &str, queue: &[(&str, &str)]) -> &Self {
         let directory = format!("sys/devices/{place}/{name}");
         self.write(&format!("{directory}/dev"), number);
@@ -68,7 +69,7 @@ impl FakeMachine {
         self
     }
 
-    /// A SATA disk with 32 commands.
+    /// Adds a SATA disk that accepts 32 commands.
     pub(super) fn sata(&self, name: &str, number: &str, model: &str, queue: &[(&str, &str)]) -> &Self {
         self.disk(name, number, "pci0000:00/ata1/host0/block", &[("write_cache", "write back"), ("nr_requests", "64")]);
         let directory = format!("sys/block/{name}");
@@ -82,7 +83,7 @@ impl FakeMachine {
         self.write(&format!("{directory}/mq/0/nr_tags"), "32")
     }
 
-    /// An NVMe disk with two hardware queues.
+    /// Adds an NVMe disk with two hardware queues.
     fn nvme(&self, name: &str, number: &str, queue: &[(&str, &str)]) -> &Self {
         self.disk(name, number, "pci0000:00/nvme/nvme0", &[("nr_requests", "1023"), ("wbt_lat_usec", "2000")]);
         let directory = format!("sys/block/{name}");
@@ -94,7 +95,7 @@ impl FakeMachine {
         self.write(&format!("{directory}/mq/1/nr_tags"), "1023")
     }
 
-    /// A device that is made of others.
+    /// Adds a device that is built on others.
     pub(super) fn over(&self, name: &str, number: &str, below: &[&str], file: (&str, &str)) -> &Self {
         self.disk(name, number, "virtual/block", &[]);
         self.write(&format!("sys/block/{name}/{}", file.0), file.1);
@@ -104,7 +105,7 @@ impl FakeMachine {
         self
     }
 
-    /// A service of systemd, with a file of its cgroup.
+    /// Adds a service of systemd with a file of its cgroup.
     fn service(&self, name: &str, file: &str, text: &str) -> &Self {
         let directory = format!("sys/fs/cgroup/system.slice/{name}.service");
         self.write(&format!("{directory}/cgroup.type"), "domain");
@@ -115,7 +116,8 @@ impl FakeMachine {
         read::snapshot(&Roots::at(self.root.path()), &|_| None)
     }
 
-    /// What is found: `sda none-on-rotating`, and the name alone of what is of the machine.
+    /// Compares the findings with `expected`. A finding about a disk is `sda none-on-rotating`. A
+    /// finding about the machine is its name alone.
     #[track_caller]
     fn gives(&self, expected: &[&str]) {
         let found = examine(&self.snapshot());
@@ -159,7 +161,7 @@ fn a_sata_ssd_with_mq_deadline() {
     fake.write("sys/block/sda/queue/iosched/prio_aging_expire", "10000");
     fake.gives(&["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"]);
     assert!(fake.finding(Id::IoniceClassesOnly).meaning.contains("have waited 10000 ms"));
-    // Before Linux 5.14 it looked at no class.
+    // Before Linux 5.14, mq-deadline ignored classes.
     fake.write("proc/sys/kernel/osrelease", "5.10.0-28-amd64");
     fake.gives(&["sda ionice-ignored", "sda wbt-on", "sda write-cache-volatile"]);
 }
@@ -229,7 +231,7 @@ fn a_rotating_disk_with_none() {
     fake.service("backup", "io.bfq.weight", "50");
     assert_eq!(fake.finding(Id::NoneOnRotating).remedy, fake.finding(Id::BfqWeightIgnored).remedy);
     assert_eq!((finding.weight, finding.sure), (Weight::Matters, Sure::Certain));
-    // A controller with several queues sorts by itself, as a rule.
+    // A controller with several queues usually sorts requests itself.
     fake.write("sys/block/sda/mq/1/nr_tags", "32");
     assert_eq!(fake.finding(Id::NoneOnRotating).sure, Sure::Likely);
 }
@@ -293,7 +295,7 @@ fn multipath_decides_by_its_own_scheduler() {
     fake.write("sys/block/dm-0/queue/scheduler", DEADLINE.1);
     fake.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only"]);
     fake.over("dm-1", "253:1", &["dm-0"], ("dm/uuid", "part1-mpath-360"));
-    // Older kernels show the word alone of what has no request queue.
+    // Older kernels show only the name for a device without a request queue.
     fake.write("sys/block/dm-1/queue/scheduler", "none");
     fake.gives(&["sda ionice-ignored", "dm-0 layer-multipath", "dm-0 ionice-classes-only", "dm-1 layer-other"]);
 }
@@ -333,7 +335,7 @@ fn a_loop_device_over_a_file_on_ext4() {
     assert_eq!(fake.finding(Id::LoopThroughCache).weight, Weight::Note);
     fake.write("sys/block/loop0/loop/dio", "1");
     fake.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop"]].concat());
-    // Weights of the whole machine are not told of every loop device.
+    // Weights on all disks are not reported for loop devices.
     fake.service("db", "io.weight", "default 500");
     fake.gives(&[&disk[..], &["loop0 ionice-ignored", "loop0 layer-loop", "sda io-weight-ignored"]].concat());
 }
@@ -352,7 +354,7 @@ fn a_disk_behind_usb() {
     assert_eq!((finding.sure, finding.remedy.as_deref()), (Sure::Likely, Some("iosched set sdb rotational=0")));
 }
 
-/// A machine of systemd with weights and limits of units.
+/// Returns a machine with systemd and with weights and limits of units.
 fn with_units() -> FakeMachine {
     let fake = FakeMachine::new();
     fake.sata("sda", "8:0", "Samsung SSD 870", &[DEADLINE, WBT_SSD]);
@@ -377,7 +379,7 @@ fn weights_of_units_without_io_cost_do_nothing() {
     assert_eq!((finding.weight, finding.sure), (Weight::Matters, Sure::Certain));
     let max = fake.finding(Id::IoMaxSet);
     assert!(max.meaning.contains("backup.service is limited to rbps=10485760"), "{}", max.meaning);
-    // bfq has weights of its own, and systemd sets them.
+    // bfq has its own weights, and systemd sets them.
     fake.write("sys/block/sda/queue/scheduler", BFQ.1).write("sys/block/sda/queue/wbt_lat_usec", "0");
     let with_bfq = ["sda ionice-in-force", "sda wbt-off", "sda write-cache-volatile", "sda io-max-set"];
     fake.gives(&[&with_bfq[..], &["sda bfq-weight-in-force"]].concat());
@@ -404,10 +406,11 @@ fn systemd_weights_under_bfq_show_their_shares() {
     let write = |weight, unit| format!("echo {weight} > '/sys/fs/cgroup/system.slice/{unit}.service/io.bfq.weight'");
     let remedy = format!("{} && {}", write(300, "batch"), write(200, "web"));
     assert_eq!((finding.weight, finding.remedy), (Weight::Matters, Some(remedy)));
-    // Written directly, they are in force.
+    // Weights that were written directly are in force.
     fake.service("batch", "io.bfq.weight", "default 300").service("web", "io.bfq.weight", "default 200");
     assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
-    // Up to 100 both files hold the same weight, and one that is scaled shares with those that have none.
+    // Up to 100, both files hold the same weight. A unit with a scaled weight shares with units
+    // without a weight.
     fake.service("batch", "io.weight", "default 50").service("batch", "io.bfq.weight", "default 50");
     fake.service("web", "io.weight", "default 100").service("web", "io.bfq.weight", "default 100");
     assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
@@ -416,7 +419,7 @@ fn systemd_weights_under_bfq_show_their_shares() {
     fake.service("web", "io.weight", "default 10000").service("web", "io.bfq.weight", "default 1000");
     let finding = fake.finding(Id::BfqWeightScaled);
     assert!(finding.remedy.is_none() && finding.meaning.contains("no weight above 1000"), "{}", finding.meaning);
-    // With another scheduler nothing of it matters.
+    // With another scheduler, scaled weights have no effect.
     fake.write("sys/block/sda/queue/scheduler", DEADLINE.1);
     assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::BfqWeightScaled));
 }
@@ -512,7 +515,7 @@ fn a_container_without_the_controller_io() {
     fake.write("sys/fs/cgroup/cgroup.type", "domain");
     let disk = ["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"];
     fake.gives(&[&disk[..], &["cgroup-namespace", "cgroup-no-io"]].concat());
-    // With the controller, weights may be in force or not.
+    // With the controller, it is not known whether weights are in force.
     fake.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids");
     fake.write("sys/fs/cgroup/app/io.weight", "default 10");
     fake.gives(&[&disk[..], &["cgroup-namespace", "nvme0n1 io-weight-unknown"]].concat());
@@ -573,7 +576,7 @@ fn a_queue_that_somebody_has_changed() {
     fake.gives(&[&usual[..], &changed, &["sda read-ahead-off"]].concat());
     fake.write("sys/block/sda/queue/read_ahead_kb", "8192");
     fake.gives(&[&usual[..], &changed, &["sda read-ahead-large"]].concat());
-    // The drive looks where the scheduler does not.
+    // The drive uses the class although the scheduler does not.
     fake.write("sys/block/sda/queue/scheduler", NONE.1);
     assert!(examine(&fake.snapshot()).iter().all(|finding| finding.id != Id::IoniceIgnored));
 }

@@ -8,7 +8,7 @@ use crate::state::StateDirectory;
 
 const FILE_BYTES: u64 = 8192;
 
-/// A directory for a target, and files of another user beside it.
+/// A directory for a target, next to files of another user.
 struct Place {
     here: tempfile::TempDir,
 }
@@ -30,12 +30,12 @@ impl Place {
         Target::directory(&Roots::default(), &self.here.path().join("data"), &state).unwrap()
     }
 
-    /// The directory that iosched made.
+    /// Returns the directory that iosched created.
     fn own_directory(&self) -> PathBuf {
         fs::read_dir(self.here.path().join("data")).unwrap().next().unwrap().unwrap().path()
     }
 
-    /// Does what an attacker does: puts a symbolic link to the victim in the place of `path`.
+    /// Acts as an attacker: replaces `path` by a symbolic link to the victim's files.
     fn exchange(&self, path: &Path) {
         fs::rename(path, self.here.path().join("moved")).unwrap();
         symlink(self.here.path().join("victim"), path).unwrap();

@@ -1,8 +1,9 @@
-//! A machine for tests: the files of `/sys`, `/proc` and `/dev` that a real one would have.
+//! A machine for tests: the files of a real machine's `/sys`, `/proc` and `/dev`.
 //!
-//! `sda` has two partitions: the first is mounted on /boot, on the second is `dm-0`, which is mounted on /. `sdb` is
-//! idle, its partition `sdb1` is swapped to. `sdc` is free. `nvme0n1` carries a btrfs on /srv, which shows a number of
-//! its own. `loop0` is over a file, `loop1` over `sdc`'s sibling `sdd`; `zram0` has no scheduler.
+//! `sda` has two partitions. The first is mounted on /boot. `dm-0` is built on the second and is
+//! mounted on /. `sdb` is idle, and its partition `sdb1` is used for swap. `sdc` is free. `nvme0n1`
+//! has a btrfs on /srv, which shows its own device number. `loop0` is over a file. `loop1` is over
+//! `sdd`. `zram0` has no scheduler.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +12,7 @@ use std::path::Path;
 use crate::block::BlockDevice;
 use crate::roots::Roots;
 
-/// The machine, as long as this lives.
+/// The machine, in a temporary directory.
 pub(crate) struct Recorded {
     root: tempfile::TempDir,
 }
@@ -83,7 +84,7 @@ impl Recorded {
         self.root.path()
     }
 
-    /// Gives a file below the root a text; its directories are made.
+    /// Writes a file below the root and creates its directories.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.root.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Sessions and what they leave, on a recorded machine.
+//! Tests of sessions and of the state after them, on a recorded machine.
 
 use super::*;
 use crate::recorded::Recorded as Machine;
@@ -13,7 +13,7 @@ fn setting(text: &str) -> Setting {
     Setting::parse_of_kernel(text).unwrap()
 }
 
-/// A session that was killed after it applied `text`.
+/// Simulates a session that was killed after it applied `text`.
 fn killed(machine: &Machine, device: &str, text: &str) {
     let mut session = Session::begin(&machine.device(device), &state(machine)).unwrap();
     session.apply(&setting(text)).unwrap();
@@ -188,7 +188,7 @@ fn a_device_without_a_scheduler_says_which_has_one() {
     assert!(left_over(&state(&machine)).is_empty());
 }
 
-/// A machine with a cgroup that has an io controller.
+/// Returns a machine with a cgroup that has an io controller.
 fn with_cgroup() -> Machine {
     let machine = Machine::new();
     machine.write("sys/fs/cgroup/cgroup.subtree_control", "io\n");
@@ -303,7 +303,7 @@ fn a_session_killed_while_it_set_something_is_put_back_whole() {
     let machine = Machine::new();
     killed(&machine, "sdc", "present:nr_requests=9");
     let journal = state(&machine).path().join("settings/sdc");
-    // Only the first value is there while a setting is applied.
+    // While a setting is applied, the journal contains only the first value.
     let text = std::fs::read_to_string(&journal).unwrap();
     let end = text.find("\n}\n").unwrap() + 3;
     assert!(end < text.len());

@@ -9,14 +9,15 @@ use std::process::Command;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 use iosched_testing::machine::available;
 
-/// A loop device over a file of its own, attached as long as this lives.
+/// A loop device over a temporary file, detached on drop.
 pub(crate) struct Loop {
     pub(crate) here: tempfile::TempDir,
     pub(crate) path: PathBuf,
 }
 
 impl Loop {
-    /// `None` where there are none, or we are not root.
+    /// Attaches a loop device. Returns `None` if there are no loop devices or the test does not run
+    /// as root.
     #[track_caller]
     pub(crate) fn new() -> Option<Self> {
         let here = tempfile::tempdir().unwrap();
@@ -25,7 +26,8 @@ impl Loop {
         Self::over(here, &image, "off")
     }
 
-    /// One over a file, in a directory that goes with it; `direct`: whether past the page cache, `on` or `off`.
+    /// Attaches a loop device over the file `image` in the directory `here`, which is removed with
+    /// it. `direct` is `on` to bypass the page cache, and `off` otherwise.
     #[track_caller]
     pub(crate) fn over(here: tempfile::TempDir, image: &Path, direct: &str) -> Option<Self> {
         let is_root = fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0);
@@ -36,7 +38,7 @@ impl Loop {
         available(found.is_some(), "a loop device").then_some(())?;
         let path = PathBuf::from(String::from_utf8(found?.stdout).unwrap().trim());
         let loop_device = Self { here, path };
-        // Whoever had it before may have left settings.
+        // An earlier user of the loop device may have left settings.
         fs::write(loop_device.device().queue().join("scheduler"), "none").unwrap();
         Some(loop_device)
     }
