@@ -1,5 +1,5 @@
-//! Which settings of a comparison on one device are best for what, in what they are equal, and what cannot be told. The
-//! decision that follows is made in [`decide`](crate::decide()).
+//! Answer to a comparison on one device: the best settings for each metric, equal settings, and
+//! open questions. [`decide`](crate::decide()) makes the decision that follows.
 
 use serde::Serialize;
 
@@ -8,51 +8,56 @@ use crate::figure::{Direction, Figure};
 use crate::record::OnDevice;
 use crate::results::{FigureResults, SettingFigure};
 
-/// Below this utilisation under every setting no best is named, per cent: an I/O that comes at any time finds the
-/// device busy in fewer than one case of twenty, so there is hardly ever a choice of what to do first.
+/// Utilisation below which no best setting is named, per cent. Below it, an I/O finds the device
+/// busy in fewer than 1 of 20 cases, so a scheduler can hardly ever choose.
 pub const NOTHING_WAITS_PERCENT: f64 = 5.0;
 
-/// Settings that are among the best for the same figures.
+/// Settings that are among the best for the same metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Their numbers: every other setting is worse for sure than the best of them.
+    /// Indices of the settings. Every other setting is certainly worse than the best of them.
     pub settings: Vec<usize>,
-    /// What for.
+    /// Metrics for which these settings are the best.
     pub figures: Vec<Figure>,
-    /// Whether they are known to be equal, or there is one; else it cannot be told which of them is the best.
+    /// Whether the group is one setting, or settings that are certainly equal. If false, the runs
+    /// do not show which of them is the best.
     pub told: bool,
-    /// Where it cannot be told: runs of each setting that would tell; `None` if no number would.
+    /// If `told` is false: number of runs of each setting that would decide; `None` if no number
+    /// would.
     pub runs_needed: Option<u32>,
 }
 
-/// Which settings are best for what, by the metrics that a decision rests on.
+/// Best settings for each metric that a decision is based on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
-    /// Where some settings are worse for sure than others: the others. Most figures first, those that are told before.
-    /// Of settings that a user can set, if there are any.
+    /// Best settings, for metrics in which some settings are certainly worse than others. Clear
+    /// groups come first, then groups with more metrics. The groups contain only settings that a
+    /// user can apply, if there are any.
     pub best: Vec<Group>,
-    /// Settings of elevators that Linux does not have, where they are better for sure than all that a user can set.
+    /// Settings with schedulers that Linux does not have, if they are certainly better than all
+    /// settings that a user can apply.
     pub served: Vec<Group>,
-    /// Whether a user can set none of the settings: all that is best is so on a served disk only.
+    /// Whether a user can apply none of the settings outside a served disk.
     pub served_only: bool,
-    /// Figures in which all settings are equal.
+    /// Metrics in which all settings are equal.
     pub equal: Vec<Figure>,
-    /// Figures of which nothing can be told.
+    /// Metrics without any clear verdict.
     pub open: Option<Group>,
-    /// The highest utilisation, per cent, where the device was idle nearly all the time: then nothing else is named.
+    /// Highest utilisation, per cent, if the device was idle nearly all the time. Then no best
+    /// setting is named.
     pub idle_percent: Option<f64>,
-    /// What counted as equal, per cent.
+    /// Bound of equality that was applied, per cent.
     pub equal_within_percent: f64,
 }
 
 impl Answer {
-    /// From the figures of a device.
+    /// Computes the answer from the metrics of a device.
     pub(crate) fn of(figures: &[FigureResults], records: OnDevice<'_>) -> Self {
         let settings = 0..records.header().settings.len();
         let served_only = !settings.clone().any(|setting| records.can_be_set(setting));
         let equal_within_percent = records.header().equal_within_percent;
         let mut answer = Self { equal_within_percent, served_only, ..Self::default() };
-        // Figures that differ show that something waited, in bursts, say.
+        // Differences between settings show that I/Os waited, for example in bursts.
         let concluding = || figures.iter().filter(|results| results.concludes());
         let compared = concluding().flat_map(|own| own.settings.iter().flatten()).filter_map(|own| own.comparison);
         let waited = compared.into_iter().any(|found| found.verdict.differs());
@@ -88,7 +93,8 @@ impl Answer {
             match found.verdict {
                 Verdict::CannotTell => {
                     let own = Group { runs_needed: found.runs_needed, ..of(Vec::new()) };
-                    // Of several the most runs, if each has a number.
+                    // The largest number of runs of all comparisons, or `None` if one of them has
+                    // none.
                     match &mut open {
                         Some(open) => open.runs_needed = open.runs_needed.zip(own.runs_needed).map(|(a, b)| a.max(b)),
                         None => open = Some(own),
@@ -127,7 +133,7 @@ impl Group {
     }
 }
 
-/// Adds a group to those of the same settings.
+/// Adds a group, or joins it with the group of the same settings.
 fn add(all: &mut Vec<Group>, group: Group) {
     let alike = |own: &&mut Group| own.settings == group.settings && own.told == group.told;
     match all.iter_mut().find(alike) {
@@ -143,7 +149,8 @@ fn join(group: &mut Option<Group>, other: Group) {
     }
 }
 
-/// Over all settings; `None` if it is not known of each.
+/// Returns the highest mean utilisation of all settings; `None` if it is not known for every
+/// setting.
 fn highest_utilisation(figures: &[FigureResults]) -> Option<f64> {
     let results = figures.iter().find(|results| results.figure == Figure::Utilisation)?;
     let all: Option<Vec<f64>> = results.settings.iter().map(|own| own.as_ref().map(|own| own.mean)).collect();

@@ -1,21 +1,23 @@
-//! The verdict on a metric of a setting against the baseline: better or worse, equal, or that it cannot be told.
+//! Verdict on a metric of a setting against the baseline: better, worse, equal or cannot tell.
 //!
-//! Every verdict that anybody is shown comes from [`judge`]. It reads the verdict from the interval that is shown
-//! beside it, by three rules, in this order:
+//! Every verdict comes from [`judge`]. It derives the verdict from the interval that is shown with
+//! the verdict. It applies three rules, in this order:
 //!
-//!  - the settings are *equal* if the whole interval lies within the bound of what matters
-//!    ([`Bounds::equal_within_percent`], but never less than [`Figure::relevant_percent`]);
-//!  - one is *better* or *worse* if the interval does not hold 0;
-//!  - else it *cannot be told*: the interval holds 0 and a difference that matters. [`Comparison::runs_needed`] says how
-//!    many runs would tell.
+//!  - The settings are *equal* if the whole interval lies within the bound of what matters. The
+//!    bound is [`Bounds::equal_within_percent`], but never less than [`Figure::relevant_percent`].
+//!  - One setting is *better* or *worse* if the interval does not contain 0.
+//!  - Otherwise the verdict is *cannot tell*: the interval contains 0 and a difference that
+//!    matters. [`Comparison::runs_needed`] is the number of runs that would decide.
 //!
-//! Runs are paired by seed. The interval is the confidence interval of the mean paired difference (Student's t). It is
-//! widened on either side by the error of the device's model, where that is known. Its level is the one at which Holm's
-//! procedure decides among all comparisons that are made at once: of two equal settings, 19 sets of comparisons in 20
-//! find no difference in any metric. [`Comparison::level`] says it.
+//! Runs are paired by seed. The interval is the confidence interval of the mean paired difference
+//! (Student's t). It is widened on either side by the error of the device's model, where that error
+//! is known. Its level is the one at which Holm's procedure decides among all simultaneous
+//! comparisons ([`Comparison::level`]). If two settings are equal, 19 in 20 sets of comparisons
+//! find no difference in any metric.
 //!
-//! With one run there is no interval, and nothing can be told. Data also have the published rule: two settings differ
-//! where the bars of mean ± standard deviation do not touch ([`stat::bars_apart`]). No table shows it beside a verdict.
+//! With one run there is no interval, so the verdict is *cannot tell*. Data also contain the
+//! published rule: two settings differ if the bars of mean ± standard deviation do not touch
+//! ([`stat::bars_apart`]). No table shows the published rule beside a verdict.
 
 use iosched_disk::Fit;
 use serde::{Deserialize, Serialize};
@@ -24,38 +26,38 @@ use crate::figure::{Direction, Figure};
 use crate::record::DeviceRecord;
 use crate::stat;
 
-/// Probability of even one false "differs" among all comparisons that are made at once.
+/// Probability of at least one false difference among all simultaneous comparisons.
 pub const SIGNIFICANCE: f64 = 0.05;
-/// Differences within this matter to nobody, if nobody says otherwise, per cent of the baseline.
+/// Default bound of what matters, per cent of the baseline: smaller differences count as equal.
 pub const EQUAL_WITHIN_PERCENT: f64 = 5.0;
 
-/// Runs of each setting that the published method takes.
+/// Runs of each setting in the published method.
 pub const RUNS_PUBLISHED: u32 = 10;
-/// Fewer runs than this that do not show a difference are told as "too few runs".
+/// Below this number of runs, a comparison without a difference is reported as "too few runs".
 pub const RUNS_FEW: u32 = 4;
-/// More runs of each setting nobody makes.
+/// Largest number of runs of each setting that is worth a recommendation.
 pub const RUNS_WORTH: u32 = 500;
 
-/// What a comparison says.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Better than the baseline.
+    /// The setting is better than the baseline.
     Better,
-    /// Worse.
+    /// The setting is worse than the baseline.
     Worse,
-    /// More, of a figure that is neither better nor worse for it.
+    /// The value is higher, in a metric without a better direction.
     More,
-    /// Less, of such a figure.
+    /// The value is lower, in a metric without a better direction.
     Less,
-    /// For sure no further apart than what matters.
+    /// The difference is certainly within the bound of what matters.
     Equal,
-    /// Neither is sure.
+    /// The runs neither show a difference nor exclude one that matters.
     CannotTell,
 }
 
 impl Verdict {
-    /// Its name in data.
+    /// Returns the name of the verdict in data.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -68,13 +70,13 @@ impl Verdict {
         }
     }
 
-    /// Whether the settings differ for sure.
+    /// Whether the settings certainly differ.
     #[must_use]
     pub const fn differs(self) -> bool {
         !matches!(self, Self::Equal | Self::CannotTell)
     }
 
-    /// Of the baseline against the setting.
+    /// Returns the verdict on the baseline against the setting.
     #[must_use]
     pub const fn turned(self) -> Self {
         match self {
@@ -87,12 +89,13 @@ impl Verdict {
     }
 }
 
-/// What a verdict is measured by.
+/// Bounds that a verdict depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Differences within this are none that matter, per cent of the baseline.
+    /// Largest difference that counts as equal, per cent of the baseline.
     pub equal_within_percent: f64,
-    /// How far off the model is that the values come from, per cent; 0 of a real device, and where nobody measured it.
+    /// Error of the device's model, per cent. It is 0 for a real device, and if the error was never
+    /// measured.
     pub model_error_percent: f64,
 }
 
@@ -103,10 +106,12 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Those of a comparison on a device; `tail` of a figure about the slowest I/Os.
+    /// Returns the bounds for comparisons on a device. `tail` is true for a metric of the slowest
+    /// I/Os.
     #[must_use]
     pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool) -> Self {
-        // What is common to both settings does not count, where it is known how far off differences are.
+        // An error that both settings share cancels in the difference. Validated models therefore
+        // have an error of differences, which applies first.
         let error = |fit: Fit| match (fit.validated, tail) {
             (Some(own), false) => own.rate_difference_error_percent,
             (Some(own), true) => own.tail_difference_error_percent,
@@ -116,65 +121,75 @@ impl Bounds {
         Self { equal_within_percent, model_error_percent: device.fit.map_or(0.0, error) }
     }
 
-    /// What counts as equal in a figure, per cent: no less than what its values resolve.
+    /// Returns the bound of equality for a metric, per cent. It is at least `figure_percent`, the
+    /// resolution of the metric's values.
     #[must_use]
     pub const fn equal_in(&self, figure_percent: f64) -> f64 {
         self.equal_within_percent.max(figure_percent)
     }
 }
 
-/// A figure under one setting against the same under another. Differences are value minus baseline; per cents are of
-/// the baseline's mean.
+/// Comparison of a metric under one setting with the same metric under another. Differences are
+/// value minus baseline. Percentages are relative to the baseline's mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The verdict.
     pub verdict: Verdict,
-    /// Mean difference, in the figure's unit.
+    /// Mean difference, in the metric's unit.
     pub difference: f64,
-    /// The confidence interval of the difference, widened by the model's error; `None` of a single run.
+    /// Confidence interval of the difference, widened by the model's error; `None` for a single
+    /// run.
     pub interval: Option<(f64, f64)>,
-    /// Probability that the interval misses the true difference: what Holm's procedure leaves to this comparison.
+    /// Probability that the interval misses the true difference, as Holm's procedure assigns it to
+    /// this comparison.
     pub level: f64,
-    /// Mean difference in per cent; `None` if the baseline is 0.
+    /// Mean difference, per cent; `None` if the baseline is 0.
     pub percent: Option<f64>,
-    /// The interval in per cent.
+    /// Confidence interval, per cent.
     pub interval_percent: Option<(f64, f64)>,
-    /// What counted as equal, per cent.
+    /// Bound of equality that was applied, per cent.
     pub equal_within_percent: f64,
-    /// How far off the model is that the values come from, per cent; 0 of a real device, and where nobody measured it.
+    /// Error of the device's model, per cent. It is 0 for a real device, and if the error was never
+    /// measured.
     pub model_error_percent: f64,
-    /// Where it cannot be told only because of the model's error: the verdict that the runs give without that error.
+    /// The verdict without the model's error, if the model's error is the only reason for "cannot
+    /// tell".
     #[serde(default)]
     pub seen: Option<Verdict>,
-    /// Runs of each setting.
+    /// Number of runs of each setting.
     #[serde(default)]
     pub runs: u32,
-    /// Probability of such a difference if there were none beyond the model's error; `None` of a single run.
+    /// Probability of this difference if the true difference does not exceed the model's error;
+    /// `None` for a single run.
     pub p: Option<f64>,
-    /// The 95 % confidence interval of the difference by the bootstrap, which assumes no shape; `None` of a single run.
+    /// 95 % confidence interval of the difference by the bootstrap, which assumes no distribution;
+    /// `None` for a single run.
     pub bootstrap: Option<(f64, f64)>,
-    /// Probability of differences as one-sided if there were none, by their ranks (Wilcoxon); `None` if no pair
-    /// differs.
+    /// p value of the Wilcoxon signed-rank test: probability of ranks this one-sided without a
+    /// difference. `None` for a single run, or if no pair differs.
     pub rank_p: Option<f64>,
-    /// Where it cannot be told: runs of each setting that would tell 4 times in 5 what these make likely, a
-    /// difference or that there is none that matters. `None` where it is told, and where no number of runs would.
+    /// For "cannot tell": number of runs of each setting that would decide in 4 of 5 cases. They
+    /// would show either the likely difference or that no difference matters. `None` if the verdict
+    /// is clear, or if no number of runs would decide.
     pub runs_needed: Option<u32>,
-    /// The published rule: the difference of the means is outside the standard deviations. `None` of a single run.
+    /// Result of the published rule: the difference of the means exceeds the standard deviations.
+    /// `None` for a single run.
     pub published: Option<bool>,
 }
 
 impl Comparison {
-    /// Whether the setting may be better by what matters, though the runs do not tell.
+    /// Whether the verdict is "cannot tell" and the setting may be better by more than the bound.
     pub(crate) fn may_be_better(&self, direction: Direction) -> bool {
         self.reach(direction).is_some_and(|(good, _)| good > self.equal_within_percent)
     }
 
-    /// Whether the setting may be worse by what matters, though the runs do not tell.
+    /// Whether the verdict is "cannot tell" and the setting may be worse by more than the bound.
     pub(crate) fn may_be_worse(&self, direction: Direction) -> bool {
         self.reach(direction).is_some_and(|(_, bad)| bad > self.equal_within_percent)
     }
 
-    /// How far a difference that cannot be told may reach to the good and to the bad side, per cent.
+    /// Returns how far the interval of an undecided difference reaches to the better and to the
+    /// worse side, per cent.
     fn reach(&self, direction: Direction) -> Option<(f64, f64)> {
         if self.verdict != Verdict::CannotTell {
             return None;
@@ -183,7 +198,7 @@ impl Comparison {
         Some(if direction == Direction::Higher { (high, -low) } else { (-low, high) })
     }
 
-    /// The same seen from the other side: the baseline against the setting, whose mean is `mean`.
+    /// Returns the comparison of the baseline with the setting. `mean` is the mean of the setting.
     #[must_use]
     pub fn turned(self, mean: f64) -> Self {
         let turn = |(low, high): (f64, f64)| (-high, -low);
@@ -202,37 +217,38 @@ impl Comparison {
     }
 }
 
-/// A metric of one setting and of another, run by run, and what its verdict is measured by.
+/// Values of a metric under two settings, run by run, and the bounds of their verdict.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'v> {
     /// The metric.
     pub figure: Figure,
-    /// Of the setting.
+    /// Values of the setting, one per run.
     pub values: &'v [f64],
-    /// Of the setting that it is compared with.
+    /// Values of the setting that it is compared with, one per run.
     pub base: &'v [f64],
-    /// What the verdict is measured by.
+    /// Bounds of the verdict.
     pub bounds: Bounds,
-    /// Whether something is concluded from it. Such comparisons are corrected for each other; all others are a family
-    /// of their own, so that the many do not hide what the few show.
+    /// Whether a conclusion uses this comparison. These comparisons are corrected for each other.
+    /// All others are a separate family, so their number does not hide differences in this family.
     pub concludes: bool,
 }
 
-/// How the probability of a false difference is shared between comparisons that something is concluded from and all
-/// others, so that both together err once in 20 times.
+/// Shares of [`SIGNIFICANCE`] for the comparisons that conclusions use and for all others.
+/// Together, both families make a false difference in at most 1 of 20 cases.
 const SHARES: [f64; 2] = [0.8, 0.2];
 
-/// All comparisons that are made at once.
+/// Results of all simultaneous comparisons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// In the order in which they were asked for.
+    /// Comparisons, in the order of the pairs.
     pub comparisons: Vec<Comparison>,
-    /// See [`Self::level`].
+    /// Levels of further comparisons; see [`Self::level`].
     levels: [f64; 2],
 }
 
 impl Judged {
-    /// The level of any further comparison of the same settings: the hardest that Holm's procedure asks for.
+    /// Returns the level for further comparisons of the same settings: the strictest level of
+    /// Holm's procedure.
     #[must_use]
     pub const fn level(&self, concludes: bool) -> f64 {
         self.levels[family(concludes)]
@@ -243,7 +259,7 @@ const fn family(concludes: bool) -> usize {
     if concludes { 0 } else { 1 }
 }
 
-/// Compares all `pairs` at once: the one place where verdicts come from.
+/// Compares all `pairs` at once. This is the only source of verdicts.
 #[must_use]
 pub fn judge(pairs: &[Pair<'_>]) -> Judged {
     let mut levels = [0.0; 2];
@@ -258,13 +274,14 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
             own[at] = level;
         }
     }
-    // So many runs are enough wherever a comparison stands among the others.
+    // The strictest level gives a number of runs that is enough at every rank of the comparison.
     let of = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
     Judged { comparisons: pairs.iter().zip(own).map(of).collect(), levels }
 }
 
 impl Pair<'_> {
-    /// Compares them where nothing else is compared, or at the [`Judged::level`] of what is.
+    /// Compares the pair at `level`. Use [`Judged::level`] if other comparisons were made, and
+    /// [`SIGNIFICANCE`] if none.
     #[must_use]
     pub fn compare(&self, level: f64) -> Comparison {
         self.compare_at(level, level)
@@ -278,7 +295,8 @@ impl Pair<'_> {
         self.of_base(self.bounds.model_error_percent)
     }
 
-    /// The interval is of `level`; runs that would tell are so many as to tell at the level `hardest`.
+    /// Compares the pair. `level` is the level of the interval. `hardest` is the level at which
+    /// [`Comparison::runs_needed`] runs would decide.
     fn compare_at(&self, level: f64, hardest: f64) -> Comparison {
         let Pair { figure, values, base, bounds, .. } = *self;
         let base_mean = stat::mean(base);
@@ -289,7 +307,8 @@ impl Pair<'_> {
         let published = stat::standard_deviation(values)
             .zip(stat::standard_deviation(base))
             .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
-        // What is never negative is never less by more than all of it, however much runs scatter.
+        // A value that is never negative cannot fall by more than the baseline, however much the
+        // runs scatter.
         let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
         let least = if is_bounded { -base_mean } else { f64::NEG_INFINITY };
         let model_error = self.model_error();
@@ -322,13 +341,14 @@ impl Pair<'_> {
             published,
         };
         let runs_needed = cannot_tell.then(|| runs_to_tell(&comparison, values, base, hardest)).flatten();
-        // The spread of two or three runs is noise, and so is a number that follows from it.
+        // The spread of two or three runs is noise, so the number of runs computed from it is
+        // noise, too.
         let least = if comparison.runs < RUNS_FEW { RUNS_PUBLISHED } else { 0 };
         Comparison { runs_needed: runs_needed.map(|runs| runs.max(least)), ..comparison }
     }
 }
 
-/// The verdict that an interval gives.
+/// Returns the verdict that follows from an interval.
 fn verdict(direction: Direction, (low, high): (f64, f64), equal_within: f64) -> Verdict {
     if -equal_within <= low && high <= equal_within {
         return Verdict::Equal;
@@ -344,8 +364,9 @@ fn verdict(direction: Direction, (low, high): (f64, f64), equal_within: f64) -> 
     }
 }
 
-/// How many runs of each setting would tell what `comparison` of these values does not, 4 times in 5, with so large a
-/// probability of a false "differs"; `None` of a single run, and if no number would.
+/// Returns the number of runs of each setting that would decide `comparison` in 4 of 5 cases, at
+/// the given probability of a false difference. Returns `None` for a single run, and if no number
+/// of runs would decide.
 fn runs_to_tell(comparison: &Comparison, values: &[f64], base: &[f64], significance: f64) -> Option<u32> {
     let spread = stat::standard_deviation(&stat::differences(values, base))?;
     let base_mean = stat::mean(base).abs();
@@ -403,7 +424,7 @@ mod tests {
 
     #[test]
     fn the_published_rule_may_disagree_with_the_interval() {
-        // Every run is better by one, but runs differ among each other by more.
+        // Every run is better by 1, but the runs scatter by more than 1.
         let base = [1.0, 5.0, 3.0, 9.0, 7.0];
         let values: Vec<f64> = base.iter().map(|value| value - 1.0).collect();
         let found = compared(Figure::Finish, &values, &base);
@@ -416,7 +437,7 @@ mod tests {
         assert_eq!(judged(Figure::Finish, 104.9, 5.0), Verdict::Equal);
         assert_eq!(judged(Figure::Finish, 105.1, 5.0), Verdict::Worse);
         assert_eq!(judged(Figure::Finish, 104.9, 1.0), Verdict::Worse);
-        // Nothing is told that the values do not resolve.
+        // A difference below the resolution of the values is never reported.
         assert_eq!(judged(Figure::Finish, 100.4, 0.1), Verdict::Equal);
         assert_eq!(judged(Figure::Finish, 100.6, 0.1), Verdict::Worse);
         assert_eq!(judged(Figure::SyncP50, 101.6, 0.1), Verdict::Equal);
@@ -429,10 +450,11 @@ mod tests {
         let around = |shift: f64| noise.map(|noise| 100.0 + shift + noise);
         let found = compared(Figure::SyncP99, &around(10.0), &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
-        // A difference of 10 with a deviation of 25: 51 runs by the tables of the paired t test.
+        // A difference of 10 with a deviation of 25 needs 51 runs by the tables of the paired t
+        // test.
         assert!((48..=54).contains(&found.runs_needed.unwrap()), "{found:?}");
         assert!(found.describe("ms").starts_with("cannot tell (-16 to +36 %), needs 5"), "{}", found.describe("ms"));
-        // No difference at all: to be sure that it is within 5 %.
+        // Without a difference: runs that show a difference of at most 5 %.
         let found = compared(Figure::SyncP99, &around(0.0), &base);
         assert_eq!(found.verdict, Verdict::CannotTell);
         assert!((185..=215).contains(&found.runs_needed.unwrap()), "{found:?}");
@@ -446,7 +468,7 @@ mod tests {
         let (low, high) = found.interval_percent.unwrap();
         assert!(low == -100.0 && high > 100.0, "{low} {high}");
         assert!(found.describe("").starts_with("too few runs (3)"), "{}", found.describe(""));
-        // What may be negative may be less by more.
+        // A value that can be negative can fall by more than the baseline.
         let found = compared(Figure::Throughput, &values.map(|value| value - 100.0), &base);
         assert!(found.interval_percent.unwrap().0 < -100.0, "{found:?}");
     }
@@ -461,14 +483,15 @@ mod tests {
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None));
         assert_eq!(found.seen, Some(Verdict::Better));
         assert_eq!(found.describe("ms"), "cannot tell: -20 % in simulation, the model may be wrong by 38 %");
-        // A multiple is told as one; what the runs do not show was not seen.
+        // Large differences are printed as multiples. The last case has no `seen` verdict, because
+        // the runs show no difference.
         let sevenfold = base.map(|value| value * 7.1);
         let found = judged(Figure::SyncMean, &sevenfold, &base, off(640.0));
         assert_eq!(found.describe("ms"), "cannot tell: 7.1-fold in simulation, the model may be wrong by 640 %");
         let noisy = [50.0, 150.0, 80.0, 130.0];
         let found = judged(Figure::SyncMean, &noisy, &base, off(640.0));
         assert_eq!((found.verdict, found.seen), (Verdict::CannotTell, None));
-        // Nor is it sure that settings are equal that are so on a wrong model.
+        // Equality on an inaccurate model is not certain either.
         assert_eq!(judged(Figure::SyncMean, &base, &base, off(10.0)).verdict, Verdict::CannotTell);
     }
 
@@ -491,7 +514,7 @@ mod tests {
         let runs = found.runs_needed.unwrap();
         assert_eq!((found.verdict, found.runs), (Verdict::CannotTell, 3));
         assert_eq!(found.describe("s"), format!("too few runs (3), needs {runs}"));
-        // What three runs do show is told.
+        // Three runs can still show a clear difference.
         assert_eq!(compared(Figure::Finish, &[12.0, 12.0, 12.1], &[10.0; 3]).verdict, Verdict::Worse);
     }
 
@@ -508,7 +531,8 @@ mod tests {
         assert_eq!((found.verdict, found.percent), (Verdict::Worse, None));
     }
 
-    /// The rule of docs/method.md, from what is shown: the interval and the bound.
+    /// Returns the verdict by the rule of docs/method.md, from the displayed values: the interval
+    /// and the bound.
     fn by_the_rule(figure: Figure, shown: &Comparison, base: &[f64]) -> Verdict {
         let Some((low, high)) = shown.interval else { return Verdict::CannotTell };
         let matters = shown.equal_within_percent / 100.0 * stat::mean(base).abs();
@@ -531,7 +555,7 @@ mod tests {
     }
 
     fn samples() -> impl Strategy<Value = Vec<(Vec<f64>, Vec<f64>)>> {
-        // Means, what a setting changes, and noise of very different sizes; few runs, and one.
+        // Means, shifts and noise of very different sizes, with few runs or one.
         let sample = (1..12usize, -2.0..4.0f64, 0.2..3.0f64, -4.0..0.3f64, any::<u64>(), any::<bool>());
         let made = sample.prop_map(|(runs, size, shift, noise, seed, exact)| {
             let (size, noise) = (10f64.powf(size), if exact { 0.0 } else { 10f64.powf(noise) });
@@ -565,11 +589,13 @@ mod tests {
             for (pair, shown) in pairs.iter().zip(&judged.comparisons) {
                 prop_assert_eq!(shown.verdict, by_the_rule(pair.figure, shown, pair.base), "{:?}", shown);
                 prop_assert!(shown.interval.is_none_or(|(low, high)| low <= shown.difference && shown.difference <= high));
-                // The interval that is shown is no narrower than the one of this comparison alone.
+                // The displayed interval is at least as wide as the interval of this comparison
+                // alone.
                 let alone = pair.compare(SIGNIFICANCE);
                 prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|own| own.0 <= low)));
             }
-            // By Holm's own words: no difference is found unless all of smaller p are.
+            // Holm's rule: a difference counts only if all comparisons with a smaller p differ,
+            // too.
             for concludes in [true, false] {
                 let mut family: Vec<&Comparison> = pairs
                     .iter()
@@ -580,7 +606,7 @@ mod tests {
                 family.sort_by(|a, b| a.p.partial_cmp(&b.p).unwrap());
                 let holds_none = |own: &&Comparison| own.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
                 let first = family.iter().position(holds_none).unwrap_or(family.len());
-                // Where p is the level but for rounding, either side is right.
+                // If p equals the level up to rounding, either result is right.
                 let near = |own: &Comparison| own.p.is_some_and(|p| (p / own.level - 1.0).abs() < 1e-6);
                 let in_order = family[first..].iter().all(holds_none) || family.iter().any(|own| near(own));
                 prop_assert!(in_order);
@@ -591,7 +617,8 @@ mod tests {
 
     #[test]
     fn a_difference_that_many_comparisons_explain_cannot_be_told() {
-        // By itself it is sure (p is 0.02); among 20 others it is not, and its interval says so.
+        // Alone, the difference is significant (p is 0.02). Among 20 other comparisons it is not,
+        // and its interval contains 0.
         let (values, base) = ([8.0, 9.0, 7.6, 9.4, 8.6], [10.0; 5]);
         let odd =
             Pair { figure: Figure::SyncP99, values: &values, base: &base, bounds: Bounds::default(), concludes: true };

@@ -1,4 +1,4 @@
-//! What goes wrong in the lab.
+//! Errors of the lab.
 
 use iosched::SettingError;
 use iosched_sim::SimError;
@@ -6,146 +6,146 @@ use iosched_trace::TraceError;
 
 use crate::record::RECORDS_FORMAT;
 
-/// Why an experiment cannot be run, or records cannot be read.
+/// Error of an experiment that cannot run, or of records that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// No settings were given.
     #[error("there is nothing to compare; give at least one scheduler")]
     NoSettings,
-    /// The same setting twice.
+    /// A setting is given twice.
     #[error("the setting {label} is given twice; give each setting once")]
     TwiceTheSame {
-        /// Its label.
+        /// Label of the setting.
         label: String,
     },
-    /// The same device twice.
+    /// A device is given twice.
     #[error("the device {name} is given twice; give each device once")]
     TwiceTheSameDevice {
-        /// Its name.
+        /// Name of the device.
         name: String,
     },
-    /// fio's JSON was asked for of something else than fio jobs.
+    /// fio's JSON was requested for a workload that is not a fio job file.
     #[error("{workload} is not a fio job file, so there is no fio JSON; use --json")]
     NotFioJobs {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
     /// No round is complete.
     #[error("not every setting has a finished run, so there is nothing to compare")]
     NothingRun,
-    /// No runs.
+    /// The number of runs is 0.
     #[error("0 runs give no results; make at least 1, better 10")]
     NoRuns,
-    /// A run ended before anything of it counted.
+    /// A run ended within the warm-up, so nothing of it counts.
     #[error(
         "a run ended after {} s, within the warm-up of {} s, so nothing of it counts; give a shorter --warm-up, or \
          a longer workload",
         *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
     )]
     OnlyWarmUp {
-        /// The warm-up, ns.
+        /// Length of the warm-up, ns.
         warm_up_ns: u64,
-        /// When the run ended, ns.
+        /// End of the run, ns.
         finished_ns: u64,
     },
-    /// A goal or constraint that the workload has no figure for.
+    /// The workload has no metric for a goal or constraint.
     #[error("{measure}: {workload} has no such metric; {there_is}")]
     NoSuchFigure {
-        /// As it is written.
+        /// The goal or constraint, as the user wrote it.
         measure: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// What there is.
+        /// Sentence that lists the available metrics.
         there_is: String,
     },
     /// The baseline is not among the settings.
     #[error("the baseline {baseline} is not one of the compared settings; they are {}", .labels.join(", "))]
     UnknownBaseline {
-        /// What was asked for.
+        /// Label that the user gave as the baseline.
         baseline: String,
-        /// What there is.
+        /// Labels of the settings.
         labels: Vec<String>,
     },
-    /// A setting that is not possible on this device.
+    /// A setting is not possible on this device.
     #[error("{source}, on the device {device}")]
     Setting {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// Why.
+        /// Reason.
         source: Box<SettingError>,
     },
-    /// A setting of a cgroup that the workload does not have.
+    /// A setting names a cgroup that the workload does not have.
     #[error("{setting}: {problem}")]
     NoCgroup {
         /// The setting.
         setting: String,
-        /// Which it is, and what would be right.
+        /// The cgroup, and the names that would be right.
         problem: String,
     },
-    /// A workload that cannot be put on this device.
+    /// The workload does not fit this device.
     #[error("{source}, on the device {device}")]
     Workload {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// Why.
+        /// Reason.
         source: Box<iosched_workload::WorkloadError>,
     },
-    /// No such machine.
+    /// There is no machine profile with that name.
     #[error("there is no machine {name:?}; available: {}; the name of a file must contain a / or end in \
      .toml", .known.join(", "))]
     UnknownMachine {
-        /// What was asked for.
+        /// Name that the user gave.
         name: String,
-        /// What there is.
+        /// Names of the available machines.
         known: Vec<&'static str>,
     },
-    /// No such published experiment.
+    /// There is no published experiment with that name.
     #[error("there is no experiment {name:?}; available: {}; all stands for all of them", .known.join(", "))]
     UnknownExperiment {
-        /// What was asked for.
+        /// Name that the user gave.
         name: String,
-        /// What there is.
+        /// Names of the available experiments.
         known: Vec<&'static str>,
     },
-    /// No case of that name.
+    /// No case of the experiment matches.
     #[error("no case has {case:?} in its name; the cases are {}", .known.join(", "))]
     UnknownCase {
-        /// What was asked for.
+        /// Text that the user gave.
         case: String,
-        /// What there is.
+        /// Names of the cases.
         known: Vec<String>,
     },
-    /// A description of a machine or an experiment that is none.
+    /// A description of a machine or an experiment is not valid.
     #[error("{file}: {problem}")]
     Data {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What is wrong, and where.
+        /// Error and its place in the file.
         problem: String,
     },
     /// A run failed.
     #[error("{name}, run {run} (seed {seed}): {source}")]
     Run {
-        /// The setting, and the device if there are several.
+        /// Label of the setting, with the device's name if there are several devices.
         name: String,
-        /// The run.
+        /// Number of the run, from 0.
         run: u32,
-        /// Its seed.
+        /// Seed of the run.
         seed: u64,
-        /// Why.
+        /// Reason.
         source: Box<SimError>,
     },
-    /// The simulator itself failed.
+    /// The simulator panicked. This is a bug.
     #[error("{name}, run {run} (seed {seed}): the simulator failed, which is a bug: {message}")]
     Bug {
-        /// The setting, and the device if there are several.
+        /// Label of the setting, with the device's name if there are several devices.
         name: String,
-        /// The run.
+        /// Number of the run, from 0.
         run: u32,
-        /// Its seed.
+        /// Seed of the run.
         seed: u64,
-        /// What it said.
+        /// Message of the panic.
         message: String,
     },
     /// Settings cannot be compared on a real device.
@@ -157,39 +157,39 @@ pub enum LabError {
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Not a file of records.
+    /// The file is not a file of records.
     #[error("{file}: line 1: not a file of records, which begins with a line {{\"record\":\"header\",…}}: {problem}")]
     NotRecords {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What is wrong.
+        /// Reason.
         problem: String,
     },
-    /// Records of a later version.
+    /// The records have a later format than this version reads.
     #[error(
         "{file}: line 1: records of format {format}, written by iosched {version}; this version reads up to {RECORDS_FORMAT}"
     )]
     LaterFormat {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Its format.
+        /// Format of the records.
         format: u32,
-        /// Who wrote it.
+        /// Version of iosched that wrote the file.
         version: String,
     },
-    /// A line that is no record, before the last.
+    /// A line other than the last is not a record.
     #[error("{file}: line {line}: {problem}")]
     BadRecord {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Reason.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! An experiment: what is compared, on what, how often.
+//! Plan of an experiment: the workload, devices, settings and number of runs.
 
 use iosched::{IoPriority, KernelVersion, QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
@@ -18,11 +18,11 @@ use crate::record::{
     WorkloadRecord,
 };
 
-/// Warnings of a workload's file that are kept in records.
+/// Largest number of warnings of a workload's file that records keep.
 const WARNINGS_MAX: usize = 16;
 
-/// A workload, devices, and the settings to compare on each. [`Experiment::new`] and [`Experiment::add_device`] prove
-/// every setting possible.
+/// Workload, devices, and the settings to compare on each device. [`Experiment::new`] and
+/// [`Experiment::add_device`] check that every setting is possible.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     workload: Workload,
@@ -31,53 +31,55 @@ pub struct Experiment {
     baseline: usize,
     /// Runs of each setting on each device.
     pub runs: u32,
-    /// Every run's seed follows from it.
+    /// Seed of the experiment. The seed of every run follows from it.
     pub seed: u64,
-    /// Differences within so many per cent of the baseline matter to nobody.
+    /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// The figures that something is concluded from; none: the usual ones.
+    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
     pub goals: Vec<Goal>,
-    /// How a trace is replayed.
+    /// Replay mode of a trace.
     pub replay: Replay,
-    /// The machine.
+    /// Block layer of the simulated machine.
     pub block_layer: BlockLayer,
     machine: Option<MachineProfile>,
-    /// What is done in this time from the start of each run does not count, ns.
+    /// Warm-up, ns: time from the start of each run that does not count.
     pub warm_up_ns: u64,
-    /// When runs stop early.
+    /// Limits that end a run early.
     pub limit: Limit,
     /// Whether tasks also run alone, which the metric fairness needs.
     pub fairness: bool,
-    /// The command line that makes the records again: kept in them.
+    /// Command line that makes the records again. The records store it.
     pub command: String,
 }
 
-/// A device that settings are tried on.
+/// A device on which settings are compared.
 #[derive(Clone, Debug)]
 struct Tried {
     profile: Profile,
     /// The text of the profile, if it came from a file.
     text: Option<String>,
-    /// What is in effect under each setting.
+    /// Values in effect under each setting.
     values: Vec<Vec<ValueRecord>>,
-    /// For applications that use several disks, the others under each setting: of the same profile, and set alike.
+    /// For workloads on several disks: the other disks under each setting. They have the same
+    /// profile and setting as the first disk.
     more_disks: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// A task of the workload by itself.
+/// A task of the workload that runs alone.
 #[derive(Clone, Debug)]
 pub struct Alone {
-    /// Its number in the whole workload.
+    /// Number of the task in the whole workload.
     pub task: usize,
-    /// What it does.
+    /// Workload that consists of this task only.
     pub workload: Workload,
 }
 
 impl Experiment {
-    /// An experiment of 10 runs with seed 1 and closed replay; the first setting is the baseline.
+    /// Creates an experiment of 10 runs with seed 1 and closed-loop replay. The first setting is
+    /// the baseline.
     ///
-    /// # Errors
-    /// No setting, one given twice, or one that is not possible on the device; a workload that cannot be put on it.
+    /// # Errors There is no setting, a setting is given twice, a setting is not possible on the
+    /// device, or the workload does not fit the device.
     pub fn new(workload: Workload, profile: Profile, settings: Vec<Setting>) -> Result<Self, LabError> {
         if settings.is_empty() {
             return Err(LabError::NoSettings);
@@ -111,10 +113,10 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Compares the settings on this device as well.
+    /// Adds a device on which the settings are also compared.
     ///
-    /// # Errors
-    /// There is one of that name, a setting is not possible on it, or the workload cannot be put on it.
+    /// # Errors A device of that name exists, a setting is not possible on the device, or the
+    /// workload does not fit the device.
     pub fn add_device(&mut self, profile: Profile) -> Result<(), LabError> {
         let name = profile.name();
         if self.devices.iter().any(|known| known.profile.name() == name) {
@@ -136,22 +138,22 @@ impl Experiment {
         Ok(())
     }
 
-    /// Keeps the text of a device's profile in the records: for profiles that came from files.
+    /// Stores the text of a device's profile in the records. This is for profiles that came from
+    /// files.
     ///
-    /// # Panics
-    /// There is no device of that number.
+    /// # Panics There is no device with that number.
     pub fn keep_profile_text(&mut self, device: usize, text: String) {
         self.devices[device].text = Some(text);
     }
 
-    /// The configuration of the request queue for a device, as the runs under a setting have it.
+    /// Returns the configuration of the request queue for a device in runs under `setting`.
     #[must_use]
     pub fn queue_config(&self, profile: &Profile, setting: &Setting) -> QueueConfig {
         let block_layer = self.block_layer.under(setting);
         block_layer.queue_config(profile, self.machine.as_ref().map(|machine| &machine.machine))
     }
 
-    /// Every setting's values in effect on a device.
+    /// Returns the values in effect on a device under every setting.
     fn effective(&self, profile: &Profile) -> Result<Vec<Vec<ValueRecord>>, LabError> {
         let of_setting = |record: &SettingRecord| {
             values(&record.setting, &self.queue_config(profile, &record.setting))
@@ -160,10 +162,9 @@ impl Experiment {
         self.settings.iter().map(of_setting).collect()
     }
 
-    /// The machine that an application runs on; without meaning for other workloads.
+    /// Sets the machine that an application or buffered fio jobs run on. Other workloads need none.
     ///
-    /// # Errors
-    /// A setting that is not possible with its jiffies.
+    /// # Errors A setting is not possible with the machine's jiffies.
     pub fn set_machine(&mut self, machine: MachineProfile) -> Result<(), LabError> {
         self.block_layer.hz = machine.machine.hz;
         let kernel = machine.machine.kernel.known().filter(|kernel| *kernel != KernelVersion::default());
@@ -172,7 +173,7 @@ impl Experiment {
         self.look_again()
     }
 
-    /// What is in effect under each setting, after a change of the block layer.
+    /// Computes the values in effect under each setting again, after a change of the block layer.
     fn look_again(&mut self) -> Result<(), LabError> {
         let values =
             self.devices.iter().map(|device| self.effective(&device.profile)).collect::<Result<Vec<_>, _>>()?;
@@ -180,19 +181,17 @@ impl Experiment {
         Ok(())
     }
 
-    /// The version of Linux whose rules hold for settings that name none.
+    /// Sets the version of Linux whose rules hold for settings that name no version.
     ///
-    /// # Errors
-    /// A setting that is not possible with it.
+    /// # Errors A setting is not possible with this version.
     pub fn set_kernel(&mut self, kernel: KernelVersion) -> Result<(), LabError> {
         self.block_layer.kernel = Some(kernel);
         self.look_again()
     }
 
-    /// Makes the setting of that label the baseline.
+    /// Makes the setting with that label the baseline.
     ///
-    /// # Errors
-    /// There is none.
+    /// # Errors No setting has that label.
     pub fn set_baseline(&mut self, label: &str) -> Result<(), LabError> {
         let found = self.settings.iter().position(|setting| setting.label == label);
         self.baseline = found.ok_or_else(|| LabError::UnknownBaseline {
@@ -202,27 +201,27 @@ impl Experiment {
         Ok(())
     }
 
-    /// The workload.
+    /// Returns the workload.
     #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.workload
     }
 
-    /// The devices, in the order they were given.
+    /// Returns the devices, in the order they were given.
     pub fn profiles(&self) -> impl ExactSizeIterator<Item = &Profile> {
         self.devices.iter().map(|device| &device.profile)
     }
 
-    /// The settings, in the order they were given.
+    /// Returns the settings, in the order they were given.
     #[must_use]
     pub fn settings(&self) -> &[SettingRecord] {
         &self.settings
     }
 
-    /// What people call a setting on a device: its label, with the device's name if there are several.
+    /// Returns the name of a setting on a device for messages: its label, with the device's name if
+    /// there are several.
     ///
-    /// # Panics
-    /// There is no device or setting of that number.
+    /// # Panics There is no device or setting with that number.
     #[must_use]
     pub fn name(&self, device: usize, setting: usize) -> String {
         let label = &self.settings[setting].label;
@@ -233,17 +232,16 @@ impl Experiment {
         }
     }
 
-    /// The seed of run number `run`, the same for every setting and device. Below 2^53, so that every reader of JSON
-    /// keeps it.
+    /// Returns the seed of run number `run`, the same for every setting and device. The seed is
+    /// below 2^53, so every reader of JSON reads it exactly.
     #[must_use]
     pub fn run_seed(&self, run: u32) -> u64 {
         run_seed(self.seed, run)
     }
 
-    /// The plan of one run.
+    /// Returns the plan of one run.
     ///
-    /// # Panics
-    /// There is no device or setting of that number.
+    /// # Panics There is no device or setting with that number.
     #[must_use]
     pub fn plan(&self, device: usize, setting: usize, run: u32) -> Plan<'_> {
         Plan {
@@ -263,25 +261,25 @@ impl Experiment {
         }
     }
 
-    /// Whether the workload can be run under `setting` on the first device; nothing is run.
+    /// Checks whether the workload can run under `setting` on the first device. Nothing is run.
     ///
-    /// # Errors
-    /// It cannot.
+    /// # Errors The workload cannot run under this setting.
     pub fn check(&self, setting: &Setting) -> Result<(), LabError> {
         let more_disks = self.more_disks(setting);
         let plan = Plan { scheduler: setting.clone(), more_disks: &more_disks, ..self.plan(0, 0, 0) };
         check_plan(&plan, || setting.to_string())
     }
 
-    /// The other disks of an application on the first device, all under `setting`.
+    /// Returns the other disks of the workload on the first device, all under `setting`.
     #[must_use]
     pub fn more_disks(&self, setting: &Setting) -> Vec<(Profile, Setting)> {
         let own = &self.devices[0];
         vec![(own.profile.clone(), setting.clone()); own.more_disks[0].len()]
     }
 
-    /// The tasks that are to run alone: the busiest [`ALONE_TASKS_MAX`] with [`ALONE_IOS_MIN`] I/Os or more, by number;
-    /// none if fewer than two are left, or without [`Self::fairness`].
+    /// Returns the numbers of the tasks that also run alone, rising. These are the busiest
+    /// [`ALONE_TASKS_MAX`] tasks with [`ALONE_IOS_MIN`] I/Os or more. The list is empty if fewer
+    /// than two tasks are left, or without [`Self::fairness`].
     #[must_use]
     pub fn alone_tasks(&self) -> Vec<usize> {
         if !self.fairness {
@@ -290,11 +288,11 @@ impl Experiment {
         let ios: Vec<u64> = match &self.workload {
             Workload::Trace(trace) => trace.processes().iter().map(|process| process.requests).collect(),
             Workload::Tasks(set) => task_ios(set),
-            // What is written back of one is written back of all.
+            // Buffered writes of all jobs are written back together, so no job has its own.
             Workload::Jobs(jobs) if self.machine.is_some() && jobs.are_buffered() => Vec::new(),
-            // How many I/Os a job makes may depend on the device.
+            // The number of I/Os of a job may depend on the device.
             Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
-            // Its tasks belong together.
+            // Tasks of an application depend on each other, so none can run alone.
             Workload::Application(_) => Vec::new(),
         };
         let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();
@@ -304,14 +302,14 @@ impl Experiment {
         if tasks.len() < 2 { Vec::new() } else { tasks }
     }
 
-    /// Task number `task` by itself; `None` if there is none.
+    /// Returns task number `task` as a workload by itself; `None` if there is no such task.
     #[must_use]
     pub fn alone(&self, task: usize) -> Option<Alone> {
         let workload = self.workload.only(task)?;
         Some(Alone { task, workload })
     }
 
-    /// The first record: the plan.
+    /// Returns the first record: the plan.
     #[must_use]
     pub fn header(&self) -> Header {
         let mut workload = workload_record(&self.workload);
@@ -340,7 +338,7 @@ impl Experiment {
     }
 }
 
-/// The seed of run number `run` of whatever has the seed `seed`; below 2^53.
+/// Returns the seed of run number `run` under the seed `seed`. The result is below 2^53.
 pub(crate) fn run_seed(seed: u64, run: u32) -> u64 {
     SplitMix64::entity(seed, run.into()).next_u64() >> 11
 }
@@ -367,7 +365,8 @@ fn device_record(device: &Tried) -> DeviceRecord {
     }
 }
 
-/// I/Os of each task as far as they are known before it runs; a task without an end counts as the busiest.
+/// Returns the I/Os of each task, as far as they are known before the run. A task without an end
+/// gets `u64::MAX`.
 fn task_ios(set: &TaskSet) -> Vec<u64> {
     let ios = |task: &iosched_workload::Task| {
         let own = if task.has_program() { task.total().unwrap_or(u64::MAX) } else { 0 };
@@ -376,7 +375,7 @@ fn task_ios(set: &TaskSet) -> Vec<u64> {
     set.tasks.iter().map(ios).collect()
 }
 
-/// All tunables and attributes with their values in effect.
+/// Returns all tunables and attributes with their values in effect.
 fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, SettingError> {
     let queue = setting.build(Time::ZERO, config)?;
     let registered = setting.registered()?;
@@ -402,7 +401,7 @@ fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, S
     Ok(values)
 }
 
-/// What is to be known of a workload.
+/// Returns the record of a workload.
 #[must_use]
 pub fn workload_record(workload: &Workload) -> WorkloadRecord {
     match workload {
@@ -467,7 +466,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
     }
 }
 
-/// What is to be known of a command of others.
+/// Returns the record of an external command.
 #[must_use]
 pub fn command_record(words: &[String]) -> WorkloadRecord {
     let name = words.join(" ");
@@ -512,7 +511,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
             .bytes(&[entry.op().letter() as u8, entry.flags().bits()])
             .bytes(&entry.process.to_le_bytes())
             .bytes(&entry.latency_ns().unwrap_or(u64::MAX).to_le_bytes());
-        // One that was never set is served as one that is not known.
+        // A priority that was never set is served like an unknown priority.
         if let Some(ioprio) = entry.ioprio().filter(|ioprio| *ioprio != IoPriority::default()) {
             fingerprint = fingerprint.bytes(&[ioprio.class() as u8, ioprio.level()]);
         }
@@ -547,16 +546,17 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
     }
 }
 
-/// Below this share of a trace's requests their priorities matter to nobody.
+/// Share of a trace's requests up to which unknown priorities do not matter.
 const PRIORITIES_SHARE: f64 = 0.01;
 
-/// Requests whose priority the trace does not tell, if that may matter: of one process alone no class does.
+/// Returns the number of requests without a recorded priority, if it may matter. With a single
+/// process, priorities make no difference.
 fn unknown_priorities(trace: &Trace) -> Option<u64> {
     let (unknown, all) = (trace.unknown_ioprios(), trace.len());
     (trace.processes().len() > 1 && unknown as f64 > PRIORITIES_SHARE * all as f64).then_some(unknown)
 }
 
-/// FNV-1a, 64 bits: the same on every machine.
+/// FNV-1a hash, 64 bits, the same on every machine.
 #[derive(Clone, Copy)]
 struct Fingerprint(u64);
 

@@ -1,7 +1,8 @@
-//! The figures: what is measured of a run, its unit, and which way is better. Declared once.
+//! Metrics of a run: names, units and better directions, declared once.
 //!
-//! What applications report of themselves, figures of single tasks, and what goals name beside all of these, are
-//! declared when they are first seen: [`Figure::Application`], [`Figure::Task`], [`Figure::Goal`].
+//! Three kinds of metrics are declared when they first appear: those that applications report
+//! ([`Figure::Application`]), those of single tasks ([`Figure::Task`]), and other metrics that
+//! goals name ([`Figure::Goal`]).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,20 +16,22 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::goal::{Measure, MeasureRecord, Statistic};
 use crate::record::WorkloadKind;
 
-/// Which way a figure is better.
+/// Better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// More is better.
+    /// Higher values are better.
     Higher,
-    /// Less is better.
+    /// Lower values are better.
     Lower,
-    /// Neither: it says how the device fared, not how well the workload was served.
+    /// Neither direction is better: the metric describes the device, not the service to the
+    /// workload.
     Neither,
 }
 
 impl Direction {
-    /// Which side is good, in data: `higher` or `lower`; `None` of a figure that has no good side.
+    /// Returns the better direction in data, `higher` or `lower`; `None` for a metric without a
+    /// better direction.
     #[must_use]
     pub const fn better(self) -> Option<&'static str> {
         match self {
@@ -48,40 +51,40 @@ impl From<app::Better> for Direction {
     }
 }
 
-/// A figure of a run.
+/// A metric of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// What an application reports of itself.
+    /// Metric that an application reports.
     Application(Reported),
-    /// What a goal names, where it is none of the others.
+    /// Metric that a goal names, if it is none of the others.
     Goal(Reported),
-    /// What tasks of one name got.
+    /// Metric of the tasks of one name.
     Task(Reported, TaskFigure),
     /// Bytes read and written per second of the run.
     Throughput,
-    /// I/Os per second of the run, as tasks submitted them.
+    /// I/Os per second of the run, counted as tasks submitted them.
     Iops,
-    /// Time to the last completion.
+    /// Time to the last completion, without the warm-up.
     Finish,
     /// Mean latency of reads and sync writes.
     SyncMean,
-    /// Their median.
+    /// Median latency of reads and sync writes.
     SyncP50,
-    /// Their 99th percentile.
+    /// 99th percentile of the latency of reads and sync writes.
     SyncP99,
-    /// Their 99.9th percentile.
+    /// 99.9th percentile of the latency of reads and sync writes.
     SyncP999,
-    /// Their longest.
+    /// Longest latency of a read or sync write.
     SyncWorst,
-    /// Mean latency of writes that nobody waits for.
+    /// Mean latency of async writes, which no process waits for.
     AsyncMean,
-    /// Their median.
+    /// Median latency of async writes.
     AsyncP50,
-    /// Their 99th percentile.
+    /// 99th percentile of the latency of async writes.
     AsyncP99,
-    /// Their 99.9th percentile.
+    /// 99.9th percentile of the latency of async writes.
     AsyncP999,
-    /// Their longest.
+    /// Longest latency of an async write.
     AsyncWorst,
     /// Share of the run in which the device had work.
     Utilisation,
@@ -89,18 +92,20 @@ pub enum Figure {
     Fairness,
 }
 
-/// What is measured of the tasks of one name.
+/// Kind of a metric of the tasks of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskFigure {
-    /// I/Os per second of the run, of all tasks of that name together.
+    /// I/Os per second of all tasks of that name together, over the time in which they ran.
     Iops,
-    /// The 99th percentile of their latencies.
+    /// 99th percentile of the latency of the tasks' I/Os.
     P99,
-    /// The 99th percentile of the latencies of one of their system calls: of fio jobs that sync.
+    /// 99th percentile of the time of one sync system call, such as fsync, of fio jobs or an
+    /// application.
     SyncP99(SyncKind),
 }
 
-/// A figure that is declared when it is first seen: by its name and unit, one for each.
+/// Metric that is declared when it first appears. Two are equal if their identifiers and units are
+/// equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported(&'static Spec);
 
@@ -124,7 +129,7 @@ impl Ord for Reported {
     }
 }
 
-/// Everything that is declared of a figure.
+/// Declaration of a metric.
 #[derive(Debug)]
 struct Spec {
     id: &'static str,
@@ -135,30 +140,32 @@ struct Spec {
     relevant_percent: f64,
     headline: bool,
     doc: &'static str,
-    /// Of what a goal names.
+    /// For a metric of a goal: the goal's measure.
     measure: Option<Measure>,
-    /// Of single tasks: their name.
+    /// For a metric of single tasks: their name.
     task: Option<&'static str>,
 }
 
-/// Below this, per cent, nobody should change a setting, however sure the difference is: a model's own error is larger.
+/// Smallest relevant difference, per cent. A model's error is larger, so smaller differences are no
+/// reason to change a setting.
 const RELEVANT_PERCENT: f64 = 0.5;
-/// From this quantile on a figure is about the few slowest I/Os.
+/// Smallest quantile that counts as a metric of the slowest I/Os.
 pub const TAIL: f64 = 0.9;
-/// Names of tasks that have figures of their own, at most: nobody reads more.
+/// Largest number of task names with metrics. More would not be read.
 const TASK_NAMES_MAX: usize = 6;
-/// Stands before the name of a figure of tasks that another figure has, too.
+/// Prefix of a task metric's name, if another metric has the same name.
 const TASK: &str = "task ";
-/// Names of tasks that have a row wherever figures are shown, at most. Where there are no more, closing sentences speak
-/// of each.
+/// Largest number of task names whose metrics always have a row. If a workload has no more names,
+/// closing sentences mention every name.
 pub(crate) const TASK_NAMES_SHOWN: usize = 3;
-/// Quantiles come from buckets 1.6 % wide: what is smaller cannot be told from a neighbouring bucket.
+/// Smallest relevant difference of a quantile, per cent. Quantiles come from buckets 1.6 % wide, so
+/// smaller differences are within a neighbouring bucket.
 const RELEVANT_QUANTILE_PERCENT: f64 = 2.0;
 
 macro_rules! figures {
     ($($figure:ident $id:literal $name:literal $unit:literal $direction:ident $relevant:ident $headline:ident $doc:literal;)*) => {
         impl Figure {
-            /// All figures that do not depend on the workload, in the order of tables.
+            /// All metrics that do not depend on the workload, in the order of tables.
             pub const ALL: &[Self] = &[$(Self::$figure),*];
 
             fn spec(self) -> &'static Spec {
@@ -203,8 +210,8 @@ figures! {
 }
 
 impl Figure {
-    /// The figures of an application, in the order in which it reports them. Of several of one name the first is the
-    /// one that closing sentences speak of: they tell the same in different units.
+    /// Returns the metrics of an application, in the order of its report. Of several metrics with
+    /// one name, only the first is a headline: the others are the same value in other units.
     #[must_use]
     pub fn reported(report: &app::Report) -> Vec<Self> {
         let figures = &report.figures;
@@ -226,7 +233,8 @@ impl Figure {
         figures.iter().enumerate().map(figure).collect()
     }
 
-    /// The latencies of an application's calls that sync, of calls it makes often enough for a 99th percentile.
+    /// Returns the latencies of an application's sync system calls. Calls that are too rare for a
+    /// 99th percentile are left out.
     #[must_use]
     pub fn of_syncs(run: &RunResult) -> Vec<Self> {
         const CALLS_MIN: u64 = 100;
@@ -235,7 +243,7 @@ impl Figure {
         what.map(|what| Self::Task(declared(what.declaration(None, true)), what)).collect()
     }
 
-    /// What a goal names, as it is known of a workload.
+    /// Returns the metric that a goal names, with the properties from `record`.
     #[must_use]
     pub(crate) fn of_goal(measure: Measure, record: &MeasureRecord) -> Self {
         let MeasureRecord { name, unit, direction, relevant_percent } = record;
@@ -252,11 +260,13 @@ impl Figure {
         }))
     }
 
-    /// The figures of single tasks by name, those of each name together, and how many names there are. Where they are
-    /// many, those that do most I/O come first, and the rest has none. A single name has figures if it is a job's, or
-    /// if they differ from the run's: if `is_cached`, a page cache stands between tasks and device. fio's `jobs` have
-    /// latencies of syncs. Where several tasks share a name, the names of its figures say how many, in the word for
-    /// tasks of a workload of this `kind`.
+    /// Returns the metrics of single tasks, grouped by name, and the number of all names.
+    ///
+    /// If there are many names, the names with the most I/Os come first, and names beyond
+    /// [`TASK_NAMES_MAX`] have no metrics. A single name has metrics only if it is a job's, or if a
+    /// page cache separates the tasks from the device (`is_cached`). fio's `jobs` also have
+    /// latencies of sync calls. If several tasks share a name, the name of the metric contains
+    /// their number, with the word for tasks of a workload of this `kind`.
     #[must_use]
     pub fn of_tasks(
         tasks: &[TaskResult],
@@ -264,7 +274,7 @@ impl Figure {
         is_cached: bool,
         kind: WorkloadKind,
     ) -> (Vec<Vec<Self>>, usize) {
-        // Name, I/Os, tasks.
+        // Name, I/Os and number of tasks.
         let mut names: Vec<(&str, u64, u64)> = Vec::new();
         for task in tasks.iter().filter(|task| !task.name.is_empty()) {
             match names.iter_mut().find(|(name, ..)| *name == task.name) {
@@ -294,19 +304,19 @@ impl Figure {
         (names.iter().map(figures).filter(|figures| !figures.is_empty()).collect(), all)
     }
 
-    /// Its name in data: `sync_p99`.
+    /// Returns the name of the metric in data, such as `sync_p99`.
     #[must_use]
     pub fn id(self) -> &'static str {
         self.spec().id
     }
 
-    /// Its name for people: "sync p99".
+    /// Returns the name of the metric for display, such as "sync p99".
     #[must_use]
     pub fn name(self) -> &'static str {
         self.spec().name
     }
 
-    /// Whether it is measured of all requests of the device, whoever made them.
+    /// Whether the metric covers all requests of the device, from any source.
     #[must_use]
     pub const fn is_of_device(self) -> bool {
         !matches!(
@@ -315,52 +325,54 @@ impl Figure {
         )
     }
 
-    /// Whether it is measured of a program, of a job or of processes of one name.
+    /// Whether the metric covers only a part of the workload: a program, a job, or the processes of
+    /// one name.
     #[must_use]
     pub fn is_of_part(self) -> bool {
         matches!(self, Self::Application(_) | Self::Task(..)) || self.task().is_some()
     }
 
-    /// Its name where metrics of parts of the workload stand beside it, if they do: "device sync p99". This is the
-    /// only place that decides it.
+    /// Returns the name of the metric for display. If metrics of parts of the workload are shown
+    /// beside it, metrics of the device get a prefix: "device sync p99". No other function adds the
+    /// prefix.
     #[must_use]
     pub fn label(self, beside_parts: bool) -> String {
         let device = if beside_parts && self.is_of_device() { "device " } else { "" };
         format!("{device}{}", self.name())
     }
 
-    /// The unit of [`Figure::of`].
+    /// Returns the unit of [`Figure::of`].
     #[must_use]
     pub fn unit(self) -> &'static str {
         self.spec().unit
     }
 
-    /// Which way is better.
+    /// Returns the better direction.
     #[must_use]
     pub fn direction(self) -> Direction {
         self.spec().direction
     }
 
-    /// Smallest difference from the baseline that is worth a verdict, per cent: 0.5, for quantiles 2, which is what
-    /// histograms resolve.
+    /// Returns the smallest relevant difference from the baseline, per cent. It is 0.5, or 2 for
+    /// quantiles, which is the resolution of histograms.
     #[must_use]
     pub fn relevant_percent(self) -> f64 {
         self.spec().relevant_percent
     }
 
-    /// Whether it is one of the few that the closing sentences speak of.
+    /// Whether the metric is one of the few that closing sentences mention.
     #[must_use]
     pub fn is_headline(self) -> bool {
         self.spec().headline
     }
 
-    /// What it is, in a line.
+    /// Returns a description of the metric in one line.
     #[must_use]
     pub fn doc(self) -> &'static str {
         self.spec().doc
     }
 
-    /// Of a figure of single tasks, also where a goal names it: their name.
+    /// Returns the name of the tasks, if the metric or the goal behind it covers single tasks.
     #[must_use]
     pub fn task(self) -> Option<&'static str> {
         match self {
@@ -369,7 +381,7 @@ impl Figure {
         }
     }
 
-    /// Of a figure that a goal names: what the goal measures.
+    /// Returns the goal's measure, if the metric comes from a goal.
     pub(crate) fn measure(self) -> Option<&'static Measure> {
         match self {
             Self::Goal(Reported(spec)) => spec.measure.as_ref(),
@@ -377,7 +389,7 @@ impl Figure {
         }
     }
 
-    /// Of a quantile that a goal names: which.
+    /// Returns the quantile, if the metric comes from a goal for a latency quantile.
     pub(crate) fn quantile_of_goal(self) -> Option<f64> {
         match self.measure()? {
             Measure::Latency(Statistic::Quantile(q), _) => Some(*q),
@@ -385,7 +397,7 @@ impl Figure {
         }
     }
 
-    /// For a quantile: which, and whether of sync I/Os.
+    /// Returns the quantile, and whether it covers sync I/Os; `None` for other metrics.
     #[must_use]
     pub fn quantile(self) -> Option<(f64, bool)> {
         Some(match self {
@@ -399,7 +411,7 @@ impl Figure {
         })
     }
 
-    /// For a latency: whether of sync I/Os.
+    /// Returns whether a latency covers sync I/Os; `None` for other metrics.
     #[must_use]
     pub fn is_latency_of_sync(self) -> Option<bool> {
         match self {
@@ -409,7 +421,8 @@ impl Figure {
         }
     }
 
-    /// Whether it is about the few slowest I/Os, which models get less right than rates and means.
+    /// Whether the metric covers the slowest I/Os only. Models are less accurate there than in
+    /// rates and means.
     #[must_use]
     pub fn is_tail(self) -> bool {
         let worst = matches!(
@@ -419,8 +432,9 @@ impl Figure {
         worst || self.quantile().is_some_and(|(q, _)| q >= TAIL) || self.measure().is_some_and(Measure::is_tail)
     }
 
-    /// Its value in a run, in its unit, over the time that counts; `None` if it was not measured, as where the run
-    /// has no such I/O. [`Figure::Fairness`] needs more than one run and is `None` here.
+    /// Returns the value in a run, in the metric's unit, over the time after the warm-up. Returns
+    /// `None` if the value was not measured, for example if the run has no matching I/O.
+    /// [`Figure::Fairness`] needs more than one run, so it is `None` here.
     #[must_use]
     pub fn of(self, run: &RunResult) -> Option<f64> {
         const MS: f64 = 1e6;
@@ -469,17 +483,17 @@ impl Figure {
 }
 
 impl Serialize for Figure {
-    /// As [`Figure::id`].
+    /// Serializes the metric as its [`Figure::id`].
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.id())
     }
 }
 
 impl TaskFigure {
-    /// Those that every task has.
+    /// Kinds of metrics that every task has.
     pub const USUAL: [Self; 2] = [Self::Iops, Self::P99];
 
-    /// The text behind the task's name.
+    /// Returns the text after the task's name.
     fn suffix(self) -> String {
         match self {
             Self::Iops => " IOPS".to_owned(),
@@ -488,13 +502,14 @@ impl TaskFigure {
         }
     }
 
-    /// Of the tasks of a name, and of how many in words if they are several: `8 processes`. The words are in the name
-    /// of the figure alone: its name in data is the same however many there are.
+    /// Returns the declaration for the tasks of a name. If they are several, the second text is
+    /// their number in words, such as `8 processes`. Only the displayed name contains the number.
+    /// The name in data does not depend on it.
     fn declaration(self, task: Option<(&str, Option<&str>)>, headline: bool) -> Declaration {
         let (task, count) = task.map_or((None, None), |(task, count)| (Some(task), count));
         let plain = format!("{}{}", task.unwrap_or_default(), self.suffix());
         let plain = plain.trim_start();
-        // A process may be called sync.
+        // A process may be named "sync", as in "sync p99".
         let taken = Figure::ALL.iter().any(|figure| figure.name() == plain);
         let prefix = if taken { TASK } else { "" };
         let name = match (task, count) {
@@ -528,7 +543,7 @@ impl TaskFigure {
     }
 }
 
-/// A figure that is seen for the first time.
+/// Declaration of a metric that may be new.
 struct Declaration {
     id: String,
     name: String,
@@ -541,8 +556,9 @@ struct Declaration {
     task: Option<String>,
 }
 
-/// The one declaration of that name and unit, made when it is first asked for and kept: there are as many as
-/// applications have figures, and workloads have tasks with names.
+/// Returns the only declaration with this name, unit and headline flag, creating it at the first
+/// call. Declarations are never freed. Their number is limited by the metrics of applications and
+/// the names of tasks.
 fn declared(new: Declaration) -> Reported {
     static DECLARED: Mutex<BTreeMap<(String, String, bool), Reported>> = Mutex::new(BTreeMap::new());
     let mut all = DECLARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -555,7 +571,8 @@ fn declared(new: Declaration) -> Reported {
     })
 }
 
-/// Latencies of one system call: of the fio jobs of that name, or of all and of the application.
+/// Returns the latencies of one sync call: of the fio jobs with the name `job`, or of all jobs and
+/// the application.
 pub(crate) fn latency_of_syncs(run: &RunResult, call: SyncKind, job: Option<&str>) -> Histogram {
     let mut all = Histogram::default();
     if job.is_none() {
@@ -638,7 +655,7 @@ mod tests {
         ];
         assert_eq!(names(WorkloadKind::Trace), of_processes);
         assert_eq!(names(WorkloadKind::Jobs)[0], "postgres (8 jobs) IOPS");
-        // In data and in goals the name is that of the tasks, however many they are.
+        // In data and in goals, the name does not contain the number of tasks.
         let all = figures(WorkloadKind::Trace);
         let ids = ["postgres_iops", "postgres_p99", "sync_iops", "task_sync_p99", "dd_iops", "dd_p99"];
         assert_eq!(all.iter().map(|own| own.id()).collect::<Vec<_>>(), ids);
@@ -726,16 +743,16 @@ mod tests {
     fn unmeasured_metrics_have_no_values() {
         let of =
             |run: &RunResult| Figure::ALL.iter().copied().filter(|figure| figure.of(run).is_some()).collect::<Vec<_>>();
-        // A command of others that was timed, and of whose disk the kernel tells.
+        // An external command that was timed; the kernel's statistics of its disk are known.
         let mut run = RunResult { finished_ns: 2_000_000_000, ..RunResult::default() };
         assert_eq!(of(&run), [Figure::Finish, Figure::Utilisation]);
         run.device_unwatched = true;
         assert_eq!(of(&run), [Figure::Finish]);
-        // A run that ended before anything counted.
+        // A run that ended within the warm-up.
         let mut run = RunResult { finished_ns: 1_000_000, counted_from_ns: 2_000_000, ..RunResult::default() };
         run.tasks.push(TaskResult::default());
         assert_eq!(of(&run), []);
-        // One whose tasks starved.
+        // A run whose tasks completed no I/O.
         run.finished_ns = 3_000_000;
         assert_eq!(Figure::Iops.of(&run), Some(0.0));
     }

@@ -1,27 +1,30 @@
-//! Experiments: what to run, what it gave, what that says.
+//! Experiments: planned runs, their records, and results computed from the records.
 //!
-//! The lowest of three rooms. This one runs and judges; [`iosched-advise`](../iosched_advise) fits models and searches
-//! for settings with it; [`iosched-report`](../iosched_report) draws what either found. They share records and results.
+//! This is the lowest of three crates. It makes runs and judges them.
+//! [`iosched-advise`](../iosched_advise) uses it to fit models and to search for settings.
+//! [`iosched-report`](../iosched_report) draws the results of both. All three share records and
+//! results.
 //!
 //! | to | use |
 //! |---|---|
-//! | request a comparison in words, as the command does | [`request`] |
-//! | plan runs in simulation, and make them | [`Experiment`] (workload x devices x settings x runs), [`execute`] |
+//! | parse a comparison as the command line writes it | [`request`] |
+//! | plan and make runs in simulation | [`Experiment`] (workload x devices x settings x runs), [`execute`] |
 //! | make the same runs on a real device | [`verify`](mod@verify) |
-//! | keep and read what they gave | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw figures, JSON lines, never changed |
-//! | know what that says of a device | [`Results`]: means, paired comparisons with the baseline, verdicts, doubts |
-//! | know which setting to use | [`Decision`]: [`decide`](decide()) says it in sentences, from [`Evidence`] |
-//! | say which figure counts, in words | [`goal`] |
-//! | know which setting wins where | [`Overview`] |
-//! | run experiments that others published | [`reproduce`] |
-//! | hold models against figures that others measured | [`measured`] |
-//! | hold a model against a recorded disk | [`validate`] |
-//! | hand runs on to others | [`write_blktrace`], [`write_decisions`], [`fio_json`] |
+//! | store and read the runs | [`Record`], [`RecordWriter`], [`RecordReader`], [`Records`]: raw metrics as JSON lines, never changed |
+//! | compute results for a device | [`Results`]: means, paired comparisons with the baseline, verdicts, doubts |
+//! | choose a setting | [`Decision`]: [`decide`](decide()) states it in sentences, from [`Evidence`] |
+//! | parse the metric that counts | [`goal`] |
+//! | see which setting wins on which device | [`Overview`] |
+//! | repeat published experiments | [`reproduce`] |
+//! | compare models with measurements of others | [`measured`] |
+//! | compare a model with a recorded disk | [`validate`] |
+//! | export runs to other tools | [`write_blktrace`], [`write_decisions`], [`fio_json`] |
 //!
-//! Everything that people are told is computed from records alone, so it can be told again at any time without running
-//! anything. A simulated run is a function of its plan; records are the same bytes whatever the number of threads.
+//! All answers are computed from records alone. They can be computed again at any time without a
+//! run. A simulated run is a function of its plan. Records are the same bytes for any number of
+//! threads.
 //!
-//! The lab never fits a model, never searches for settings, and never decides how something looks.
+//! The lab never fits a model, never searches for settings, and never formats output for display.
 #![forbid(unsafe_code)]
 
 mod answer;

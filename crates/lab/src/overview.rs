@@ -1,7 +1,9 @@
-//! What several devices say together: which setting wins where, by how much, and which is safe everywhere.
+//! Overview of several devices: which setting wins on which device, by how much, and which setting
+//! is good on all.
 //!
-//! Devices are never compared with each other's figures here: a setting wins on a device against the other settings on
-//! the same device. Computed from the results of each device, and so from records alone.
+//! Metrics of different devices are never compared. A setting wins on a device against the other
+//! settings on the same device. The overview is computed from the results of each device, and so
+//! from records alone.
 
 use serde::Serialize;
 
@@ -13,74 +15,78 @@ use crate::figure::Figure;
 use crate::record::{OnDevice, Records};
 use crate::results::{FigureResults, Results, SettingFigure, figures_of};
 
-/// How far the best setting is ahead.
+/// Lead of the best setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Margin {
-    /// The setting of the best mean, its number in [`Header::settings`](crate::Header::settings).
+    /// Index of the best setting in [`Header::settings`](crate::Header::settings).
     pub setting: usize,
-    /// The setting it is compared with: the baseline, or, if that is the setting, the best of the worse ones.
+    /// Index of the setting that it is compared with: the baseline. If the baseline is the best, it
+    /// is the best of the worse settings.
     pub than: usize,
-    /// `setting` against `than`.
+    /// Comparison of `setting` with `than`.
     pub comparison: Comparison,
 }
 
-/// Who wins in one figure on one device.
+/// Winner for one metric on one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Some settings are better than the baseline for sure; or the baseline and its equals are better than the others.
+    /// Some settings are certainly better than the baseline, or the baseline and its equals are
+    /// better than the others.
     Best {
-        /// Their numbers.
+        /// Indices of the best settings.
         settings: Vec<usize>,
-        /// By how much.
+        /// Lead of the best of them.
         margin: Box<Margin>,
     },
     /// All settings are equal.
     Equal,
-    /// Nothing is better than the baseline; whether others are worse cannot be told.
+    /// No setting is better than the baseline, and it is not clear whether others are worse.
     NothingBetter,
-    /// Whether another setting is better than the baseline cannot be told.
+    /// It is not clear whether another setting is better than the baseline.
     CannotTell {
-        /// Runs of each setting that would tell; `None` if no number would.
+        /// Number of runs of each setting that would decide; `None` if no number would.
         runs_needed: Option<u32>,
     },
-    /// The device was idle nearly all the time: no best is named.
+    /// The device was idle nearly all the time, so no best setting is named.
     Idle,
-    /// Too few runs, one setting, or a figure that the device does not have or that rests on too few I/Os.
+    /// There are too few runs, only one setting, no such metric on the device, or too few I/Os for
+    /// the metric.
     Unknown,
 }
 
-/// One figure on all devices.
+/// Winners for one metric on all devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureOverview {
-    /// Which.
+    /// The metric.
     pub figure: Figure,
-    /// Its name for people, see [`Figure::label`].
+    /// Name of the metric for display, see [`Figure::label`].
     pub label: String,
-    /// Who wins, in the order of the devices of the header.
+    /// Winner on each device, in the order of the devices of the header.
     pub devices: Vec<Outcome>,
-    /// Numbers of the settings that are among the best, for sure, on every device where some are; all of them if
-    /// there is no such device.
+    /// Indices of the settings that are certainly among the best on every device with a best
+    /// setting. If there is no such device, all settings.
     pub everywhere: Vec<usize>,
-    /// Numbers of settings that a user cannot set, and that are better for sure on some device than all others.
+    /// Indices of settings that a user cannot apply, and that on some device are certainly better
+    /// than all settings a user can apply.
     pub served: Vec<usize>,
 }
 
-/// What several devices say together.
+/// Overview of several devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Overview {
-    /// The headline figures that at least one device has.
+    /// Headline metrics that at least one device has.
     pub figures: Vec<FigureOverview>,
-    /// Doubts that every device shares, in the order of the first.
+    /// Doubts that every device shares, in the order of the first device.
     pub shared_doubts: Vec<Doubt>,
-    /// What to use where, in sentences: of all devices, then of each.
+    /// Setting to use on which device, in sentences: first for all devices, then for each.
     pub sentences: Vec<String>,
-    /// By which metric and how many runs it was judged, in sentences.
+    /// Metric and number of runs of the judgement, in sentences.
     pub judged: Option<String>,
 }
 
 impl Overview {
-    /// Computes it from the results of each device of `records`, in their order.
+    /// Computes the overview of `records` from the results of each device, in order.
     #[must_use]
     pub fn of(records: &Records, devices: &[Results]) -> Self {
         let shared = |doubt: &&Doubt| devices.iter().all(|results| results.doubts.contains(doubt));
@@ -96,19 +102,20 @@ impl Overview {
         }
     }
 
-    /// Doubts of a device that not every device shares.
+    /// Returns the doubts of a device that not every device shares.
     pub fn own_doubts<'a>(&'a self, results: &'a Results) -> impl Iterator<Item = &'a Doubt> {
         results.doubts.iter().filter(|doubt| !self.shared_doubts.contains(doubt))
     }
 }
 
-/// The name of a figure on several devices, for people: one that is beside metrics of parts on some device says so.
+/// Returns the displayed name of a metric on several devices. It has the prefix "device" if it has
+/// it on any device.
 pub fn label_on<'r>(devices: impl IntoIterator<Item = &'r Results>, figure: Figure) -> String {
     let labels = devices.into_iter().map(|results| results.label(figure));
     labels.max_by_key(String::len).unwrap_or_else(|| figure.name().to_owned())
 }
 
-/// `None` if nothing is known of the figure on any device.
+/// Returns the winners for one metric; `None` if nothing is known of the metric on any device.
 fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<FigureOverview> {
     let outcomes: Vec<Outcome> =
         records.devices().zip(devices).map(|(device, results)| outcome(device, results, figure)).collect();
@@ -128,7 +135,8 @@ fn overview(records: &Records, devices: &[Results], figure: Figure) -> Option<Fi
     known.then_some(FigureOverview { figure, label, devices: outcomes, everywhere, served })
 }
 
-/// From the verdicts against the baseline, which tables and decisions show too.
+/// Returns the winner on one device. It follows from the verdicts against the baseline, which
+/// tables and decisions also show.
 fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     let header = device.header();
     if header.settings.len() < 2 || results.rounds < 2 {
@@ -170,7 +178,7 @@ fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     }
 }
 
-/// The setting of the best mean.
+/// Returns the setting with the best mean.
 fn leading(all: &FigureResults, settings: impl Iterator<Item = usize>) -> Option<usize> {
     let having = |setting: usize| Some((setting, all.settings.get(setting)?.as_ref()?));
     let best = settings.filter_map(having).min_by(|a: &(usize, &SettingFigure), b| match all.figure.direction() {

@@ -1,10 +1,12 @@
-//! Records: what was run and what it gave, raw. Results are computed from these and from nothing else.
+//! Records: the plan of an experiment and the raw metrics of its runs. All results are computed
+//! from records alone.
 //!
-//! A file of records is JSON lines: the [`Header`] first, then one line per run as it finished, one per run of a
-//! process alone, one timeline per setting, of every device. The lines come in the order of the plan, so the same plan
-//! gives the same bytes; a file whose writing was cut short is a valid prefix.
+//! A file of records is JSON lines. The [`Header`] comes first. Then follow one line per run as it
+//! finishes, one line per run of a task alone, and one timeline per setting, for every device. The
+//! lines come in the order of the plan, so the same plan gives the same bytes. A file whose writing
+//! was interrupted is a valid prefix.
 //!
-//! Format 2 holds any number of devices. Files of format 1, which held one, are read as well.
+//! Format 2 holds any number of devices. Files of format 1, which held one device, are also read.
 
 use iosched::Setting;
 use iosched_disk::Fit;
@@ -16,92 +18,95 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::EQUAL_WITHIN_PERCENT;
 
-/// Version of the format of records; raised when old readers would misunderstand new files.
+/// Version of the format of records. It rises when old readers would misunderstand new files.
 pub const RECORDS_FORMAT: u32 = 2;
 
 /// One line of a file of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// The plan. Always the first line.
+    /// The plan. It is always the first line.
     Header(Box<Header>),
     /// One run of one setting on one device.
     Run(Box<RunRecord>),
-    /// One task of the workload alone on a device.
+    /// A run of one task of the workload alone on a device.
     Alone(Box<AloneRecord>),
-    /// When things happened in run 0 of one setting on one device.
+    /// Timeline of run 0 of one setting on one device.
     Timeline(Box<TimelineRecord>),
 }
 
-/// The plan: what the records are of, and all that is needed to make them again.
+/// Plan of the experiment, with everything that is needed to make the records again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`RECORDS_FORMAT`] of the writer, also where that was an earlier one.
+    /// Value of [`RECORDS_FORMAT`] in the version that wrote the file. It may be older than the
+    /// reader's.
     pub format: u32,
-    /// Version of iosched that ran it.
+    /// Version of iosched that made the runs.
     pub version: String,
-    /// The command line that makes these records again.
+    /// Command line that makes these records again.
     pub command: String,
-    /// What was done.
+    /// Workload of the runs.
     pub workload: WorkloadRecord,
-    /// To what devices, in the order they were given; at least one.
+    /// Devices, in the order they were given; at least one.
     pub devices: Vec<DeviceRecord>,
-    /// Under which settings, in the order they were given.
+    /// Settings, in the order they were given.
     pub settings: Vec<SettingRecord>,
-    /// Number in `settings` of the one that others are compared with.
+    /// Index of the baseline in `settings`.
     pub baseline: usize,
-    /// The experiment's seed; the runs' seeds follow from it.
+    /// Seed of the experiment. The seeds of the runs follow from it.
     pub seed: u64,
-    /// Runs planned of each setting on each device.
+    /// Planned runs of each setting on each device.
     pub runs: u32,
-    /// How a trace is replayed.
+    /// Replay mode of a trace.
     pub replay: Replay,
-    /// The machine that was modelled.
+    /// Block layer of the simulated machine.
     #[serde(rename = "host")]
     pub block_layer: BlockLayer,
-    /// The machine that an application ran on.
+    /// Machine profile that an application ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,
-    /// What was done in this time from the start of each run does not count, ns.
+    /// Warm-up, ns: time from the start of each run that does not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub warm_up_ns: u64,
-    /// When runs stop early.
+    /// Limits that end a run early.
     pub limit: Limit,
-    /// On a real device: runs were to end once every difference was clear, or known to within so many per cent of the
-    /// baseline.
+    /// On a real device: precision at which the runs stop, per cent of the baseline. The runs stop
+    /// when every difference is clear or known this precisely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_sure_percent: Option<f64>,
-    /// Differences within so many per cent of the baseline matter to nobody.
+    /// Largest difference from the baseline that counts as equal, per cent.
     #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
     pub equal_within_percent: f64,
-    /// The figures that something is concluded from, as goals are written; none: the usual ones.
+    /// Metrics that conclusions are drawn from, in the notation of goals. If empty, the usual
+    /// metrics apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<String>,
-    /// Tasks that were planned to run alone, numbers in [`RunResult::tasks`]; rising.
+    /// Tasks that were planned to run alone, as indices in [`RunResult::tasks`]; rising.
     pub alone: Vec<usize>,
-    /// Tasks do not run alone on request, so the metric fairness is absent.
+    /// Whether the user disabled runs of tasks alone. The metric fairness is then absent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_fairness: bool,
 }
 
-/// What kind of workload it is.
+/// Kind of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadKind {
-    /// A recording that was replayed.
+    /// A trace that was replayed.
     Trace,
     /// Synthetic tasks.
     Tasks,
     /// fio jobs.
     Jobs,
-    /// A command of others.
+    /// An external command.
     Command,
     /// A program that makes system calls.
     Application,
 }
 
 impl WorkloadKind {
-    /// The word for so many of those that do I/O in such a workload.
+    /// Returns the word for `count` of the units that do I/O in this kind of workload, such as
+    /// "process" or "jobs".
     #[must_use]
     pub const fn task_word(self, count: u64) -> &'static str {
         let (one, several) = match self {
@@ -114,102 +119,104 @@ impl WorkloadKind {
     }
 }
 
-/// What is to be known of a workload.
+/// Description of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
-    /// Its name, for people.
+    /// Name of the workload for display.
     pub name: String,
-    /// What it is.
+    /// Kind of the workload.
     pub kind: WorkloadKind,
-    /// FNV-1a over its content, 16 hexadecimal digits: equal for the same workload, whatever its name.
+    /// FNV-1a hash of the content, 16 hexadecimal digits. It is equal for the same workload under
+    /// another name.
     pub fingerprint: String,
-    /// Tasks or processes.
+    /// Number of tasks or processes.
     pub tasks: u64,
-    /// Requests of a trace; of tasks where all have an end.
+    /// Requests of a trace, or I/Os of tasks that all have an end.
     pub requests: Option<u64>,
     /// Reads of a trace.
     pub reads: Option<u64>,
-    /// From the first to the last recorded submission, ns.
+    /// Time from the first to the last recorded submission, ns.
     pub span_ns: Option<u64>,
-    /// Whether it runs for a given time, whatever it gets done: then how long it took says nothing, and throughput
-    /// does.
+    /// Whether the workload runs for a given time, however much I/O it completes. Then the duration
+    /// has no meaning, but throughput does.
     #[serde(default, skip_serializing_if = "is_not")]
     pub timed: bool,
-    /// What was wrong with its file, in sentences; the first of them.
+    /// Warnings about the workload's file, in sentences; only the first are kept.
     pub warnings: Vec<String>,
-    /// How many such warnings there were altogether.
+    /// Total number of warnings, including those that were not kept.
     pub warnings_total: u64,
-    /// What of a recording is missing, as far as that can change what is concluded; what is certain first.
+    /// Missing parts of a trace that can change conclusions, certain ones first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRecord>,
-    /// What is odd about a trace, so that the answer may be wrong, in sentences.
+    /// Properties of a trace that may make the answer wrong, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oddities: Vec<String>,
-    /// What was assumed about a trace, in sentences.
+    /// Assumptions about a trace, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
-    /// Devices that a trace was recorded on, where they are more than one.
+    /// Number of devices that a trace was recorded on, if more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_devices: Option<u64>,
-    /// Requests of a trace of several processes whose priority (ionice) it does not tell, where they are more than a few.
+    /// Requests whose priority (ionice) the trace does not record, if they are more than a few and
+    /// come from several processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_priorities: Option<u64>,
-    /// Of fio jobs, what fio's JSON tells of each beside its results.
+    /// For fio jobs: the properties of each job that fio's JSON prints beside the results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
 }
 
 impl WorkloadRecord {
-    /// Whether it is for certain not the whole recording.
+    /// Whether the trace is certainly not the whole recording.
     #[must_use]
     pub fn is_part(&self) -> bool {
         self.missing.iter().any(|missing| missing.certain)
     }
 }
 
-/// Something of a recording that is missing.
+/// A missing part of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingRecord {
-    /// A name for machines: of a gap of `iosched_trace`.
+    /// Machine-readable name of the gap, from `iosched_trace`.
     pub kind: String,
-    /// Whether it is certain; else it may be.
+    /// Whether the part is certainly missing. If false, it may be missing.
     pub certain: bool,
-    /// What, in a sentence.
+    /// Description of the gap, in a sentence.
     pub problem: String,
-    /// What can be done about it.
+    /// Remedy, in a sentence.
     pub remedy: String,
 }
 
-/// What is to be known of a fio job.
+/// Description of a fio job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Number of its group.
+    /// Number of the job's group.
     pub group: u32,
-    /// Whether its group is told as one.
+    /// Whether the group is reported as one (`group_reporting`).
     pub group_reporting: bool,
-    /// What it is about.
+    /// Description from the job file.
     pub description: String,
-    /// Its own options as they were given.
+    /// Options from the job's section, as they were given.
     pub options: Vec<(String, String)>,
-    /// Those it has from `[global]`.
+    /// Options from the `[global]` section.
     pub global_options: Vec<(String, String)>,
-    /// I/Os it keeps under way.
+    /// Number of I/Os that the job keeps in flight.
     pub io_depth: u32,
-    /// Percentiles that are told, per cent.
+    /// Percentiles to report, per cent.
     pub percentiles: Vec<f64>,
-    /// Whether of submission, completion and total latency.
+    /// Whether to report percentiles of the submission latency.
     pub slat_percentiles: bool,
-    /// See `slat_percentiles`.
+    /// Whether to report percentiles of the completion latency.
     pub clat_percentiles: bool,
-    /// See `slat_percentiles`.
+    /// Whether to report percentiles of the total latency.
     pub lat_percentiles: bool,
-    /// `latency_target`, ns; 0: none.
+    /// fio's `latency_target`, ns; 0 if absent.
     pub latency_target_ns: u64,
-    /// `latency_window`, ns; 0: none.
+    /// fio's `latency_window`, ns; 0 if absent.
     pub latency_window_ns: u64,
-    /// `latency_percentile`, per cent.
+    /// fio's `latency_percentile`, per cent.
     pub latency_percentile: f64,
 }
 
@@ -235,91 +242,93 @@ impl From<&iosched_workload::fio::Job> for JobRecord {
     }
 }
 
-/// What is to be known of a machine that an application ran on.
+/// Description of the machine that an application ran on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineRecord {
-    /// Name or file of its profile.
+    /// Name or file of the machine's profile.
     pub name: String,
-    /// What it is, in a line.
+    /// Description of the machine, in one line.
     pub about: String,
-    /// The text of the profile, if it came from a file; else `name` and [`Header::version`] tell it.
+    /// Text of the profile, if it came from a file. Otherwise `name` and [`Header::version`]
+    /// identify the profile.
     pub profile: Option<String>,
 }
 
-/// What is to be known of a device.
+/// Description of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
-    /// Name or file of its profile.
+    /// Name or file of the device's profile.
     pub name: String,
-    /// What it is, in a line.
+    /// Description of the device, in one line.
     pub about: String,
-    /// FNV-1a over the model and its parameters, 16 hexadecimal digits.
+    /// FNV-1a hash of the model and its parameters, 16 hexadecimal digits.
     pub fingerprint: String,
-    /// The text of the profile, if it came from a file; else `name` and [`Header::version`] tell it.
+    /// Text of the profile, if it came from a file. Otherwise `name` and [`Header::version`]
+    /// identify the profile.
     pub profile: Option<String>,
-    /// Size, sectors of 512 bytes.
+    /// Size of the device, sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands it takes at once.
+    /// Queue depth of the device: requests that it takes at once.
     pub depth: u32,
-    /// Whether seeking costs.
+    /// Whether the device is rotational: seeks take time.
     pub rotational: bool,
-    /// Whether it acknowledges writes from a volatile cache.
+    /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
-    /// How near the model comes to the device that it was fitted to; `None` if it was not.
+    /// Accuracy of the model against the device it was fitted to; `None` if it was not fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
-    /// Of a real device, what was found there; `None` of a modelled one.
+    /// For a real device: the target and the facts found there; `None` for a modelled device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredRecord>,
-    /// For each of [`Header::settings`], every tunable of the elevator and every attribute of the queue with the value
-    /// in effect on this device.
+    /// For each of [`Header::settings`]: every tunable of the scheduler and every attribute of the
+    /// queue, with its value in effect on this device.
     pub values: Vec<Vec<ValueRecord>>,
 }
 
-/// What is to be known of a real device, and of the machine it was measured on.
+/// Description of a real device and of the machine it was measured on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredRecord {
-    /// What was read and written: a device or a directory.
+    /// Device or directory that was read and written.
     pub target: String,
-    /// The machine and its devices before the first run.
+    /// Facts about the machine and its devices before the first run.
     pub facts: Facts,
-    /// What was found there that figures may depend on.
+    /// Findings about the machine that metrics may depend on.
     pub findings: Vec<Finding>,
-    /// For each of [`Header::settings`], the knobs that do nothing.
+    /// For each of [`Header::settings`]: the tunables and attributes without effect.
     pub inert: Vec<Vec<Inert>>,
 }
 
 /// One setting under comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingRecord {
-    /// How it is called in tables: as the user wrote it.
+    /// Label of the setting in tables, as the user wrote it.
     pub label: String,
-    /// Elevator and what was set of it.
+    /// Scheduler and the values set for it.
     pub setting: Setting,
 }
 
 /// One tunable or attribute with its value in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueRecord {
-    /// Its name.
+    /// Name of the tunable or attribute.
     pub name: String,
-    /// The value in effect, in the declared unit.
+    /// Value in effect, in the declared unit.
     pub value: String,
-    /// The declared unit, as printed; empty for a plain number.
+    /// Declared unit, as printed; empty for a plain number.
     pub unit: String,
-    /// Whether it is an attribute of the queue; else a tunable of the elevator.
+    /// Whether this is an attribute of the queue. If false, it is a tunable of the scheduler.
     pub attribute: bool,
-    /// Whether the setting names it.
+    /// Whether the setting names this tunable or attribute.
     pub set: bool,
 }
 
-/// What counts as equal where a header does not say so, per cent.
+/// Returns the bound of equality for headers that do not contain one, per cent.
 #[must_use]
 pub const fn equal_within_default() -> f64 {
     EQUAL_WITHIN_PERCENT
 }
 
-/// Whether a header need not say what counts as equal.
+/// Whether a bound of equality is the default, so the header omits it.
 #[must_use]
 pub fn is_equal_within_default(percent: &f64) -> bool {
     *percent == EQUAL_WITHIN_PERCENT
@@ -343,62 +352,63 @@ const fn is_not(flag: &bool) -> bool {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Number of the device in [`Header::devices`]; not written for the first.
+    /// Index of the device in [`Header::devices`]; omitted in the file for 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub device: usize,
-    /// Number of the setting in [`Header::settings`].
+    /// Index of the setting in [`Header::settings`].
     pub setting: usize,
-    /// Number of the run, from 0. Runs of one number share a seed: they are compared with each other.
+    /// Number of the run, from 0. Runs with the same number share a seed and are compared with each
+    /// other.
     pub run: u32,
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// On a real device: its place in the order in which runs were made, from 0.
+    /// On a real device: position of the run in the order of execution, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// Raw figures.
+    /// Raw metrics of the run.
     pub result: RunResult,
 }
 
-/// One task's run without the others, with the seed of run 0.
+/// A run of one task without the others, with the seed of run 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AloneRecord {
-    /// Number of the device in [`Header::devices`]; not written for the first.
+    /// Index of the device in [`Header::devices`]; omitted in the file for 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub device: usize,
-    /// Number of the setting in [`Header::settings`].
+    /// Index of the setting in [`Header::settings`].
     pub setting: usize,
-    /// Number of the task in [`RunResult::tasks`] of the runs in company.
+    /// Index of the task in [`RunResult::tasks`] of the runs of the whole workload.
     pub task: usize,
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// What the task got.
+    /// Raw metrics of the task.
     pub result: TaskResult,
 }
 
-/// The timeline of run 0 of one setting.
+/// Timeline of run 0 of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimelineRecord {
-    /// Number of the device in [`Header::devices`]; not written for the first.
+    /// Index of the device in [`Header::devices`]; omitted in the file for 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub device: usize,
-    /// Number of the setting in [`Header::settings`].
+    /// Index of the setting in [`Header::settings`].
     pub setting: usize,
-    /// What happened when.
+    /// The timeline.
     pub timeline: Timeline,
 }
 
-/// All records of an experiment, as far as it was run.
+/// All records of an experiment, complete or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Records {
     /// The plan.
     pub header: Header,
-    /// Runs, by run, device and setting.
+    /// Runs, sorted by run, device and setting.
     pub runs: Vec<RunRecord>,
-    /// Runs of tasks alone, by device, setting and task.
+    /// Runs of tasks alone, sorted by device, setting and task.
     pub alone: Vec<AloneRecord>,
-    /// Timelines, by device and setting.
+    /// Timelines, sorted by device and setting.
     pub timelines: Vec<TimelineRecord>,
-    /// What was wrong with the file they were read from, in sentences.
+    /// Warnings about the file that the records were read from, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -413,7 +423,7 @@ impl AloneRecord {
         (self.device, self.setting, self.task)
     }
 
-    /// When the task's last I/O was done, ns.
+    /// Returns the time of the task's last completion, ns; 0 if it had none.
     pub(crate) fn end_ns(&self) -> u64 {
         self.result.last_completion_ns.unwrap_or(0)
     }
@@ -425,7 +435,7 @@ impl TimelineRecord {
     }
 }
 
-/// Puts `new` where its key belongs; `false` if there is one of that key.
+/// Inserts `new` at the place of its key. Returns `false` if the key exists already.
 fn insert<T, K: Ord>(sorted: &mut Vec<T>, new: T, key: impl Fn(&T) -> K) -> bool {
     match sorted.binary_search_by_key(&key(&new), key) {
         Ok(_) => false,
@@ -437,14 +447,14 @@ fn insert<T, K: Ord>(sorted: &mut Vec<T>, new: T, key: impl Fn(&T) -> K) -> bool
 }
 
 impl Records {
-    /// Records of a plan of which nothing was run yet.
+    /// Creates the records of a plan without any runs.
     #[must_use]
     pub fn new(header: Header) -> Self {
         Self { header, runs: Vec::new(), alone: Vec::new(), timelines: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Takes a record in. A header is not taken, nor one of a device or setting that the plan does not have, nor one
-    /// that is there already; then `false`.
+    /// Adds a record. Returns `false` and drops the record if it is a header, if its device or
+    /// setting is not in the plan, or if the same record exists already.
     pub fn add(&mut self, record: Record) -> bool {
         let planned = |device, setting| device < self.header.devices.len() && setting < self.header.settings.len();
         match record {
@@ -459,8 +469,8 @@ impl Records {
         }
     }
 
-    /// Rounds that are complete: numbers of runs that every setting has on every device. Only these are compared, and
-    /// only these make means, so that every figure is of the same seeds.
+    /// Returns the complete rounds: the numbers of runs that every setting has on every device.
+    /// Only complete rounds are compared and averaged, so all metrics are from the same seeds.
     #[must_use]
     pub fn rounds(&self) -> Vec<u32> {
         let cells = self.header.devices.len() * self.header.settings.len();
@@ -468,19 +478,19 @@ impl Records {
         rounds.filter(|round| round.len() == cells).map(|round| round[0].run).collect()
     }
 
-    /// What they say of device number `device`; `None` if there is none.
+    /// Returns the records of device number `device`; `None` if there is no such device.
     #[must_use]
     pub fn on(&self, device: usize) -> Option<OnDevice<'_>> {
         (device < self.header.devices.len()).then_some(OnDevice { records: self, device })
     }
 
-    /// What they say of each device, in the order of [`Header::devices`].
+    /// Returns the records of each device, in the order of [`Header::devices`].
     pub fn devices(&self) -> impl ExactSizeIterator<Item = OnDevice<'_>> {
         (0..self.header.devices.len()).map(|device| OnDevice { records: self, device })
     }
 }
 
-/// What records say of one device.
+/// View of the records of one device.
 #[derive(Clone, Copy, Debug)]
 pub struct OnDevice<'a> {
     records: &'a Records,
@@ -488,48 +498,49 @@ pub struct OnDevice<'a> {
 }
 
 impl<'a> OnDevice<'a> {
-    /// The records of all devices.
+    /// Returns the records of all devices.
     #[must_use]
     pub const fn all(self) -> &'a Records {
         self.records
     }
 
-    /// The plan.
+    /// Returns the plan.
     #[must_use]
     pub const fn header(self) -> &'a Header {
         &self.records.header
     }
 
-    /// Its number in [`Header::devices`].
+    /// Returns the index of the device in [`Header::devices`].
     #[must_use]
     pub const fn number(self) -> usize {
         self.device
     }
 
-    /// The device.
+    /// Returns the description of the device.
     #[must_use]
     pub fn device(self) -> &'a DeviceRecord {
         &self.records.header.devices[self.device]
     }
 
-    /// Whether it is a real device.
+    /// Whether the device is real, not modelled.
     #[must_use]
     pub fn is_measured(self) -> bool {
         self.device().measured.is_some()
     }
 
-    /// Whether a user can set a setting: any that a real device took, else those of the elevators that Linux has.
+    /// Whether a user can apply a setting. On a real device, every setting that was compared can be
+    /// applied. On a model, only settings with schedulers of Linux can.
     #[must_use]
     pub fn can_be_set(self, setting: usize) -> bool {
         self.is_measured() || self.header().settings[setting].setting.is_in_linux()
     }
 
-    /// Its runs, by run and setting.
+    /// Returns the device's runs, sorted by run and setting.
     pub fn runs(self) -> impl Iterator<Item = &'a RunRecord> {
         self.records.runs.iter().filter(move |run| run.device == self.device)
     }
 
-    /// Its runs of tasks alone, by setting and task.
+    /// Returns the device's runs of tasks alone, sorted by setting and task.
     #[must_use]
     pub fn alone_runs(self) -> &'a [AloneRecord] {
         let all = &self.records.alone;
@@ -537,18 +548,18 @@ impl<'a> OnDevice<'a> {
         &all[from..to]
     }
 
-    /// Device time of its runs of tasks alone, ns.
+    /// Returns the simulated time of the device's runs of tasks alone, ns in total.
     #[must_use]
     pub fn alone_ns(self) -> u64 {
         self.alone_runs().iter().map(AloneRecord::end_ns).fold(0, u64::saturating_add)
     }
 
-    /// Its timelines, by setting.
+    /// Returns the device's timelines, sorted by setting.
     pub fn timelines(self) -> impl Iterator<Item = &'a TimelineRecord> {
         self.records.timelines.iter().filter(move |timeline| timeline.device == self.device)
     }
 
-    /// The run `run` of setting number `setting`, if it was run.
+    /// Returns run `run` of setting number `setting`, if it was made.
     #[must_use]
     pub fn run(self, run: u32, setting: usize) -> Option<&'a RunRecord> {
         let key = (run, self.device, setting);
@@ -556,7 +567,7 @@ impl<'a> OnDevice<'a> {
         Some(&self.records.runs[at])
     }
 
-    /// What task number `task` got alone under setting number `setting`, if that was run.
+    /// Returns the run of task number `task` alone under setting number `setting`, if it was made.
     #[must_use]
     pub fn alone(self, setting: usize, task: usize) -> Option<&'a AloneRecord> {
         let key = (self.device, setting, task);
@@ -564,14 +575,14 @@ impl<'a> OnDevice<'a> {
         Some(&self.records.alone[at])
     }
 
-    /// How many of the planned runs of tasks alone are missing.
+    /// Returns the number of planned runs of tasks alone that are missing.
     #[must_use]
     pub fn alone_missing(self) -> usize {
         let planned = self.header().alone.len() * self.header().settings.len();
         planned.saturating_sub(self.alone_runs().len())
     }
 
-    /// The runs of setting number `setting` in complete rounds, in their order.
+    /// Returns the runs of setting number `setting` in complete rounds, in order.
     #[must_use]
     pub fn complete_runs(self, setting: usize) -> Vec<&'a RunRecord> {
         self.records.rounds().into_iter().filter_map(|run| self.run(run, setting)).collect()

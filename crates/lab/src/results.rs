@@ -1,4 +1,4 @@
-//! Results: what records say of one device. Computed from records alone.
+//! Results for one device, computed from records alone.
 
 use iosched_workload::outcome::{RunResult, TaskResult};
 use serde::Serialize;
@@ -15,58 +15,63 @@ use crate::record::{Header, OnDevice, RunRecord, WorkloadKind, WorkloadRecord};
 use crate::stat;
 use crate::words::{listed, runs_in_words};
 
-/// Latencies of fewer I/Os in a run are shown but nothing is concluded from them.
+/// Smallest number of I/Os in a run for a conclusion from their latency. A latency of fewer I/Os is
+/// only shown.
 pub(crate) const FEW_IOS: u64 = 30;
-/// From here on a rise is told as so many times the baseline, per cent.
+/// Smallest rise that is printed as a multiple of the baseline, per cent.
 const FOLD_PERCENT: f64 = 100.0;
 
-/// A figure under one setting, over the complete rounds.
+/// Values of a metric under one setting, over the complete rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingFigure {
-    /// The mean of the runs, in the figure's unit.
+    /// Mean of the runs, in the metric's unit.
     pub mean: f64,
-    /// Their standard deviation; `None` of a single run.
+    /// Standard deviation of the runs; `None` for a single run.
     pub sd: Option<f64>,
-    /// The runs, in their order.
+    /// Values of the runs, in order.
     pub values: Vec<f64>,
-    /// Against the baseline; `None` of the baseline itself, and where the baseline does not have the figure.
+    /// Comparison with the baseline; `None` for the baseline itself, and if the baseline does not
+    /// have the metric.
     pub comparison: Option<Comparison>,
 }
 
-/// A figure under all settings.
+/// Results of a metric under all settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureResults {
-    /// Which.
+    /// The metric.
     pub figure: Figure,
-    /// Its name for people, see [`Figure::label`].
+    /// Name of the metric for display, see [`Figure::label`].
     #[serde(skip)]
     pub label: String,
-    /// In the order of [`Header::settings`]; `None` for a setting that does not have it.
+    /// Values by setting, in the order of [`Header::settings`]; `None` for a setting without the
+    /// metric.
     pub settings: Vec<Option<SettingFigure>>,
-    /// I/Os that it rests on in the run with the fewest; `None` of figures that are not latencies.
+    /// For a latency: number of I/Os in the run with the fewest. `None` for other metrics.
     pub ios: Option<u64>,
-    /// Whether it is one of the few that closing sentences speak of: a goal, or where there are none, a usual one.
+    /// Whether closing sentences mention the metric: it is a goal or, if there are no goals, a
+    /// usual headline.
     pub headline: bool,
-    /// Whether it is a goal.
+    /// Whether the metric is a goal.
     #[serde(skip)]
     pub goal: bool,
-    /// Whether it has a row wherever figures are shown.
+    /// Whether the metric always has a row in tables.
     #[serde(skip)]
     pub shown: bool,
-    /// The level of comparisons of settings that are both not the baseline.
+    /// Level for comparisons of two settings that are both not the baseline.
     #[serde(skip)]
     pub level: f64,
 }
 
 impl FigureResults {
-    /// Whether something is concluded from it: a goal, or a headline figure that does not rest on a handful of I/Os.
+    /// Whether conclusions use the metric: it is a goal, or a headline that is based on enough
+    /// I/Os.
     #[must_use]
     pub fn concludes(&self) -> bool {
         self.goal || self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
     }
 
-    /// A setting against another that both have the figure. Of the baseline and a setting it is what that one's
-    /// comparison says, so that everybody tells the same of a pair.
+    /// Compares a setting with another; both must have the metric. If one of them is the baseline,
+    /// this returns the stored comparison, so all outputs agree about a pair.
     pub(crate) fn between(&self, records: OnDevice<'_>, own: usize, other: usize) -> Comparison {
         let known = |setting: usize| self.settings[setting].as_ref()?.comparison;
         let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |own| &own.values);
@@ -83,31 +88,31 @@ impl FigureResults {
     }
 }
 
-/// What records say of one device.
+/// Results for one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Results {
-    /// Complete rounds; all figures are of these.
+    /// Number of complete rounds. All metrics are over these rounds.
     pub rounds: u32,
-    /// Virtual time of all its runs together, those of processes alone included, ns.
+    /// Simulated time of all runs, including runs of tasks alone, ns.
     pub simulated_ns: u64,
-    /// I/Os simulated in them.
+    /// Number of I/Os in these runs.
     pub simulated_ios: u64,
-    /// Figures that at least one setting has: goals, what the application reports, single tasks, then in the order of
-    /// [`Figure::ALL`].
+    /// Metrics that at least one setting has: goals, application metrics, task metrics, then the
+    /// metrics of [`Figure::ALL`] in their order.
     pub figures: Vec<FigureResults>,
-    /// Names of tasks that have figures of their own, and of all tasks.
+    /// Number of task names with metrics, and number of all task names.
     #[serde(skip)]
     pub task_names: (usize, usize),
-    /// What makes them doubtful.
+    /// Doubts about the results.
     pub doubts: Vec<Doubt>,
-    /// The answer.
+    /// Answer: the best settings for each metric.
     pub answer: Answer,
-    /// Which setting to use, in sentences.
+    /// Decision: the setting to use, in sentences.
     pub decision: Decision,
 }
 
 impl Results {
-    /// Computes them.
+    /// Computes the results of one device.
     #[must_use]
     pub fn of(records: OnDevice<'_>) -> Self {
         let fairness = Fairness::of(records);
@@ -131,26 +136,27 @@ impl Results {
         results
     }
 
-    /// The results of one figure.
+    /// Returns the results of one metric.
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<&FigureResults> {
         self.figures.iter().find(|results| results.figure == figure)
     }
 
-    /// The name of a figure among these, for people.
+    /// Returns the displayed name of a metric in these results.
     #[must_use]
     pub fn label(&self, figure: Figure) -> String {
         self.figure(figure).map_or_else(|| figure.name().to_owned(), |results| results.label.clone())
     }
 
-    /// The results of what a goal names, as goals are written.
+    /// Returns the results of the metric that a goal names, in the notation of goals.
     #[must_use]
     pub fn named(&self, measure: &str) -> Option<&FigureResults> {
         self.figures.iter().find(|results| Measure::of_figure(results.figure).to_string() == measure)
     }
 
-    /// What is to be said of a setting against the baseline, without its name: differences in the headline figures,
-    /// largest first, then those without. `None` for the baseline.
+    /// Returns a sentence about a setting against the baseline, without the setting's name.
+    /// Differences in the headline metrics come first, largest first, then metrics without a
+    /// difference. Returns `None` for the baseline.
     #[must_use]
     pub fn sentence(&self, header: &Header, setting: usize) -> Option<String> {
         if setting == header.baseline {
@@ -175,8 +181,9 @@ impl Results {
 }
 
 impl Comparison {
-    /// "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)", "equal (-0.3 to +1.2 %)", "cannot tell (-12 to +30
-    /// %), needs 34 runs"; `unit` for differences that have no percentage.
+    /// Returns the comparison in words: "better by 18 % (15 to 21 %)", "worse 12-fold (9.0 to 15)",
+    /// "equal (-0.3 to +1.2 %)", "cannot tell (-12 to +30 %), needs 34 runs". `unit` is printed
+    /// with differences that have no percentage.
     #[must_use]
     pub fn describe(&self, unit: &str) -> String {
         let word = match self.verdict {
@@ -197,12 +204,14 @@ impl Comparison {
         }
     }
 
-    /// How great a difference is, for an order: a fall to a tenth is as great as a rise to ten times the baseline.
+    /// Returns the size of a difference for sorting: a fall to a tenth is as large as a tenfold
+    /// rise.
     pub(crate) fn magnitude(&self) -> f64 {
         self.percent.map_or(f64::INFINITY, |percent| (percent / 100.0).ln_1p().abs())
     }
 
-    /// Of a great rise: how many times the baseline it is, and the ends of the interval, if they differ.
+    /// For a large rise, returns the multiple of the baseline, and the ends of the interval if they
+    /// differ when printed.
     pub(crate) fn fold(&self) -> Option<(String, Option<(String, String)>)> {
         let percent = self.percent.filter(|percent| *percent >= FOLD_PERCENT)?;
         let times = |percent: f64| significant(percent / 100.0 + 1.0, 2);
@@ -210,7 +219,8 @@ impl Comparison {
         Some((times(percent), ends.filter(|(low, high)| low != high)))
     }
 
-    /// The size of a difference with its unit, and the ends of the interval, the nearer first, with theirs: " %".
+    /// Returns the size of a difference with its unit, and the ends of the interval, the nearer
+    /// first, with their unit: " %".
     pub(crate) fn size(&self, unit: &str) -> (String, Option<(String, String, String)>) {
         let (size, interval, unit) = match self.percent {
             Some(percent) => (percent, self.interval_percent, "%"),
@@ -218,7 +228,7 @@ impl Comparison {
         };
         let shown = |value: f64| significant(value.abs(), 2);
         let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-        // Both ends have the sign of the difference: the interval does not hold 0.
+        // Both ends have the sign of the difference, because the interval does not contain 0.
         let ends = interval.map(|(low, high)| {
             let (near, far) = if low.abs() <= high.abs() { (low, high) } else { (high, low) };
             (shown(near), shown(far), unit.clone())
@@ -228,7 +238,8 @@ impl Comparison {
 }
 
 impl Comparison {
-    /// " (-12 to +30 %)", also where it holds 0; nothing of a single run and where all is the same.
+    /// Returns the interval in parentheses, " (-12 to +30 %)", even if it contains 0. The text is
+    /// empty for a single run, and if all values are equal.
     pub(crate) fn both_ends(&self, unit: &str) -> String {
         let (ends, unit) = match self.interval_percent {
             Some(interval) => (Some(interval), "%"),
@@ -259,7 +270,7 @@ impl Comparison {
         }
     }
 
-    /// "-34 %", "7.1-fold": what was seen.
+    /// Returns the size of the difference that the runs show, such as "-34 %" or "7.1-fold".
     fn seen_size(&self, unit: &str) -> String {
         match (self.fold(), self.size(unit).0) {
             (Some((times, _)), _) => format!("{times}-fold"),
@@ -273,19 +284,20 @@ impl Comparison {
 }
 
 impl MeasureRecord {
-    /// A comparison in words: "better by 12 % (8 to 15 %)".
+    /// Returns a comparison in words, such as "better by 12 % (8 to 15 %)".
     #[must_use]
     pub fn describe(&self, comparison: &Comparison) -> String {
         comparison.describe(&self.unit)
     }
 }
 
-/// The same without the word.
+/// Returns the number of runs as text, without the word "runs".
 fn runs_short(runs: u32) -> String {
     if runs > RUNS_WORTH { format!("more than {RUNS_WORTH}") } else { runs.to_string() }
 }
 
-/// The figures that any of several devices has: what applications report, then in the order of [`Figure::ALL`].
+/// Returns the metrics of any of several devices: application and task metrics first, then in the
+/// order of [`Figure::ALL`].
 pub fn figures_of<'a>(devices: impl IntoIterator<Item = &'a Results>) -> Vec<Figure> {
     let mut all: Vec<Figure> = Vec::new();
     for own in devices.into_iter().flat_map(|results| &results.figures) {
@@ -297,7 +309,7 @@ pub fn figures_of<'a>(devices: impl IntoIterator<Item = &'a Results>) -> Vec<Fig
     all
 }
 
-/// All figures, and how many names of tasks have some, of how many.
+/// Returns all metrics, the number of task names with metrics, and the number of all task names.
 fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (usize, usize)) {
     let header = records.header();
     let runs: Vec<_> = (0..header.settings.len()).map(|setting| records.complete_runs(setting)).collect();
@@ -329,7 +341,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
         let usual = is_headline(figure, &header.workload);
         let goal = goals.contains(&figure);
         let headline = if goals.is_empty() { usual } else { goal };
-        // Rates of tasks are shown where something is concluded from them.
+        // IOPS of tasks have a row only if they are a headline.
         let of_shown_task = of_shown_tasks.contains(&figure) && !matches!(figure, Figure::Task(_, TaskFigure::Iops));
         let is_reported = matches!(figure, Figure::Application(_));
         let shown = headline || usual || figure == Figure::Throughput || of_shown_task || is_reported;
@@ -340,7 +352,7 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
     (all, (of_tasks.len(), names))
 }
 
-/// What goals name, as far as any run has it; each once.
+/// Returns the metrics of the goals that any run has, each once.
 fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     let mut all = Vec::new();
     for measure in header.goals.iter().filter_map(|text| Some(text.parse::<Goal>().ok()?.measure)) {
@@ -350,7 +362,7 @@ fn goals(header: &Header, runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     all
 }
 
-/// Whether a goal names the same of a task.
+/// Whether a goal names the same metric of a task.
 fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
     let name = figure.task().map(str::to_owned);
     let whose = match figure {
@@ -362,7 +374,7 @@ fn is_goal_of_task(figure: Figure, goals: &[Figure]) -> bool {
     goals.iter().any(|goal| goal.measure() == Some(&same))
 }
 
-/// Compares every setting with the baseline in every figure, all at once.
+/// Compares every setting with the baseline in every metric, all at once.
 fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
     let baseline = records.header().baseline;
     let (mut pairs, mut places) = (Vec::new(), Vec::new());
@@ -391,7 +403,8 @@ fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
     }
 }
 
-/// What the application reports under any setting, and the latencies of its calls that sync.
+/// Returns the metrics that the application reports under any setting, and the latencies of its
+/// sync calls.
 fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     let mut all = Vec::new();
     for run in runs.iter().filter_map(|runs| runs.first()) {
@@ -405,7 +418,8 @@ fn reported(runs: &[Vec<&RunRecord>]) -> Vec<Figure> {
     all
 }
 
-/// Figures of single tasks, jobs or processes, and how many names they have. The tasks of a program belong together.
+/// Returns the metrics of single tasks, jobs or processes, and the number of their names. Tasks of
+/// an application have none, because they depend on each other.
 fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Vec<Figure>>, usize) {
     let named = matches!(header.workload.kind, WorkloadKind::Tasks | WorkloadKind::Jobs | WorkloadKind::Trace);
     let first = runs.iter().find_map(|runs| runs.first()).filter(|_| named);
@@ -416,14 +430,16 @@ fn of_tasks(header: &Header, runs: &[Vec<&RunRecord>]) -> (Vec<Vec<Figure>>, usi
     first.map(figures).unwrap_or_default()
 }
 
-/// The tasks of a run that are the workload's: before fio's jobs on a machine stand the kernel's threads.
+/// Returns the tasks of a run that belong to the workload. On a machine, kernel threads precede
+/// fio's jobs.
 fn of_workload(result: &RunResult) -> &[TaskResult] {
     let threads = if result.jobs.is_empty() { 0 } else { result.tasks.len().saturating_sub(result.jobs.len()) };
     &result.tasks[threads..]
 }
 
-/// What ends at a given time tells nothing by when it ends, but by what it got done until then. Nor does the rate of a
-/// process that does what was recorded.
+/// Whether a metric is a usual headline. The finish time is none if the workload ends at a given
+/// time; then throughput is one instead. In a trace, the rate of a process is none, because the
+/// recording determines it.
 fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     match figure {
         Figure::Finish => !workload.timed,
@@ -433,7 +449,7 @@ fn is_headline(figure: Figure, workload: &WorkloadRecord) -> bool {
     }
 }
 
-/// I/Os that a latency rests on in the run with the fewest.
+/// For a latency, returns the number of I/Os in the run with the fewest.
 fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
     if let Some(measure) = figure.measure() {
         return records.runs().filter_map(|run| measure.ios(&run.result)).min();
@@ -446,7 +462,7 @@ fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
     ios.min()
 }
 
-/// What a figure's verdicts on the records' device are measured by.
+/// Returns the bounds of a metric's verdicts on the records' device.
 fn bounds(records: OnDevice<'_>, figure: Figure) -> Bounds {
     Bounds::on(records.device(), records.header().equal_within_percent, figure.is_tail())
 }

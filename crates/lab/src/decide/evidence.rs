@@ -1,4 +1,4 @@
-//! What the results of a comparison say, as evidence for a decision.
+//! Conversion of results to evidence for a decision.
 
 use iosched_kernel::checks::Finding;
 use iosched_sim::Replay;
@@ -13,7 +13,7 @@ use crate::request::quoted;
 use crate::results::{FigureResults, Results};
 
 impl Evidence {
-    /// Of one device.
+    /// Collects the evidence of one device.
     pub(crate) fn of(records: OnDevice<'_>, results: &Results) -> Self {
         let header = records.header();
         let labels: Vec<String> = header.settings.iter().map(|own| own.label.clone()).collect();
@@ -44,8 +44,8 @@ impl Evidence {
         .with_doubts(&results.doubts)
     }
 
-    /// With what doubts tell of tasks that starve, of what is below the scheduler, and of the data. Settings have their
-    /// labels.
+    /// Adds the evidence from doubts: starving tasks, layers below the scheduler, and doubts about
+    /// the data. The doubts must identify settings by the labels of this evidence.
     #[must_use]
     pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
         self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
@@ -57,7 +57,7 @@ impl Evidence {
     }
 }
 
-/// How long the shortest run takes, s.
+/// Returns the time of the fastest setting, s.
 fn run_s(results: &Results) -> Option<f64> {
     let finish = results.figure(Figure::Finish)?;
     finish.settings.iter().flatten().map(|own| own.mean).reduce(f64::min)
@@ -73,16 +73,18 @@ fn better_served(answer: &Answer, figure: Figure) -> Vec<usize> {
     groups.flat_map(|group| group.settings.clone()).collect()
 }
 
-/// Whether a metric that is no goal is told as a cost: the usual ones, each once.
+/// Whether a metric that is not a goal can be reported as a cost. These are the metrics of tables,
+/// without duplicates.
 fn is_cost(results: &FigureResults, header: &Header) -> bool {
     let twice = if header.workload.timed { Figure::Finish } else { Figure::Throughput };
-    // A program tells its first metric a second time in another unit.
+    // An application reports its first metric a second time in another unit.
     let again = matches!(results.figure, Figure::Application(_)) && !results.figure.is_headline();
     results.shown && results.figure != twice && !again
 }
 
-/// The metric that decides, and why: the first goal; else what a program reports, how much is done in the given
-/// time, how long I/Os take that come at given times, or how long all of it takes.
+/// Returns the metric that decides, and the reason; `None` if there is a goal, because the first
+/// goal decides. Otherwise it is the application's metric, the throughput of a workload with a time
+/// limit, the latency in an open loop, or the finish time.
 fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
     if let Some(goal) = results.figures.iter().find(|own| own.goal) {
         return Some((goal, None));
@@ -112,7 +114,7 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
     ))
 }
 
-/// The goal that names the latency of the first of several tasks.
+/// Returns a goal for the latency of the first task, if there are several tasks.
 fn goal(results: &Results) -> Option<String> {
     if results.task_names.1 < 2 {
         return None;
@@ -121,7 +123,7 @@ fn goal(results: &Results) -> Option<String> {
     let goals = of_tasks.filter_map(|own| {
         let task = own.figure.task()?;
         let goal = format!("p99({task})");
-        // A name may mean something else in a goal.
+        // The task's name may have another meaning in a goal.
         (goal.parse::<Goal>().ok()?.measure.task() == Some(task)).then_some(goal)
     });
     let goal = goals.into_iter().next()?;
@@ -136,7 +138,7 @@ fn starving(doubt: &Doubt, labels: &[String]) -> Option<Starving> {
     Some(Starving { task: task.clone(), settings, percent: *percent })
 }
 
-/// That another scheduler below has the last word.
+/// Returns a sentence if a layer below the scheduler orders the requests.
 fn below(doubt: &Doubt) -> Option<String> {
     let Doubt::Found { finding } = doubt else { return None };
     match finding {

@@ -1,15 +1,15 @@
-//! The decision: which setting to use, in a few sentences, as the first lines of every answer say it.
+//! Decision: the setting to use, in a few sentences. Every answer begins with these sentences.
 //!
-//! [`decide`] is the one place for these sentences. It turns verdicts, metrics, the baseline and what is known of the
-//! device into a [`Decision`]. It reads no records: [`Evidence`] holds all that it needs. The terminal, the report,
-//! JSON and Python print the same sentences.
+//! Only [`decide`] makes these sentences. It derives a [`Decision`] from verdicts, metrics, the
+//! baseline and facts about the device. It reads no records, because [`Evidence`] contains all its
+//! input. The terminal, the report, JSON and Python print the same sentences.
 //!
-//! | file | has |
+//! | file | content |
 //! |---|---|
-//! | `rules` | which setting, and why |
-//! | `words` | how a difference is told of a metric |
-//! | `several` | the same of several devices |
-//! | `evidence` | what the results of a comparison say, as [`Evidence`] |
+//! | `rules` | choice of the setting, with reasons |
+//! | `words` | a difference in a metric, in words |
+//! | `several` | decision for several devices |
+//! | `evidence` | conversion of results to [`Evidence`] |
 
 mod evidence;
 mod rules;
@@ -26,13 +26,13 @@ use crate::figure::Figure;
 pub use rules::decide;
 pub(crate) use several::several;
 
-/// What kind of decision it is.
+/// Kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
     /// Keep the baseline: nothing is better.
     Keep,
-    /// Use another setting.
+    /// Change to another setting.
     Change,
     /// Another setting is better in one metric and worse in others: the user must weigh them.
     Trade,
@@ -44,22 +44,22 @@ pub enum DecisionKind {
     Equal,
     /// Keep the baseline: the device was idle nearly all the time.
     Idle,
-    /// There is nothing to decide between.
+    /// There is only one setting, or no metric to compare.
     Nothing,
 }
 
-/// Which setting to use, and why.
+/// Setting to use, with reasons.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
-    /// Its kind.
+    /// Kind of the decision.
     pub kind: DecisionKind,
-    /// The number of the setting to use; of a trade, the one to use if `metric` matters most.
+    /// Index of the setting to use. For a trade, it is the setting to use if `metric` matters most.
     pub setting: Option<usize>,
-    /// The metric that decided.
+    /// Metric that decided.
     pub metric: Option<Figure>,
-    /// The decision in sentences: what to do, why, and what it costs.
+    /// Decision in sentences: what to do, why, and what it costs.
     pub sentences: Vec<String>,
-    /// By which metric and how many runs it was judged, in sentences.
+    /// Deciding metric and number of runs, in sentences.
     pub judged: Option<String>,
 }
 
@@ -75,67 +75,70 @@ impl fmt::Display for Decision {
 pub struct Criterion {
     /// The metric.
     pub figure: Figure,
-    /// What the tables beside the decision call it.
+    /// Name of the metric in the tables beside the decision.
     pub name: String,
-    /// By setting: the mean and the comparison with the baseline, which the baseline does not have.
+    /// Mean and comparison with the baseline, by setting. The baseline has no comparison.
     pub settings: Vec<Option<(f64, Option<Comparison>)>>,
-    /// Whether a better value is a reason to change. Other metrics are only told as a cost.
+    /// Whether a better value is a reason to change. Other metrics are only reported as a cost.
     pub concludes: bool,
 }
 
-/// A task that gets next to nothing done.
+/// A task that gets almost no service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Starving {
-    /// The task.
+    /// Name of the task, or `process PID`.
     pub task: String,
-    /// Numbers of the settings under which it starves.
+    /// Indices of the settings under which it starves.
     pub settings: Vec<usize>,
-    /// Its I/Os, per cent of those of the task that gets most.
+    /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
     pub percent: f64,
 }
 
-/// All that a decision rests on.
+/// Evidence that a decision is based on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// The settings, as users write them.
+    /// Labels of the settings, as users write them.
     pub labels: Vec<String>,
-    /// The number of the setting that others are compared with.
+    /// Index of the baseline.
     pub baseline: usize,
-    /// Numbers of the settings that Linux does not have: only a disk that iosched serves can use them.
+    /// Indices of the settings that Linux does not have. Only a served disk can use them.
     pub served: Vec<usize>,
-    /// Numbers of settings that only served disks have and that beat every other one in the metric that decides.
+    /// Indices of settings that only served disks have and that are better than every other setting
+    /// in the metric that decides.
     pub better_served: Vec<usize>,
-    /// By setting: the bound that it breaks, with the value that it has; empty if there are no bounds.
+    /// Constraint that each setting breaks, with its value; empty if there are no constraints.
     pub broken: Vec<Option<String>>,
-    /// The setting that a search has found best already: the baseline if that is to stay. `None` if nobody has judged.
+    /// Index of the best setting that a search has found; the baseline if the search keeps it.
+    /// `None` if there was no search.
     pub recommended: Option<usize>,
-    /// The metrics. The first decides.
+    /// Metrics. The first one decides.
     pub criteria: Vec<Criterion>,
-    /// Why the first metric decides, behind "because"; `None` if the user named it as a goal.
+    /// Reason why the first metric decides, to follow "because"; `None` if the user named it as a
+    /// goal.
     pub reason: Option<&'static str>,
-    /// A goal that the user could give for one of several tasks, as the shell takes it.
+    /// Goal for one of several tasks that the user could give, quoted for a shell.
     pub goal: Option<String>,
-    /// How tasks are called: "job", "process".
+    /// Word for a task, such as "job" or "process".
     pub task_word: &'static str,
-    /// Runs of each setting.
+    /// Number of runs of each setting.
     pub runs: u32,
-    /// Differences within so many per cent of the baseline do not matter.
+    /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// The highest utilisation, per cent, where the device was idle nearly all the time.
+    /// Highest utilisation, per cent, if the device was idle nearly all the time.
     pub idle_percent: Option<f64>,
-    /// Whether not one request reached the device under any setting.
+    /// Whether no request reached the device under any setting.
     pub nothing_reached: bool,
-    /// How long a run takes, s, if that is known.
+    /// Length of the shortest run, s, if known.
     pub run_s: Option<f64>,
-    /// Tasks that starve.
+    /// Tasks that starve under some settings.
     pub starving: Vec<Starving>,
-    /// That something below the scheduler orders requests, in a sentence.
+    /// Sentence about a layer below the scheduler that orders requests, if there is one.
     pub below: Option<String>,
-    /// Whether a doubt is so grave that the decision may be another one, as if a part of the trace is missing.
+    /// Whether a serious doubt may change the decision, for example a missing part of the trace.
     pub spoiled: bool,
-    /// How runs are called: "runs".
+    /// Word for runs, such as "simulated runs".
     pub run_word: &'static str,
-    /// The option that sets how many runs are made of each setting, if there is one.
+    /// Option that sets the number of runs of each setting, if there is one.
     pub runs_option: Option<&'static str>,
 }
 

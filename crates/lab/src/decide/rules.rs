@@ -1,4 +1,4 @@
-//! Which setting to use, and why.
+//! Rules of the decision: the setting to use, with reasons.
 
 use super::words::{effect, latency_s, nothing_better, noun, ratio, seen, some_of};
 use super::{Criterion, Decision, DecisionKind, Evidence, Starving};
@@ -7,18 +7,20 @@ use crate::figure::{Direction, Figure};
 use crate::number::significant;
 use crate::words::{capital, idle_in_words, listed, marked, runs_in_words};
 
-/// Settings that are told one by one, at most; the others are counted.
+/// Largest number of settings that are named one by one. The others are counted.
 const NAMED_MAX: usize = 4;
-/// Gains of one setting that are told, and costs of one that is not chosen, at most.
+/// Largest number of gains of one setting that are named, and of costs of a setting that is not
+/// chosen.
 const EFFECTS_MAX: usize = 2;
-/// Costs of the chosen setting that are told, at most.
+/// Largest number of costs of the chosen setting that are named.
 const COSTS_MAX: usize = 3;
-/// Trades and costs of settings that are not chosen, at most.
+/// Largest number of sentences about trades and costs of settings that are not chosen.
 const ASIDES_MAX: usize = 2;
-/// From this gain of a job or process on, as a factor, the user chooses between it and the first metric.
+/// Smallest gain of a job or process, as a factor, that makes the user choose between it and the
+/// first metric.
 const TRADE: f64 = 2.0;
 
-/// Decides.
+/// Decides which setting to use.
 #[must_use]
 pub fn decide(evidence: &Evidence) -> Decision {
     let rules = Rules { evidence };
@@ -53,7 +55,7 @@ impl Rules<'_> {
         self.evidence.baseline
     }
 
-    /// A setting in a sentence.
+    /// Returns the name of a setting in a sentence.
     fn name(&self, setting: usize) -> String {
         marked(&self.evidence.labels[setting])
     }
@@ -62,12 +64,12 @@ impl Rules<'_> {
         settings.iter().map(|&setting| self.name(setting)).collect()
     }
 
-    /// All settings but the baseline.
+    /// Returns all settings except the baseline.
     fn others(&self) -> impl Iterator<Item = usize> {
         (0..self.evidence.labels.len()).filter(|&setting| setting != self.base())
     }
 
-    /// Whether nothing that is compared can be set today.
+    /// Whether only a served disk can use the compared settings.
     fn served_only(&self) -> bool {
         self.evidence.served.len() == self.evidence.labels.len()
     }
@@ -80,13 +82,14 @@ impl Rules<'_> {
         self.evidence.broken.get(setting)?.as_deref()
     }
 
-    /// Tasks that starve under a setting and not under another.
+    /// Returns the tasks that starve under `setting` but not under `not_under`.
     fn starving(&self, setting: usize, not_under: usize) -> Vec<&Starving> {
         let of = |own: &&Starving| own.settings.contains(&setting) && !own.settings.contains(&not_under);
         self.evidence.starving.iter().filter(of).collect()
     }
 
-    /// Those in a sentence: "the job backup", "the jobs backup and batch". `None` if there are none.
+    /// Returns these tasks in words: "the job backup", "the jobs backup and batch". Returns `None`
+    /// if there are none.
     fn starves(&self, setting: usize, not_under: usize) -> Option<String> {
         let names: Vec<String> = self.starving(setting, not_under).iter().map(|own| own.task.clone()).collect();
         let plural = match names.len() {
@@ -98,8 +101,9 @@ impl Rules<'_> {
         Some(format!("the {}{plural} {}", self.evidence.task_word, some_of(&names, NAMED_MAX, "and")))
     }
 
-    /// Metrics after the first that a setting improves, or makes worse. The greatest change comes first. Of each task
-    /// there is one metric, and none of a task that starves under either setting: that is told by itself.
+    /// Returns the metrics after the first that a setting improves or worsens, the largest change
+    /// first. There is at most one metric per task. A task that starves under only one of the two
+    /// settings has none, because it is reported separately.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
         let counts = |own: &&Criterion| own.concludes || wanted == Verdict::Worse;
         let mut found: Vec<(&Criterion, f64)> = (self.evidence.criteria.iter().skip(1))
@@ -125,7 +129,8 @@ impl Rules<'_> {
         found.into_iter().map(|(own, _)| own).filter(|own| is_new(own)).collect()
     }
 
-    /// What a setting does to a metric. A latency of half a run or more means that an I/O waited for most of the run.
+    /// Returns the effect of a setting on a metric in words. A latency of at least half a run means
+    /// that an I/O waited for most of the run.
     fn effect(&self, criterion: &Criterion, setting: usize) -> String {
         let is_long = |run_s: f64| latency_s(criterion, setting).is_some_and(|own| own >= run_s / 2.0);
         let is_worse = compared(criterion, setting).is_some_and(|own| own.verdict == Verdict::Worse);
@@ -133,7 +138,8 @@ impl Rules<'_> {
         effect(criterion, setting, self.base(), waits) + if waits { " (most of the run)" } else { "" }
     }
 
-    /// What a setting does to some metrics, a clause each; those after the first `most` are counted.
+    /// Returns the effects of a setting on metrics, one clause each. Effects after the first `most`
+    /// are counted.
     fn clauses(&self, criteria: &[&Criterion], setting: usize, most: usize) -> Vec<String> {
         let better = |own: &&Criterion| compared(own, setting).is_some_and(|own| own.verdict == Verdict::Better);
         let mut all: Vec<String> = criteria.iter().take(most).map(|own| self.effect(own, setting)).collect();
@@ -145,12 +151,12 @@ impl Rules<'_> {
         all
     }
 
-    /// "lengthens sync p99 by 20 % and shares the disk less fairly".
+    /// Returns the effects in words: "lengthens sync p99 by 20 % and shares the disk less fairly".
     fn effects(&self, criteria: &[&Criterion], setting: usize) -> String {
         listed(&self.clauses(criteria, setting, EFFECTS_MAX), "and")
     }
 
-    /// What the chosen setting costs, two clauses a sentence; empty if it costs nothing.
+    /// Returns the costs of the chosen setting, two clauses per sentence; empty if there are none.
     fn cost(&self, costs: &[&Criterion], setting: usize) -> String {
         let starves = self.starves(setting, self.base()).map(|own| format!("starves {own}"));
         let all: Vec<String> = starves.into_iter().chain(self.clauses(costs, setting, COSTS_MAX)).collect();
@@ -187,7 +193,7 @@ impl Rules<'_> {
         Decision { judged: Some(self.judged(first)), ..found }
     }
 
-    /// The baseline breaks a bound.
+    /// Decides if the baseline breaks a constraint.
     fn allowed(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
         let broken = self.broken(base)?;
@@ -217,10 +223,10 @@ impl Rules<'_> {
         costs
     }
 
-    /// A setting that is better than the baseline, if there is one.
+    /// Decides for a setting that is better than the baseline, if there is one.
     fn change(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
-        // A user who names a goal decides who may wait. Without one, no task may starve.
+        // With a goal, the user decides which tasks may wait. Without one, no task may starve.
         let starves = |setting: usize| self.evidence.reason.is_some() && self.starves(setting, base).is_some();
         let usable = |&own: &usize| self.can_be_set(own) && self.broken(own).is_none() && !starves(own);
         let is_candidate = |&own: &usize| {
@@ -230,7 +236,7 @@ impl Rules<'_> {
             match verdict {
                 Some(Verdict::Better) => true,
                 Some(Verdict::Equal) => free && gains || self.starves(base, own).is_some(),
-                // Of several goals none is above the others.
+                // With several goals, none has precedence.
                 Some(Verdict::CannotTell) if self.evidence.reason.is_none() => {
                     free && gains && !may_be_worse(first, own)
                 }
@@ -293,7 +299,7 @@ impl Rules<'_> {
         Some((kind, best, said))
     }
 
-    /// Nothing is better than the baseline.
+    /// Decides to keep the baseline, because no setting is better.
     fn keep(&self, first: &Criterion) -> (DecisionKind, usize, Vec<String>) {
         let base = self.base();
         let others: Vec<usize> = self.others().collect();
@@ -301,11 +307,11 @@ impl Rules<'_> {
             return (DecisionKind::Equal, base, said);
         }
         let few = self.evidence.runs < RUNS_FEW;
-        // Intervals of so few runs say nothing.
+        // Intervals of very few runs do not exclude that a setting is better.
         let cannot_tell = |own: usize| compared(first, own).is_some_and(|own| own.verdict == Verdict::CannotTell);
         let is_open = |own: usize| may_be_better(first, own) || few && cannot_tell(own);
         let open: Vec<usize> = others.iter().copied().filter(|&own| self.can_be_set(own) && is_open(own)).collect();
-        // What only served disks have is told by itself where it is better.
+        // A setting that only served disks have is reported separately if it is better.
         let is_served = |own: &usize| self.evidence.better_served.contains(own);
         let told: Vec<usize> = others.iter().copied().filter(|own| !is_served(own)).collect();
         let excluded = told.len() < others.len();
@@ -356,10 +362,11 @@ impl Rules<'_> {
         (kind, base, sentences)
     }
 
-    /// The setting that gives a job or process much more than the setting `to` does, and much more than it costs in the
-    /// first metric; and what it gives. The user chooses between the two.
+    /// Returns a setting that improves a job or process much more than the setting `to` does, and
+    /// the improved metric. The gain must also be much larger than the loss in the first metric.
+    /// The user then chooses between the two settings.
     fn trade(&self, first: &Criterion, to: usize, others: &[usize]) -> Option<(usize, &Criterion)> {
-        // Without a goal, the comparison chose the metric that decides.
+        // Only without a goal did iosched itself choose the metric that decides.
         self.evidence.reason.as_ref()?;
         let gain = |&setting: &usize| {
             let gains = self.changes(setting, Verdict::Better).into_iter().filter(|own| own.figure.is_of_part());
@@ -374,7 +381,7 @@ impl Rules<'_> {
         all.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(setting, gain, _)| (setting, gain))
     }
 
-    /// The condition that the better settings do not meet.
+    /// Returns the condition that the better settings do not meet.
     fn condition(&self, first: &Criterion, others: &[usize]) -> &'static str {
         let is_better = |own: &&usize| compared(first, **own).is_some_and(|found| found.verdict == Verdict::Better);
         let better: Vec<usize> = others.iter().filter(is_better).copied().filter(|&own| self.can_be_set(own)).collect();
@@ -387,7 +394,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Why no number of runs would tell.
+    /// Explains why no number of runs would decide.
     fn untold(&self, first: &Criterion, open: &[usize]) -> String {
         let off = open.iter().filter_map(|&own| Some(compared(first, own)?.model_error_percent));
         let off = off.fold(0.0, f64::max);
@@ -401,7 +408,7 @@ impl Rules<'_> {
         )
     }
 
-    /// That all settings are equal in all metrics, if that is so.
+    /// Returns sentences if all settings are equal in all metrics.
     fn all_equal(&self, others: &[usize]) -> Option<Vec<String>> {
         let concluding: Vec<&Criterion> = self.evidence.criteria.iter().filter(|own| own.concludes).collect();
         let is_equal = |own: &&Criterion| {
@@ -425,8 +432,8 @@ impl Rules<'_> {
         ])
     }
 
-    /// What the first metric is of some settings against the baseline, in sentences: "`none` and `kyber` are equal within
-    /// 5 % in finish.", "`bfq` takes 19 % longer (9 to 29 %)."
+    /// Describes settings against the baseline in the first metric, in sentences: "`none` and
+    /// `kyber` are equal within 5 % in finish.", "`bfq` takes 19 % longer (9 to 29 %)."
     fn told(&self, first: &Criterion, settings: &[usize]) -> Vec<String> {
         let of = |wanted: Verdict| -> Vec<usize> {
             let is_so = |&own: &usize| compared(first, own).is_some_and(|found| found.verdict == wanted);
@@ -479,7 +486,7 @@ impl Rules<'_> {
         said
     }
 
-    /// A setting that differs from the baseline, in a sentence.
+    /// Describes a setting that differs from the baseline, in a sentence.
     fn differing(&self, first: &Criterion, setting: usize) -> String {
         let is_better = compared(first, setting).is_some_and(|found| found.verdict == Verdict::Better);
         let mut said = format!("{} {}", self.name(setting), self.effect(first, setting));
@@ -495,13 +502,14 @@ impl Rules<'_> {
         said + "."
     }
 
-    /// A setting, and that Linux does not have it.
+    /// Returns the name of a setting, with a remark if Linux does not have it.
     fn name_and_place(&self, setting: usize) -> String {
         let place = if self.can_be_set(setting) { "" } else { " (only on served disks)" };
         self.name(setting) + place
     }
 
-    /// The choice where the baseline starves a task and another setting, which is not better, does not.
+    /// Offers a choice if the baseline starves a task, and another setting, which is not better,
+    /// does not.
     fn starving_base(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
         let can = |&own: &usize| self.can_be_set(own) && self.starves(base, own).is_some();
@@ -519,14 +527,15 @@ impl Rules<'_> {
         Some((DecisionKind::Trade, best, vec![head, why]))
     }
 
-    /// Settings that are better in another metric, and what is worse under settings that are equal; choices first. The
-    /// first sentence says already when to take the setting `trade`.
+    /// Returns sentences about settings that are better in another metric, and about the costs of
+    /// equal settings. Choices come first. The first sentence of the decision already says when to
+    /// use the setting `trade`.
     fn asides(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Vec<String> {
         let (mut choices, mut said) = (Vec::new(), Vec::new());
         let differs = |verdict| move |own: usize| compared(first, own).is_some_and(|found| found.verdict == verdict);
         let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
         for &own in others.iter().filter(|&&own| !is_better(own)) {
-            // What a user cannot set is no choice, but its costs show what it is.
+            // A setting that a user cannot apply is not a choice. Its costs are still reported.
             let gains = if self.can_be_set(own) { self.changes(own, Verdict::Better) } else { Vec::new() };
             let mut costs = self.changes(own, Verdict::Worse);
             if is_worse(own) {
@@ -538,7 +547,7 @@ impl Rules<'_> {
                 (Some(_), _, Some(starved)) => {
                     said.push(format!("{name} {gained}, but starves {}.", starved));
                 }
-                // The sentence on the first metric says it already.
+                // The sentence about the first metric already reports this setting.
                 (None, _, _) if is_worse(own) => {}
                 (None, _, Some(starved)) => said.push(format!("{name} starves {}.", starved)),
                 (Some(_), Some(_), None) if trade == Some(own) => choices.push(format!("{name} {gained}.")),
@@ -587,7 +596,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Says that Linux does not have a setting: first if that is so of the one to use.
+    /// Adds that Linux does not have a setting. The remark comes first if it concerns the setting
+    /// to use.
     fn only_served(&self, setting: usize, sentences: &mut Vec<String>) {
         let base = self.base();
         if self.served_only() {
@@ -604,7 +614,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Which metric decides and why, the option that chooses another, and from how many runs.
+    /// Returns the metric that decides and why, the option that chooses another metric, and the
+    /// number of runs.
     fn judged(&self, first: &Criterion) -> String {
         let sure = format!(
             "Based on {} {} of each setting, with 95 % confidence.",
@@ -621,7 +632,7 @@ impl Rules<'_> {
     }
 }
 
-/// Clauses as sentences of two: "The cost: it A and B. It also C."
+/// Joins clauses to sentences of two: "The cost: it A and B. It also C."
 fn sentences(lead: &str, clauses: &[String]) -> String {
     let each = clauses.chunks(2).enumerate().map(|(number, two)| {
         let lead = if number == 0 { lead } else { "It also" };
@@ -634,12 +645,12 @@ fn compared(criterion: &Criterion, setting: usize) -> Option<Comparison> {
     criterion.settings.get(setting)?.as_ref()?.1
 }
 
-/// See [`Comparison::magnitude`].
+/// Returns [`Comparison::magnitude`], or 0 without a comparison.
 fn magnitude(criterion: &Criterion, setting: usize) -> f64 {
     compared(criterion, setting).map_or(0.0, |own| own.magnitude())
 }
 
-/// The magnitude, below 0 if the setting is not better than the baseline.
+/// Returns the magnitude, with a negative sign unless the setting is better than the baseline.
 fn advantage(criterion: &Criterion, setting: usize) -> f64 {
     let sign = match compared(criterion, setting).map(|own| own.verdict) {
         Some(Verdict::Better) => 1.0,
@@ -648,7 +659,7 @@ fn advantage(criterion: &Criterion, setting: usize) -> f64 {
     sign * magnitude(criterion, setting)
 }
 
-/// The setting that improves a metric most.
+/// Returns the setting with the largest improvement of a metric.
 fn best_of(criterion: &Criterion, settings: impl Iterator<Item = usize>) -> Option<usize> {
     let sign = if criterion.figure.direction() == Direction::Higher { -1.0 } else { 1.0 };
     let loss = |setting: usize| compared(criterion, setting).map_or(0.0, |own| own.difference * sign);

@@ -1,12 +1,12 @@
-//! The decision of several devices: where to use what.
+//! Decision for several devices: the setting to use on each.
 
 use super::{Decision, DecisionKind};
 use crate::words::{capital, listed, marked};
 
-/// Sentences of a device that are told beside the others.
+/// Largest number of sentences per device.
 const OF_A_DEVICE: usize = 3;
 
-/// What to use on which device, then why, device by device.
+/// Returns the setting to use on each device, then the reasons, device by device.
 pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisions: &[&Decision]) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, own) in names.iter().zip(decisions) {
@@ -36,7 +36,7 @@ pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisi
     sentences
 }
 
-/// What to do, without a capital: "keep none", "set kyber".
+/// Returns the decision in words, without a capital: "keep none", "set kyber".
 fn what(decision: &Decision, labels: &[String], baseline: usize) -> String {
     let label = decision
         .setting

@@ -6,7 +6,7 @@ use crate::doubt::Doubt;
 use crate::record::WorkloadKind;
 use iosched_workload::outcome::{JobResult, TaskResult};
 
-/// Runs around a value, with a little noise that differs from setting to setting.
+/// Returns values of runs around a mean, with a little noise that differs between settings.
 fn around(value: f64, noise: f64, setting: usize, runs: usize) -> Vec<f64> {
     let noises = [0.3, -0.5, 0.8, -0.9, 0.1, 0.6, -0.2, -0.7, 0.9, -0.4];
     (0..runs)
@@ -14,7 +14,8 @@ fn around(value: f64, noise: f64, setting: usize, runs: usize) -> Vec<f64> {
         .collect()
 }
 
-/// A metric under several settings, the baseline first, with the noise and the model's error.
+/// Returns a metric under several settings, the baseline first, with the given noise and model
+/// error.
 fn criterion(figure: Figure, values: &[f64], noise: f64, runs: usize, model_error_percent: f64) -> Criterion {
     let bounds = Bounds { model_error_percent, ..Bounds::default() };
     let of = |setting: usize| around(values[setting], noise, setting, runs);
@@ -45,7 +46,7 @@ fn with_noise(labels: &[&str], criteria: &[(Figure, &[f64])], noise: f64, runs: 
     }
 }
 
-/// Kind, setting and sentences of a decision.
+/// Checks the kind, setting and sentences of a decision.
 #[track_caller]
 fn check(evidence: &Evidence, kind: DecisionKind, setting: usize, sentences: &[&str]) {
     let found = decide(evidence);
@@ -199,7 +200,7 @@ fn starving_settings_are_not_advised() {
         "`bfq` finishes 20 % sooner, but starves the job backup.",
     ];
     check(&own, DecisionKind::Keep, 0, &said);
-    // The user who names a goal decides who may wait.
+    // With a goal, the user decides which tasks may wait.
     let own = Evidence { reason: None, ..own };
     let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the job backup."];
     check(&own, DecisionKind::Change, 1, &said);
@@ -219,7 +220,7 @@ fn starving_settings_are_not_advised() {
         "The time to finish is equal within 5 %.",
     ];
     check(&own, DecisionKind::Change, 1, &said);
-    // A task may starve because it is meant to: what that costs others is weighed.
+    // A task may starve on purpose, so the costs for other metrics are weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
     let said = [
@@ -342,7 +343,7 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
         found.sentences[0],
         format!("Keep `none` if throughput matters more than {}. Otherwise set `bfq`.", iops.name())
     );
-    // A small gain is only told, and a loss as great as the gain is no choice.
+    // A small gain is only mentioned. If the loss is as large as the gain, there is no choice.
     assert_eq!(of(20.0, 1.5).kind, DecisionKind::Keep);
     assert_eq!(of(90.0, 10.0).kind, DecisionKind::Keep);
 }
@@ -370,10 +371,10 @@ fn a_job_that_gains_much_more_under_another_setting_is_a_choice_too() {
             "Against `none`, `io.max` lowers throughput by 32 %.",
         ],
     );
-    // A small gain is no choice, and neither is a loss as great as the gain.
+    // A small gain is no choice, nor is a gain with a loss of the same size.
     assert_eq!(decide(&of(1.5, 32.0)).kind, DecisionKind::Change);
     assert_eq!(decide(&of(8.0, 90.0)).kind, DecisionKind::Change);
-    // A goal of the user decides alone.
+    // A goal of the user is the only criterion.
     assert_eq!(decide(&Evidence { reason: None, ..of(70.0, 32.0) }).kind, DecisionKind::Change);
 }
 

@@ -1,4 +1,4 @@
-//! How a difference is told of a metric.
+//! Words for a difference in a metric.
 
 use crate::compare::{Comparison, Verdict};
 use crate::figure::{Direction, Figure};
@@ -6,7 +6,7 @@ use crate::number::{grouped, significant};
 
 use super::Criterion;
 
-/// A metric in a sentence: "the time to finish", "sync p99".
+/// Returns a metric in a sentence: "the time to finish", "sync p99".
 pub(super) fn noun(criterion: &Criterion) -> &str {
     match criterion.figure {
         Figure::Finish => "the time to finish",
@@ -14,7 +14,7 @@ pub(super) fn noun(criterion: &Criterion) -> &str {
     }
 }
 
-/// How a sentence begins that says that no setting is better in a metric.
+/// Returns the beginning of a sentence that no setting is better in a metric.
 pub(super) fn nothing_better(criterion: &Criterion) -> String {
     let figure = criterion.figure;
     match (figure, figure.direction()) {
@@ -30,8 +30,9 @@ fn is_time(figure: Figure) -> bool {
     matches!(figure.unit(), "ns" | "us" | "ms" | "s" | "min")
 }
 
-/// What a setting does to a metric against the baseline: "finishes 20 % sooner (19 to 21 %)", "takes 12 times as long
-/// (9.5 to 14)". Of comparisons that show a difference. `by_values` tells it by its values, as a great one always is.
+/// Returns the effect of a setting on a metric against the baseline: "finishes 20 % sooner (19 to
+/// 21 %)", "takes 12 times as long (9.5 to 14)". The comparison must show a difference. With
+/// `by_values`, the text gives both values. Large effects always do.
 pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_values: bool) -> String {
     let figure = criterion.figure;
     let Some((mean, Some(found))) = criterion.settings[setting] else { return String::new() };
@@ -71,20 +72,21 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_
     }
 }
 
-/// A latency under a setting, s; `None` of other metrics.
+/// Returns a latency under a setting, s; `None` for other metrics.
 pub(super) fn latency_s(criterion: &Criterion, setting: usize) -> Option<f64> {
     let is_latency = criterion.figure.unit() == "ms";
     criterion.settings.get(setting).copied().flatten().filter(|_| is_latency).map(|own| own.0 / 1000.0)
 }
 
-/// From so many times the baseline's value on, or so few, a reader wants the values, not the ratio.
+/// Ratio to the baseline, or its inverse, from which readers need the values instead of the ratio.
 const GREAT: f64 = 10.0;
 
 fn is_great(found: &Comparison) -> bool {
     found.magnitude() >= GREAT.ln() && found.percent.is_some()
 }
 
-/// ", by 98 % (97 to 99 %)": the ratio of an effect that is told by its values. Empty of others.
+/// Returns the ratio of an effect that is described by its values, such as ", by 98 % (97 to 99
+/// %)". The text is empty for other effects.
 pub(super) fn ratio(criterion: &Criterion, setting: usize) -> String {
     let Some((_, Some(found))) = criterion.settings[setting] else { return String::new() };
     match found.fold() {
@@ -98,7 +100,7 @@ pub(super) fn ratio(criterion: &Criterion, setting: usize) -> String {
     }
 }
 
-/// "3.18 ms to 10.1 s", "101 to 1.43 MB/s": of the baseline and of the setting.
+/// Returns the values of the baseline and of the setting: "3.18 ms to 10.1 s", "101 to 1.43 MB/s".
 fn values(criterion: &Criterion, setting: usize, baseline: usize) -> Option<String> {
     let mean = |number: usize| criterion.settings.get(number).copied().flatten().map(|own| own.0);
     let [(from, unit), (to, unit_to)] =
@@ -108,7 +110,8 @@ fn values(criterion: &Criterion, setting: usize, baseline: usize) -> Option<Stri
     Some(format!("{from}{first} to {to}{}", space(unit_to)))
 }
 
-/// A value and its unit, which is s for a long time. A rate has none: its metric's name says it.
+/// Returns a value and its unit. Long times are in s. A rate has no unit, because the metric's name
+/// includes it.
 fn amount(value: f64, unit: &'static str) -> (String, &'static str) {
     const MS_OF_S: f64 = 1000.0;
     let (value, unit) = match unit {
@@ -120,7 +123,7 @@ fn amount(value: f64, unit: &'static str) -> (String, &'static str) {
     (text, unit)
 }
 
-/// What was seen in simulation, and why it is not trusted; `None` if the model's error hides nothing.
+/// Returns the effect in simulation that the model's error hides; `None` if it hides none.
 pub(super) fn seen(found: &Comparison) -> Option<String> {
     let seen = found.seen?;
     let percent = found.percent?;
@@ -132,7 +135,7 @@ pub(super) fn seen(found: &Comparison) -> Option<String> {
     Some(format!("{judged} in simulation ({size})"))
 }
 
-/// A number of settings in words: "a, b and 3 more".
+/// Lists names, and counts those beyond `most`: "a, b and 3 more".
 pub(super) fn some_of(names: &[String], most: usize, word: &str) -> String {
     if names.len() <= most {
         return crate::words::listed(names, word);

@@ -1,4 +1,4 @@
-//! Looks for what is doubtful in results.
+//! Search for doubts about results.
 
 use iosched::Setting;
 use iosched_kernel::checks::Finding;
@@ -14,36 +14,40 @@ use crate::record::{OnDevice, SettingRecord, WorkloadKind};
 use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
-/// I/Os that must lie above a quantile in a run for it to be more than the worst case.
+/// Smallest number of I/Os above a quantile in a run. With fewer, the quantile is hardly more than
+/// the worst case.
 const TAIL_IOS_MIN: u64 = 10;
-/// Below this share of the time a device's scheduler hardly matters, per cent.
+/// Utilisation below which the scheduler hardly matters, per cent.
 const IDLE_PERCENT: f64 = 20.0;
-/// The share of the time in which it is busy enough to matter, per cent.
+/// Utilisation that is high enough for the scheduler to matter, per cent.
 const BUSY_PERCENT: f64 = 80.0;
-/// From this utilisation on a device may be overloaded, per cent.
+/// Utilisation from which a device may be overloaded, per cent.
 const OVERLOAD_PERCENT: f64 = 95.0;
-/// It is if it also finishes later than the last arrival by this share of the time over which I/Os arrived,
+/// A device with this utilisation is overloaded if it finishes later than the last arrival by this
+/// share of the arrival time,
 const OVERLOAD_LATE_SHARE: f64 = 0.05;
-/// or by this, s.
+/// or by this time, s.
 const OVERLOAD_LATE_S: f64 = 1.0;
 
-/// A task starves if it has less than this share of the I/Os, and of the bytes, of the busiest task,
+/// A task starves if it has less than this share of the I/Os, and of the bytes, of the busiest
+/// task,
 const STARVED_SHARE: f64 = 0.05;
-/// while it has something under way for at least this share of its time,
+/// while it has I/O in flight for at least this share of its time,
 const WAITING_SHARE: f64 = 0.9;
-/// which is at least this long, ns.
+/// and its time is at least this long, ns.
 const STARVED_AFTER_NS: u64 = 2_000_000_000;
 
-/// Settings with a time limit have the same time if the longest is at most so many times the shortest.
+/// Largest ratio of the longest to the shortest time of settings with a time limit that still
+/// counts as the same time.
 const UNLIKE_TIMES: f64 = 1.05;
 
-/// Rounded down to one significant digit, at least 2.
+/// Rounds down to one significant digit, and to 2 at least.
 fn one_digit(value: f64) -> f64 {
     let unit = 10f64.powf(value.max(1.0).log10().floor());
     ((value / unit).floor() * unit).max(2.0)
 }
 
-/// Looks for what is doubtful.
+/// Finds the doubts about the results of a device.
 pub(crate) struct Finder<'a> {
     pub(crate) records: OnDevice<'a>,
     pub(crate) results: &'a Results,
@@ -51,7 +55,7 @@ pub(crate) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// What spoils most of the answer first.
+    /// Returns all doubts, the most serious first.
     pub(crate) fn all(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let workload = &self.records.header().workload;
@@ -64,7 +68,7 @@ impl Finder<'_> {
         doubts.extend(workload.recorded_devices.map(|devices| Doubt::SeveralDevices { devices }));
         let warnings = self.records.all().warnings.iter();
         doubts.extend(warnings.map(|problem| Doubt::RecordsDamaged { problem: problem.clone() }));
-        // What is missing tells of the damage, too.
+        // The missing parts already include the damage.
         if let Some(first) = workload.warnings.first().filter(|_| workload.missing.is_empty()) {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
@@ -92,7 +96,8 @@ impl Finder<'_> {
         doubts
     }
 
-    /// Priorities that the trace does not tell, where a setting serves processes by them.
+    /// Adds a doubt if the trace does not record priorities and a setting serves processes by
+    /// priority.
     fn priorities(&self, doubts: &mut Vec<Doubt>) {
         let header = self.records.header();
         let Some(unknown) = header.workload.unknown_priorities else { return };
@@ -110,7 +115,7 @@ impl Finder<'_> {
         settings.filter(|(number, _)| wanted(*number)).map(|(_, setting)| setting.label.clone()).collect()
     }
 
-    /// None if it is all of them.
+    /// Returns the labels of `settings`, or no labels if `settings` contains every setting.
     fn labels_unless_all(&self, settings: &[usize]) -> Vec<String> {
         let all = settings.len() == self.records.header().settings.len();
         if all { Vec::new() } else { self.labels(|setting| settings.contains(&setting)) }
@@ -140,7 +145,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Settings of a comparison with a time limit, if their times differ by more than the limit explains.
+    /// Returns a doubt if settings with a time limit ran for times that differ by more than the
+    /// limit explains.
     fn times(&self) -> Option<Doubt> {
         let header = self.records.header();
         let limit_s = header.limit.time_ns?.saturating_sub(header.warm_up_ns) as f64 / 1e9;
@@ -223,7 +229,7 @@ impl Finder<'_> {
         }
     }
 
-    /// All values of a setting, figure after figure.
+    /// Returns all values of a setting, metric by metric.
     fn values(&self, setting: usize) -> Vec<Option<&[f64]>> {
         let figures = self.results.figures.iter();
         figures.map(|results| results.settings[setting].as_ref().map(|own| own.values.as_slice())).collect()
@@ -253,7 +259,7 @@ impl Finder<'_> {
 
     fn company(&self, doubts: &mut Vec<Doubt>) {
         let counted = self.fairness.tasks.len() as u64;
-        // The tasks of an application belong together: none of them is run alone.
+        // Tasks of an application depend on each other, so none of them runs alone.
         let kind = self.records.header().workload.kind;
         let together = matches!(kind, WorkloadKind::Application | WorkloadKind::Command) || self.records.is_measured();
         let unwanted = self.records.header().no_fairness;
@@ -270,14 +276,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether the figures show that two settings differ.
+    /// Whether the metrics show that two settings differ.
     fn differ(&self, own: usize, other: usize) -> bool {
         let has_both = |results: &&FigureResults| results.settings[own].is_some() && results.settings[other].is_some();
         let concluding = self.results.figures.iter().filter(|results| results.concludes()).filter(has_both);
         concluding.into_iter().any(|results| results.between(self.records, own, other).verdict.differs())
     }
 
-    /// Whether a finding is about settings that are compared, and the figures do not say otherwise.
+    /// Whether a finding concerns the compared settings and does not contradict the metrics.
     fn agrees(&self, finding: &Finding) -> bool {
         if !matches!(finding, Finding::DeepDriver { .. } | Finding::NothingQueues { .. }) {
             return true;
@@ -289,7 +295,8 @@ impl Finder<'_> {
         alike.len() > 1 && alike.windows(2).all(|pair| !self.differ(pair[0], pair[1]))
     }
 
-    /// Whether the figures show that a knob of a setting does something: it differs from the same without it.
+    /// Whether the metrics show that a tunable or attribute of a setting has an effect: the setting
+    /// differs from the same setting without it.
     fn does_something(&self, setting: usize, knob: &str) -> bool {
         let settings = &self.records.header().settings;
         let named = |setting: &Setting, without: Option<&str>| -> Vec<(String, String)> {
@@ -304,14 +311,15 @@ impl Finder<'_> {
         others.any(|other| self.differ(setting, other))
     }
 
-    /// `read_ahead_kb` of a simulated setting whose runs have no page cache: nothing reads ahead there.
+    /// Returns `read_ahead_kb` if a simulated setting without a page cache sets it. Nothing reads
+    /// ahead there.
     fn readahead_without_cache(&self, setting: &Setting) -> Vec<Inert> {
         let written = setting.assignments().filter(|assignment| assignment.name() == "read_ahead_kb");
         let reason = || Reason::Without { what: "buffered reads".to_owned() };
         written.map(|assignment| Inert { knob: assignment.name().to_owned(), reason: reason() }).collect()
     }
 
-    /// Knobs that do nothing, each once.
+    /// Adds a doubt for each tunable or attribute without effect, each once.
     fn inert(&self, by_setting: &[Vec<Inert>], doubts: &mut Vec<Doubt>) {
         let mut found: Vec<(&Inert, Vec<usize>)> = Vec::new();
         for (setting, knobs) in by_setting.iter().enumerate() {
@@ -327,7 +335,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Tasks that always had something under way and got next to nothing.
+    /// Adds a doubt for each task that always had I/O in flight and got almost no service.
     fn starved(&self, doubts: &mut Vec<Doubt>) {
         let settings = self.records.header().settings.len();
         let mut found: Vec<(String, Vec<(usize, f64)>)> = Vec::new();
@@ -349,13 +357,13 @@ impl Finder<'_> {
         }
     }
 
-    /// What the simulator noted in the first run of each setting, each note once.
+    /// Adds the simulator's notes about the first run of each setting, each note once.
     fn notes(&self, doubts: &mut Vec<Doubt>) {
         let settings = self.records.header().settings.len();
         let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
         for setting in 0..settings {
             let Some(run) = self.records.runs().find(|run| run.setting == setting) else { continue };
-            // That it ends when it is to is no news.
+            // A run with a time limit is expected to end there, so the note is left out.
             let timed = self.records.header().workload.timed;
             for note in run.result.notes.iter().filter(|note| !(timed && matches!(note, Note::Limited { .. }))) {
                 match found.iter_mut().find(|(known, _)| *known == note) {
@@ -373,13 +381,13 @@ impl Finder<'_> {
 /// A task that starves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StarvedTask {
-    /// Its name, or `process PID`.
+    /// Name of the task, or `process PID`.
     pub task: String,
-    /// The greater of its shares of the I/Os and of the bytes of the busiest task, per cent.
+    /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
     pub percent: f64,
 }
 
-/// Tasks that starve in each of some runs, with the greatest share of the runs.
+/// Returns the tasks that starve in every run, with their largest share in any run.
 pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<StarvedTask> {
     let both = |before: Vec<StarvedTask>, found: Vec<StarvedTask>| {
         let still = before.into_iter().filter_map(|StarvedTask { task, percent }| {
@@ -391,7 +399,8 @@ pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<S
     runs.into_iter().reduce(both).unwrap_or_default()
 }
 
-/// Tasks that starve in one run. Tasks of one name count together, with the greatest share of one of them.
+/// Returns the tasks that starve in one run. Tasks with the same name are one entry, with the
+/// largest share of any of them.
 #[must_use]
 pub fn starved_tasks(run: &RunResult) -> Vec<StarvedTask> {
     let waits = |task: &TaskResult| {
@@ -403,7 +412,7 @@ pub fn starved_tasks(run: &RunResult) -> Vec<StarvedTask> {
     let bytes = |task: &TaskResult| task.bytes_read + task.bytes_written;
     let ios_most = waiting.iter().map(|task| task.ios).max().unwrap_or(0).max(1) as f64;
     let bytes_most = waiting.iter().map(|task| bytes(task)).max().unwrap_or(0).max(1) as f64;
-    // A task with large requests has few I/Os, and one with small requests has few bytes.
+    // A task with large requests has few I/Os. A task with small requests has few bytes.
     let share = |task: &TaskResult| (task.ios as f64 / ios_most).max(bytes(task) as f64 / bytes_most);
     let mut found: Vec<StarvedTask> = Vec::new();
     for task in waiting.iter().filter(|task| share(task) < STARVED_SHARE) {
@@ -417,7 +426,8 @@ pub fn starved_tasks(run: &RunResult) -> Vec<StarvedTask> {
     found
 }
 
-/// How the data of a program reach the device, which the page cache kept.
+/// Returns a remedy if all data of a program stayed in the page cache: how to make them reach the
+/// device.
 fn reaching(kind: WorkloadKind, command: &str) -> &'static str {
     let runs = |program: &str| {
         command.split_whitespace().any(|word| word == program || word.ends_with(&format!("/{program}")))

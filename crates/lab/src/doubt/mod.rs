@@ -1,4 +1,4 @@
-//! What makes a figure doubtful, and what can be done about it.
+//! Doubts about metrics, with remedies.
 
 mod find;
 mod noise;
@@ -21,35 +21,36 @@ use crate::words::marked_list;
 pub(crate) use find::Finder;
 pub use find::{StarvedTask, starved_in_all, starved_tasks};
 
-/// Length of a run below which the published method does not consider it, s.
+/// Shortest run that the published method considers, s.
 pub const SECONDS_PUBLISHED: f64 = 60.0;
 
-/// A warning beside the figures. `Display` says it in a sentence that names the remedy. Settings are told by label.
+/// Warning about the results. `Display` prints a sentence with the remedy. Settings are identified
+/// by their labels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "doubt", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Doubt {
-    /// Not all that was planned was run.
+    /// Not all planned runs were made.
     Incomplete {
-        /// Complete rounds.
+        /// Number of complete rounds.
         rounds: u32,
-        /// Rounds planned.
+        /// Number of planned rounds.
         planned: u32,
-        /// Runs alone that are missing.
+        /// Number of missing runs of tasks alone.
         alone_missing: u64,
     },
-    /// Fewer runs than the published method takes.
+    /// There are fewer runs than in the published method.
     FewRuns {
-        /// Complete rounds.
+        /// Number of complete rounds.
         rounds: u32,
     },
-    /// Runs shorter than the published method considers.
+    /// Runs are shorter than the published method considers.
     Short {
-        /// The shortest, s.
+        /// Length of the shortest run, s.
         seconds: f64,
-        /// What kind of workload is to be longer.
+        /// Kind of the workload, which determines the remedy.
         kind: WorkloadKind,
-        /// Whether it ends at a given time on a real device.
+        /// Whether runs have a time limit.
         timed: bool,
     },
     /// Settings with a time limit did not run for the same time.
@@ -58,48 +59,50 @@ pub enum Doubt {
         shortest: String,
         /// Label of the setting that ran for the longest time.
         longest: String,
-        /// How long they ran, s.
+        /// Times of these two settings, s.
         seconds: [f64; 2],
-        /// The limit, s.
+        /// Time limit without the warm-up, s.
         limit_s: f64,
     },
-    /// All latencies of a kind rest on a handful of I/Os: closing sentences leave them out.
+    /// Latencies of sync or of async I/Os are based on too few I/Os. Closing sentences leave them
+    /// out.
     FewIos {
-        /// Whether of sync I/Os; else of async ones.
+        /// Whether the I/Os are sync. If false, they are async.
         sync: bool,
-        /// I/Os of a run.
+        /// Number of I/Os in the run with the fewest.
         ios: u64,
     },
-    /// A quantile from too few I/Os.
+    /// A quantile is based on too few I/Os.
     ThinTail {
-        /// Which.
+        /// The metric.
         #[serde(rename = "metric")]
         figure: Figure,
-        /// Its name for people.
+        /// Name of the metric for display.
         #[serde(skip)]
         label: String,
-        /// I/Os of a run.
+        /// Number of I/Os in the run with the fewest.
         ios: u64,
-        /// I/Os of a run that lie above the quantile.
+        /// Number of I/Os of this run above the quantile.
         above: u64,
     },
-    /// Not one request reached the device: a page cache kept everything.
+    /// No request reached the device, because the page cache kept all data.
     NothingReached {
-        /// Labels of the settings; empty for all.
+        /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// How the data reach the device.
+        /// How to make the data reach the device.
         remedy: &'static str,
     },
-    /// The device waits for the workload most of the time.
+    /// The device is idle most of the time.
     Idle {
         /// Labels of the settings.
         settings: Vec<String>,
-        /// The highest utilisation, per cent.
+        /// Highest utilisation, per cent.
         utilisation_percent: f64,
-        /// How many times faster than recorded a trace would be for the device to have work most of the time.
+        /// Speed at which the device would have work most of the time, as a multiple of the
+        /// recorded speed; `None` if the workload is not a trace.
         speed: Option<f64>,
     },
-    /// The device cannot keep up with the recording.
+    /// The device cannot keep up with the recorded arrivals.
     Overload {
         /// Labels of the settings.
         settings: Vec<String>,
@@ -108,161 +111,164 @@ pub enum Doubt {
         /// Longest time to finish, s.
         finish_s: f64,
     },
-    /// All runs of settings are the same to the last figure.
+    /// All runs of a setting have exactly the same values.
     NoVariance {
         /// Labels of the settings.
         settings: Vec<String>,
-        /// How many runs.
+        /// Number of runs.
         runs: u32,
     },
-    /// A setting gives the same as another in every figure of every run.
+    /// A setting has the same values as another in every metric of every run.
     ChangedNothing {
         /// Label of the setting.
         setting: String,
-        /// Label of the other.
+        /// Label of the other setting.
         same_as: String,
     },
-    /// Fairness has no meaning, or could not be found.
+    /// Fewer than two tasks have enough I/Os for the metric fairness.
     NoFairness {
-        /// Tasks that have enough I/Os to count.
+        /// Number of tasks with enough I/Os.
         tasks: u64,
     },
-    /// Not all tasks count for fairness.
+    /// The metric fairness does not cover all tasks.
     FairnessPartial {
-        /// Tasks that count.
+        /// Number of tasks that it covers.
         counted: u64,
-        /// Tasks that do not.
+        /// Number of tasks that it does not cover.
         excluded: u64,
-        /// Their share of the I/Os, per cent.
+        /// Share of these tasks in the I/Os, per cent.
         excluded_percent: f64,
     },
-    /// What was found on a real device or its machine.
+    /// A finding about a real device or its machine.
     Found {
-        /// What.
+        /// The finding.
         finding: Finding,
     },
-    /// A knob that does nothing.
+    /// A tunable or attribute has no effect.
     Inert {
-        /// Labels of the settings; empty for all.
+        /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// Which, and why.
+        /// The tunable or attribute, and the reason.
         knob: Inert,
     },
-    /// Figures rose or fell while the runs were made, whatever the setting.
+    /// A metric rose or fell from run to run under every setting.
     Drift {
-        /// Which.
+        /// The metric.
         #[serde(rename = "metric")]
         figure: Figure,
-        /// Its name for people.
+        /// Name of the metric for display.
         #[serde(skip)]
         label: String,
-        /// From the first run to the last, per cent of the mean.
+        /// Change from the first run to the last, per cent of the mean.
         percent: f64,
     },
-    /// A figure takes one of two values, rarely one between them.
+    /// The values of a metric form two groups, with hardly a value between them.
     TwoGroups {
         /// Label of the setting.
         setting: String,
-        /// Which.
+        /// The metric.
         #[serde(rename = "metric")]
         figure: Figure,
-        /// Its name for people.
+        /// Name of the metric for display.
         #[serde(skip)]
         label: String,
-        /// Means of the lower and the higher ones.
+        /// Means of the lower and the higher group.
         means: [f64; 2],
-        /// How many runs are in each.
+        /// Number of runs in each group.
         runs: [u64; 2],
     },
-    /// The model was fitted to a device, and this is how near it comes.
+    /// Accuracy of a model that was fitted to a device.
     ModelError {
-        /// The device's name.
+        /// Name of the device.
         name: String,
-        /// How near.
+        /// Accuracy of the fit.
         fit: Fit,
     },
-    /// A verdict that comes from a few odd runs.
+    /// A verdict depends on a few unusual runs.
     OddRuns {
         /// Label of the setting.
         setting: String,
-        /// Which.
+        /// The metric.
         #[serde(rename = "metric")]
         figure: Figure,
-        /// Its name for people.
+        /// Name of the metric for display.
         #[serde(skip)]
         label: String,
     },
-    /// A task that always had an I/O to do got hardly any done.
+    /// A task always had I/O in flight but got almost no service.
     Starved {
-        /// Labels of the settings; empty for all.
+        /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// The task.
+        /// Name of the task, or `process PID`.
         task: String,
-        /// Its I/Os, per cent of those of the one that got most.
+        /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
         percent: f64,
     },
-    /// What the simulator says of a run.
+    /// A note of the simulator about a run.
     Simulated {
-        /// Labels of the settings it is said of; empty for all.
+        /// Labels of the settings with this note; empty for all settings.
         settings: Vec<String>,
-        /// What.
+        /// The note.
         note: Note,
     },
-    /// The trace is not the whole recording, or may not be: what is concluded holds for a part.
+    /// The trace is not the whole recording, or may not be. Conclusions hold for a part of it.
     TraceIncomplete {
-        /// What is missing, what is certain first.
+        /// Missing parts, certain ones first.
         missing: Vec<MissingRecord>,
     },
-    /// The trace was recorded on several devices, and all of it goes to one.
+    /// The trace was recorded on several devices, but its replay uses one device.
     SeveralDevices {
-        /// How many.
+        /// Number of recorded devices.
         devices: u64,
     },
-    /// The trace does not tell the priorities (ionice) of processes, and settings go by them.
+    /// The trace does not record the priorities (ionice) of processes, but settings serve processes
+    /// by priority.
     PrioritiesUnknown {
-        /// Labels of the settings; empty for all.
+        /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// Requests whose priority is not known.
+        /// Number of requests with unknown priority.
         unknown: u64,
-        /// Requests of the trace.
+        /// Number of requests of the trace.
         requests: u64,
     },
-    /// The trace has no times, or values that no device can have.
+    /// The trace has no times, or impossible values.
     WorkloadOdd {
-        /// What is odd, and what to do.
+        /// Problem and remedy.
         problem: String,
     },
-    /// The trace leaves something open that was assumed.
+    /// The trace lacks information that was replaced by an assumption.
     Assumed {
-        /// What was assumed.
+        /// The assumption, in a sentence.
         assumed: String,
     },
     /// The workload's file was damaged.
     WorkloadDamaged {
         /// The first warning.
         first: String,
-        /// How many there are.
+        /// Number of warnings.
         total: u64,
     },
     /// The file of records was damaged.
     RecordsDamaged {
-        /// What is wrong.
+        /// Description of the damage.
         problem: String,
     },
 }
 
 impl Doubt {
-    /// How much of the answer it spoils: doubts of a lower rank are told first.
+    /// Returns how much the doubt affects the answer: 0 is the most serious. Doubts are printed in
+    /// this order.
     #[must_use]
     pub fn rank(&self) -> u8 {
         match self {
-            // It is the answer to another question.
+            // The answer may belong to another workload.
             Self::RecordsDamaged { .. }
             | Self::TraceIncomplete { .. }
             | Self::WorkloadDamaged { .. }
             | Self::WorkloadOdd { .. }
             | Self::PrioritiesUnknown { .. } => 0,
-            // Whatever is concluded is of the model or of an idle device.
+            // Conclusions hold for an inaccurate model, or for a device with too little or too much
+            // load.
             Self::ModelError { fit, .. } if !fit.fits => 1,
             Self::UnlikeTimes { .. }
             | Self::SeveralDevices { .. }
@@ -270,11 +276,11 @@ impl Doubt {
             | Self::Idle { .. }
             | Self::Overload { .. } => 2,
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
-            // What the device or its machine does to figures.
+            // Effects of the device or its machine on metrics.
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
             Self::Starved { .. } | Self::Inert { .. } | Self::Assumed { .. } => 5,
             Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
-            // Single figures; what nothing is concluded from is last.
+            // Doubts about single metrics. Metrics without conclusions come last.
             Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
             Self::FewIos { .. } | Self::ThinTail { .. } => 7,
             Self::Short { .. } | Self::FewRuns { .. } | Self::NoFairness { .. } | Self::FairnessPartial { .. } => 8,
@@ -283,7 +289,7 @@ impl Doubt {
     }
 }
 
-/// What is missing of a recording, in a sentence.
+/// Returns a sentence about the missing parts of a recording.
 #[must_use]
 pub fn incomplete(missing: &[MissingRecord]) -> String {
     let certain = missing.iter().any(|own| own.certain);

@@ -1,4 +1,4 @@
-//! What noise does to figures of a real device: trends, two groups, odd runs.
+//! Effects of noise on the metrics of a real device: trends, two groups, unusual runs.
 
 use super::Doubt;
 use super::find::Finder;
@@ -7,11 +7,11 @@ use crate::figure::Figure;
 use crate::results::{FigureResults, SettingFigure};
 use crate::stat;
 
-/// Probability of a false alarm that each of these looks takes.
+/// Probability of a false alarm of each of these tests.
 const ALARM: f64 = 0.01;
-/// Drifts and distances of groups below this many times what is worth a verdict say nothing.
+/// Smallest reported drift or distance of groups, as a multiple of [`Figure::relevant_percent`].
 const WORTH_TIMES: f64 = 4.0;
-/// Differences of ranks below so few pairs are never significant.
+/// Smallest number of pairs for which a rank test can be significant.
 const RANK_PAIRS_MIN: usize = 6;
 
 impl Finder<'_> {
@@ -30,8 +30,8 @@ impl Finder<'_> {
         self.records.header().settings[setting].label.clone()
     }
 
-    /// Whether runs got better or worse in the order in which they were made. What settings differ in is taken away
-    /// before.
+    /// Returns a doubt if the values rose or fell in the order of execution. Differences between
+    /// the settings are removed first.
     fn drift(&self, results: &FigureResults) -> Option<Doubt> {
         let mut turns: Vec<(u32, f64)> = Vec::new();
         for (setting, own) in results.settings.iter().enumerate() {
@@ -65,7 +65,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Whether a verdict comes from a few runs: other tests, which odd runs do not sway, do not see it.
+    /// Returns a doubt if a verdict depends on a few runs: the rank test or the bootstrap, which
+    /// single runs hardly influence, shows no difference.
     fn odd_runs(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<Doubt> {
         let comparison = own.comparison.as_ref().filter(|comparison| comparison.verdict.differs())?;
         let by_rank = comparison.rank_p.is_none_or(|p| p > SIGNIFICANCE);

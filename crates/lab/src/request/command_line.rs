@@ -1,6 +1,7 @@
-//! Command lines that people may copy.
+//! Command lines that users can copy into a shell.
 //!
-//! `shlex` would put quotes round `cfq:slice_idle=0`, which every shell takes as it is.
+//! The crate `shlex` would quote `cfq:slice_idle=0`, although every shell accepts this word without
+//! quotes.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use iosched_workload::Workload;
 use crate::compare::EQUAL_WITHIN_PERCENT;
 use crate::experiment::Experiment;
 
-/// As a POSIX shell wants it.
+/// Quotes a word for a POSIX shell, if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -21,35 +22,36 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// A command line, written word by word.
+/// A command line, built word by word.
 #[derive(Debug)]
 pub struct CommandLine(String);
 
 impl CommandLine {
-    /// Of one of iosched's commands.
+    /// Starts the line of one of iosched's commands.
     #[must_use]
     pub fn of(command: &str) -> Self {
         Self(format!("iosched {command}"))
     }
 
-    /// One more word.
+    /// Adds a word.
     pub fn word(&mut self, word: impl fmt::Display) {
         self.0.push(' ');
         self.0 += &quoted(&word.to_string());
     }
 
-    /// An option and its value.
+    /// Adds an option and its value.
     pub fn option(&mut self, name: &str, value: impl fmt::Display) {
         self.word(name);
         self.word(value);
     }
 
-    /// An option, once for each value.
+    /// Adds an option once for each value.
     pub fn options<V: fmt::Display>(&mut self, name: &str, values: impl IntoIterator<Item = V>) {
         values.into_iter().for_each(|value| self.option(name, value));
     }
 
-    /// An option with all values in one word, if there are any.
+    /// Adds an option with all values in one word, separated by commas. Adds nothing without
+    /// values.
     pub fn list<S: AsRef<str>>(&mut self, name: &str, values: impl IntoIterator<Item = S>) {
         let mut word = String::new();
         for value in values {
@@ -59,7 +61,7 @@ impl CommandLine {
         self.options(name, Some(word).filter(|word| !word.is_empty()));
     }
 
-    /// How a trace is read.
+    /// Adds the options for reading a trace.
     pub fn reading(&mut self, reading: &ReadOptions) {
         self.options("--input-format", reading.format);
         self.options("--columns", &reading.columns);
@@ -71,7 +73,7 @@ impl CommandLine {
         }
     }
 
-    /// How a trace is replayed.
+    /// Adds the options for the replay of a trace.
     pub fn replay(&mut self, experiment: &Experiment) {
         match experiment.replay {
             _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
@@ -83,7 +85,8 @@ impl CommandLine {
         }
     }
 
-    /// How long runs are after their warm-up, if that is said, and the warm-up, seconds.
+    /// Adds the options for the length of a run after the warm-up, if given, and for the warm-up,
+    /// seconds.
     pub fn length(&mut self, run_for_s: Option<f64>, warm_up_s: f64) {
         self.options("--run-for", run_for_s);
         if warm_up_s > 0.0 {
@@ -91,7 +94,7 @@ impl CommandLine {
         }
     }
 
-    /// Within what differences matter to nobody.
+    /// Adds the option for the bound of what matters, unless it is the default.
     pub fn equal_within(&mut self, percent: f64) {
         if percent != EQUAL_WITHIN_PERCENT {
             self.option("--equal-within", percent);

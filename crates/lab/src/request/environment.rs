@@ -1,8 +1,9 @@
-//! The world a job file may ask about, as this process sees it.
+//! Environment of fio job files: variables and properties of the machine, as this process sees
+//! them.
 
 use iosched_workload::fio::{Environment, Machine};
 
-/// This process' variables, files and machine.
+/// Environment variables, files and machine of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessEnvironment;
 

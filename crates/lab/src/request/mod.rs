@@ -1,7 +1,7 @@
-//! Requests for comparisons: names, texts and numbers, from which an [`Experiment`] is built.
+//! Requests for comparisons: names, texts and numbers that an [`Experiment`] is built from.
 //!
-//! The command and the Python package use the same words, and get the same experiment, to the byte of its records.
-//! Nothing here prints.
+//! The command and the Python package use the same names. The same request gives the same
+//! experiment, with identical records. Nothing in this module prints.
 
 mod command_line;
 mod environment;
@@ -36,45 +36,48 @@ pub use settings::{
     AttributeValue, NotAttributeValue, SettingTarget, is_scheduler_name, listed_settings, settings_meant,
 };
 
-/// Runs of each setting if nothing is said.
+/// Default number of runs of each setting.
 pub const RUNS: u32 = 10;
-/// The device if none is named.
+/// Default device.
 pub const DEVICE: &str = "sata-7200";
-/// The machine that applications run on if none is named, and an elevator of the single-queue layer is among those tried.
+/// Default machine of applications, if at least one of the schedulers belongs to the single-queue
+/// layer.
 pub const MACHINE: &str = "server-2010";
-/// The machine of today: that of fio jobs with buffered I/O, and of applications under elevators of today.
+/// Default machine of fio jobs with buffered I/O, and of applications if all schedulers belong to
+/// blk-mq.
 pub const MACHINE_TODAY: &str = "linux-6.12";
-/// The schedulers if none is named: those that today's kernels have, and CFQ beside them; and their baseline.
+/// Default schedulers, those of current kernels and CFQ, and their baseline.
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
 const BASELINE: &str = "mq-deadline";
-/// Stands for standard input.
+/// Workload argument that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// What cannot be compared as asked.
+/// Error of a request that cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// An argument has no such value, or none beside the others.
+    /// The value of an argument is not valid, alone or together with other arguments.
     #[error("{argument} {value}{}{problem}", if value.is_empty() { "" } else { ": " })]
     Argument {
-        /// Its name, as the command has it without dashes.
+        /// Name of the argument, without the dashes of the command's option.
         argument: &'static str,
-        /// What was given; empty if that says nothing, and then the problem goes on from the name.
+        /// Value that the user gave. If it is empty, the problem directly follows the name.
         value: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the value, and what would be right.
         problem: String,
     },
-    /// The workload is none.
+    /// The workload is not valid.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The device is none.
+    /// The device's profile is not valid.
     #[error("{0}{meant}", meant = profile_meant(.0))]
     Profile(#[from] ProfileError),
-    /// They do not go together.
+    /// The workload, devices and settings do not fit together.
     #[error(transparent)]
     Lab(#[from] LabError),
 }
 
-/// `; did you mean sata-7200?`, behind what is wrong with a profile's name; empty if nothing is near.
+/// Returns a suggestion such as `; did you mean sata-7200?` to append to the error; empty if no
+/// name is similar.
 #[must_use]
 pub fn profile_meant(error: &ProfileError) -> String {
     match error {
@@ -92,7 +95,7 @@ pub fn profile_meant(error: &ProfileError) -> String {
 }
 
 impl RequestError {
-    /// Of an argument whose value is not one.
+    /// Creates an error for an invalid value of an argument.
     #[must_use]
     pub fn argument(argument: &'static str, value: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Argument { argument, value: value.into(), problem: problem.into() }
@@ -112,52 +115,55 @@ impl From<UnknownElevator> for RequestError {
     }
 }
 
-/// How a trace's times are used.
+/// Use of a trace's times in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayMode {
-    /// Each process keeps its order and its think times.
+    /// Closed loop: each process keeps its order and its think times.
     Closed,
-    /// I/Os arrive at their recorded times.
+    /// Open loop: I/Os arrive at their recorded times.
     Open,
 }
 
-/// A request to compare settings in the simulator. [`ComparisonRequest::default`] is the request of the command without
-/// arguments.
+/// Request to compare settings in the simulator. [`ComparisonRequest::default`] is the request of
+/// the command without arguments.
 #[derive(Clone, Debug)]
 pub struct ComparisonRequest {
-    /// A file, `-` for standard input, or an application's command line; a recorded pgbench run if there is none.
+    /// Workload: a file, `-` for standard input, or an application's command line. If `None`, it is
+    /// a recorded pgbench run.
     pub workload: Option<PathBuf>,
-    /// How a trace is read.
+    /// Options for reading a trace.
     pub reading: ReadOptions,
-    /// Profiles: names, or files with a `/` or `.toml`.
+    /// Devices: names of profiles, or files whose names contain a `/` or end in `.toml`.
     pub devices: Vec<String>,
-    /// The machine that an application runs on.
+    /// Machine that an application or buffered fio jobs run on.
     pub machine: Option<String>,
-    /// The elevators there are.
+    /// Schedulers that settings can name.
     pub registry: Registry,
-    /// Settings, scans of them, `all` or `today`.
+    /// Settings, scans of settings, `all` or `today`.
     pub schedulers: Vec<String>,
-    /// Versions of Linux whose rules hold. With several, each setting is compared under each of them.
+    /// Versions of Linux whose rules hold. With several versions, each setting is compared under
+    /// each version.
     pub kernels: Vec<KernelVersion>,
-    /// The setting that the others are compared with; the first if there is none.
+    /// Baseline setting; the first setting if `None`.
     pub baseline: Option<String>,
     /// Runs of each setting on each device.
     pub runs: u32,
-    /// Every run's seed follows from it.
+    /// Seed of the experiment. The seed of every run follows from it.
     pub seed: u64,
-    /// How a trace's times are used: open where a speed is given, or the recording does not say when I/Os completed.
+    /// Replay mode of a trace. If `None`, the loop is open if a speed is given or the recording has
+    /// no completion times.
     pub replay: Option<ReplayMode>,
-    /// How many times faster than recorded I/Os arrive.
+    /// Speed of an open-loop replay, as a multiple of the recorded speed.
     pub speed: Option<f64>,
-    /// Differences within so many per cent of the baseline matter to nobody.
+    /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// The figures that something is concluded from; none: the usual ones.
+    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
     pub goals: Vec<Goal>,
-    /// The first seconds of each run do not count.
+    /// Warm-up, s: time from the start of each run that does not count.
     pub warm_up_s: f64,
-    /// Each run ends after so long, warm-up aside.
+    /// Length of each run after the warm-up, s.
     pub run_for_s: Option<f64>,
-    /// Tasks do not run alone; the metric fairness is absent.
+    /// Whether to skip the runs of tasks alone. The metric fairness is then absent.
     pub no_fairness: bool,
 }
 
@@ -186,35 +192,33 @@ impl Default for ComparisonRequest {
 }
 
 impl ComparisonRequest {
-    /// The workload; the sample if none is named.
+    /// Opens the workload, or the sample if none is named.
     ///
-    /// # Errors
-    /// It is none, or options of traces are given to something else.
+    /// # Errors The workload is not valid, or options of traces are given with another kind of
+    /// workload.
     pub fn open_workload(&self) -> Result<Workload, RequestError> {
         open_workload(self.workload.as_deref(), &self.reading)
     }
 
-    /// The experiment that is asked for; everything is checked.
+    /// Builds the requested experiment. Everything is checked.
     ///
-    /// # Errors
-    /// What cannot be so, and what would be right.
+    /// # Errors Part of the request is not possible. The message says what would be right.
     pub fn experiment(&self) -> Result<Experiment, RequestError> {
         self.experiment_on(self.open_workload()?)
     }
 
-    /// The same with a workload that is open.
+    /// Builds the requested experiment from an open workload.
     ///
-    /// # Errors
-    /// As [`Self::experiment`].
+    /// # Errors As [`Self::experiment`].
     pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, RequestError> {
         let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<_, _>>()?;
         self.experiment_of(workload, profiles)
     }
 
-    /// The same with devices, too: [`Self::devices`] says only where they came from.
+    /// Builds the requested experiment from an open workload and loaded profiles. [`Self::devices`]
+    /// only says where the profiles came from.
     ///
-    /// # Errors
-    /// As [`Self::experiment`].
+    /// # Errors As [`Self::experiment`].
     pub fn experiment_of(&self, workload: Workload, profiles: Vec<Profile>) -> Result<Experiment, RequestError> {
         let wrong = |argument, text: &str| {
             let text = text.to_owned();
@@ -270,7 +274,7 @@ impl ComparisonRequest {
         Ok(experiment)
     }
 
-    /// The command line that makes the same records, every choice spelled out.
+    /// Returns the command line that makes the same records, with every choice written out.
     fn command(&self, experiment: &Experiment) -> String {
         let header = experiment.header();
         let mut line = CommandLine::of("compare");
@@ -296,8 +300,8 @@ impl ComparisonRequest {
     }
 }
 
-/// Each setting under each version of Linux. A setting that names its version, and a scheduler that today's request
-/// queue does not have, stay as they are.
+/// Returns each setting under each version of Linux. A setting stays as it is if it names a
+/// version, or if its scheduler does not belong to blk-mq.
 fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
     let mut all = Vec::new();
     for setting in settings {
@@ -311,28 +315,29 @@ fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting>
     all
 }
 
-/// Lengths of time that a run can have, s: at least 1 ns, because a shorter one is none in whole ns.
+/// Valid lengths of a run, s. The minimum is 1 ns, because a shorter time rounds to 0 ns.
 pub const RUN_SECONDS: RangeInclusive<f64> = 1e-9..=1e6;
 
-/// Whether a length of time can be left out of a run, s: none, or one of [`RUN_SECONDS`].
+/// Whether a warm-up has a valid length, s: 0 or a value in [`RUN_SECONDS`].
 #[must_use]
 pub fn is_warm_up(seconds: f64) -> bool {
     seconds == 0.0 || RUN_SECONDS.contains(&seconds)
 }
 
-/// Factors by which a replay can be faster than its recording.
+/// Valid speeds of a replay, as multiples of the recorded speed.
 pub const SPEEDS: RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Seconds in whole ns.
+/// Converts seconds to whole ns.
 #[must_use]
 pub fn ns(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// A file, `-` for standard input, or an application's command line; the sample if there is none.
+/// Opens a file, standard input for `-`, or an application's command line. Without a path, opens
+/// the sample.
 ///
-/// # Errors
-/// It is none, or `reading` has options of traces and it is something else.
+/// # Errors The workload is not valid, or `reading` has options of traces and the workload is not a
+/// trace.
 pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workload, RequestError> {
     let workload = match path {
         Some(path) if path == Path::new(STANDARD_INPUT) => read_workload("standard input", std::io::stdin(), reading)?,
@@ -342,10 +347,9 @@ pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workl
     of_its_kind(workload, reading)
 }
 
-/// What `source` holds: a trace, a job file or a task file; `name` is what it is called.
+/// Reads a trace, a job file or a task file from `source`. `name` is the name of the workload.
 ///
-/// # Errors
-/// As [`open_workload`].
+/// # Errors As [`open_workload`].
 pub fn read_workload(
     name: &str,
     source: impl Read + Send + 'static,
@@ -376,11 +380,12 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     }
 }
 
-/// How a trace's times are used: as was asked for; else open with a speed, or where the recording does not tell which
-/// I/O waited for which.
+/// Returns the replay mode: `mode` if given. Otherwise the loop is open if a speed is given, or if
+/// the recording has no completion times. A trace without times is always replayed in a closed
+/// loop.
 ///
-/// # Errors
-/// It is no trace, or a speed is given to closed replay.
+/// # Errors The workload is not a trace, a speed is given with a closed loop, or an open loop or
+/// speed is requested for a trace without times.
 pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, RequestError> {
     let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
@@ -404,11 +409,10 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
     Ok(if open { Replay::Open { speed: speed.unwrap_or(1.0) } } else { Replay::Closed })
 }
 
-/// The machine that an application, or fio jobs with buffered I/O, run on under these settings; `None` of other
-/// workloads.
+/// Returns the machine that an application, or fio jobs with buffered I/O, run on under these
+/// settings. Returns `None` for other workloads.
 ///
-/// # Errors
-/// There is none of that name, or the workload needs none.
+/// # Errors There is no machine with that name, or the workload does not use a machine.
 pub fn machine(
     name: Option<&str>,
     workload: &Workload,

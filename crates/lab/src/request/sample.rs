@@ -1,4 +1,4 @@
-//! The sample trace inside the binary: pgbench on ext4, recorded with blktrace on two CPUs.
+//! The built-in sample trace: pgbench on ext4, recorded with blktrace on two CPUs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use iosched::IoPriority;
 use iosched_trace::{Ionice, ReadOptions, TraceReader};
 use iosched_workload::{Trace, Workload, WorkloadError};
 
-/// What it is called.
+/// Name of the sample.
 pub const NAME: &str = "pgbench.blktrace";
 
 const FILES: [(&str, &[u8]); 2] = [
@@ -14,15 +14,14 @@ const FILES: [(&str, &[u8]); 2] = [
     ("pgbench.blktrace.1.zst", include_bytes!("../../../trace/samples/pgbench.blktrace.1.zst")),
 ];
 
-/// The sample, ready for replay.
+/// Returns the sample, ready for replay.
 ///
-/// # Errors
-/// None: it is what it was when this was built.
+/// # Errors Never in practice: the data are part of the binary.
 pub fn sample() -> Result<Workload, WorkloadError> {
     let files = FILES.map(|(name, bytes)| (name.to_owned(), bytes));
     let reader = TraceReader::from_readers(files, &ReadOptions::default())?;
     let mut trace = Trace::read(NAME, reader)?;
-    // blktrace records no priorities, but no process had one.
+    // blktrace records no priorities. No process had a priority in this recording.
     trace.prioritise(&[Ionice { process: "*".to_owned(), ioprio: IoPriority::default() }])?;
     Ok(Workload::Trace(Arc::new(trace)))
 }

@@ -1,15 +1,17 @@
-//! Scans of a parameter: `cfq:slice_idle=0..8/2` stands for the five settings with 0, 2, 4, 6 and 8.
+//! Scans of a parameter. For example, `cfq:slice_idle=0..8/2` means the five settings with 0, 2, 4,
+//! 6 and 8.
 
-/// So many settings one text may stand for: a comparison of more has no answer that can be read.
+/// Largest number of settings of one text. A comparison of more settings has no readable answer.
 const SETTINGS_MAX: usize = 256;
 
-/// The settings that a text stands for: itself, if nothing in it is scanned; with several scans, every combination.
+/// Returns the settings that a text stands for. A text without a scan stands for itself. With
+/// several scans, the result contains every combination.
 ///
-/// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, whole numbers, with both ends; the last step may end below
-/// `HIGH`.
+/// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, in whole numbers. Both ends belong to the
+/// scan, but the last step may end below `HIGH`.
 ///
-/// # Errors
-/// What is no scan, and what would be one; or that it stands for too many.
+/// # Errors A scan is not valid, or the text stands for too many settings. The message says what
+/// would be right.
 pub fn scanned(text: &str) -> Result<Vec<String>, String> {
     let Some((elevator, values)) = text.split_once(':') else { return Ok(vec![text.to_owned()]) };
     let mut all = vec![format!("{elevator}:")];

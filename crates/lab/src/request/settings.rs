@@ -1,7 +1,7 @@
-//! The one place where the text of a setting is read: `bfq:low_latency=0,nr_requests=64` and `nr_requests=64`.
+//! Parser of settings, such as `bfq:low_latency=0,nr_requests=64`. No other module parses them.
 //!
-//! The disk that the setting is for is a parameter. The declaration of each value checks it, so that every command,
-//! plan file and Python call refuses a wrong setting in the same words.
+//! The disk of the setting is a parameter. The declaration of each value checks it. Every command,
+//! plan file and Python call therefore reports a wrong setting with the same message.
 
 use std::str::FromStr;
 
@@ -13,23 +13,22 @@ use iosched_kernel::settings::SettingsError;
 use super::scan::scanned;
 use crate::nearest::{did_you_mean, listed};
 
-/// The disk that a setting is for.
+/// Disk that a setting is for.
 #[derive(Clone, Copy, Debug)]
 pub enum SettingTarget<'a> {
-    /// A modelled device, which has the schedulers of a registry.
+    /// A modelled device. It has the schedulers of a registry.
     Model(&'a Registry),
-    /// A served disk, which has the schedulers of a registry and narrows the range of some attributes.
+    /// A served disk. It has the schedulers of a registry and narrows the range of some attributes.
     Served(&'a Registry, fn(&Spec) -> Spec),
-    /// A disk of the kernel that offers these schedulers now. It may have other schedulers, tunables and attributes
-    /// than those that are declared; the kernel checks these.
+    /// A disk of the kernel that now offers these schedulers. It may have schedulers, tunables and
+    /// attributes that iosched does not declare. The kernel checks these.
     Kernel(&'a [String]),
 }
 
 impl SettingTarget<'_> {
-    /// Reads one setting, such as `bfq:low_latency=0,nr_requests=64`.
+    /// Parses one setting, such as `bfq:low_latency=0,nr_requests=64`.
     ///
-    /// # Errors
-    /// The text is not a setting of this disk. The message says what is right.
+    /// # Errors The text is not a setting of this disk. The message says what would be right.
     pub fn parse(self, text: &str) -> Result<Setting, String> {
         match self {
             Self::Model(registry) => parse_declared(text, registry),
@@ -48,11 +47,10 @@ impl SettingTarget<'_> {
         }
     }
 
-    /// Reads the settings that a word names: one, a list of them, one for each value of a scan, or the schedulers that
-    /// `all` and `today` stand for.
+    /// Parses the settings that a word stands for: one setting, a list of settings, a scan, or the
+    /// schedulers of `all` or `today`.
     ///
-    /// # Errors
-    /// As [`parse`](Self::parse).
+    /// # Errors As [`parse`](Self::parse).
     pub fn parse_all(self, text: &str) -> Result<Vec<Setting>, String> {
         match (text, self) {
             ("all" | "today", Self::Kernel(offered)) => offered.iter().map(|name| self.parse(name)).collect(),
@@ -71,7 +69,7 @@ impl SettingTarget<'_> {
     }
 }
 
-/// The schedulers of `registry` that are wanted, with their defaults.
+/// Returns the schedulers of `registry` that satisfy `wanted`, with their defaults.
 fn defaults(registry: &Registry, wanted: fn(&Registered) -> bool) -> Vec<Setting> {
     registry.elevators().iter().filter(|elevator| wanted(elevator)).copied().map(Setting::from).collect()
 }
@@ -109,7 +107,8 @@ fn parse_of_kernel(text: &str, offered: &[String]) -> Result<Setting, String> {
     Ok(setting)
 }
 
-/// `; did you mean low_latency?`, for a name that a disk of the kernel does not have; empty if no name is near.
+/// Returns a suggestion such as `; did you mean low_latency?` for a name that a disk of the kernel
+/// does not have. The text is empty if no name is similar.
 #[must_use]
 pub fn settings_meant(error: &SettingsError) -> String {
     match error {
@@ -122,22 +121,23 @@ pub fn settings_meant(error: &SettingsError) -> String {
     }
 }
 
-/// One attribute and its new value: `[DISK/]ATTRIBUTE=VALUE`.
+/// An attribute and its new value: `[DISK/]ATTRIBUTE=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AttributeValue {
-    /// The attribute, with the name of its disk in front if the user wrote it.
+    /// Attribute, with the name of its disk in front if the user wrote it.
     pub name: String,
-    /// The value.
+    /// New value.
     pub value: String,
 }
 
-/// The text is not `ATTRIBUTE=VALUE`.
+/// Error of a text that is not `ATTRIBUTE=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0:?} is not NAME=VALUE")]
 pub struct NotAttributeValue(String);
 
 impl AttributeValue {
-    /// The disk and the attribute; `None` if no disk of `disks` stands in front.
+    /// Splits a name into the disk and the attribute. The disk is `None` if the name does not start
+    /// with a disk of `disks`.
     pub fn parts<'n, 'd>(name: &'n str, mut disks: impl Iterator<Item = &'d str>) -> (Option<&'n str>, &'n str) {
         let name = name.trim_matches('/');
         match name.split_once('/') {
@@ -160,13 +160,14 @@ impl FromStr for AttributeValue {
     }
 }
 
-/// The settings of a list, such as `none,bfq:low_latency=0,nr_requests=64,kyber`. Commas separate settings and the values
-/// in them; a value belongs to the setting before it. A text that names nothing is a list of itself.
+/// Splits a list of settings, such as `none,bfq:low_latency=0,nr_requests=64,kyber`. Commas
+/// separate both settings and their values. A value belongs to the setting before it. A text
+/// without any setting is returned unchanged.
 #[must_use]
 pub fn listed_settings(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        // The value of a file of a cgroup may hold a colon: `io.max=backup:wbps=1`.
+        // The value of a cgroup file can contain a colon, as in `io.max=backup:wbps=1`.
         let is_value = part.find('=').is_some_and(|at| !part[..at].contains(':'));
         match all.last_mut() {
             Some(last) if is_value => {
@@ -179,8 +180,9 @@ pub fn listed_settings(text: &str) -> Vec<String> {
     if all.is_empty() { vec![text.to_owned()] } else { all }
 }
 
-/// Whether a text may be the name of a kernel's scheduler. One that a disk does not offer may be a module that the
-/// kernel loads when the scheduler is set. Of a list, a kernel takes the first name and leaves out the rest.
+/// Whether a text can be the name of a kernel's scheduler. The kernel may load a scheduler's module
+/// when the scheduler is set, so the disk need not offer it now. A list is refused, because the
+/// kernel would use its first name and ignore the rest.
 #[must_use]
 pub fn is_scheduler_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
