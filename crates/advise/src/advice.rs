@@ -1,4 +1,5 @@
-//! Advice for a real device: what a search in simulation proposes, confirmed on the device itself.
+//! Advice for a real device. The best settings of a search
+//! in simulation are confirmed on the device itself.
 
 use iosched::Setting;
 use iosched_kernel::settings::{OfControllers, Recorded};
@@ -8,42 +9,45 @@ use serde::Serialize;
 use crate::confirm::Confirmed;
 use crate::tune::{Finding, Standing, TuneResults};
 
-/// What is advised, and why.
+/// The advised setting, with the predicted and the measured results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice<'a> {
-    /// What was set, as one would ask for it.
+    /// Setting of the device before the advice, in the syntax of settings.
     pub present: String,
-    /// Whether the model that was searched on fits the device; `None` if it was given and not measured.
+    /// Whether the model that the search used fits the
+    /// device. `None` if the model was given, not measured.
     pub model_fits: Option<bool>,
-    /// What the search in simulation says, against what was set.
+    /// Results of the search in simulation, compared with the present setting.
     pub predicted: TuneResults<'a>,
-    /// What runs on the device say, against what was set.
+    /// Results of the runs on the device, compared with the present setting.
     pub measured: TuneResults<'a>,
-    /// Settings that were confirmed on the device, but for the present one: what was predicted of them and what was
-    /// measured.
+    /// Predicted and measured differences of the settings that
+    /// were confirmed on the device, without the present setting.
     pub predictions: Vec<Prediction>,
-    /// Tasks that starve under what is advised, in sentences: who pays.
+    /// Sentences about the tasks that starve under the advised setting.
     pub starved: Vec<String>,
-    /// What else is doubtful of the runs on the device, in sentences.
+    /// Sentences about the other doubts of the runs on the device.
     pub reservations: Vec<String>,
     /// All doubts of the runs on the device.
     #[serde(skip)]
     pub device_doubts: Vec<Doubt>,
 }
 
-/// What was predicted of a setting, and what was measured.
+/// The predicted and the measured differences of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// The setting.
+    /// Label of the setting.
     pub label: String,
-    /// By goal, against what was set; `None` where it was not confirmed in simulation.
+    /// Predicted differences from the present setting, by goal.
+    /// `None` where the search did not confirm the setting.
     pub predicted: Vec<Option<Comparison>>,
-    /// Likewise on the device.
+    /// Measured differences from the present setting, by goal.
     pub measured: Vec<Option<Comparison>>,
 }
 
 impl<'a> Advice<'a> {
-    /// Of a search in simulation and of what was confirmed on the device.
+    /// Creates the advice from a search in simulation and
+    /// from the runs that confirmed settings on the device.
     #[must_use]
     pub fn of(present: String, model_fits: Option<bool>, predicted: TuneResults<'a>, confirmed: &'a Confirmed) -> Self {
         let measured = confirmed.results();
@@ -60,7 +64,7 @@ impl<'a> Advice<'a> {
             }
         };
         let predictions = measured.standings.iter().skip(1).map(prediction).collect();
-        // That the recording is not whole is told of the advice.
+        // The caller reports an incomplete trace itself.
         let told = |doubt: &&Doubt| !matches!(doubt, Doubt::TraceIncomplete { .. });
         let doubts = confirmed.of_device.iter().flat_map(|results| &results.doubts).filter(told);
         let advised = measured.recommended().map(|own| &own.label);
@@ -68,21 +72,24 @@ impl<'a> Advice<'a> {
             Doubt::Starved { settings, .. } => settings.is_empty() || advised.is_some_and(|own| settings.contains(own)),
             _ => false,
         });
-        // Who starves under every setting does not pay for the advice.
+        // Tasks that starve under every setting come last,
+        // because the advice does not cause their starvation.
         starved.sort_by_key(|doubt| matches!(doubt, Doubt::Starved { settings, .. } if settings.is_empty()));
         let [starved, reservations] = [starved, others].map(|own| own.into_iter().map(ToString::to_string).collect());
         let device_doubts = confirmed.of_device.iter().flat_map(|results| results.doubts.clone()).collect();
         Self { present, model_fits, predicted, measured, predictions, starved, reservations, device_doubts }
     }
 
-    /// What the search found best and the device was not asked about, since it writes files of cgroups.
+    /// Returns the best setting of the search if it was not
+    /// tried on the device because it writes files of cgroups.
     #[must_use]
     pub fn untried(&self) -> Option<&Standing> {
         let best = self.predicted.recommended().filter(|_| self.predicted.recommends())?;
         (!OfControllers::of(&best.setting).is_empty()).then_some(best)
     }
 
-    /// What is to be set; `None` if what is set is to stay, or nothing can be said.
+    /// Returns the setting to set. `None` if the present
+    /// setting should stay, or if the runs do not decide.
     #[must_use]
     pub fn recommended(&self) -> Option<&Setting> {
         let best = self.measured.recommended()?;
@@ -90,13 +97,14 @@ impl<'a> Advice<'a> {
     }
 }
 
-/// What was set, as our elevators have it; `None` if none of them is that scheduler, or takes those values.
+/// Returns the recorded setting of the device as a setting of the simulator.
+/// `None` if no simulated scheduler has this name or accepts these tunables.
 #[must_use]
 pub fn simulated(recorded: &Recorded) -> Option<Setting> {
     recorded.setting().ok()?.to_string().parse().ok()
 }
 
-/// Those of the device's schedulers that can be simulated, with their defaults.
+/// Returns the schedulers of the device that can be simulated, with their defaults.
 #[must_use]
 pub fn searchable(schedulers: &[String]) -> Vec<Setting> {
     schedulers.iter().filter_map(|name| name.parse().ok()).collect()

@@ -1,12 +1,14 @@
-//! Which settings are worth the device's time.
+//! The choice of settings that are worth runs on the device.
 
 use crate::tune::TuneResults;
 use iosched::Setting;
 use iosched_kernel::settings::OfControllers;
 
-/// At most `most` settings beside what is set, in the order of hope: what the search recommends, that scheduler with
-/// its defaults, the best of every other scheduler; nothing that writes files of cgroups. Of a model that does not fit only its recommendation is taken, and
-/// after it all schedulers with their defaults: then there may be more than `most`, one for each.
+/// Returns at most `most` settings to compare with the present one, the most promising first.
+/// They are the setting that the search recommends, its scheduler with the defaults, and the
+/// best setting of every other scheduler. Settings that write files of cgroups are left out.
+/// If the model does not fit, the list is the recommendation followed by all schedulers with
+/// their defaults. It can then be longer than `most`, with one setting per scheduler.
 #[must_use]
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
     let header = search.header;
@@ -21,7 +23,7 @@ pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Ve
     });
     let all_defaults = elevators.iter().map(|own| own.defaults.clone());
     let (others, most): (Vec<Setting>, usize) = if model_fits {
-        // In the order of the standings: the best first.
+        // In the order of the standings, best first.
         let mut others: Vec<Setting> = best_of_each.collect();
         others.sort_by_key(|own| search.standings.iter().position(|standing| standing.setting == *own));
         (others.into_iter().chain(all_defaults).collect(), most)
@@ -31,7 +33,7 @@ pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Ve
     let mut chosen: Vec<Setting> = Vec::new();
     for setting in best.into_iter().chain(of_best).chain(others) {
         let is_new = setting != header.baseline && !chosen.contains(&setting);
-        // Cgroups of the machine are its administrator's: their files are not written for a try.
+        // The administrator of the machine owns its cgroups, so a trial does not write their files.
         let can_be_tried = OfControllers::of(&setting).is_empty();
         if is_new && can_be_tried && chosen.len() < most {
             chosen.push(setting);

@@ -1,40 +1,43 @@
-//! Runs on the device as confirming runs of the search, so that the same judge judges them.
+//! Runs on the device, presented as confirming runs
+//! of the search, so that the same rules judge them.
 
 use iosched::Setting;
 use iosched_lab::{Figure, FigureResults, Records, Results, RunRecord, starved_tasks};
 
 use crate::tune::{Goal, Measure, Phase, TuneHeader, TuneResults, TuneRun, Verdicts};
 
-/// Runs on a device, measured as the search measured its own.
+/// Runs on a device, with the metrics that the search uses.
 #[derive(Clone, Debug)]
 pub struct Confirmed {
-    /// The plan of the search, with the device instead of its model and what was set there as baseline.
+    /// The plan of the search, with the device instead of
+    /// its model and with the present setting as baseline.
     pub header: TuneHeader,
     /// The runs of complete rounds.
     pub runs: Vec<TuneRun>,
-    /// What the device's records say as a comparison. Its verdicts are told; `None`: those of the runs alone.
+    /// The device's records as a comparison, whose verdicts
+    /// are used. With `None`, the runs alone are judged.
     pub of_device: Option<Results>,
-    /// How the settings are written, in the order of that comparison.
+    /// Labels of the settings, in the order of that comparison.
     labels: Vec<String>,
 }
 
 impl Confirmed {
-    /// Of `records`, in which one setting is [`Setting::present`].
+    /// Creates the confirmation from `records`. One of its settings is [`Setting::present`].
     #[must_use]
     pub fn of(search: &TuneHeader, records: &Records) -> Self {
         let plan = &records.header;
         let mut header = search.clone();
         header.command.clone_from(&plan.command);
         header.device.clone_from(&plan.devices[0]);
-        // Those of the settings, which the records hold.
+        // The records store the values of the settings.
         header.device.values.clear();
         header.baseline = Setting::present();
         header.budget = plan.runs * plan.settings.len() as u32;
         header.seed = plan.seed;
         header.equal_within_percent = plan.equal_within_percent;
-        // Chance is not ours there.
+        // On a real device, randomness does not come from the seed alone.
         header.seeds_matter = true;
-        // They are written as goals are.
+        // The records name their measures as goals do.
         let measures: Vec<Option<Measure>> =
             header.measures.iter().map(|own| Some(own.name.parse::<Goal>().ok()?.measure)).collect();
         let run = |own: &RunRecord| TuneRun {
@@ -54,7 +57,7 @@ impl Confirmed {
         Self { header, runs, of_device: device.map(Results::of), labels }
     }
 
-    /// What they say.
+    /// Returns the results of the runs.
     #[must_use]
     pub fn results(&self) -> TuneResults<'_> {
         match &self.of_device {

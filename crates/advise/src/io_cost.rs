@@ -1,9 +1,10 @@
-//! What io.cost should be told of a device, each figure with what it comes from: of a calibration's own probes, or of a
-//! profile that is driven until it does no more.
+//! The parameters of io.cost for a device, each with its source: probes
+//! of a calibration, or a profile that is simulated at saturation.
 //!
-//! The model is what the device does at saturation. The QoS are latencies that it keeps while it is busy: those that 95
-//! of 100 random 4 KiB I/Os do not exceed with as few under way as do nine tenths of the most. More under way would
-//! only wait. Its bounds let the rate of virtual time halve, and grow by half.
+//! The model describes the device at saturation. The QoS latencies are those of the
+//! busy device: the 95th percentile of random 4 KiB I/Os at the lowest depth that
+//! reaches nine tenths of the highest rate. At a greater depth, I/Os would only wait.
+//! The QoS bounds allow the rate of virtual time to halve, and to grow by half.
 
 use iosched_disk::Profile;
 use iosched_disk::io_cost::{BUSY, Family, IoCostModel, IoCostQos, QOS_SHARE, hwdb};
@@ -13,38 +14,39 @@ use serde::Serialize;
 use crate::calibrate::{Measurements, Probe, Role, Summary};
 
 const SMALL_BYTES: u32 = 4096;
-/// I/Os from this size on tell of bytes a second.
+/// Least size of I/Os that give a bandwidth.
 const LARGE_BYTES: u32 = 256 << 10;
-/// Names that hwdb could not tell apart from others, or that mean something in a match.
+/// Name for a missing model name.
 const NAME_UNKNOWN: &str = "MODEL_NAME";
 
 /// The model and the QoS of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IoCost {
-    /// What the device does at saturation.
+    /// The performance of the device at saturation.
     pub model: IoCostModel,
-    /// Which latencies are to be kept.
+    /// The latencies to keep.
     pub qos: IoCostQos,
-    /// What each figure comes from.
+    /// Source of each parameter.
     pub origins: Vec<Origin>,
 }
 
-/// What a figure comes from.
+/// Source of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
-    /// The figure, as the kernel's files name it.
+    /// Name of the parameter in the kernel's files.
     pub name: &'static str,
-    /// Its value.
+    /// Value of the parameter.
     pub value: u64,
-    /// What was measured, or simulated.
+    /// The measurement or simulation that gave the value.
     pub from: String,
 }
 
-/// A figure and what it was measured from.
+/// A value and its source.
 type Found = (f64, String);
 
 impl IoCost {
-    /// Of a profile: simulated. Of a member of a family it is what was published.
+    /// Creates the parameters of a profile by simulation.
+    /// For a member of a family, published values are used.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
         if let Some((_, member)) = Family::member(profile.name())
@@ -72,8 +74,8 @@ impl IoCost {
         Self::with(found.model(), found.qos(), rates, latencies)
     }
 
-    /// Of what was measured; what was not, since the device was only read, or the probes were none for it, is that of
-    /// `profile`, which was fitted.
+    /// Creates the parameters from measurements. Parameters without a measurement come from
+    /// `profile`, which was fitted: the device was only read, or its probes do not show them.
     #[must_use]
     pub fn of_measurements(measurements: &Measurements, profile: &Profile) -> Self {
         let simulated = Self::of_profile(profile);
@@ -91,7 +93,7 @@ impl IoCost {
                     .filter(|(probe, _)| probe.bytes >= LARGE_BYTES)
                     .map(|(probe, summary)| (summary.iops.median * f64::from(probe.bytes), probe.to_string())),
             );
-            // One at a time tells of saturation only where nothing is gained by more.
+            // Probes at depth 1 show saturation only on a device with depth 1.
             let deep = |probe: &Probe| probe.depth > 1 || measurements.header.target.depth == 1;
             let sequential = most(&mut own().filter(|(p, _)| small(p, true) && deep(p)).map(rate));
             let at_random: Vec<_> = own().filter(|(probe, _)| small(probe, false) && probe.sectors == whole).collect();
@@ -136,26 +138,27 @@ impl IoCost {
         Self { model, qos, origins }
     }
 
-    /// The entry of systemd's hwdb for devices of that model name, as udev has it.
+    /// Returns the entry for systemd's hwdb for devices with this model name.
     #[must_use]
     pub fn hwdb(&self, model_name: Option<&str>) -> String {
         hwdb(&hwdb_name(model_name), &self.model, &self.qos)
     }
 }
 
-/// A model name as udev has it in `ID_MODEL`: what is no letter, digit or one of a few signs is an underscore.
+/// Returns a model name as udev stores it in `ID_MODEL`: unusual characters become underscores.
 fn hwdb_name(model_name: Option<&str>) -> String {
     let name = model_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(NAME_UNKNOWN);
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "#+-.=@_".contains(c) { c } else { '_' }).collect()
 }
 
-/// Where the entry belongs.
+/// Returns the path of the file for the hwdb entry.
 #[must_use]
 pub fn hwdb_path(model_name: Option<&str>) -> String {
     format!("/etc/udev/hwdb.d/90-iocost-{}.hwdb", hwdb_name(model_name).to_ascii_lowercase())
 }
 
-/// Whether a probe does one thing without pauses, wherever it likes or in order.
+/// Returns whether a probe makes I/Os of one direction
+/// without pauses and flushes, at random or in sequence.
 fn is_plain(probe: &Probe, writes: bool) -> bool {
     let one_way = probe.read_percent == if writes { 0 } else { 100 };
     let told = matches!(
@@ -202,7 +205,7 @@ mod tests {
             assert!(off.abs() < 0.1, "{name}: {found} for {wanted}");
         }
         assert!(own.origins.iter().all(|own| !own.from.contains("not measured")), "{:?}", own.origins);
-        // Ten servers: with 16 under way they are busy, and a few wait.
+        // Ten servers are busy at depth 16, and a few I/Os wait.
         assert!((80..400).contains(&own.qos.rlat_us), "{}", own.qos);
         assert!(
             own.hwdb(Some("A disk/1")).starts_with("block:*:name:A_disk_1:fwrev:*:\n  IOCOST_SOLUTIONS=measured\n")

@@ -1,7 +1,8 @@
-//! The advisor: which model is this device, which settings serve a workload best on it, and does the device agree.
+//! The advisor: it finds a model of a device and the best
+//! settings for a workload on it, and checks them on the device.
 //!
-//! The middle of three rooms: its runs, records and verdicts are those of [`iosched_lab`], and its results are drawn by
-//! the report. It decides four things, each from records alone:
+//! The advisor uses runs, records and verdicts of [`iosched_lab`], and the report
+//! draws its results. It answers these questions, each from records alone:
 //!
 //! | question | module | main types |
 //! |---|---|---|
@@ -12,11 +13,13 @@
 //! | Is it also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
 //! | All of these, one after another | this page | [`AdviceRequest`], [`AdvicePlan`], [`AdviceResults`] |
 //!
-//! The judge is the same in the last three: confirming runs against a baseline, by the house's verdict. In the search
-//! the baseline is a setting and runs are simulated; in advice it is what is set on the device, and runs are real ones.
+//! The last three questions use the same judgement: confirming runs against a baseline, with the
+//! verdicts of comparisons. The baseline of a search is a setting, and its runs are simulated.
+//! The baseline of advice is the present setting of the device, and its runs are real.
 //!
-//! The advisor changes a device only for runs, and puts everything back, except in [`AdvicePlan::apply`]. It never
-//! draws. It never recommends by the model alone a setting that was not better on the device.
+//! The advisor changes a device only for runs and then restores all settings,
+//! except in [`AdvicePlan::apply`]. It does not draw. It never recommends a
+//! setting from the model alone if the setting was not better on the device.
 #![forbid(unsafe_code)]
 
 mod advice;

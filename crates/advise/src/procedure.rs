@@ -1,4 +1,4 @@
-//! The steps to advice: a model of the device, a search on it, runs on the device.
+//! The steps to advice: a model of the device, a search on the model, runs on the device.
 //!
 //! An [`AdviceRequest`] becomes an [`AdvicePlan`], which has checked everything that can be known before anything runs.
 //! [`AdvicePlan::carry_out`] reports its progress to an [`AdviceObserver`].
@@ -24,9 +24,10 @@ use crate::calibrate::{
 use crate::tune::{self, Constraint, Controller, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
 use crate::{Advice, Confirmed, candidates, searchable, simulated};
 
-/// The device is measured under this scheduler if it has it, because the scheduler changes nothing.
+/// Scheduler of the device during the measurement, if
+/// the device offers it. It does not reorder requests.
 const NO_SCHEDULER: &str = "none";
-/// Size of the file that is measured in a directory if the request names none, MiB.
+/// Size of the file in a directory if the request gives none, MiB.
 const FILE_SIZE_MIB: u64 = 4096;
 
 /// An error on the way to advice.
@@ -91,31 +92,33 @@ pub struct AdviceRequest {
     pub goals: Vec<Goal>,
     /// Bounds of metrics that must hold.
     pub constraints: Vec<Constraint>,
-    /// A model of the device; `None`: the device is measured.
+    /// A model of the device. `None` means that the device is measured.
     pub profile: Option<Profile>,
-    /// How long the device is measured.
+    /// Duration and extent of the measurement of the device.
     pub pace: Pace,
-    /// In a directory: size of the file that is measured, MiB.
+    /// Size of the file in a directory, MiB.
     pub file_size_mib: u64,
-    /// The schedulers to choose from; none: all that the device offers now.
+    /// The schedulers to choose from. If empty, all that the device offers now.
     pub schedulers: Vec<String>,
-    /// Controllers that are searched too, in simulation.
+    /// Controllers that the search also covers, in simulation.
     pub controllers: Vec<Controller>,
-    /// Simulated runs of the search.
+    /// Number of simulated runs of the search.
     pub budget: u32,
-    /// Settings that are tried on the device, beside the present one.
+    /// Number of settings that are tried on the device besides the present one.
     pub confirm: usize,
     /// Runs of each setting on the device.
     pub runs: u32,
-    /// Ends once every difference is clear, or known to within this share of the present value, per cent.
+    /// If set, runs stop when every difference is clear or known
+    /// to within this share of the present value, per cent.
     pub until_sure_percent: Option<f64>,
-    /// Differences within this share do not matter, per cent.
+    /// Largest difference that counts as equal, per cent.
     pub equal_within_percent: f64,
     /// Machine model for applications and buffered I/O.
     pub machine: Option<String>,
-    /// Version of Linux whose rules the simulation follows; `None`: that of the running kernel.
+    /// Version of Linux whose rules the simulation follows.
+    /// `None` means the version of the running kernel.
     pub kernel: Option<KernelVersion>,
-    /// Seed of everything random and of the order of runs.
+    /// Seed of all random values and of the order of runs.
     pub seed: u64,
 }
 
@@ -177,38 +180,39 @@ pub trait AdviceObserver {
 #[derive(Debug)]
 pub struct AdvicePlan {
     request: AdviceRequest,
-    /// The command line that makes the records again. They keep it.
+    /// Command line that repeats the run. The records store it.
     pub command: String,
     roots: Roots,
     state: StateDirectory,
     work: Work,
     disk: BlockDevice,
     schedulers: Vec<Setting>,
-    /// Version of Linux whose rules the simulation follows; `None`: the default, because the running one is not known.
+    /// Version of Linux whose rules the simulation follows. `None`
+    /// means the default, because the running version is unknown.
     kernel: Option<KernelVersion>,
 }
 
 /// The results of all steps.
 #[derive(Debug)]
 pub struct AdviceResults {
-    /// What was set on the device.
+    /// Setting of the device before the runs.
     pub present: Recorded,
-    /// The measurements and the model that fits them; `None` if the request had a model.
+    /// The measurements and the model that fits them. `None` if the request contained a model.
     pub calibration: Option<(Measurements, Calibration)>,
-    /// The model.
+    /// The model of the device.
     pub profile: Profile,
-    /// The search on it.
+    /// The search on the model.
     pub search: Tuned,
     /// Runs on the device.
     pub records: Records,
-    /// These runs, judged as the search judges its own.
+    /// The same runs, judged by the rules of the search.
     pub confirmed: Confirmed,
     /// Whether the runs ended early.
     pub interrupted: bool,
 }
 
 impl AdviceResults {
-    /// The advice that follows from the results.
+    /// Returns the advice that follows from the results.
     #[must_use]
     pub fn advice(&self) -> Advice<'_> {
         let present =
@@ -245,26 +249,27 @@ impl AdvicePlan {
         Ok(Self { request, command: String::new(), roots, state, work, disk, schedulers, kernel })
     }
 
-    /// The disk whose scheduler is set.
+    /// Returns the disk whose scheduler is set.
     #[must_use]
     pub const fn disk(&self) -> &BlockDevice {
         &self.disk
     }
 
-    /// The schedulers to choose from, with their defaults.
+    /// Returns the schedulers to choose from, with their defaults.
     #[must_use]
     pub fn schedulers(&self) -> &[Setting] {
         &self.schedulers
     }
 
-    /// The version of Linux whose rules the simulation follows; `None`: the default of simulations.
+    /// Returns the version of Linux whose rules the simulation
+    /// follows. `None` means the default of simulations.
     #[must_use]
     pub const fn kernel(&self) -> Option<KernelVersion> {
         self.kernel
     }
 
-    /// Measures, searches and confirms; `None` if `control` was interrupted before there was anything to advise by. All
-    /// settings of the device are put back.
+    /// Measures, searches and confirms. Returns `None` if `control` was interrupted
+    /// before there was enough for advice. All settings of the device are restored.
     ///
     /// # Errors
     /// A step fails.
@@ -273,13 +278,14 @@ impl AdvicePlan {
         control: &Control,
         observer: &mut dyn AdviceObserver,
     ) -> Result<Option<AdviceResults>, AdviseError> {
-        // That settings may be changed is known before minutes are spent.
+        // Fail early if settings cannot be changed, before minutes of measuring.
         let session = Session::begin(&self.disk, &self.state)?;
         let present = session.recorded().clone();
         if self.request.profile.is_none() {
-            // So is a goal that the workload has no metric for, and a device that is too small.
+            // Also fail early if the workload lacks a metric
+            // of a goal, or if the device is too small.
             match self.tuning(&self.stand_in()?, &present)?.check(control) {
-                // How long it takes there nobody knows yet.
+                // The duration of runs on the device is not known yet.
                 Ok(()) | Err(TuneError::Lab(LabError::OnlyWarmUp { .. })) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -296,10 +302,10 @@ impl AdvicePlan {
         Ok(Some(AdviceResults { present, calibration, profile, search, records, confirmed, interrupted }))
     }
 
-    /// Sets the disk as `setting` says, until the next start of the system. `iosched restore` undoes it.
+    /// Applies `setting` to the disk until the next boot. `iosched restore` undoes the change.
     ///
     /// # Errors
-    /// The kernel does not take the setting.
+    /// The kernel rejects the setting.
     pub fn apply(&self, setting: &Setting) -> Result<(), AdviseError> {
         let before = Before::record(&self.disk, &self.state, &[])?;
         let mut session = Session::begin(&self.disk, &self.state)?;
@@ -313,7 +319,7 @@ impl AdvicePlan {
         Ok(open_target(&self.roots, &self.state, on, destroy_data.as_deref(), &self.work)?)
     }
 
-    /// Size of the part of the target that a model is made of, bytes.
+    /// Returns the size of the part of the target that is modelled, bytes.
     fn measured_bytes(&self, target: &Target) -> u64 {
         if target.is_directory() {
             return self.request.file_size_mib << 20;
@@ -321,7 +327,7 @@ impl AdvicePlan {
         target.block_device().map_or(0, BlockDevice::size_bytes)
     }
 
-    /// A device of which only the name and the size are known.
+    /// Returns the profile of a device of which only the name and the size are known.
     fn stand_in(&self) -> Result<Profile, AdviseError> {
         let config = FixedConfig {
             depth: 32,
@@ -374,7 +380,7 @@ impl AdvicePlan {
         Ok(Some((Some((measurements, calibration)), profile)))
     }
 
-    /// The search on a model.
+    /// Returns the search on a model.
     fn tuning(&self, profile: &Profile, present: &Recorded) -> Result<Tuning, AdviseError> {
         let machine = request::machine(self.request.machine.as_deref(), &self.request.workload, &self.schedulers)?;
         let request = &self.request;
@@ -393,14 +399,14 @@ impl AdvicePlan {
         let mut tuning = Tuning::new(experiment, &selection, request.goals.clone())?;
         tuning.constraints.clone_from(&request.constraints);
         tuning.budget = request.budget;
-        // What is set now, unless it cannot be simulated.
+        // The present setting is the baseline, unless it cannot be simulated.
         if let Some(baseline) = simulated(present) {
             tuning.baseline = baseline;
         }
         Ok(tuning)
     }
 
-    /// Searches on the model; `None` if it was ended before its end.
+    /// Searches on the model. Returns `None` if the search was interrupted.
     fn search(
         &self,
         profile: &Profile,
@@ -420,7 +426,8 @@ impl AdvicePlan {
         }
     }
 
-    /// Runs on the device, and whether they were ended early; `None` if that was before there was anything to compare.
+    /// Returns the runs on the device, and whether they were
+    /// interrupted. `None` if there was nothing to compare yet.
     fn confirm(
         &self,
         best: &[Setting],
@@ -452,10 +459,11 @@ impl AdvicePlan {
     }
 }
 
-/// A model of the device, and what it was made of.
+/// A model of the device, with the measurements and the calibration if the device was measured.
 type Model = (Option<(Measurements, Calibration)>, Profile);
 
-/// Those that were named, or all that the device has now and that can be simulated.
+/// Returns the named schedulers, or without names all
+/// schedulers of the device that can be simulated.
 fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>, AdviseError> {
     let offered = disk.schedulers();
     let named: Vec<String> = named.iter().map(|name| name.trim().to_owned()).collect();

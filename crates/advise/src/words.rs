@@ -1,4 +1,4 @@
-//! The decision, what is doubtful about it, and predicted beside measured.
+//! The decision of advice, its doubts, and the comparison of predicted and measured values.
 
 use iosched_lab::{Comparison, Decision, Verdict, decide, marked};
 
@@ -6,7 +6,8 @@ use super::{Advice, Prediction};
 use crate::tune::{Finding, MeasureRecord, TuneResults};
 
 impl Advice<'_> {
-    /// Which setting to use, and why. The runs on the device decide; what simulation says is told beside them.
+    /// Returns which setting to use, and why. The runs on the
+    /// device decide; the results of the simulation are added.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let Some(evidence) = self.measured.evidence() else {
@@ -31,7 +32,7 @@ impl Advice<'_> {
             return Decision { sentences: vec![said], ..self.measured.decision() };
         };
         let mut evidence = evidence.with_doubts(&self.device_doubts);
-        // The records call it present: the reader knows it by its name.
+        // The records use the label "present", but the reader knows the setting by its name.
         evidence.labels[0].clone_from(&self.present);
         evidence.runs_option = Some("--runs");
         let mut found = decide(&evidence);
@@ -39,7 +40,7 @@ impl Advice<'_> {
         found
     }
 
-    /// Where simulation and the device do not agree: which decides, and why.
+    /// Returns a sentence on which evidence decides, if the simulation and the device disagree.
     #[must_use]
     pub fn which_evidence(&self) -> Option<String> {
         let label = |results: &TuneResults<'_>| {
@@ -63,8 +64,8 @@ impl Advice<'_> {
         wanted.join(" and ")
     }
 
-    /// What a reader should know before following it, in sentences; [`Advice::reservations`] go with the runs on the
-    /// device.
+    /// Returns the doubts about the advice, in sentences.
+    /// [`Advice::reservations`] belong to the runs on the device.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = self.starved.clone();
@@ -89,7 +90,7 @@ impl Advice<'_> {
         doubts
     }
 
-    /// A prediction that points the wrong way.
+    /// Returns a sentence about a prediction with the wrong direction.
     fn missed(&self, own: &Prediction) -> Option<String> {
         let wrong = |goal: usize| {
             let (predicted, measured) = (own.predicted[goal].as_ref()?, own.measured[goal].as_ref()?);
@@ -111,7 +112,8 @@ impl Advice<'_> {
         (0..own.measured.len()).find_map(wrong)
     }
 
-    /// A goal of a setting as predicted and as measured, in words: `None` where there is no prediction.
+    /// Returns a goal of a setting as predicted and as
+    /// measured, in words. `None` without a prediction.
     #[must_use]
     pub fn predicted_and_measured(&self, own: &Prediction, goal: usize) -> Option<(String, String)> {
         let measure = &self.measured.header.measures[goal];
@@ -120,10 +122,10 @@ impl Advice<'_> {
     }
 }
 
-/// A comparison in a few words, also where it is no difference: "-12 %".
+/// Formats a comparison briefly, such as "-12 %", even if there is no difference.
 fn brief(measure: &MeasureRecord, comparison: &Comparison) -> String {
     match comparison.percent {
-        // A great rise is told as a multiple.
+        // A large increase is shown as a multiple.
         Some(percent) if percent < 300.0 => format!("{percent:+.1} %"),
         _ => measure.describe(comparison),
     }

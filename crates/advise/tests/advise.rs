@@ -1,5 +1,5 @@
-//! Advice on a device that is played by a model: what is tried on it, what is advised, and what is said where the
-//! search was wrong.
+//! Tests of advice on a device that a model simulates: the settings that
+//! are tried, the advice, and the sentences if the search was wrong.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,7 @@ use iosched_lab::{
 use iosched_sim::{Limit, Plan, Replay, RunResult};
 use iosched_workload::{TaskSet, Workload};
 
-/// A reader beside a writer that always has 16 writes under way.
+/// A reader, and a writer with 16 writes always in flight.
 const TASKS: &str = r#"
 name = "lookups beside a backup"
 end_ns = 1_500_000_000
@@ -35,7 +35,7 @@ range = [800_000_000, 1_200_000_000]
 iodepth = 64
 "#;
 
-/// One reader: nothing to schedule.
+/// One reader, so there is nothing to schedule.
 const LONELY: &str = r#"
 name = "lonely"
 end_ns = 1_000_000_000
@@ -50,7 +50,7 @@ fn workload(tasks: &str) -> Workload {
     Workload::Tasks(TaskSet::parse("tasks.toml", tasks).unwrap().into())
 }
 
-/// A device that is a model, with a scheduler that was set.
+/// A simulated device, with the present scheduler.
 struct Played {
     workload: Workload,
     profile: Profile,
@@ -120,7 +120,7 @@ fn on_device(tasks: &str, profile: &str, present: &str, tried: &[Setting]) -> Re
     verify(&verification, &mut bench, &Control::new(1), |_| Ok(())).unwrap().records
 }
 
-/// Advice on `device`, searched on `model`.
+/// Passes the advice for `device`, after a search on `model`, to `check`.
 fn with_advice(tasks: &str, model: &str, device: &str, present: &str, check: impl FnOnce(&Advice<'_>)) {
     let search = search(tasks, model, present, "mean(lookup)");
     let predicted = TuneResults::of(&search.header, &search.runs);
@@ -143,7 +143,8 @@ fn better_setting_on_the_device_is_advised_with_evidence() {
             "{decision}"
         );
         assert_eq!(decision.kind, DecisionKind::Change);
-        // Every setting was tried as often as the present one, and the model is the device: it saw what would come.
+        // Every setting was tried as often as the present one.
+        // The model is the device, so the prediction is right.
         assert!(advice.measured.standings.iter().all(|own| own.runs == RUNS as usize));
         let best = advice.predictions.iter().find(|own| own.label == best.to_string()).unwrap();
         let (predicted, measured) = (best.predicted[0].unwrap(), best.measured[0].unwrap());
@@ -163,7 +164,7 @@ fn device_is_left_alone_if_nothing_can_be_better() {
 
 #[test]
 fn the_device_has_the_last_word_over_the_model() {
-    // A model on which the order of commands is worth much, and a device on which it is not.
+    // The order of commands matters much on the model, but not on the device.
     with_advice(TASKS, "sata-7200", "nvme", "none", |advice| {
         let predicted = advice.predicted.recommended().unwrap();
         assert_ne!(predicted.label, "none");
@@ -172,14 +173,15 @@ fn the_device_has_the_last_word_over_the_model() {
             advice.predictions.iter().find(|own| own.label == predicted.label).unwrap().predicted[0].unwrap();
         assert!(promised.percent.unwrap() < -8.0, "{promised:?}");
         assert!(measured.percent.unwrap() > promised.percent.unwrap() / 2.0, "{measured:?}");
-        // Where they do not agree, the decision says which evidence counts.
+        // If they disagree, the decision says which evidence counts.
         let told = advice.decision().sentences.concat();
         let agree = advice.measured.recommended().is_some_and(|own| own.label == predicted.label);
         assert!(agree || told.contains("The runs on the device decide"), "{told}");
     });
 }
 
-/// Advice on a device where the goal of each run is `value` of setting (0 is what was set) and run.
+/// Passes the advice to `check`, with the goal of each run replaced by
+/// `value` of the setting's number (0 is the present setting) and the run.
 fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>)) {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let predicted = TuneResults::of(&search.header, &search.runs);
@@ -196,7 +198,7 @@ fn with_values(value: impl Fn(usize, u32) -> f64, check: impl FnOnce(&Advice<'_>
 
 #[test]
 fn open_advice_says_why_and_how_many_runs_are_needed() {
-    // Runs scatter by more than what bfq seems to be better by.
+    // The runs vary by more than the difference that bfq seems to make.
     let scattered = [0.0, 3.0, -2.0, 4.0, -4.0];
     with_values(
         |setting, run| 20.0 - setting as f64 + scattered[(setting + run as usize) % 5],
@@ -211,7 +213,8 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
             assert!(doubts.iter().any(|doubt| doubt.contains(&format!("--runs {runs}, or"))), "{doubts:?}");
         },
     );
-    // By itself bfq would be better. One of many comparisons shows as much by chance too often, and the interval says so.
+    // A single comparison would show that bfq is better. With several comparisons,
+    // chance shows as much too often, and the interval reflects this.
     let noise = [0.0, 1.2, -1.2, 1.9, -1.9];
     with_values(
         |setting, run| 20.0 - if setting == 2 { 2.1 + noise[run as usize] } else { noise[run as usize % 2] },
@@ -245,7 +248,7 @@ fn the_advice_and_the_comparison_below_it_have_one_verdict() {
         }
     }
     assert!(compared >= 10, "{compared}");
-    // The goal is what is concluded from.
+    // Conclusions are drawn from the goal.
     let goal = below.named("mean(lookup)").unwrap();
     assert!(goal.concludes() && !below.figure(Figure::SyncP99).unwrap().concludes());
 }
@@ -281,7 +284,7 @@ fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
     for name in ["mq-deadline", "bfq"] {
         assert!(names(&all).contains(&name.to_owned()), "{all:?}");
     }
-    // Where the model is not to be believed, every scheduler gets its chance as it is, also beyond the number.
+    // If the model does not fit, every scheduler is tried with its defaults, even beyond the limit.
     let blind = candidates(&results, false, 1);
     for name in ["mq-deadline", "bfq"] {
         assert!(blind.contains(&Setting::defaults(name)), "{blind:?}");

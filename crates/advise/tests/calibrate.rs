@@ -1,4 +1,5 @@
-//! Calibrating modelled devices gives back how they behave, also under workloads that no fit saw.
+//! Tests that the calibration of a modelled device reproduces
+//! its behaviour, also for workloads that no fit used.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,8 +13,8 @@ use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_testing::machine::has_minutes;
 use iosched_workload::{Class, Pattern, Task, TaskSet, Workload};
 
-/// A disk over a network that serves one command at a time, about 2 ms each, in pieces of 512 KiB, sometimes much
-/// later, and not in order.
+/// A network disk that serves one command at a time in about 2 ms,
+/// in pieces of 512 KiB, out of order, and sometimes much later.
 const ONE_AT_A_TIME: &str = "
 kind = \"server\"
 [server]
@@ -31,7 +32,7 @@ extra_in_service = 0.5
 extra = [[0.0, 0], [0.5, 20_000], [0.9, 60_000], [0.98, 1_000_000], [1.0, 5_000_000]]
 ";
 
-/// A virtual disk whose host gives it no processor now and then.
+/// A virtual disk whose host sometimes gives it no processor.
 const STALLING: &str = "
 kind = \"server\"
 [server]
@@ -50,8 +51,8 @@ every_ns = 12_000_000
 length = [[0.0, 900_000], [1.0, 1_100_000]]
 ";
 
-/// A virtual disk whose one thread takes all there is at once: latency rises evenly with depth from the first command
-/// on.
+/// A virtual disk with one thread that takes all waiting commands at
+/// once. The latency rises evenly with the depth from the first command.
 const TOGETHER: &str = "
 kind = \"server\"
 [server]
@@ -73,7 +74,7 @@ fn profile(text: &str) -> Profile {
     Profile::parse("true", text).unwrap()
 }
 
-/// For devices whose slowest I/Os are rare, or come together.
+/// Pace for devices whose slowest I/Os are rare or clustered.
 const LONGER: Pace = Pace { rounds: 4, ios: 4_000, ios_max: 12_000, ..Pace::SIMULATED };
 
 fn measured<M: Measurer>(device: &mut M) -> Result<Measurements, CalibrateError> {
@@ -84,8 +85,8 @@ fn measured_at<M: Measurer>(device: &mut M, pace: Pace) -> Result<Measurements, 
     measure(device, pace, 1, "iosched calibrate", &AtomicBool::new(false), |_| Ok(()))
 }
 
-/// Calibrates a device of `profile`; it is of that `kind`, and no figure of a workload held out is further off than
-/// `rate`, `p99`.
+/// Calibrates a device of `profile`. Asserts that the model is of the kind
+/// `kind` and that errors of held-out workloads are at most `rate` and `p99`.
 #[track_caller]
 fn given_back(profile: &Profile, kind: &str, rate: f64, p99: f64) -> (Measurements, Calibration) {
     given_back_of(measured(&mut Simulated::new(profile.clone())).unwrap(), kind, rate, p99)
@@ -124,7 +125,8 @@ fn flash_behind_a_link_of_one_way_at_a_time_is_given_back() {
 
 #[test]
 fn a_rotating_disk_is_given_back() {
-    // The write cache shows in no probe by itself, so mixed reads and writes are further off than reads.
+    // No probe shows the write cache separately, so the errors
+    // of mixed reads and writes are larger than those of reads.
     let device = Profile::named("sata-7200").unwrap();
     given_back_of(measured_at(&mut Simulated::new(device), LONGER).unwrap(), "hdd", 0.1, 0.15);
 }
@@ -148,7 +150,7 @@ fn servers_with_stalls_are_given_back() {
     if !has_minutes() {
         return;
     }
-    // Of a few hundred stalls as many more or fewer are seen by chance.
+    // With a few hundred stalls, their number varies by chance.
     given_back_of(measured_at(&mut Simulated::new(profile(STALLING)), LONGER).unwrap(), "server", 0.06, 0.25);
 }
 
@@ -157,7 +159,8 @@ fn credits_that_are_spent_are_found() {
     if !has_minutes() {
         return;
     }
-    // A thousand reads a second in the long run, eight times as many as long as something is saved up.
+    // The sustained rate is a thousand reads per second.
+    // With saved credits, the rate is eight times as high.
     let credits = "[[server.credits]]\nof = \"all\"\nunit = \"ios\"\nper_second = 1_000\nsaved = 8_000\n";
     let device = profile(&format!("{}{credits}", TOGETHER.replace("depth = 128", "depth = 64")));
     let measurements = measured(&mut Simulated::new(device)).unwrap();
@@ -166,7 +169,7 @@ fn credits_that_are_spent_are_found() {
     let [found] = config.credits[..] else { panic!("{:?}", config.credits) };
     assert_eq!((found.of, found.unit), (CreditsOf::All, CreditsUnit::Ios));
     assert!((800..1_200).contains(&found.per_second) && (6_000..10_000).contains(&found.saved), "{found:?}");
-    // None where there are none.
+    // A device without credits shows none.
     let measurements = measured(&mut Simulated::new(profile(TOGETHER))).unwrap();
     let calibration = Calibration::of(&measurements, "mine", Some(Kind::Server)).unwrap();
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
@@ -185,7 +188,8 @@ fn measured_profile_predicts_values_between_its_points() {
                 assert!(difference.abs() < bound, "{}: {quantity:?} {:+.1} %", residual.probe, difference * 100.0);
             }
         }
-        // What is told of probes is what the others say of each: no model is praised for what it was told.
+        // Each residual comes from a fit to the other probes.
+        // An empirical model repeats its own probes exactly.
         assert!(calibration.residuals.iter().any(|own| own.iops.difference().abs() > 0.03), "{:?}", calibration.kinds);
     }
 }
@@ -198,7 +202,7 @@ fn a_device_that_takes_all_there_is_at_once_is_given_back() {
     let (_, calibration) = given_back(&profile(TOGETHER), "server", 0.03, 0.1);
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
     assert!(config.servers == 1 && config.batch.is_some_and(|batch| batch.commands >= 32), "{config:?}");
-    // And one that does not is not taken for one.
+    // A device without batches is not fitted with batches.
     let measurements = measured(&mut Simulated::new(profile(ONE_AT_A_TIME))).unwrap();
     let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     let Model::Server(config) = calibration.profile.model() else { unreachable!("it is a server") };
@@ -220,15 +224,15 @@ fn fit_recovers_a_device_that_serves_one_request_at_a_time() {
     assert_eq!(again.model(), calibration.profile.model());
     assert_eq!(again.anchors(), calibration.profile.anchors());
     assert!(again.anchors().len() == 3 && again.anchors().iter().all(|anchor| anchor.source == "measured"));
-    // Beside what was measured the model is as near as it was told.
+    // The profile that was read back has the same errors as the calibration.
     let checked = Calibration::check(&measurements, &again).unwrap();
     assert_eq!(checked.held_out, calibration.held_out);
     order_of_schedulers(&again);
 }
 
-/// Two readers, best effort and idle, 8 I/Os each: whether the idle one starves is the scheduler's doing. On the disk
-/// that the model is like, Linux 6.18 gave them, in IOPS: none 223 and 225, kyber 234 and 236, bfq 466 and 5,
-/// mq-deadline 469 and 1.
+/// Two readers with 8 I/Os each, best effort and idle. Whether the idle reader starves
+/// depends on the scheduler. On the disk that the model resembles, Linux 6.18 gave them
+/// these IOPS: none 223 and 225, kyber 234 and 236, bfq 466 and 5, mq-deadline 469 and 1.
 #[track_caller]
 fn order_of_schedulers(profile: &Profile) {
     let reader = |pid, class| Task {
@@ -256,7 +260,7 @@ fn order_of_schedulers(profile: &Profile) {
     assert!(iops("bfq")[1] > iops("mq-deadline")[1], "bfq leaves the idle one a little more");
 }
 
-/// A disk for small reads and flash for large ones: nothing that there is.
+/// A disk for small reads and flash for large ones, which no model fits.
 struct TwoFaced {
     small: Simulated,
     large: Simulated,

@@ -1,4 +1,5 @@
-//! Searches: what they find, what they do not claim, and that they give the same records every time.
+//! Tests of searches: the settings they find, the claims
+//! they avoid, and the reproducibility of their records.
 
 use std::io::BufReader;
 
@@ -10,7 +11,8 @@ use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment};
 use iosched_workload::{TaskSet, Workload};
 
-/// A random reader beside two sequential ones that think: CFQ waits for these, and the random one for it.
+/// A random reader and two sequential readers with think time. CFQ
+/// idles for the sequential readers while the random reader waits.
 const SHARED: &str = r#"
 name = "shared"
 end_ns = 1_500_000_000
@@ -36,7 +38,7 @@ range = [600_000_000, 1_000_000_000]
 think_ns = [1000000, 6000000]
 "#;
 
-/// One reader, one I/O at a time: there is nothing to schedule.
+/// One reader with one I/O at a time, so there is nothing to schedule.
 const LONELY: &str = r#"
 name = "lonely"
 end_ns = 1_000_000_000
@@ -77,10 +79,10 @@ fn search_confirms_a_gain_and_drops_needless_tunables() {
     assert!(best.changes <= 3, "{}", best.label);
     let percent = best.figures[0].as_ref().unwrap().comparison.unwrap().percent.unwrap();
     assert!(percent < -30.0, "{percent}");
-    // Nothing was chosen by the runs that confirm it.
+    // The confirming runs share no seed with the search.
     let seeds = |phase| tuned.runs.iter().filter(move |run| run.phase == phase).map(|run| run.seed);
     assert!(seeds(Phase::Confirm).all(|seed| seeds(Phase::Search).all(|other| other != seed)));
-    // It is known what the change is worth, and that it matters.
+    // The results contain the value of the change, and show that the tunable matters.
     assert!(results.put_back.iter().any(|own| own.name == "slice_idle" && own.comparisons[0].percent.unwrap() > 30.0));
     assert_eq!(results.shares.first().map(|share| share.name.as_str()), Some("slice_idle"));
     assert!(tuned.runs.len() <= 150, "{}", tuned.runs.len());
@@ -103,11 +105,11 @@ fn the_better_of_several_elevators_is_found() {
     let results = TuneResults::of(&tuned.header, &tuned.runs);
     let tried = |name: &str| tuned.runs.iter().any(|run| run.setting == name);
     assert!(tried("cfq") && tried("deadline"));
-    // Elevator and defaults are enough: nothing of deadline needs to be set.
+    // The elevator with its defaults is enough, so no tunable of deadline is set.
     assert_eq!(results.recommended().unwrap().label, "deadline");
 }
 
-/// A reader beside a backup of class idle, which always has I/O to do.
+/// A reader and a backup of class idle, which always has I/O to do.
 const IDLE_BACKUP: &str = r#"
 name = "idle-backup"
 end_ns = 4_000_000_000
@@ -133,7 +135,7 @@ fn the_decision_names_tasks_that_starve_under_the_recommended_setting() {
     let decision = results.decision().to_string();
     assert!(decision.contains("The cost: it starves the task backup"), "{decision}");
     assert!(results.baseline().unwrap().starved.is_empty());
-    // Records hold the evidence.
+    // The records contain the evidence.
     assert!(tuned.runs.iter().filter(|own| own.setting == best.label).any(|own| own.starved[..] == best.starved[..]));
 }
 
@@ -182,7 +184,7 @@ fn fairness_may_be_a_goal() {
     assert!(tuned.runs.iter().all(|run| run.values[0].is_some_and(|fairness| (0.0..=1.0).contains(&fairness))));
 }
 
-/// The records as lines.
+/// Returns the records as lines.
 fn lines(tuning: &Tuning, jobs: usize) -> String {
     let mut text = String::new();
     tune(tuning, &Control::new(jobs), |progress| {

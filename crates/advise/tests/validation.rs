@@ -1,4 +1,4 @@
-//! A profile held beside a device, which is a model here.
+//! Tests of the validation of a profile against a device, which a model simulates here.
 
 use iosched_advise::calibrate::Target;
 use iosched_advise::validation::{
@@ -6,7 +6,7 @@ use iosched_advise::validation::{
 };
 use iosched_disk::Profile;
 
-/// One command at a time, 500 us each and a little more now and then.
+/// One command at a time, 500 us each and sometimes longer.
 const DEVICE: &str = "
 kind = \"server\"
 [server]
@@ -76,7 +76,7 @@ fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
 fn model_unlike_the_device_is_not_trusted() {
     let device = profile("device", DEVICE);
     let measured = measured(&device, true);
-    // Twice as slow: rates are all wrong, but which scheduler is faster may be told nevertheless.
+    // At half the speed, all rates are wrong, but the order of schedulers can still be right.
     let slow = profile("slow", &DEVICE.replace("480_000", "980_000"));
     let battery = Battery::of(&measured, &slow, |_, _| ()).unwrap();
     assert!(battery.validated.trust_percent < 20.0, "{battery}");
@@ -84,7 +84,7 @@ fn model_unlike_the_device_is_not_trusted() {
     assert!(fit.rate_error_percent > 80.0 && fit.rate_error_percent < 130.0, "{fit:?}");
     assert!(battery.validated.rate_difference_error_percent < 40.0, "{battery}: {:?}", battery.validated);
     assert!(battery.orders.wrong * 20 <= battery.orders.measurable(), "{:?}", battery.wrong_orders);
-    // So is one that does everything at once.
+    // A device that serves everything at once is wrong as well.
     let wide = profile("wide", &DEVICE.replace("servers = 1", "servers = 64"));
     assert!(Battery::of(&measured, &wide, |_, _| ()).unwrap().validated.trust_percent < 20.0);
 }
@@ -118,7 +118,7 @@ fn damaged_records_are_refused_with_the_line() {
         let error = Measured::read(text.as_bytes(), "v.jsonl").unwrap_err().to_string();
         assert!(error.contains(said) && error.starts_with("v.jsonl"), "{error}");
     }
-    // Nothing measured is nothing to judge.
+    // Without measurements there is no judgement.
     let nothing = Measured::new(header(&device, true));
     assert!(Battery::of(&nothing, &device, |_, _| ()).unwrap_err().to_string().contains("no workload has two runs"));
 }

@@ -1,4 +1,4 @@
-//! A real device that is measured: a block device, a file, or a file of our own in a directory.
+//! A real device to measure: a block device, a file, or a file that iosched creates in a directory.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,11 +11,11 @@ use iosched_workload::Workload;
 use super::measurer::Measurer;
 use super::target::Target;
 
-/// Depth and largest command where nobody says.
+/// Queue depth and largest command of a device that reports neither.
 const DEPTH_DEFAULT: u32 = 128;
 const MAX_SECTORS_KB_DEFAULT: u32 = 1280;
 
-/// Measures a real device, under the scheduler that is set.
+/// Measures a real device with its present scheduler.
 #[derive(Debug)]
 pub struct Device<'i> {
     place: KernelTarget,
@@ -24,7 +24,8 @@ pub struct Device<'i> {
 }
 
 impl<'i> Device<'i> {
-    /// The first `bytes` of what is called `name`. Runs end early once `interrupt` is true.
+    /// Creates a measurer of the first `bytes` of the target, with
+    /// the name `name`. Runs end early when `interrupt` is true.
     #[must_use]
     pub fn new(place: KernelTarget, name: &str, bytes: u64, interrupt: &'i AtomicBool) -> Self {
         let device = place.block_device();
@@ -43,14 +44,14 @@ impl<'i> Device<'i> {
         Self { place, target, interrupt }
     }
 
-    /// Where its workloads run.
+    /// Returns the target on which the workloads run.
     #[must_use]
     pub const fn place(&self) -> &KernelTarget {
         &self.place
     }
 }
 
-/// Under which the device is measured.
+/// Returns the conditions of the measurement: device, scheduler and load of the machine.
 fn conditions(device: Option<&BlockDevice>) -> Vec<String> {
     let mut conditions = Vec::new();
     if let Some(device) = device {

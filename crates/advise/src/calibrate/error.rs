@@ -1,107 +1,107 @@
-//! Why a device cannot be calibrated.
+//! Errors of a calibration.
 
 use iosched_disk::ProfileError;
 use iosched_sim::SimError;
 
 use super::records::FORMAT;
 
-/// Why a device cannot be calibrated, or what was measured of it not be read.
+/// An error of a calibration, or of reading its measurements.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
-    /// The device fails.
+    /// The device failed during a probe.
     #[error("{probe}: {source}")]
     Measure {
-        /// What was being measured.
+        /// The probe that failed.
         probe: String,
-        /// Why it failed.
+        /// Error of the device.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing came back.
+    /// A probe completed no I/O.
     #[error("{probe}: nothing was read or written in {seconds:.1} s; check whether {target} works")]
     Nothing {
-        /// What was being measured.
+        /// The probe without I/O.
         probe: String,
-        /// For how long.
+        /// Duration of the probe, s.
         seconds: f64,
-        /// The device.
+        /// Name of the device.
         target: String,
     },
-    /// What a fit needs was not measured.
+    /// A measurement that the fit needs is missing.
     #[error(
         "there are too few measurements for a fit: {missing} is missing; measure again, and let at least one round \
          finish"
     )]
     Incomplete {
-        /// Roles of probes.
+        /// Title of the missing role of probes.
         missing: String,
     },
-    /// It cannot be of the kind that was asked for.
+    /// The device cannot be of the kind that the user chose.
     #[error("the device is not of this kind: {reason}")]
     NoKind {
-        /// The kind, and why.
+        /// Reason why the kind does not fit.
         reason: String,
     },
-    /// The profile to begin with is of another kind of device than what is fitted.
+    /// The profile to start from is of a different kind than the fit produces.
     #[error("the profile to start from is of kind {kind}; only kind hdd (a rotating disk) can be fitted to a trace")]
     Start {
-        /// Its kind.
+        /// Kind of the profile.
         kind: &'static str,
     },
     /// The device is too small for the probes.
     #[error("{target} has {bytes} bytes; a device or file to calibrate must have at least {least}")]
     TooSmall {
-        /// The device.
+        /// Name of the device.
         target: String,
-        /// Its size.
+        /// Size of the device, bytes.
         bytes: u64,
-        /// Least size.
+        /// Least size, bytes.
         least: u64,
     },
-    /// A run of a model failed.
+    /// A simulated run failed.
     #[error(transparent)]
     Simulation(#[from] SimError),
-    /// What was fitted is no device.
+    /// The fitted parameters are not a valid profile.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Not a file of measurements.
+    /// The file does not contain measurements.
     #[error(
         "{file}: line 1: not a file of measurements, which begins with a line {{\"record\":\"calibration\",…}}: {problem}"
     )]
     NotMeasurements {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// What is wrong.
+        /// Reason why the first line is not a header.
         problem: String,
     },
-    /// Of a later version.
+    /// The file has the format of a later version.
     #[error(
         "{file}: line 1: measurements of format {format}, written by iosched {version}; this version reads up to {FORMAT}"
     )]
     LaterFormat {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Its format.
+        /// Format of the file.
         format: u32,
-        /// Who wrote it.
+        /// Version of iosched that wrote the file.
         version: String,
     },
-    /// A line that is no measurement.
+    /// A line of the file is not a measurement.
     #[error("{file}: line {line}: {problem}")]
     BadLine {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// Error of the line.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What was measured, as a fit sees it, and how far a model is from it.
+//! The measurements in the form that a fit uses, and the distance of a model from them.
 
 use iosched_disk::{Model, Profile};
 use serde::Serialize;
@@ -10,29 +10,31 @@ use super::records::{Measurements, Sample};
 use super::summary::{Spread, Summary};
 use super::target::Target;
 
-/// How long a probe is simulated: so many I/Os at most, so often with another seed.
+/// Effort of simulating a probe: the largest number of I/Os
+/// of a run, and the number of runs with different seeds.
 #[derive(Clone, Copy)]
 struct Effort {
     ios: u64,
     runs: u64,
 }
 
-/// While a fit searches, and in the end.
+/// Efforts during the search of a fit, and for the final residuals.
 const SEARCHING: Effort = Effort { ios: 1_000, runs: 1 };
 const IN_THE_END: Effort = Effort { ios: 4_000, runs: 3 };
-/// Stalls that a probe sees in the end, unless it was measured for a shorter time.
+/// Number of stalls that the final simulation of a probe
+/// covers, unless the probe was measured for a shorter time.
 const STALLS: u64 = 20;
-/// A figure that varies so much from run to run counts half.
+/// Variation between runs at which a metric has half its weight.
 const VARIATION_HALF: f64 = 0.1;
-/// No single figure counts more than this, as the logarithm of a ratio: a model may miss one thing and get the others
-/// right.
+/// Largest contribution of a single metric to the miss, as the logarithm of a
+/// ratio. A model that misses one metric can still be right about the others.
 const MISS_MAX: f64 = 1.0;
-/// What rate, median and p99 count.
+/// Weights of rate, median and p99.
 pub(super) const WEIGHTS: [f64; 3] = [1.0, 0.5, 0.5];
-/// The first seed of simulated probes.
+/// First seed of the simulated probes.
 const SEED: u64 = 17;
 
-/// A probe and what its runs say.
+/// A probe and the summary of its runs.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) probe: Probe,
@@ -46,55 +48,55 @@ pub(super) struct Evidence {
     measured: Vec<Measured>,
 }
 
-/// What is told of a probe.
+/// A metric of a probe that the report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// I/Os a second.
+    /// I/Os per second.
     Iops,
-    /// The latency that one in a hundred exceeds.
+    /// The 99th percentile of the latency.
     P99,
 }
 
 impl Quantity {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; 2] = [Self::Iops, Self::P99];
 }
 
-/// A figure of a probe: measured, and of the model.
+/// The measured and the modelled value of a metric of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// As measured: I/Os a second, or ns.
+    /// Measured value, I/Os per second or ns.
     pub measured: Spread,
-    /// As the model has it.
+    /// Value of the model, in the same unit.
     pub model: f64,
 }
 
 impl Pair {
-    /// Model over measured, less 1.
+    /// Returns the ratio of the modelled to the measured value, less 1.
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.model / self.measured.median.max(f64::MIN_POSITIVE) - 1.0
     }
 }
 
-/// A probe, measured and of the model.
+/// The metrics of one probe, measured and modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Residual {
-    /// Which.
+    /// The probe.
     pub probe: Probe,
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: Pair,
     /// Median latency, ns.
     pub p50_ns: Pair,
-    /// Latency that one in a hundred exceeds, ns.
+    /// The 99th percentile of the latency, ns.
     pub p99_ns: Pair,
-    /// Rate of the last run over that of the first.
+    /// Ratio of the rate of the last run to that of the first.
     pub drift: Option<f64>,
 }
 
 impl Residual {
-    /// That figure.
+    /// Returns the values of `quantity`.
     #[must_use]
     pub const fn pair(&self, quantity: Quantity) -> &Pair {
         match quantity {
@@ -112,15 +114,15 @@ impl Evidence {
         Self { target: measurements.header.target.clone(), measured }
     }
 
-    /// Probes of that role, in the order of the list.
+    /// Returns the probes of `role`, in the order of the list.
     pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = &Measured> {
         self.measured.iter().filter(move |measured| measured.probe.role == role)
     }
 
-    /// Likewise.
+    /// Returns the probes of `role`.
     ///
     /// # Errors
-    /// There is none.
+    /// No probe has this role.
     pub(super) fn needed(&self, role: Role) -> Result<Vec<&Measured>, CalibrateError> {
         let found: Vec<&Measured> = self.of_role(role).collect();
         if found.is_empty() {
@@ -129,8 +131,9 @@ impl Evidence {
         Ok(found)
     }
 
-    /// How far `profile` is from the probes of `roles`: mean logarithm of ratios, 0 if it is like them. A short run has
-    /// a stall or has none, so of models that stall medians alone are looked at.
+    /// Returns the distance of `profile` from the probes of `roles`: the mean
+    /// logarithm of the ratios, 0 for equal values. Whether a short run contains
+    /// a stall is random, so models with stalls are judged by medians only.
     pub(super) fn miss(&self, profile: &Profile, roles: &[Role]) -> Result<f64, CalibrateError> {
         let stalls = matches!(profile.model(), Model::Server(config) if config.stalls.is_some());
         let weights = if stalls { [0.0, 1.0, 0.0] } else { WEIGHTS };
@@ -139,7 +142,8 @@ impl Evidence {
         Ok(miss(&residuals?, weights))
     }
 
-    /// Every probe but the pilot, measured and of `profile`: those that a fit sees, or those held out.
+    /// Returns the residuals of `profile` for the probes that a fit uses, or
+    /// for the held-out probes. The pilot and the saturation probes have none.
     pub(super) fn residuals(&self, profile: &Profile, held_out: bool) -> Result<Vec<Residual>, CalibrateError> {
         let wanted = |measured: &&Measured| match measured.probe.role {
             Role::Pilot | Role::Saturation => false,
@@ -148,7 +152,8 @@ impl Evidence {
         self.measured.iter().filter(wanted).map(|measured| residual(profile, measured, IN_THE_END)).collect()
     }
 
-    /// Each probe that a fit sees, on the model that `fit` makes of all others.
+    /// Returns a residual for each probe that a fit uses.
+    /// The model of each is fitted to all other probes.
     pub(super) fn left_out(
         &self,
         fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,
@@ -164,7 +169,7 @@ impl Evidence {
     }
 }
 
-/// How far residuals are from none: mean logarithm of the ratios of rate, median and p99, each with its weight.
+/// Returns the weighted mean logarithm of the ratios of rate, median and p99.
 pub(super) fn miss(residuals: &[Residual], weights: [f64; 3]) -> f64 {
     let (mut sum, mut weight_sum) = (0.0, 0.0);
     for residual in residuals {
@@ -186,16 +191,16 @@ fn has_credits(profile: &Profile) -> bool {
     }
 }
 
-/// A probe on a device of `profile`.
+/// Simulates a probe on a device of `profile`.
 fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Residual, CalibrateError> {
     let Measured { probe, summary } = measured;
-    // Stalls are rare: as many are seen as when it was measured.
+    // Stalls are rare. The simulation runs until about as many occur as during the measurement.
     let stalls_ns = match profile.model() {
         Model::Server(config) if effort.runs > 1 => config.stalls.as_ref().map_or(0, |own| own.every_ns * STALLS),
         _ => 0,
     };
     let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);
-    // When credits are spent depends on all that was done.
+    // The state of the credits depends on all earlier I/O, so such a probe is simulated as a whole.
     let whole = probe.parts > 0 && has_credits(profile);
     let span = if whole { summary.span } else { span(probe, summary, ios / u64::from(probe.parts.max(1))) };
     let workload = probe.workload(span);
@@ -204,7 +209,7 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
     for run in 0..runs {
         samples.extend(Sample::of(0, 0, &simulate(profile, &workload, SEED + run)?));
     }
-    // A model that does nothing in that time is infinitely far.
+    // A model without I/O in this time counts as infinitely far away.
     let model = Summary::of(&samples.iter().collect::<Vec<_>>());
     let pair = |measured: &Spread, of: &dyn Fn(&Summary) -> f64| Pair {
         measured: *measured,
@@ -219,10 +224,10 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
     })
 }
 
-/// As long as it was measured, since caches fill; but no longer than so many I/Os need.
+/// Returns the measured span, because caches fill, but at most the time that `ios` I/Os take.
 fn span(probe: &Probe, summary: &Summary, ios: u64) -> Span {
     let one_ns = 1e9 / summary.iops.median.max(1e-3);
-    // Waiting evens out slowly: everything under way passes through many times.
+    // Queueing times need long runs to converge: all I/Os in flight must be replaced many times.
     let depth = f64::from(probe.depth);
     let ios = (ios as f64).max(30.0 * depth);
     if summary.span.measured_ns as f64 <= one_ns * ios {

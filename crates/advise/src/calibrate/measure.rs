@@ -1,4 +1,5 @@
-//! Measures a device: every probe once a round, in another order each time, so that drift and noise are seen.
+//! Measures a device. Each round runs every probe once, in
+//! a new order, so that drift and noise become visible.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,27 +10,28 @@ use super::measurer::Measurer;
 use super::probe::{Probe, Role, Span, probes};
 use super::records::{FORMAT, Header, Measurements, Sample};
 
-/// Least size of a device, bytes: what is read twice soon is then in no small cache by chance.
+/// Least size of a device, bytes. On a smaller device,
+/// a small cache could hold most of the data by chance.
 const CAPACITY_BYTES_MIN: u64 = 16 << 20;
 /// Longest probe, ns.
 const SPAN_NS_MAX: u64 = 20_000_000_000;
-/// How long the pilot runs, ns.
+/// Duration of the pilot, ns.
 const PILOT_NS: u64 = 400_000_000;
-/// The stream that orders probes.
+/// Random stream for the order of the probes.
 const ORDER_STREAM: u64 = 0xCA11_B8A7;
 
-/// How long is measured.
+/// Duration and extent of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Whether only the most needed probes are made.
+    /// Whether only the most needed probes run.
     pub quick: bool,
-    /// How often each probe is made, at least 1.
+    /// Number of runs of each probe, at least 1.
     pub rounds: u32,
-    /// A probe's time if the device is fast, ns.
+    /// Duration of a probe on a fast device, ns.
     pub probe_ns: u64,
-    /// I/Os for which a probe goes on longer on a slow device, up to four times as long.
+    /// Number of I/Os for which a probe runs longer on a slow device, up to four times `probe_ns`.
     pub ios: u64,
-    /// I/Os after which it is over before its time.
+    /// Number of I/Os after which a probe ends before its time.
     pub ios_max: u64,
 }
 
@@ -38,15 +40,15 @@ impl Pace {
     pub const FULL: Self = Self { quick: false, rounds: 3, probe_ns: 1_000_000_000, ios: 500, ios_max: u64::MAX };
     /// Half a minute, unless the device is slow.
     pub const QUICK: Self = Self { quick: true, rounds: 1, probe_ns: 450_000_000, ios: 100, ios_max: u64::MAX };
-    /// What is enough for a model, in virtual time.
+    /// Enough for a model, in virtual time.
     pub const SIMULATED: Self = Self { quick: false, rounds: 2, probe_ns: 2_000_000_000, ios: 1_000, ios_max: 3_000 };
 
-    /// How long `probe` runs if the pilot's I/Os took so long, ns.
+    /// Returns the duration of `probe` if an I/O of the pilot took `latency_ns`.
     fn span(self, probe: &Probe, latency_ns: f64) -> Span {
-        // Half a second of nothing but waiting is not worth knowing.
+        // The pause of a burst counts once per burst, not once per I/O.
         let one_ns = latency_ns / f64::from(probe.depth) + probe.think_ns as f64 / f64::from(probe.burst.max(1));
         let wanted = one_ns * self.ios as f64;
-        // Everything under way passes through a few times.
+        // All I/Os in flight are replaced a few times.
         let least = 4.0 * latency_ns * f64::from(probe.depth);
         let base = self.probe_ns as f64;
         let usual = wanted.clamp(base, 4.0 * base).min(one_ns * self.ios_max as f64).max(least);
@@ -56,28 +58,29 @@ impl Pace {
     }
 }
 
-/// What happens while a device is measured.
+/// An event during a measurement.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// What will be measured.
+    /// The header: the device and the planned probes.
     Header(&'a Header),
-    /// A probe begins; so many of so many are done.
+    /// A probe begins.
     Begins {
-        /// Which.
+        /// The probe.
         probe: &'a Probe,
-        /// Runs done.
+        /// Number of complete runs.
         done: usize,
-        /// Runs planned.
+        /// Number of planned runs.
         of: usize,
     },
     /// A run is complete.
     Sample(&'a Sample),
 }
 
-/// Measures everything, handing `observe` what happens. Once `interrupt` is true, what was measured is returned.
+/// Measures all probes and passes each event to `observe`. If
+/// `interrupt` becomes true, the present measurements are returned.
 ///
 /// # Errors
-/// The device is too small or fails, or `observe` does.
+/// The device is too small, the device fails, or `observe` fails.
 pub fn measure<M: Measurer>(
     measurer: &mut M,
     pace: Pace,
@@ -130,13 +133,13 @@ pub fn measure<M: Measurer>(
     Ok(measurements)
 }
 
-/// Rounds and numbers of probes: the pilot once at the beginning, then every round all others in an order of its own,
-/// but those in parts only once.
+/// Returns the order as rounds and probe numbers. The pilot runs once at the beginning. Every
+/// round then runs all other probes in a new order; probes in parts run only in the first round.
 fn order(probes: &[Probe], rounds: u32, seed: u64) -> Vec<(u32, usize)> {
     let mut random = SplitMix64::entity(seed, ORDER_STREAM);
     let mut order = vec![(0, 0)];
     for round in 0..rounds.max(1) {
-        // What takes many times as long is made once.
+        // A probe in parts takes many times as long, so it runs only once.
         let mut numbers: Vec<usize> = (1..probes.len()).filter(|&i| round == 0 || probes[i].parts == 0).collect();
         for i in (1..numbers.len()).rev() {
             numbers.swap(i, random.below(i as u64 + 1) as usize);

@@ -1,4 +1,4 @@
-//! Who runs a workload on the device that is calibrated.
+//! Interface to the device that is calibrated.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -9,20 +9,21 @@ use super::target::Target;
 
 /// Runs workloads on one device.
 pub trait Measurer {
-    /// Why a run gives no result.
+    /// Error of a run.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// What it runs them on.
+    /// Returns the device.
     fn target(&self) -> &Target;
 
-    /// Runs `workload` on it, alone. The same seed means the same I/Os, as far as the device allows.
+    /// Runs `workload` alone on the device. The same seed
+    /// gives the same I/Os, as far as the device allows.
     ///
     /// # Errors
-    /// The device fails, or the run was ended.
+    /// The device failed, or the run was interrupted.
     fn measure(&mut self, workload: &Workload, seed: u64) -> Result<RunResult, Self::Error>;
 }
 
-/// Measures a modelled device, in virtual time.
+/// Measures a modelled device in virtual time.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     profile: Profile,
@@ -30,7 +31,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Of that profile.
+    /// Creates a measurer of the device of `profile`.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         let target = Target::of_card(profile.name(), profile.card());
@@ -50,7 +51,7 @@ impl Measurer for Simulated {
     }
 }
 
-/// A run on a model, without a scheduler.
+/// Runs a workload on a model, without a scheduler.
 pub(super) fn simulate(profile: &Profile, workload: &Workload, seed: u64) -> Result<RunResult, SimError> {
     run(&Plan { seed, ..Plan::new(workload, profile, Setting::defaults("none")) }, ())
 }

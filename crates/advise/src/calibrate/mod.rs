@@ -1,9 +1,10 @@
-//! Calibrating: from a device to a model of it.
+//! Calibration: from a device to a model of it.
 //!
-//! A list of [probes], small fio jobs, is run on the device by a [`Measurer`]: a real one, or a model in virtual time,
-//! which is how calibration itself is tested. What they gave is kept as [`Measurements`], from which
-//! [`Calibration::of`] fits the models that could be it, takes the best, and shows it beside what was measured: on the
-//! probes, and on workloads that no fit saw.
+//! A [`Measurer`] runs a list of [probes], small fio jobs, on a real device or
+//! on a model in virtual time. Tests of the calibration use the model. The
+//! results are stored as [`Measurements`]. [`Calibration::of`] fits the possible
+//! models to them, takes the best and compares it with the measurements. The
+//! comparison covers the probes and also workloads that no fit used.
 
 mod device;
 mod error;
@@ -37,7 +38,7 @@ pub use trace::{TraceFit, fit_trace};
 pub use verdict::{NOISY, Verdict, WITHIN};
 pub(crate) use verdict::{covered_percent, off};
 
-/// A kind of model that is fitted.
+/// A kind of model that can be fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A rotating disk.
@@ -46,15 +47,15 @@ pub enum Kind {
     Ssd,
     /// Servers behind one queue.
     Server,
-    /// What was measured, drawn again.
+    /// Random draws from the measured distributions.
     Empirical,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Hdd, Self::Ssd, Self::Server, Self::Empirical];
 
-    /// As profiles name it.
+    /// Returns the name of the kind in profiles.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,30 +67,31 @@ impl Kind {
     }
 }
 
-/// A kind of model, and how far its best is from the probes on average, as a ratio less 1, or why it was not tried.
+/// A kind of model with the mean relative distance of its best
+/// model from the probes, or the reason why it was not tried.
 pub type Tried = (&'static str, Result<f64, &'static str>);
 
-/// A model of a device, and how well it fits.
+/// A model of a device, and the quality of its fit.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// The model as a profile, with what was measured as its anchors.
+    /// The model as a profile. Its anchors are measured values.
     pub profile: Profile,
-    /// Each kind of model.
+    /// Result of each kind of model.
     pub kinds: Vec<Tried>,
-    /// The probes, measured and of the model.
+    /// The probes, measured and modelled.
     pub residuals: Vec<Residual>,
-    /// Likewise the workloads that the fit did not see.
+    /// The workloads that the fit did not use, measured and modelled.
     pub held_out: Vec<Residual>,
-    /// What that comes to.
+    /// The judgement of the fit.
     pub verdict: Verdict,
 }
 
 impl Calibration {
-    /// Fits every kind of model, or the one that is asked for, and takes the one that is nearest. `name` is the
-    /// profile's. The same measurements give the same.
+    /// Fits every kind of model, or only `only`, and takes the nearest. `name`
+    /// becomes the profile's name. The same measurements give the same model.
     ///
     /// # Errors
-    /// Too little was measured, or the device cannot be of the kind asked for.
+    /// There are too few measurements, or the device cannot be of the kind `only`.
     pub fn of(measurements: &Measurements, name: &str, only: Option<Kind>) -> Result<Self, CalibrateError> {
         let evidence = Evidence::of(measurements);
         let mut kinds = Vec::new();
@@ -99,7 +101,8 @@ impl Calibration {
             let anchors = write::anchors(measurements, &model);
             Profile::of(name, &about, model, anchors).map_err(CalibrateError::from)
         };
-        // What is repeated as it was measured is judged by what was left out of it: it has no other merit.
+        // An empirical model repeats the probes exactly. Only
+        // probes that were left out of its fit can judge it.
         let repeated = |evidence: &Evidence| match fit::fit(Kind::Empirical, evidence)? {
             Ok(model) => profile_of(model),
             Err(reason) => Err(CalibrateError::Incomplete { missing: reason.to_owned() }),
@@ -133,7 +136,7 @@ impl Calibration {
         Ok(calibration)
     }
 
-    /// Shows a profile that is there already beside what was measured: fits nothing.
+    /// Compares an existing profile with the measurements, without a fit.
     ///
     /// # Errors
     /// The profile cannot run the probes.
@@ -155,17 +158,17 @@ impl Calibration {
         Ok(Self { profile, kinds, residuals, held_out, verdict })
     }
 
-    /// That rates rise or fall from the first round to the last, beyond noise, and what that may come from; `None` if
-    /// they do not.
+    /// Returns a sentence about the drift of rates from the first to the last
+    /// round, beyond noise, with its likely causes. `None` without drift.
     #[must_use]
     pub fn drift(&self) -> Option<String> {
         verdict::drift(&self.residuals)
     }
 
-    /// The profile's text, beginning with how it was made.
+    /// Returns the text of the profile. It begins with comments on how the profile was made.
     ///
     /// # Errors
-    /// A number that TOML cannot hold.
+    /// TOML cannot represent a number of the profile.
     pub fn to_toml(&self, header: &Header) -> Result<String, toml::ser::Error> {
         Ok(write::preface(self, header) + &self.profile.to_toml()?)
     }

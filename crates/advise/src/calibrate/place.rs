@@ -1,4 +1,4 @@
-//! The device, file or directory that a user names to be measured.
+//! The device, file or directory that a user chooses to measure.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -46,7 +46,8 @@ pub enum PlaceError {
     State(#[from] StateError),
 }
 
-/// Whether a name is that of a profile, which is then measured in the device's stead.
+/// Returns whether `name` is the name of a profile.
+/// The profile is then measured instead of a device.
 #[must_use]
 pub fn is_model(name: &str) -> bool {
     let is_known = Profile::names().any(|known| known.eq_ignore_ascii_case(name));
@@ -58,19 +59,20 @@ pub fn is_model(name: &str) -> bool {
 pub struct Place<'a> {
     /// A device, a file or a directory.
     pub name: &'a str,
-    /// The name typed once more of a device whose data may be destroyed.
+    /// The device again, if its data may be destroyed.
     pub destroy_data: Option<&'a Path>,
-    /// Size of the file that is made in a directory, MiB.
+    /// Size of the file that iosched creates in a directory, MiB.
     pub file_size_mib: u64,
 }
 
-/// Sizes of the file that is made in a directory, MiB.
+/// Allowed sizes of the file that iosched creates in a directory, MiB.
 pub const FILE_SIZE_MIB: RangeInclusive<u64> = 64..=16_777_216;
-/// A file system keeps this share of its free space for what it notes of a file.
+/// Divisor of the free space: the file system keeps one part of this many for metadata of a file.
 const KEPT_SHARE: u64 = 20;
 
-/// Whether a directory has room for the file that is measured there, known before it is made. `instead`: another option
-/// that does without it. `trace`: the trace that is to run on a device of this size.
+/// Checks that a directory has room for the file before iosched
+/// creates it. `instead` is the text about an option that needs no
+/// file. `trace` is the trace that is to run on a device of this size.
 ///
 /// # Errors
 /// There is too little room. The message says which size fits.
@@ -97,10 +99,11 @@ pub fn check_room(place: &Target, file_size_mib: u64, trace: Option<&Trace>, ins
     )))
 }
 
-/// Opens what is to be measured. Nothing is written to a device without its name typed twice.
+/// Opens the device, file or directory to measure. Writing
+/// to a device requires its name in `destroy_data`.
 ///
 /// # Errors
-/// There is no such device, or it may not be read or written as the request wants it.
+/// The device does not exist, or cannot be read or written as the request requires.
 pub fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<Device<'i>, PlaceError> {
     let &Place { name, destroy_data, file_size_mib } = named;
     let (roots, path) = (Roots::default(), Path::new(name));

@@ -1,8 +1,8 @@
-//! What is measured: probes, each a small fio job, and the list of them for a device.
+//! The probes: small fio jobs that measure a device, and the list of them for a device.
 //!
-//! The workloads that a calibration is judged by ([`Role::HeldOut`]) are measured with the others, but no fit sees
-//! them. Random reads of 4 KiB at depths 1, 8 and 32 are therefore no probes; depths between them are, and at depth 1
-//! other sizes and parts of the device.
+//! The workloads that judge a calibration ([`Role::HeldOut`]) are measured together with the
+//! probes, but no fit uses them. For this reason, random 4 KiB reads at depths 1, 8 and 32 are
+//! no probes. Probes use depths in between, and at depth 1 other sizes and parts of the device.
 
 use std::fmt;
 
@@ -14,46 +14,46 @@ use super::target::Target;
 
 const KIB: u32 = 1024;
 const MIB: u64 = 1 << 20;
-/// Smallest region that random reads are spread over.
+/// Smallest region of random reads.
 const REGION_BYTES_MIN: u64 = 16 * MIB;
-/// Think time of the probe that has one.
+/// Pause before each read in the probe of think time, ns.
 const THINK_NS: u64 = 1_000_000;
 
 /// Pause after bursts, ns.
 const BURST_THINK_NS: u64 = 5_000_000;
-/// Rest before a probe for credits, ns, and how many times as long it is.
+/// Rest before a probe for credits, ns, and the number of its parts, each as long as another probe.
 const REST_NS: u64 = 2_000_000_000;
 const PARTS: u32 = 10;
 
-/// I/Os under way at saturation.
+/// I/Os in flight at saturation.
 const SATURATION_DEPTH: u32 = 64;
 
-/// What a probe is for.
+/// Purpose of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Roughly how fast it is: how long the others take follows from it.
+    /// The approximate speed, which determines the duration of the other probes.
     Pilot,
-    /// Random reads of 4 KiB at several depths: how much it does at once.
+    /// Random 4 KiB reads at several depths: the parallelism.
     Depth,
-    /// Random reads of several sizes, one at a time: a cost per command, and one per byte.
+    /// Random reads of several sizes, one at a time: the costs per command and per byte.
     Size,
-    /// Large reads, several at a time: what the link carries.
+    /// Large reads, several at a time: the bandwidth of the link.
     Bandwidth,
-    /// Sequential reads, one at a time: reading ahead.
+    /// Sequential reads, one at a time: the read-ahead.
     Sequential,
     /// Sequential reads at several places: the zones of a rotating disk.
     Place,
-    /// Random reads within parts of the device, one at a time: what distance costs.
+    /// Random reads within parts of the device, one at a time: the cost of distance.
     Distance,
-    /// Short runs of reads from random places, and reads one before another: which reads are read ahead, and what is
-    /// kept.
+    /// Short runs of reads from random places, and backward reads:
+    /// which reads start a read-ahead, and which data the cache keeps.
     Runs,
-    /// Random reads with a pause before each: what idling costs.
+    /// Random reads with a pause before each: the cost of idling.
     Think,
-    /// The same little region again and again: a cache for reads.
+    /// Repeated reads of a small region: a read cache.
     Cache,
-    /// Reads that come all at once, with a pause before the next.
+    /// Bursts of reads with a pause between them.
     Burst,
     /// Writes, at several depths and of several sizes.
     Write,
@@ -61,16 +61,16 @@ pub enum Role {
     Mixed,
     /// Random writes with flushes behind them.
     Flush,
-    /// The same for many seconds after a rest: credits that are spent, a cache that fills.
+    /// The same I/O for many seconds after a rest: credits that are used up, a cache that fills.
     Steady,
     /// A workload that the fit does not see.
     HeldOut,
-    /// What io.cost wants to know, and no fit sees: sequential I/Os, as many as do most.
+    /// Sequential I/Os at the highest rate, for the model of io.cost. No fit uses them.
     Saturation,
 }
 
 impl Role {
-    /// As a table names it.
+    /// Returns the name of the role in tables.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -99,41 +99,41 @@ impl Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// What it is for.
+    /// Purpose of the probe.
     pub role: Role,
-    /// One behind another; else anywhere in the region.
+    /// Whether the I/Os are sequential. Otherwise they are at random places of the region.
     #[serde(default)]
     pub sequential: bool,
-    /// Sequential, but each before the one before.
+    /// Whether a sequential probe goes backward: each I/O directly precedes the one before.
     #[serde(default, skip_serializing_if = "is_false")]
     pub backward: bool,
-    /// I/Os one behind another from each random place; 0 for one.
+    /// Number of consecutive I/Os from each random place. 0 means 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub run: u32,
-    /// Share of reads, per cent; the others are writes.
+    /// Share of reads, per cent. The other I/Os are writes.
     pub read_percent: u32,
     /// Size of each I/O, bytes.
     pub bytes: u32,
-    /// I/Os under way.
+    /// Number of I/Os in flight.
     pub depth: u32,
-    /// Where the region begins, sectors.
+    /// Start of the region, sectors.
     pub start_sector: u64,
-    /// Its size, sectors.
+    /// Size of the region, sectors.
     pub sectors: u64,
     /// Pause before each I/O, or before each `burst` of them, ns.
     #[serde(default)]
     pub think_ns: u64,
-    /// I/Os after which there is a pause; 0 for one.
+    /// Number of I/Os before each pause. 0 means 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub burst: u32,
-    /// Writes after which there is a flush; 0 for none.
+    /// Number of writes before each flush. 0 means no flushes.
     #[serde(default)]
     pub flush_every: u32,
-    /// Rest before it, ns.
+    /// Rest before the probe, ns.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub rest_ns: u64,
-    /// Parts that it is made in, one right behind the other, each as long as the whole of another probe; 0 for one.
-    /// What each did is known.
+    /// Number of parts of the probe. The parts follow each other directly, each
+    /// is as long as a whole other probe, and each has its own result. 0 means 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parts: u32,
 }
@@ -153,12 +153,12 @@ const fn is_no_time(ns: &u64) -> bool {
     *ns == 0
 }
 
-/// How long a probe runs.
+/// Duration of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What does not count, ns.
+    /// Warm-up, which does not count, ns.
     pub warm_up_ns: u64,
-    /// What does, ns.
+    /// Measured time, ns.
     pub measured_ns: u64,
 }
 
@@ -182,13 +182,13 @@ impl Probe {
         }
     }
 
-    /// Whether it writes.
+    /// Returns whether the probe writes.
     #[must_use]
     pub const fn writes(&self) -> bool {
         self.read_percent < 100
     }
 
-    /// It as a fio job of the device `/dev/target`.
+    /// Returns the probe as a fio job for the device `/dev/target`.
     #[must_use]
     pub fn job_text(&self, span: Span) -> String {
         let place = if self.sequential { "" } else { "rand" };
@@ -199,7 +199,7 @@ impl Probe {
         };
         let us = |ns: u64| ns.div_ceil(1000).max(1);
         let next = match (self.backward, self.run) {
-            // Back over what was just read, and as much again.
+            // Backward by the size of the last I/O and of the next one.
             (true, _) => format!(":-{}", 2 * self.bytes),
             (false, 0) => String::new(),
             (false, run) => format!(":{run}"),
@@ -232,7 +232,7 @@ impl Probe {
         text
     }
 
-    /// It as a workload.
+    /// Returns the probe as a workload.
     #[must_use]
     pub fn workload(&self, span: Span) -> Workload {
         match JobFile::parse("probe.fio", self.job_text(span).as_bytes(), &NoVariables) {
@@ -269,7 +269,7 @@ impl fmt::Display for Probe {
     }
 }
 
-/// A size in binary units, of three digits at most before the point.
+/// Formats a size in binary units.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = (bytes.max(1).ilog2() / 10).min(4) as usize;
@@ -277,7 +277,7 @@ fn size(bytes: u64) -> String {
     if value.fract() == 0.0 { format!("{value} {}", units[unit]) } else { format!("{value:.1} {}", units[unit]) }
 }
 
-/// Everything that is measured of `target`: the pilot first, what no fit sees last.
+/// Returns all probes for `target`: the pilot first, the workloads that no fit uses last.
 #[must_use]
 pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
     let all = target.capacity_sectors;
@@ -335,13 +335,13 @@ pub fn probes(target: &Target, quick: bool) -> Vec<Probe> {
     probes
 }
 
-/// Sequential reads from so many places on, evenly from the first sector on, and of the end.
+/// Returns sequential reads at `parts` + 1 places, evenly spaced from the first sector to the end.
 fn places(target: &Target, parts: u64) -> impl Iterator<Item = Probe> {
     let all = target.capacity_sectors;
     let sectors = (256 * MIB / 512).min(all / parts);
     (0..=parts).map(move |i| Probe {
         sequential: true,
-        // Blocks of 4 KiB.
+        // Aligned to 4 KiB.
         start_sector: (all - sectors) / parts * i / 8 * 8,
         sectors,
         ..Probe::read(Role::Place, 256 * KIB, 1, sectors)
@@ -354,7 +354,8 @@ fn is_possible(probe: &Probe, target: &Target) -> bool {
         Role::Distance => bytes >= REGION_BYTES_MIN,
         _ => bytes >= u64::from(probe.bytes) * 4,
     };
-    // What the driver does not take at once waits in the scheduler, and that is not the device's doing.
+    // I/Os beyond the depth of the driver would wait in
+    // the scheduler, which does not belong to the device.
     wide_enough && probe.depth <= target.depth.max(1)
 }
 

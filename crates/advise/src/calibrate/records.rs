@@ -1,6 +1,7 @@
-//! What was measured, as JSON lines: a header with the device and the probes, then a line for every run of a probe.
+//! The measurements as JSON lines: a header with the device
+//! and the probes, then one line for each run of a probe.
 //!
-//! A fit is a function of these lines. Whenever writing is cut short, what is there is a readable prefix.
+//! A fit is a function of these lines. If writing stops early, the file remains a readable prefix.
 
 use std::io::{self, BufRead, Write};
 
@@ -12,36 +13,36 @@ use super::error::CalibrateError;
 use super::probe::Probe;
 use super::target::Target;
 
-/// Format of the file.
+/// Present format of the file.
 pub const FORMAT: u32 = 2;
 
-/// What was to be measured.
+/// The plan of a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`FORMAT`].
+    /// Format of the file, at most [`FORMAT`].
     pub format: u32,
-    /// Who wrote it.
+    /// Version of iosched that wrote the file.
     pub version: String,
-    /// The command line that measures again.
+    /// The command line that repeats the measurement.
     pub command: String,
-    /// The device.
+    /// The measured device.
     pub target: Target,
-    /// Decides where random I/Os go, and the order of probes.
+    /// Seed of the places of random I/Os and of the order of the probes.
     pub seed: u64,
-    /// The probes.
+    /// The probes, in the order of their numbers.
     pub probes: Vec<Probe>,
 }
 
 /// One run of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Its number among the probes.
+    /// Number of the probe in the header.
     pub probe: usize,
     /// The round, from 0.
     pub round: u32,
-    /// What did not count before that, ns.
+    /// Warm-up before the measured time, ns.
     pub warm_up_ns: u64,
-    /// How long was measured, ns.
+    /// Measured time, ns.
     pub counted_ns: u64,
     /// Latencies of reads.
     pub reads: Histogram,
@@ -49,22 +50,22 @@ pub struct Sample {
     pub writes: Histogram,
     /// Latencies of flushes.
     pub flushes: Histogram,
-    /// Of a probe in parts: each of them.
+    /// Results of the parts of a probe in parts. Empty for other probes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }
 
-/// A part of a run.
+/// One part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// How long it was, ns.
+    /// Duration of the part, ns.
     pub counted_ns: u64,
-    /// I/Os that were complete in it.
+    /// I/Os that completed in the part.
     pub ios: u64,
 }
 
 impl Part {
-    /// I/Os a second.
+    /// Returns the I/Os per second.
     #[must_use]
     pub fn iops(&self) -> f64 {
         self.ios as f64 * 1e9 / self.counted_ns.max(1) as f64
@@ -72,7 +73,7 @@ impl Part {
 }
 
 impl Sample {
-    /// Of what a run gave; `None` if nothing was complete in the time that counts.
+    /// Creates a sample from the result of a run. `None` if no I/O completed in the measured time.
     #[must_use]
     pub fn of(probe: usize, round: u32, result: &RunResult) -> Option<Self> {
         let (first, others) = result.jobs.split_first()?;
@@ -97,13 +98,13 @@ impl Sample {
         (sample.counted_ns > 0 && sample.ios() > 0).then_some(sample)
     }
 
-    /// Reads and writes.
+    /// Returns the number of reads and writes.
     #[must_use]
     pub fn ios(&self) -> u64 {
         self.reads.count() + self.writes.count()
     }
 
-    /// Latencies of reads and writes.
+    /// Returns the latencies of reads and writes together.
     #[must_use]
     pub fn latency(&self) -> Histogram {
         let mut all = self.reads.clone();
@@ -120,44 +121,46 @@ enum Line {
     Sample(Box<Sample>),
 }
 
-/// All that was measured.
+/// All measurements of a calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurements {
-    /// Of what, and what.
+    /// The device and the planned probes.
     pub header: Header,
-    /// In the order of measuring.
+    /// The runs, in the order of the measurement.
     pub samples: Vec<Sample>,
-    /// What a reader should know: a line that was cut short.
+    /// Warnings for the reader, for example about a truncated line.
     pub warnings: Vec<String>,
 }
 
-/// Begins a file. `out` should not buffer.
+/// Writes the header of a file. `out` should not buffer.
 ///
 /// # Errors
-/// As those of `out`.
+/// `out` fails.
 pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
     RecordWriter::new(out).write(&Line::Calibration(Box::new(header.clone())))
 }
 
-/// Adds a run to it.
+/// Appends a run to a file.
 ///
 /// # Errors
-/// As those of `out`.
+/// `out` fails.
 pub fn write_sample(out: impl Write, sample: &Sample) -> io::Result<()> {
     RecordWriter::new(out).write(&Line::Sample(Box::new(sample.clone())))
 }
 
 impl Measurements {
-    /// Nothing yet.
+    /// Creates measurements without runs.
     #[must_use]
     pub const fn new(header: Header) -> Self {
         Self { header, samples: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Reads a file; `file` is its name, for messages. A last line that is cut short is left out, with a warning.
+    /// Reads a file. `file` is its name for messages. A
+    /// truncated last line is left out, with a warning.
     ///
     /// # Errors
-    /// It cannot be read, is no file of measurements or of a later format, or has a damaged line before its last.
+    /// The file cannot be read, does not contain measurements,
+    /// has a later format, or has a damaged line before its last.
     pub fn read(mut reader: impl BufRead, file: &str) -> Result<Self, CalibrateError> {
         let mut text = Vec::new();
         let mut next = |text: &mut Vec<u8>| {
@@ -186,7 +189,7 @@ impl Measurements {
         Ok(measurements)
     }
 
-    /// What no run can have given.
+    /// Rejects a sample that no run can have produced.
     fn check(&self, sample: &Sample) -> Result<(), &'static str> {
         if sample.probe >= self.header.probes.len() {
             return Err("the header does not have the probe of this run");

@@ -1,4 +1,4 @@
-//! What the runs of a probe say together.
+//! Summaries of the runs of a probe.
 
 use iosched_sim::Histogram;
 use serde::Serialize;
@@ -7,12 +7,12 @@ use super::probe::Span;
 use super::records::{Measurements, Part, Sample};
 use iosched_lab::stat::{mean, standard_deviation};
 
-/// A figure over several runs.
+/// A metric over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The median.
     pub median: f64,
-    /// Standard deviation over mean; `None` of one run.
+    /// Standard deviation divided by the mean. `None` for one run.
     pub variation: Option<f64>,
 }
 
@@ -30,37 +30,37 @@ impl Spread {
     }
 }
 
-/// What is read off the runs of a probe.
+/// The metrics of all runs of a probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: Spread,
     /// Mean latency, ns.
     pub mean_ns: Spread,
     /// Median latency, ns.
     pub p50_ns: Spread,
-    /// Latency that one I/O in a hundred exceeds, ns.
+    /// The 99th percentile of the latency, ns.
     pub p99_ns: Spread,
     /// Latencies of all runs.
     pub latency: Histogram,
-    /// Those of reads, and of writes.
+    /// Latencies of reads of all runs.
     pub reads: Histogram,
-    /// See `reads`.
+    /// Latencies of writes of all runs.
     pub writes: Histogram,
     /// Latencies of flushes of all runs.
     pub flushes: Histogram,
-    /// Of a probe in parts: those of the first run.
+    /// Parts of the first run of a probe in parts.
     pub parts: Vec<Part>,
-    /// How long was measured in all, ns.
+    /// Total measured time, ns.
     pub counted_ns: u64,
-    /// How long the first run was.
+    /// Duration of the first run.
     pub span: Span,
-    /// Rate of the last runs over that of the first; `None` of fewer than three.
+    /// Ratio of the rate of the last runs to that of the first. `None` for fewer than three runs.
     pub drift: Option<f64>,
 }
 
 impl Summary {
-    /// Of runs in the order of time; `None` of none.
+    /// Creates a summary of runs in their order of time. `None` without runs.
     #[must_use]
     pub fn of(samples: &[&Sample]) -> Option<Self> {
         let first = samples.first()?;
@@ -98,7 +98,8 @@ impl Summary {
 }
 
 impl Measurements {
-    /// What the runs of each probe say, in the order of the probes; `None` of one that was not run.
+    /// Returns the summary of each probe, in the order
+    /// of the probes. `None` for a probe without runs.
     #[must_use]
     pub fn summaries(&self) -> Vec<Option<Summary>> {
         let of = |probe| self.samples.iter().filter(|sample| sample.probe == probe).collect::<Vec<_>>();

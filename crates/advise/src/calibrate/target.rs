@@ -1,4 +1,4 @@
-//! What is known of a device before it is measured, and what may be done to it.
+//! The properties of a device that are known before the measurement.
 
 use iosched_disk::Card;
 use serde::{Deserialize, Serialize};
@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Its name: `/dev/sdb`, a file, a profile.
+    /// Name of the device: a path such as `/dev/sdb`, a file, or a profile.
     pub name: String,
-    /// The model name that the device says of itself, if it does.
+    /// Model name that the device reports, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_name: Option<String>,
-    /// Size in sectors of 512 bytes: of a file, the file's.
+    /// Size of the device or file, sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands its driver takes at once.
+    /// Number of commands that the driver accepts at once.
     pub depth: u32,
-    /// Largest command in KiB: larger I/Os are sent in parts.
+    /// Largest command, KiB. Larger I/Os are sent in parts.
     pub max_sectors_kb: u32,
-    /// Whether it says of itself that seeking costs.
+    /// Whether the device reports that it is rotational.
     pub rotational: bool,
-    /// Whether it says that it has a volatile cache.
+    /// Whether the device reports a volatile write cache.
     pub write_cache: bool,
-    /// Whether it takes force-unit-access.
+    /// Whether the device supports force-unit-access.
     pub fua: bool,
-    /// Whether what is on it may be lost.
+    /// Whether the data on the device may be lost.
     pub writable: bool,
-    /// Under which conditions it is measured, as "scheduler none": for the reader of the profile.
+    /// Conditions of the measurement, such as "scheduler none", for the reader of the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
 }
 
 impl Target {
-    /// A modelled device, which may be written to.
+    /// Creates the target of a modelled device. It may be written to.
     #[must_use]
     pub fn of_card(name: &str, card: &Card) -> Self {
         Self {

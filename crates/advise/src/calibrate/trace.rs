@@ -1,16 +1,19 @@
-//! From a trace of what a rotating disk served, one request at a time, to a model of it.
+//! Fits a rotating disk to a trace of requests that the disk served one at a time.
 //!
-//! The first half of the trace is what the model is fitted to, the second what it is judged by. Where the platters were
-//! is not known, so distributions are compared, and those of requests of one kind by themselves: reads and writes, each
-//! by how far they are from the request before. The measure is the root mean square of the horizontal distances
-//! ([`Closeness`]) over all kinds together.
+//! The model is fitted to the first half of the trace and judged by the second
+//! half. The rotational position during the trace is unknown, so distributions are
+//! compared instead of single requests. Reads and writes are separate, and each is
+//! divided by the distance from the request before. The measure is the root mean
+//! square of the horizontal distances ([`Closeness`]) over all kinds of requests.
 //!
-//! The search goes from parameter to parameter. What is a number is tried larger and smaller, in steps that grow where
-//! they help and shrink where they do not; what has kinds, as where reading ahead ends, is tried in each. Without a
-//! profile to start from, speeds that disks have are tried first, and the rest begins as such disks usually are.
+//! The search changes one parameter at a time. Numbers become larger and smaller, in
+//! steps that grow after a success and shrink after a failure. For choices, such as
+//! the end of read-ahead, every value is tried. Without a profile to start from, the
+//! search first tries the usual spindle speeds, with usual values for everything else.
 //!
-//! Distributions do not tell everything apart: a faster spindle with slower seeks may fit as well. What is found
-//! predicts such requests as these; it is not what somebody would find who opened the disk.
+//! Distributions do not identify every parameter: a faster spindle with
+//! slower seeks may fit as well. The model predicts requests like those
+//! of the trace. Its parameters need not be those of the real disk.
 
 use iosched::{Op, Time};
 use iosched_disk::disksim::Service;
@@ -24,45 +27,46 @@ use iosched_lab::validate::{Closeness, serve_alone, validate};
 use super::error::CalibrateError;
 use super::fit::seek_table;
 
-/// Fewest requests that say anything.
+/// Least number of requests for a fit.
 const REQUESTS_MIN: usize = 200;
-/// Speeds to begin with, revolutions a minute.
+/// Spindle speeds that the search starts with, revolutions per minute.
 const SPEEDS: [f64; 10] = [3_600.0, 4_000.0, 4_500.0, 5_400.0, 5_900.0, 6_400.0, 7_200.0, 10_000.0, 12_000.0, 15_000.0];
-/// Rounds over all parameters, of a first look and of the search itself.
+/// Rounds over all parameters for each speed in the first pass.
 const ROUNDS_FIRST: u32 = 8;
-/// Speeds that are still searched with after the first look.
+/// Number of speeds that remain after the first pass.
 const SPEEDS_LEFT: usize = 3;
 const ROUNDS: u32 = 24;
-/// The first step, and the one below which a parameter stays, as logarithms of the factor.
+/// First step, and the step below which a parameter stays, as logarithms of the factor.
 const STEP_FIRST: f64 = 0.25;
 const STEP_LAST: f64 = 0.004;
-/// Distances, as shares of the disk, that part requests into kinds: no distance at all is one more.
+/// Distances between requests that divide them into kinds,
+/// as shares of the disk. Distance 0 is a kind of its own.
 const DISTANCES: [f64; 4] = [0.0005, 0.01, 0.1, 0.35];
-/// Zones, heads and cylinders of a disk that nothing is known of.
+/// Zones and heads of an unknown disk.
 const ZONES: u32 = 6;
 const HEADS: u32 = 8;
-/// Distances of its seek table, as shares of all cylinders.
+/// Distances of the seek table of an unknown disk, as shares of all cylinders.
 const TABLE: [f64; 8] = [0.002, 0.01, 0.03, 0.08, 0.18, 0.35, 0.65, 1.0];
 
 /// A model fitted to a trace.
 #[derive(Clone, Debug)]
 pub struct TraceFit {
-    /// The model.
+    /// The fitted model.
     pub profile: Profile,
-    /// What it was fitted to: the first half of the trace.
+    /// Distance from the first half of the trace, to which the model was fitted.
     pub fitted: Closeness,
-    /// The half that no fit saw.
+    /// Distance from the second half, which the fit did not use.
     pub held_out: Closeness,
-    /// Models that were tried.
+    /// Number of models that were tried.
     pub tried: u32,
 }
 
-/// Fits a rotating disk to what one served. `start`: a profile of the disk, of which every parameter may be changed.
-/// `watch` is told the number of models tried and the best distance so far, ns; `false` from it ends the search with
-/// what there is.
+/// Fits a rotating disk to the requests that it served. `start` is a profile of the disk; the
+/// fit may change all its parameters. `watch` receives the number of models tried and the least
+/// distance so far, ns. If `watch` returns `false`, the search ends with the best model so far.
 ///
 /// # Errors
-/// There are too few requests, or `start` is no rotating disk.
+/// There are too few requests, or `start` is not a rotating disk.
 pub fn fit_trace(
     name: &str,
     trace: &str,
@@ -101,11 +105,12 @@ pub fn fit_trace(
     Ok(TraceFit { profile, fitted: first.overall(), held_out: second.overall(), tried })
 }
 
-/// A disk of which only the trace is known, that turns so fast.
+/// Returns the starting configuration of a disk that
+/// turns at `rpm` and is known only from its trace.
 fn unknown(services: &[Service], rpm: f64) -> HddConfig {
     let revolution_ns = 60e9 / rpm;
     let capacity_sectors = end_sector(services);
-    // What a sector more takes says how many there are on a track.
+    // The additional time per sector gives the number of sectors per track.
     let sector_ns = slope(services).clamp(revolution_ns / 20_000.0, revolution_ns / 16.0);
     let sectors_per_track = (revolution_ns / sector_ns).clamp(16.0, 20_000.0);
     let zones: Vec<ZoneConfig> = (0..ZONES)
@@ -169,14 +174,14 @@ fn end_sector(services: &[Service]) -> u64 {
     services.iter().map(|own| own.sector + u64::from(own.nr_sectors)).max().unwrap_or(1)
 }
 
-/// A part of a disk of [`ZONES`] with tracks of so many sectors.
+/// Returns one of [`ZONES`] zones with tracks of `sectors_per_track`.
 fn zone_of(capacity_sectors: u64, sectors_per_track: f64) -> ZoneConfig {
     let sectors_per_track = sectors_per_track.round().clamp(8.0, 65_536.0) as u32;
     let cylinders = capacity_sectors.div_ceil(u64::from(ZONES * HEADS * sectors_per_track));
     ZoneConfig { cylinders: cylinders.max(1) as u32 + 1, sectors_per_track, ..ZoneConfig::default() }
 }
 
-/// How much longer a request of one more sector takes, ns: by least squares.
+/// Returns the additional time per sector of a request, ns, by least squares.
 fn slope(services: &[Service]) -> f64 {
     let count = services.len() as f64;
     let size = |own: &Service| f64::from(own.nr_sectors);
@@ -189,9 +194,9 @@ fn slope(services: &[Service]) -> f64 {
 
 // ---- parameters
 
-/// Changes a parameter by a factor.
+/// Function that multiplies a parameter by a factor.
 type Scale = fn(&mut HddConfig, f64);
-/// Gives a parameter its values one after the other, by number; `false`: there are no more.
+/// Function that sets a choice to its value of a number. Returns `false` if there is no such value.
 type Choose = fn(&mut HddConfig, usize) -> bool;
 
 fn ns(value: &mut u64, factor: f64) {
@@ -208,7 +213,7 @@ fn count(value: &mut u32, factor: f64) {
     *value = if next == *value { if factor > 1.0 { next + 1 } else { next.saturating_sub(1) } } else { next }.max(1);
 }
 
-/// Multiplies seek times by what `factor` says of their place in the table, 0 to 1.
+/// Multiplies seek times by `factor`, a function of their place in the table from 0 to 1.
 fn seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     match &mut config.seek {
         SeekConfig::Table(points) => {
@@ -228,7 +233,8 @@ fn seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     }
 }
 
-/// Tracks longer or shorter by what `factor` says of the zone's place, 0 to 1, and as many fewer or more of them.
+/// Multiplies the track lengths by `factor`, a function of the
+/// zone's place from 0 to 1, and adapts the number of cylinders.
 fn tracks(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     let last = (config.zones.len().max(2) - 1) as f64;
     for (number, zone) in config.zones.iter_mut().enumerate() {
@@ -240,7 +246,7 @@ fn tracks(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     fill(config);
 }
 
-/// The last zone has as many cylinders as the capacity needs, whatever the others hold.
+/// Gives the last zone as many cylinders as the capacity requires beyond the other zones.
 fn fill(config: &mut HddConfig) {
     let heads = u64::from(config.heads);
     let Some((last, others)) = config.zones.split_last_mut() else { return };
@@ -266,9 +272,9 @@ fn heads(config: &mut HddConfig, factor: f64) {
     }
 }
 
-/// What is a number.
+/// The numeric parameters.
 const SCALES: &[Scale] = &[
-    // Disks turn as fast as their kind does, to a hundredth or so.
+    // The usual speeds are accurate to about one per cent.
     |config, factor| config.rpm *= factor.powf(0.02),
     |config, factor| seek(config, |_| factor),
     |config, factor| seek(config, |place| factor.powf(place)),
@@ -307,7 +313,7 @@ const SCALES: &[Scale] = &[
     |config, factor| count(&mut config.write_cache.sectors, factor),
 ];
 
-/// What has kinds.
+/// The parameters with a list of values.
 const CHOICES: &[Choose] = &[
     |config, number| {
         use ReadAheadAfter::{AnyRead, ContinuedRead};
@@ -326,10 +332,10 @@ const CHOICES: &[Choose] = &[
 
 // ---- the search
 
-/// Looks for the parameters with which a disk is nearest to the requests.
+/// Search for the parameters with which a model is nearest to the requests.
 struct Search<'a, W> {
     services: &'a [Service],
-    /// The kind of each request, and the sorted times of each kind, ns.
+    /// The kind of each request; below, the sorted times of each kind, ns.
     kinds: Vec<usize>,
     measured: Vec<Vec<u64>>,
     simulated: Vec<Vec<u64>>,
@@ -352,7 +358,7 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
         Self { services, kinds, measured, simulated, tried: 0, least: f64::INFINITY, stopped: false, watch }
     }
 
-    /// How far a disk is from what was measured, ns; infinitely if there is no such disk.
+    /// Returns the distance of a model from the measurement, ns. Infinite for invalid parameters.
     fn distance(&mut self, config: &HddConfig) -> f64 {
         let Ok(mut disk) = Hdd::new(config) else { return f64::INFINITY };
         self.tried += 1;
@@ -377,7 +383,7 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
         distance
     }
 
-    /// The best that small changes of `config` lead to, and how far that is off.
+    /// Returns the best configuration that small changes of `config` reach, and its distance.
     fn refine(&mut self, mut config: HddConfig, rounds: u32) -> (f64, HddConfig) {
         let mut least = self.distance(&config);
         let mut steps = vec![STEP_FIRST; SCALES.len()];
@@ -423,7 +429,7 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
     }
 }
 
-/// Of each request: whether it writes, and how far it is from the one before.
+/// Returns the kind of each request, by its operation and its distance from the request before.
 fn kinds(services: &[Service]) -> Vec<usize> {
     let capacity = end_sector(services) as f64;
     let mut end = None;
@@ -444,7 +450,8 @@ mod tests {
     use super::*;
     use iosched_numbers::SplitMix64;
 
-    /// Requests as a disk of a profile serves them: reads, some in sequence, and writes.
+    /// Returns requests with their times on a disk of a
+    /// profile: reads, some of them sequential, and writes.
     fn served(name: &str, count: usize) -> Vec<Service> {
         let profile = Profile::named(name).unwrap();
         let mut random = SplitMix64::entity(7, 1);

@@ -1,4 +1,4 @@
-//! How well a model fits, in figures and in a sentence.
+//! The quality of a fit, in numbers and in a sentence.
 
 use std::fmt;
 
@@ -7,32 +7,33 @@ use serde::Serialize;
 
 use super::evidence::{Quantity, Residual};
 
-/// A figure within this share of what was measured is met.
+/// Largest relative error of a metric that counts as met.
 pub const WITHIN: f64 = 0.1;
-/// A figure that varies by more than this share from run to run cannot tell whether a model meets it.
+/// Variation between runs above which a metric cannot show whether a model meets it.
 pub const NOISY: f64 = 0.1;
-/// A model fits if it meets so large a share of the rates of the probes, and misses none by more than this.
+/// A model fits if it meets this share of the rates of
+/// the probes and misses none by more than `MISS_MAX`.
 const MET_SHARE: f64 = 0.7;
 const MISS_MAX: f64 = 0.5;
-/// Rates drift if their mean changes by more than this from the first round to the last, and nearly all in one
-/// direction.
+/// Rates drift if their mean changes by more than this share from the
+/// first to the last round, and nearly all of them in the same direction.
 const DRIFT_MIN: f64 = 0.05;
 const DRIFT_OTHERS_MAX: f64 = 0.25;
 
-/// What residuals come to.
+/// The judgement of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The kind of model that is nearest.
+    /// The kind of the nearest model.
     pub kind: &'static str,
-    /// Whether it fits.
+    /// Whether the model fits.
     pub fits: bool,
-    /// Rates of probes within [`WITHIN`], and all.
+    /// Number of rates of probes within [`WITHIN`], and of all rates.
     pub met: (usize, usize),
-    /// Figures of workloads held out within [`WITHIN`], and all.
+    /// Number of metrics of held-out workloads within [`WITHIN`], and of all of them.
     pub held_out_met: (usize, usize),
-    /// The probe whose rate is missed most, as a person would say it, and by how much.
+    /// The probe with the largest error of its rate, in words, and the error.
     pub worst: Option<(String, f64)>,
-    /// Figures that vary too much from run to run to be told, of all.
+    /// Number of metrics that vary too much between runs for a judgement, and of all metrics.
     pub noisy: (usize, usize),
 }
 
@@ -56,10 +57,10 @@ impl Verdict {
     }
 }
 
-/// Of so many measured figures a model is no further off than its [`Fit`] says.
+/// Share of the measured metrics whose error is at most that of the [`Fit`].
 const COVERED: f64 = 0.8;
 
-/// How near a model comes to all that was measured, whether the fit saw it or not.
+/// Returns the error of a model over all measurements, whether the fit used them or not.
 pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residual]) -> Fit {
     let error_percent = |quantity: Quantity| {
         covered_percent(residuals.iter().chain(held_out).map(|own| off(own.pair(quantity).difference())).collect())
@@ -73,16 +74,16 @@ pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residua
     }
 }
 
-/// What four of five of these do not exceed, in per cent, with as many digits as mean something.
+/// Returns the value that four fifths of `all` do not exceed, in per cent with one decimal.
 pub(crate) fn covered_percent(mut all: Vec<f64>) -> f64 {
     all.sort_unstable_by(f64::total_cmp);
     let last = (all.len() as f64 * COVERED).ceil() as usize;
     (all.get(last.saturating_sub(1)).copied().unwrap_or(0.0) * 1e3).round() / 10.0
 }
 
-/// How far off a ratio is, be it too large or too small: half as much is as far off as twice as much.
+/// Returns the error of a ratio, less 1. Half and twice the value are equally far off.
 pub(crate) fn off(difference: f64) -> f64 {
-    /// Further off nobody looks.
+    /// Larger errors make no difference.
     const MOST: f64 = 1e3;
     ((1.0 + difference).max(1.0 / MOST).ln().abs().exp() - 1.0).min(MOST)
 }
@@ -124,7 +125,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// That rates rise or fall from the first round to the last.
+/// Returns a sentence about the drift of rates from
+/// the first to the last round. `None` without drift.
 pub(super) fn drift(residuals: &[Residual]) -> Option<String> {
     let drifts: Vec<f64> = residuals.iter().filter_map(|residual| residual.drift).collect();
     if drifts.is_empty() {

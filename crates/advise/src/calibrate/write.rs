@@ -1,4 +1,4 @@
-//! The profile that a calibration leaves: what it says of itself, and how it was made.
+//! The text of the profile that a calibration writes.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use super::records::{Header, Measurements};
 use super::summary::Summary;
 use super::target::Target;
 
-/// The line shown of it.
+/// Returns the description of the profile, one line.
 pub(super) fn about(target: &Target, model: &Model) -> String {
     let gigabytes = target.capacity_sectors as f64 * 512.0 / 1e9;
     format!("{}, {gigabytes:.1} GB, calibrated as {}", target.name, model.kind())
 }
 
-/// What was measured that is a figure devices are known by.
+/// Returns the measured metrics that are usual anchors of devices.
 pub(super) fn anchors(measurements: &Measurements, model: &Model) -> Vec<Anchor> {
     type Value = fn(&Summary) -> f64;
     let figures: [(Figure, u32, Value); 3] = [
@@ -48,14 +48,14 @@ pub(super) fn anchors(measurements: &Measurements, model: &Model) -> Vec<Anchor>
         .filter_map(|(figure, depth, value)| {
             let (_, summary) = held_out(depth)?;
             let unit = if figure == Figure::RandomRead4kLatency { Unit::Microseconds } else { Unit::Iops };
-            // As many digits as were measured.
+            // One decimal is significant.
             let value = (value(summary) * 10.0).round() / 10.0;
             Some(Anchor { figure, value, unit, source: "measured".to_owned() })
         })
         .collect()
 }
 
-/// Comments about how the profile was made.
+/// Returns comments about how the profile was made.
 pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
     let Header { target, version, command, probes, .. } = header;
     let mut text = format!("# A model of {}, calibrated by iosched {version}.\n#\n", target.name);

@@ -1,8 +1,9 @@
-//! Where the optimiser is asked: the one file that knows the crate `tpe`.
+//! The interface to the optimiser. Only this file uses the crate `tpe`.
 //!
-//! TPE models, for each dimension, where good trials lie and where the others do, and proposes what is likelier among
-//! the good. It takes what our space has: dimensions that exist under one elevator only, few trials, any order of
-//! magnitude of the objective (only ranks count), no gradients.
+//! For each dimension, TPE models where good trials lie and where the others lie.
+//! It proposes values that are likelier among the good ones. TPE suits this search
+//! space: dimensions that exist only for one elevator, few trials, no gradients.
+//! The scale of the objective does not matter, because TPE uses only ranks.
 
 use std::convert::Infallible;
 
@@ -13,10 +14,11 @@ use tpe::{TpeOptimizer, TpeOptimizerBuilder};
 
 use super::space::{Point, Space};
 
-/// The share of the trials that are called good.
+/// Share of the trials that count as good.
 const GOOD_SHARE: f64 = 0.2;
 
-/// A new point of `space`; `trials` are points with what is to be small. `None` if there is nothing to choose from.
+/// Returns a new point of `space`. `trials` are points with
+/// their losses. `None` if there is nothing to choose from.
 pub(super) fn propose(space: &Space, trials: &[(&Point, f64)], random: &mut SplitMix64) -> Option<Point> {
     let random = &mut Random(random);
     let elevators = space.elevators.len();
@@ -30,15 +32,15 @@ pub(super) fn propose(space: &Space, trials: &[(&Point, f64)], random: &mut Spli
     Some(Point { elevator, levels: levels.collect::<Option<_>>()? })
 }
 
-/// What numbers stand for.
+/// Meaning of the numbers of a dimension.
 enum Kind {
-    /// Neighbours are alike.
+    /// Ordered values: neighbours have similar effects.
     Steps,
-    /// They have nothing to do with each other.
+    /// Unordered names.
     Names,
 }
 
-/// One of `0..count`.
+/// Returns one of `0..count`, by the losses of the earlier choices in `told`.
 fn choose(
     count: usize,
     told: impl Iterator<Item = (usize, f64)>,
@@ -50,7 +52,7 @@ fn choose(
     }
     let mut optimiser = optimiser(count, kind)?;
     for (number, loss) in told {
-        // The middle of the number's own stretch.
+        // The centre of the interval that stands for the number.
         optimiser.tell(number as f64 + 0.5, loss).ok()?;
     }
     let asked = optimiser.ask(random).unwrap_or_else(|never: Infallible| match never {});
@@ -66,7 +68,7 @@ fn optimiser(count: usize, kind: Kind) -> Option<TpeOptimizer<DefaultEstimatorBu
     TpeOptimizerBuilder::new().gamma(GOOD_SHARE).build(estimator, range).ok()
 }
 
-/// Our generator as the crate wants it.
+/// Adapts the generator of iosched to the trait of the crate.
 struct Random<'a>(&'a mut SplitMix64);
 
 impl TryRng for Random<'_> {
@@ -101,7 +103,7 @@ mod tests {
     fn proposals_come_to_lie_where_trials_were_good() {
         let schedulers = ["cfq", "deadline"].map(Setting::defaults);
         let space = Space::of(&schedulers, &Selection::default(), &QueueConfig::default()).unwrap();
-        // Only the first tunable of deadline matters, and is best where it is smallest.
+        // Only the first tunable of deadline matters, and its smallest value is best.
         let loss = |point: &Point| if point.elevator == 0 { 9.0 } else { point.levels[0] as f64 };
         let mut random = SplitMix64::new(1);
         let mut trials: Vec<(Point, f64)> = space.defaults().map(|point| (point.clone(), loss(&point))).collect();

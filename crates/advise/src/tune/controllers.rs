@@ -1,9 +1,10 @@
-//! What controllers beside the elevator add to the space: for each cgroup of the workload, from what it does under the
-//! baseline and from what the device does at saturation, the values worth trying.
+//! The dimensions that controllers add to the search space. Their values follow from
+//! what each cgroup does under the baseline and from what the device does at saturation.
 //!
-//! A controller is one dimension or a few, each off by default but wbt, which is at the device's own: the least a cgroup
-//! can be capped to is a hundredth of what it does, the laxest is no cap at all. io.cost comes with the device's own
-//! linear model, as measured on the profile, and one latency for reads and writes.
+//! A controller adds one or more dimensions. All are off by default, except wbt,
+//! whose default is that of the device. A cap is a share of what the cgroup does
+//! under the baseline, or no cap at all. io.cost uses the linear model that the
+//! profile gives at saturation, and one latency for reads and writes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,43 +18,43 @@ use iosched_sim::{RunResult, TaskResult};
 
 use super::space::{Dimension, Written, ladder};
 
-/// A cap is this share of what the cgroup does without, and half of it, and so on.
+/// Number of caps per cgroup and direction. Each cap is half of the one before.
 const CAPS: u32 = 7;
-/// The least that io.max takes.
+/// Least value that io.max accepts.
 const CAP_MIN: u64 = 2;
-/// Who moves so much an I/O is capped in bytes a second, else in I/Os a second.
+/// Mean I/O size from which a cap limits bytes per second instead of I/Os per second.
 const LARGE_BYTES: u64 = 32 << 10;
-/// Targets of io.latency that are worth trying, us, and the one they go in steps of two from.
+/// Targets of io.latency that are worth trying, us, in factors of two from `TARGET_US`.
 const TARGETS_US: Span = Span { low: 250, high: 256_000, zero: false };
 const TARGET_US: u64 = 2_000;
-/// Weights, likewise.
+/// Weights that are worth trying, in factors of two from `WEIGHT`.
 const WEIGHTS: Span = Span { low: 10, high: 1_000, zero: false };
 const WEIGHT: u64 = 100;
-/// Targets of wbt that are worth trying, us, in steps of two from the device's own; 0 is off.
+/// Targets of wbt that are worth trying, us, in factors of two from the device's default. 0 is off.
 const WBT_US: Span = Span { low: 500, high: 128_000, zero: true };
-/// Latencies of io.cost's QoS go up to this, us.
+/// Largest latency of io.cost's QoS that is tried, us.
 const QOS_US_MAX: u64 = 128_000;
-/// The share of I/Os that is to keep them, per cent.
+/// Share of the I/Os that should keep the latencies, per cent.
 const QOS_PERCENT: u32 = 95;
 
-/// A controller beside the elevator.
+/// A controller that the search can add to an elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
     /// Writeback throttling.
     Wbt,
-    /// Caps on bytes and I/Os a second.
+    /// Caps on bytes and I/Os per second.
     IoMax,
     /// Latency targets.
     IoLatency,
-    /// Shares of the device's time, with weights.
+    /// Weighted shares of the device's time.
     IoCost,
 }
 
 impl Controller {
-    /// All of them, in the order in which a setting names them.
+    /// All controllers, in the order in which a setting names them.
     pub const ALL: [Self; 4] = [Self::Wbt, Self::IoMax, Self::IoLatency, Self::IoCost];
 
-    /// As people call it.
+    /// Returns the usual name of the controller.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +65,7 @@ impl Controller {
         }
     }
 
-    /// The one that a name in a setting belongs to.
+    /// Returns the controller of a file or attribute of a setting.
     pub(super) fn of(file: &str) -> Option<Self> {
         match file {
             "wbt_lat_usec" => Some(Self::Wbt),
@@ -75,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Those that a setting uses, each once.
+    /// Returns the controllers that a setting uses, each once.
     #[must_use]
     pub fn used_by(setting: &Setting) -> Vec<Self> {
         let mut used: Vec<Self> = setting.attributes().iter().filter_map(|own| Self::of(own.name())).collect();
@@ -102,29 +103,29 @@ impl FromStr for Controller {
     }
 }
 
-/// What a cgroup does.
+/// The I/O of a cgroup in the run of the baseline.
 struct Doing<'r> {
     name: &'r str,
-    /// By whether it writes: I/Os and bytes.
+    /// Bytes read and bytes written.
     bytes: [u64; 2],
     ios: u64,
     seconds: f64,
 }
 
-/// What is worth trying of `controllers` for a workload of which `run` is one under the baseline, on the device of
-/// `profile`.
+/// Returns the dimensions of `controllers` for a workload on the device
+/// of `profile`. `run` is a run of the workload under the baseline.
 pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &Profile) -> Vec<Dimension> {
     let doing = doing(run);
     let mut all = Vec::new();
     for controller in Controller::ALL.into_iter().filter(|own| controllers.contains(own)) {
         match controller {
-            // Writers past the page cache are not throttled.
+            // wbt throttles only buffered writes.
             Controller::Wbt => all.extend((!run.latency.writes_async.is_empty()).then(|| wbt(profile))),
             Controller::IoMax => all.extend(doing.iter().flat_map(caps)),
             Controller::IoLatency => all.extend(doing.iter().map(target)),
             Controller::IoCost => {
                 all.push(cost(profile));
-                // Only ratios count: the last one's is what it is.
+                // Only the ratios of weights matter, so the last cgroup keeps its weight.
                 all.extend(doing.iter().take(doing.len().saturating_sub(1)).map(weight));
             }
         }
@@ -132,12 +133,12 @@ pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &
     all
 }
 
-/// Whether the workload has cgroups that controllers could tell apart.
+/// Returns whether the workload has cgroups that controllers can distinguish.
 pub(super) fn has_cgroups(run: &RunResult) -> bool {
     !doing(run).is_empty()
 }
 
-/// The cgroups that do anything, in the order of their tasks.
+/// Returns the cgroups with I/O, in the order of their tasks.
 fn doing(run: &RunResult) -> Vec<Doing<'_>> {
     let mut names: Vec<&str> = Vec::new();
     for task in run.tasks.iter().filter(|task| !task.cgroup.is_empty() && task.ios > 0) {
@@ -164,7 +165,7 @@ fn written(file: &str, cgroup: &str, words: &str) -> Written {
     Written { file: file.to_owned(), cgroup: cgroup.to_owned(), words: words.to_owned() }
 }
 
-/// Caps on what a cgroup does in each direction that is more than a hundredth of all.
+/// Returns caps for each direction that has more than a hundredth of the cgroup's bytes.
 fn caps(doing: &Doing<'_>) -> impl Iterator<Item = Dimension> {
     let all: u64 = doing.bytes.iter().sum();
     let size = all / doing.ios.max(1);
@@ -222,7 +223,7 @@ fn wbt(profile: &Profile) -> Dimension {
     Dimension::attribute("wbt_lat_usec", "us", ladder(WBT_US, own_us))
 }
 
-/// Two significant digits: nobody needs more, and nobody can read them.
+/// Rounds to two significant digits, which are enough and easy to read.
 fn rounded(value: f64) -> u64 {
     let step = 10f64.powi((value.max(1.0).log10().floor() as i32 - 1).max(0));
     ((value / step).round() * step) as u64
@@ -279,7 +280,7 @@ mod tests {
         let (default, off, values) = wbt("sata-7200", "mq-deadline");
         assert_eq!((default.as_str(), off.as_str()), ("75000", "mq-deadline:wbt_lat_usec=0"));
         assert_eq!(values, [0, 585, 1_171, 2_343, 4_687, 9_375, 18_750, 37_500, 75_000]);
-        // bfq throttles writes itself.
+        // bfq throttles writes by itself.
         let (default, off, _) = wbt("sata-ssd", "bfq");
         assert_eq!((default.as_str(), off.as_str()), ("0", "bfq"));
         assert!(space_on("sata-ssd", &["cfq"], &[Controller::Wbt]).elevators[0].dimensions.is_empty());
@@ -311,7 +312,7 @@ mod tests {
                 assert_eq!(space.point(&setting), Some(point), "{setting}");
             }
         }
-        // Words of one file stand in one text, by cgroup.
+        // The values of one file are one text, ordered by cgroup.
         let point = super::super::space::Point { elevator: 0, levels: vec![1, 6, 0, 4, 3, 2, 5] };
         let setting = space.setting(&point);
         let text = setting.to_string();

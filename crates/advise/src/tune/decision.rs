@@ -1,14 +1,14 @@
-//! What a search comes to, as evidence for [`decide`], which has the sentences.
+//! The evidence of a search for [`decide`], which writes the sentences.
 
 use iosched_lab::{Criterion, Decision, DecisionKind, Evidence, Figure, StarvedTask, Starving, decide, marked};
 
 use super::results::{Finding, Standing, TuneResults};
 
-/// Settings beside the baseline and what is recommended that a decision speaks of, at most.
+/// Largest number of settings that a decision mentions besides the baseline and the recommendation.
 const OTHERS_MAX: usize = 3;
 
 impl TuneResults<'_> {
-    /// Which setting to use, and why.
+    /// Returns which setting to use, and why.
     #[must_use]
     pub fn decision(&self) -> Decision {
         match self.evidence() {
@@ -17,7 +17,8 @@ impl TuneResults<'_> {
         }
     }
 
-    /// All that the decision rests on; `None` if nothing was confirmed beside the baseline.
+    /// Returns the evidence for the decision. `None` if
+    /// no setting besides the baseline was confirmed.
     #[must_use]
     pub(crate) fn evidence(&self) -> Option<Evidence> {
         let shown = self.decided_between();
@@ -53,14 +54,16 @@ impl TuneResults<'_> {
         })
     }
 
-    /// Numbers of standings: the baseline, what is recommended, what only served disks have, what may be better; where
-    /// the baseline stays, also those that come nearest.
+    /// Returns numbers of standings: the baseline, the recommendation,
+    /// the best for served disks only, and a setting that may be better.
+    /// If the baseline stays, the nearest other settings follow.
     fn decided_between(&self) -> Vec<usize> {
         let mut shown = vec![0];
         let unsure = self.unsure.map(|(number, _)| number);
         shown.extend([self.best, self.served, unsure].into_iter().flatten());
         if !self.recommends() {
-            // What may be better is named already: the judge has looked at the others.
+            // The judge has already chosen the setting that may be
+            // better, so other undecided settings are left out.
             let nearest = (1..self.standings.len()).filter(|&own| Some(own) != unsure && !self.is_open(own));
             shown.extend(nearest.take(OTHERS_MAX));
         }
@@ -74,13 +77,13 @@ impl TuneResults<'_> {
         shown
     }
 
-    /// Whether the first goal of a standing cannot be told from the baseline's.
+    /// Returns whether the comparison of a standing's first goal with the baseline is undecided.
     fn is_open(&self, number: usize) -> bool {
         let comparison = self.standings[number].figures[0].as_ref().and_then(|own| own.comparison);
         comparison.is_some_and(|own| own.verdict == iosched_lab::Verdict::CannotTell)
     }
 
-    /// Without anything to decide between.
+    /// Returns the decision if there is nothing to decide between.
     fn undecided(&self) -> Decision {
         let ahead =
             self.leading.as_ref().filter(|own| **own != self.header.baseline).map(|own| marked(&own.to_string()));
@@ -106,7 +109,7 @@ impl TuneResults<'_> {
     }
 }
 
-/// Tasks that starve under some of the settings.
+/// Returns the tasks that starve under some of the settings.
 fn starving<'s>(settings: impl Iterator<Item = &'s Standing>) -> Vec<Starving> {
     let mut all: Vec<Starving> = Vec::new();
     for (number, StarvedTask { task, percent }) in
@@ -123,7 +126,7 @@ fn starving<'s>(settings: impl Iterator<Item = &'s Standing>) -> Vec<Starving> {
     all
 }
 
-/// Metrics that are told as a cost where they are no goals.
+/// Returns whether a metric counts as a cost if it is not a goal.
 const fn is_cost(figure: Figure) -> bool {
     matches!(figure, Figure::Throughput | Figure::SyncMean | Figure::SyncP99 | Figure::AsyncP99)
 }

@@ -1,4 +1,4 @@
-//! What was run so far, by setting; and how good a setting looks.
+//! The runs so far, by setting, and the losses of settings.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use iosched_lab::{Direction, stat};
 use super::record::{ConstraintRecord, Phase, TuneHeader, TuneRun};
 use super::space::Point;
 
-/// Added to a loss where a constraint is broken: more than any ratio of figures.
+/// Loss that is added if a constraint is broken. It exceeds any ratio of metrics.
 const BROKEN: f64 = 1e3;
-/// What stands for the logarithm of a ratio to or from nothing.
+/// Value for the logarithm of a ratio to or from zero.
 const BOUNDLESS: f64 = 20.0;
 
-/// Values of a run, by measure.
+/// Values of the measures of a run.
 pub(super) type Values = Vec<Option<f64>>;
 
 /// A setting that was run.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) setting: Setting,
-    /// Where it is in the space; `None` of a baseline that is not in it.
+    /// The point of the setting in the space. `None` for a baseline outside the space.
     pub(super) point: Option<Point>,
-    /// How many tunables are not at their default.
+    /// Number of tunables that are not at their default.
     pub(super) changes: usize,
     search: BTreeMap<u32, Values>,
     confirm: BTreeMap<u32, Values>,
 }
 
-/// Everything that was run.
+/// All runs of a search.
 #[derive(Clone, Debug)]
 pub(super) struct History<'a> {
     pub(super) header: &'a TuneHeader,
-    /// The baseline is the first.
+    /// The candidates. The baseline is the first.
     pub(super) candidates: Vec<Candidate>,
-    /// By what settings are called.
+    /// Numbers of the candidates by their labels.
     known: BTreeMap<String, usize>,
 }
 
@@ -48,14 +48,14 @@ impl Candidate {
 }
 
 impl<'a> History<'a> {
-    /// Of no runs.
+    /// Creates a history without runs.
     pub(super) fn new(header: &'a TuneHeader) -> Self {
         let mut history = Self { header, candidates: Vec::new(), known: BTreeMap::new() };
         history.number(&header.baseline);
         history
     }
 
-    /// Of `runs`; those of settings that cannot be are left out.
+    /// Creates the history of `runs`. Runs of invalid settings are left out.
     pub(super) fn of(header: &'a TuneHeader, runs: &[TuneRun]) -> Self {
         let mut history = Self::new(header);
         runs.iter().for_each(|run| history.add(run));
@@ -74,7 +74,7 @@ impl<'a> History<'a> {
         runs.insert(run.run, run.values.clone());
     }
 
-    /// The number of a setting, which may be new.
+    /// Returns the number of a setting, which is added if it is new.
     pub(super) fn number(&mut self, setting: &Setting) -> usize {
         let label = setting.to_string();
         if let Some(&number) = self.known.get(&label) {
@@ -90,12 +90,12 @@ impl<'a> History<'a> {
         self.candidates.len() - 1
     }
 
-    /// Whether a setting was run, or is to be.
+    /// Returns whether the history contains a setting, with or without runs.
     pub(super) fn knows(&self, setting: &Setting) -> bool {
         self.known.contains_key(&setting.to_string())
     }
 
-    /// Values of `candidate` and of the baseline in the runs that both have, run by run.
+    /// Returns the values of `candidate` and of the baseline for the runs that both have.
     pub(super) fn paired(&self, phase: Phase, candidate: usize, measure: usize) -> (Vec<f64>, Vec<f64>) {
         let own = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
@@ -103,8 +103,8 @@ impl<'a> History<'a> {
         pairs.unzip()
     }
 
-    /// By goal: the mean logarithm of the ratio to the baseline, below 0 if better. `None` before there is a run to
-    /// compare.
+    /// Returns the mean logarithm of the ratio to the baseline for
+    /// each goal. Below 0 is better. `None` without common runs.
     pub(super) fn ratios(&self, phase: Phase, candidate: usize) -> Option<Vec<f64>> {
         let own = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
@@ -121,7 +121,7 @@ impl<'a> History<'a> {
         Some((0..self.header.goals).map(of_goal).collect())
     }
 
-    /// By how much constraints are broken, together; 0 if all hold.
+    /// Returns the sum of the excesses over the constraints. 0 if all hold.
     pub(super) fn excess(&self, phase: Phase, candidate: usize) -> f64 {
         let of = |constraint: &ConstraintRecord| {
             let (own, base) = self.paired(phase, candidate, constraint.measure);
@@ -130,7 +130,7 @@ impl<'a> History<'a> {
         self.header.constraints.iter().map(of).sum()
     }
 
-    /// What is to be small, with so much weight on each goal: 0 is the baseline's.
+    /// Returns the loss, with a weight for each goal. The loss of the baseline is 0.
     pub(super) fn loss(&self, phase: Phase, candidate: usize, weights: &[f64]) -> Option<f64> {
         let ratios = self.ratios(phase, candidate)?;
         let excess = self.excess(phase, candidate);
@@ -138,8 +138,8 @@ impl<'a> History<'a> {
         Some(if excess > 0.0 { BROKEN + excess } else { sum })
     }
 
-    /// By how much a candidate's loss is above another's in the runs of the search that both have, and the standard
-    /// error of that.
+    /// Returns how much a candidate's loss exceeds another's in
+    /// the search runs that both have, with the standard error.
     pub(super) fn behind(&self, candidate: usize, other: usize, weights: &[f64]) -> (f64, f64) {
         let [own, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
         let pairs = own.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));
@@ -161,7 +161,7 @@ fn log_ratio(own: Option<f64>, base: Option<f64>, direction: Direction) -> f64 {
     let ratio = match (own, base) {
         (Some(own), Some(base)) if own == base => 0.0,
         (Some(own), Some(base)) => (own.max(0.0) / base.max(0.0)).ln().clamp(-BOUNDLESS, BOUNDLESS),
-        // No such I/O came to its end: as bad as can be.
+        // No I/O of this kind completed, which is the worst result.
         (None, Some(_)) => return BOUNDLESS,
         (_, None) => 0.0,
     };

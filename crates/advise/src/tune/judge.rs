@@ -1,8 +1,10 @@
-//! What confirming runs say: which settings are as good as the best, and which of them is worth recommending.
+//! Judgement of the confirming runs: which settings are
+//! as good as the best, and which of them to recommend.
 //!
-//! A setting is recommended over the baseline only if its verdicts ([`judge`]: all that were confirmed are judged at
-//! once) say that it is better in a goal and worse in none. Of settings that are as good as the best, the one that
-//! changes least is taken: so what makes no difference is left at its default.
+//! A setting is recommended over the baseline only if its verdicts ([`judge`]) show
+//! that it is better in a goal and worse in none. All confirmed settings are judged
+//! together. Among settings that are as good as the best, the one with the fewest
+//! changes is recommended. Tunables without effect therefore stay at their default.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +13,37 @@ use iosched_lab::{Bounds, Comparison, Direction, Pair, SIGNIFICANCE, Verdict, ju
 use super::history::History;
 use super::record::Phase;
 
-/// A setting that loses no more than this, per cent, and not for sure, is as good as another: or what is relevant, or
-/// the standard error of the loss, if that is more (Breiman's rule: the simplest within an error of the best),
+/// Largest loss of a setting that is as good as another, per cent, provided that the
+/// loss is not certain. A larger relevant difference or standard error of the loss
+/// replaces it (Breiman's rule: the simplest within one standard error of the best).
 const AS_GOOD_PERCENT: f64 = 1.0;
-/// but no more than this, however little is known.
+/// Upper limit of that standard error, per cent.
 const ERROR_PERCENT_MAX: f64 = 4.0;
 
-/// Verdicts of settings against the baseline that are known from elsewhere.
+/// Verdicts of settings against the baseline that come from elsewhere.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdicts {
-    /// By how a setting is written, and by measure.
+    /// Comparisons by label of the setting and by measure.
     pub(crate) by_label: BTreeMap<String, Vec<Option<Comparison>>>,
-    /// The level of comparisons of settings that are both not the baseline.
+    /// Significance level of comparisons between two settings that are not the baseline.
     pub(crate) level: f64,
 }
 
-/// Confirming runs, looked at together.
+/// Judge of all confirming runs together.
 pub(super) struct Judge<'h, 'a> {
     history: &'h History<'a>,
-    /// Candidates with at least two confirming runs, by number.
+    /// Numbers of the candidates with at least two confirming runs.
     pub(super) confirmed: Vec<usize>,
-    /// By confirmed candidate and measure, against the baseline, of which there are none.
+    /// Comparisons with the baseline, by confirmed candidate and measure. The baseline has none.
     comparisons: Vec<Vec<Option<Comparison>>>,
-    /// By confirmed candidate: whether it is worse in a goal, looked at by itself.
+    /// Whether each confirmed candidate is worse in a goal, judged separately.
     worse: Vec<bool>,
-    /// The level of comparisons of settings that are both not the baseline.
+    /// Significance level of comparisons between two settings that are not the baseline.
     level: f64,
 }
 
 impl<'h, 'a> Judge<'h, 'a> {
-    /// By the runs alone.
+    /// Creates a judge from the runs alone.
     pub(super) fn of(history: &'h History<'a>) -> Self {
         let confirmed = confirmed(history);
         let measures = history.header.measures.len();
@@ -61,7 +64,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         Self::with(history, confirmed, comparisons, judged.level(true))
     }
 
-    /// By verdicts that are known.
+    /// Creates a judge from known verdicts.
     pub(super) fn by(history: &'h History<'a>, verdicts: &Verdicts) -> Self {
         let confirmed = confirmed(history);
         let label = |number: usize| history.candidates[number].setting.to_string();
@@ -85,7 +88,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         Self { history, confirmed, comparisons, worse, level }
     }
 
-    /// Whether all constraints hold on average.
+    /// Returns whether all constraints hold on average.
     pub(super) fn allowed(&self, number: usize) -> bool {
         self.history.excess(Phase::Confirm, number) <= 0.0
     }
@@ -94,7 +97,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.confirmed.iter().position(|&own| own == number)
     }
 
-    /// A confirmed candidate's measures against the baseline's.
+    /// Returns the comparisons of a confirmed candidate with the baseline, by measure.
     pub(super) fn comparisons(&self, number: usize) -> Option<&[Option<Comparison>]> {
         Some(&self.comparisons[self.place(number)?])
     }
@@ -104,7 +107,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         goals.enumerate().filter_map(|(goal, own)| Some((goal, own.as_ref()?)))
     }
 
-    /// A confirmed candidate against another in a goal.
+    /// Compares a confirmed candidate with another one in a goal.
     pub(super) fn between(&self, number: usize, other: usize, goal: usize) -> Comparison {
         let known = |number: usize| self.comparisons(number)?[goal];
         let mean = || stat::mean(&pairs(self.history, number, other, goal).1);
@@ -115,27 +118,28 @@ impl<'h, 'a> Judge<'h, 'a> {
         }
     }
 
-    /// Whether a goal shows that settings differ.
+    /// Returns whether a goal shows a difference between settings.
     pub(super) fn differ(&self) -> bool {
         self.confirmed.iter().any(|&number| self.goals(number).any(|(_, own)| own.verdict.differs()))
     }
 
-    /// For sure better than the baseline in a goal.
+    /// Returns whether the candidate is certainly better than the baseline in a goal.
     pub(super) fn is_better(&self, number: usize) -> bool {
         self.goals(number).any(|(_, own)| own.verdict == Verdict::Better)
     }
 
-    /// Worse than the baseline in a goal, or so it seems: what may be worse is not recommended.
+    /// Returns whether the candidate is or may be worse than
+    /// the baseline in a goal. It is then not recommended.
     pub(super) fn is_worse(&self, number: usize) -> bool {
         self.place(number).is_some_and(|at| self.worse[at])
     }
 
-    /// The first goal in which it cannot be told whether the candidate is better than the baseline by more than what
-    /// matters.
+    /// Returns the first goal in which the comparison is undecided and the
+    /// candidate may be better than the baseline by a relevant difference.
     fn may_be_better(&self, number: usize) -> Option<usize> {
         let may = |(goal, own): &(usize, &Comparison)| {
             let measure = &self.history.header.measures[*goal];
-            // What cannot be told without an interval may be anything.
+            // Without an interval, any difference is possible.
             let reach = |(low, high): (f64, f64)| {
                 let good = if measure.direction == Direction::Higher { high } else { -low };
                 good > own.equal_within_percent
@@ -145,8 +149,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         self.goals(number).find(may).map(|(goal, _)| goal)
     }
 
-    /// Of what keeps the constraints and is worse in no goal, the candidate that looks best of those that may be
-    /// better: with the first goal in which it may.
+    /// Returns the best-looking candidate that may be better, with the first goal in
+    /// which it may be. The candidate keeps the constraints and is worse in no goal.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it);
@@ -155,14 +159,14 @@ impl<'h, 'a> Judge<'h, 'a> {
         Some((number, goals[&number]))
     }
 
-    /// Whether `number` is as good in all goals as `other`.
+    /// Returns whether `number` is as good as `other` in all goals.
     pub(super) fn is_as_good(&self, number: usize, other: usize) -> bool {
         let header = self.history.header;
         (0..header.goals).all(|goal| {
             let found = at_level(self.history, (number, other), goal, SIGNIFICANCE);
             let direction = header.measures[goal].direction;
             let loss_percent = found.percent.unwrap_or(0.0) * if direction == Direction::Higher { -1.0 } else { 1.0 };
-            // The interval reaches about two standard errors to each side.
+            // The interval extends about two standard errors to each side.
             let reach = |(low, high): (f64, f64)| (high - low) / 2.0 - found.model_error_percent;
             let error = (found.interval_percent.map_or(0.0, reach) / 2.0).min(ERROR_PERCENT_MAX);
             let tolerated = AS_GOOD_PERCENT.max(header.measures[goal].relevant_percent).max(error);
@@ -170,7 +174,7 @@ impl<'h, 'a> Judge<'h, 'a> {
         })
     }
 
-    /// With the same weight on every goal.
+    /// Returns the loss with equal weights for all goals.
     fn loss(&self, number: usize) -> f64 {
         let weights = vec![1.0; self.history.header.goals];
         self.history.loss(Phase::Confirm, number, &weights).unwrap_or(f64::INFINITY)
@@ -180,31 +184,33 @@ impl<'h, 'a> Judge<'h, 'a> {
         numbers.min_by(|&a, &b| self.loss(a).total_cmp(&self.loss(b)).then(a.cmp(&b)))
     }
 
-    /// What looks better than the baseline, and most so, whether for sure or not.
+    /// Returns the candidate that looks best, if it looks
+    /// better than the baseline, with or without certainty.
     pub(super) fn hopeful(&self) -> Option<usize> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let best = self.least(self.confirmed.iter().copied().filter(worth_it))?;
         (self.loss(best) < 0.0).then_some(best)
     }
 
-    /// Whether a user can set it: any that a real device took, else those of the elevators that Linux has.
+    /// Returns whether a user can apply the setting. On a real device
+    /// all can be applied; otherwise the elevator must be in Linux.
     pub(super) fn can_be_set(&self, number: usize) -> bool {
         self.history.header.device.measured.is_some() || self.history.candidates[number].setting.is_in_linux()
     }
 
-    /// What is recommended: of what a user can set, if there is any.
+    /// Returns the setting to recommend. Settings that a user can apply come first.
     pub(super) fn best_to_recommend(&self) -> Option<usize> {
         let any_can_be_set = self.confirmed.iter().any(|&number| self.can_be_set(number));
         self.best(|number| !any_can_be_set || self.can_be_set(number))
     }
 
-    /// The best of those that are `wanted`; the baseline (0) if nothing is better. `None` if nothing was
-    /// confirmed, or nothing that was keeps the constraints.
+    /// Returns the best of the `wanted` settings, or the baseline (0) if none is
+    /// better. `None` if no setting was confirmed, or if none keeps the constraints.
     pub(super) fn best(&self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
         let wanted = |number: &usize| *number == 0 || wanted(*number);
         let allowed = || self.confirmed.iter().copied().filter(wanted).filter(|&number| self.allowed(number));
         let baseline_allowed = self.confirmed.contains(&0) && self.allowed(0);
-        // Where the baseline breaks a constraint, keeping it is what counts.
+        // If the baseline breaks a constraint, a setting only has to keep it.
         let eligible = |&number: &usize| !baseline_allowed || (self.is_better(number) && !self.is_worse(number));
         let top = self.least(allowed().filter(|&number| number != 0).filter(eligible));
         let Some(top) = top else { return baseline_allowed.then_some(0) };
@@ -213,8 +219,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         as_good.min_by(|&a, &b| changes(a).cmp(&changes(b)).then(self.loss(a).total_cmp(&self.loss(b))).then(a.cmp(&b)))
     }
 
-    /// Settings of which none is better than another in all goals, the constraints kept; one of several that do not
-    /// differ. In the order of the first goal, best first.
+    /// Returns the settings that keep the constraints and that no other setting beats in all
+    /// goals. Of equal settings only one is included. The order is by the first goal, best first.
     pub(super) fn front(&self) -> Vec<usize> {
         let ratios = |number: usize| self.history.ratios(Phase::Confirm, number).unwrap_or_default();
         let allowed: Vec<usize> = self.confirmed.iter().copied().filter(|&number| self.allowed(number)).collect();
@@ -226,7 +232,7 @@ impl<'h, 'a> Judge<'h, 'a> {
             })
         };
         let mut front: Vec<usize> = allowed.iter().copied().filter(|&number| !dominated(number)).collect();
-        // Those that change least stand for those that are as good.
+        // Among equally good settings, the one with the fewest changes is kept.
         front.sort_by_key(|&number| (self.history.candidates[number].changes, number));
         let mut kept: Vec<usize> = Vec::new();
         for number in front {
@@ -239,13 +245,13 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 }
 
-/// Candidates with at least two confirming runs that the baseline has, too.
+/// Returns the candidates with at least two confirming runs that the baseline has, too.
 fn confirmed(history: &History<'_>) -> Vec<usize> {
     let enough = |number: &usize| history.paired(Phase::Confirm, *number, 0).0.len() >= 2;
     (0..history.candidates.len()).filter(enough).collect()
 }
 
-/// The confirming runs that two candidates share.
+/// Returns the values of the confirming runs that two candidates share.
 fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> (Vec<f64>, Vec<f64>) {
     let [own, theirs] = [number, other].map(|number| history.candidates[number].runs(Phase::Confirm));
     own.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?))).unzip()
@@ -258,7 +264,7 @@ fn pair<'v>(history: &History<'_>, measure: usize, (values, base): &'v (Vec<f64>
     Pair { figure, values, base, bounds, concludes: measure < header.goals }
 }
 
-/// A candidate's confirming runs against another's, looked at by themselves.
+/// Compares the confirming runs of two candidates separately, at a significance level.
 fn at_level(history: &History<'_>, (number, other): (usize, usize), measure: usize, level: f64) -> Comparison {
     pair(history, measure, &pairs(history, number, other, measure)).compare(level)
 }

@@ -1,8 +1,9 @@
-//! Which values of an elevator's tunables serve a workload best on a device, by searching in simulation.
+//! Search in simulation for the tunables of an elevator that serve a workload best on a device.
 //!
-//! [`Tuning`] says what is searched and for what; [`tune`] makes the runs and hands on records as they are made;
-//! [`TuneResults::of`] computes from records alone what is recommended, and how sure that is. What to run next is a
-//! function of what was run: the same plan and seed give the same records, whatever the number of threads.
+//! [`Tuning`] defines the search. [`tune`] makes the runs and passes on each
+//! record. [`TuneResults::of`] computes the recommendation and its certainty
+//! from the records alone. The next run depends only on earlier runs, so the
+//! same plan and seed give the same records with any number of threads.
 
 mod adapter;
 mod controllers;

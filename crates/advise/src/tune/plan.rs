@@ -1,4 +1,4 @@
-//! What is tuned, for what, and at what cost; and the whole of it from the first run to the last.
+//! The definition of a search, and the whole search from the first to the last run.
 
 use std::collections::BTreeMap;
 
@@ -16,95 +16,97 @@ use super::run::{Halt, Progress, Runner};
 use super::search::{Allotment, Search};
 use super::space::{Dimension, Selection, Space, SpaceError};
 
-/// The least budget: with fewer runs nothing can be both found and confirmed.
+/// Least budget. With fewer runs, a setting cannot be both found and confirmed.
 pub const BUDGET_MIN: u32 = 30;
-/// The stream of the seed that the search draws from: no run has that number.
+/// Random stream of the search, distinct from the numbers of runs.
 const SEARCH_STREAM: u64 = u64::MAX;
-/// Runs of the baseline that show what is measured, and whether seeds matter.
+/// Runs of the baseline that show which measures exist and whether seeds matter.
 const PROBES: u32 = 2;
 
-/// What is tuned, for what, and at what cost.
+/// The definition of a search: what is tuned, the goals and the budget.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// Workload, device, machine, replay and seed; its settings, runs and baseline are without meaning here.
+    /// Workload, device, machine, replay and seed. The settings,
+    /// runs and baseline of the experiment are not used.
     pub experiment: Experiment,
-    /// What is searched.
+    /// The space that is searched.
     pub space: Space,
-    /// What is to be as good as possible; several give a front.
+    /// The metrics to optimise. Several goals give a front.
     pub goals: Vec<Goal>,
-    /// What must hold.
+    /// Bounds of metrics that must hold.
     pub constraints: Vec<Constraint>,
-    /// What others are compared with. It need not lie in the space: the present setting of a device, say.
+    /// The setting that others are compared with. It can lie outside
+    /// the space, for example the present setting of a device.
     pub baseline: Setting,
-    /// Runs of the workload that may be made, at least [`BUDGET_MIN`].
+    /// Largest number of runs of the workload, at least [`BUDGET_MIN`].
     pub budget: u32,
-    /// Controllers that are not searched, since the workload has no cgroups.
+    /// Controllers that are not searched because the workload has no cgroups.
     pub left_out: Vec<Controller>,
 }
 
-/// Why nothing can be tuned so.
+/// An error of a search.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
-    /// The space.
+    /// The space is invalid.
     #[error(transparent)]
     Space(#[from] SpaceError),
-    /// No goal.
+    /// There is no goal.
     #[error("there is no goal; give one, such as --goal \"p99(sync)\"")]
     NoGoal,
-    /// The unit of a bound.
+    /// The unit of a bound is wrong.
     #[error("{constraint}: {problem}")]
     Bound {
-        /// As it is written.
+        /// Text of the constraint.
         constraint: String,
-        /// What is wrong with it.
+        /// Error of the constraint.
         problem: String,
     },
-    /// Too little.
+    /// The budget is too small.
     #[error("a budget of {budget} runs is too small; give at least {BUDGET_MIN}")]
     Budget {
-        /// What was given.
+        /// The given budget, in runs.
         budget: u32,
     },
-    /// Controllers of cgroups, and no cgroups.
+    /// The controllers need cgroups, but the workload has none.
     #[error(
         "{controllers}: these controllers need cgroups, and {workload} has none; add cgroup= to its fio jobs or \
          cgroup to its tasks, or name only wbt, which needs no cgroups: --controller wbt"
     )]
     NoCgroups {
-        /// The controllers.
+        /// Names of the controllers.
         controllers: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
-    /// Several devices, or none.
+    /// There is not exactly one device.
     #[error("tune takes one device; {devices} are given")]
     Devices {
-        /// How many.
+        /// Number of devices.
         devices: usize,
     },
-    /// A run, or the records.
+    /// A run or the writing of records failed.
     #[error(transparent)]
     Lab(#[from] LabError),
 }
 
-/// What a search gave.
+/// The outcome of a search.
 #[derive(Clone, Debug)]
 pub struct Tuned {
-    /// The plan.
+    /// The plan of the search.
     pub header: TuneHeader,
     /// All runs, in the order of the search.
     pub runs: Vec<TuneRun>,
-    /// Whether it was stopped before its end.
+    /// Whether the search was interrupted.
     pub interrupted: bool,
 }
 
 impl Tuning {
-    /// The settings of `experiment` are the elevators, each with what is fixed of it; the first is the baseline. 200
-    /// runs.
+    /// Creates a search with a budget of 200 runs. The settings of `experiment`
+    /// are the elevators, with their fixed values. The first is the baseline.
     ///
     /// # Errors
-    /// Not one device, or what `selection` names cannot be varied.
+    /// There is not exactly one device, or a name in `selection` cannot be varied.
     pub fn new(experiment: Experiment, selection: &Selection, goals: Vec<Goal>) -> Result<Self, TuneError> {
         let devices = experiment.profiles().len();
         let config = experiment.profiles().next().map(|profile| experiment.queue_config(profile, &Setting::default()));
@@ -122,10 +124,11 @@ impl Tuning {
         Ok(Self { left_out, space, goals, constraints: Vec::new(), baseline, budget: 200, experiment })
     }
 
-    /// Whether the workload has what goals and constraints speak of, by one run of it; nothing is searched.
+    /// Checks with one run that the workload has the metrics
+    /// of the goals and constraints. Nothing is searched.
     ///
     /// # Errors
-    /// As [`tune`].
+    /// The same as those of [`tune`].
     pub fn check(&self, control: &Control) -> Result<(), TuneError> {
         self.is_enough()?;
         let runner = Runner { experiment: &self.experiment, control, measures: &[], alone: Vec::new() };
@@ -144,7 +147,7 @@ impl Tuning {
         Ok(())
     }
 
-    /// Everything that is measured: goals, what constraints speak of, what is usual; each once.
+    /// Returns all measures, each once: those of goals, those of constraints, and the usual ones.
     fn measures(&self) -> Vec<Measure> {
         let asked = self.goals.iter().map(|goal| &goal.measure);
         let asked = asked.chain(self.constraints.iter().map(|constraint| &constraint.measure)).cloned();
@@ -157,7 +160,7 @@ impl Tuning {
         all
     }
 
-    /// How many of the measures must be there.
+    /// Returns the number of measures that the goals and constraints require.
     fn asked(&self) -> usize {
         let mut asked: Vec<&Measure> = Vec::new();
         let all = self.goals.iter().map(|goal| &goal.measure);
@@ -169,7 +172,7 @@ impl Tuning {
         asked.len()
     }
 
-    /// What of `measures` the workload has, and what is to be known of each.
+    /// Returns those of `measures` that the workload has, each with its record.
     fn resolved(&self, measures: Vec<Measure>, run: &RunResult) -> Result<Vec<(Measure, MeasureRecord)>, TuneError> {
         let asked = self.asked();
         let mut all = Vec::new();
@@ -204,7 +207,7 @@ impl Tuning {
     fn header(&self, measures: &[(Measure, MeasureRecord)], seeds_matter: bool) -> Result<TuneHeader, TuneError> {
         let mut plan = self.experiment.header();
         let mut device = plan.devices.swap_remove(0);
-        // Those of the defaults, which the space tells, too.
+        // These are the values of the defaults, which the space contains, too.
         device.values.clear();
         let goals: Vec<&Measure> = self.goals.iter().map(|goal| &goal.measure).collect();
         Ok(TuneHeader {
@@ -229,7 +232,8 @@ impl Tuning {
     }
 }
 
-/// What the controllers of `selection` add to the space, from a run under the baseline, and which are left out.
+/// Returns the dimensions of the controllers of `selection`, from a
+/// run under the baseline, and the controllers that are left out.
 fn beside(
     experiment: &Experiment,
     baseline: &Setting,
@@ -251,11 +255,11 @@ fn beside(
     Ok((dimensions, left_out))
 }
 
-/// Searches, handing `observe` what happens. Stops early if `control` is interrupted; what is there then is in the
-/// order of the search, and may not be confirmed.
+/// Searches, and passes each event to `observe`. An interruption by `control` ends the search
+/// early. The runs are then still in the order of the search, but settings may be unconfirmed.
 ///
 /// # Errors
-/// Nothing can be tuned so, a run fails, or `observe` does.
+/// The definition of the search is invalid, a run fails, or `observe` fails.
 pub fn tune(
     tuning: &Tuning,
     control: &Control,
@@ -269,7 +273,7 @@ pub fn tune(
     let measures = tuning.resolved(tuning.measures(), &first[0])?;
     let told = |run: &RunResult| measures.iter().map(|(measure, _)| measure.of(run)).collect::<Vec<_>>();
     let mut seeds_matter = told(&first[0]) != told(&first[1]);
-    // Chance may enter by an elevator that the baseline does not have.
+    // Another elevator than that of the baseline may use random values.
     for point in tuning.space.defaults() {
         let setting = tuning.space.setting(&point);
         if !seeds_matter && setting != tuning.baseline {

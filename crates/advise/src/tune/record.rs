@@ -1,6 +1,8 @@
-//! Records of a search: the plan, then each run as it was made. What is told is computed from these.
+//! Records of a search: the plan, then each run in its
+//! order. All results are computed from the records.
 //!
-//! A file of them is JSON lines: the [`TuneHeader`] first, then one line per run, in the order of the search.
+//! A file of records is JSON lines: the [`TuneHeader`],
+//! then one line per run, in the order of the search.
 
 use std::io::BufRead;
 
@@ -25,61 +27,61 @@ pub enum TuneRecord {
     Trial(Box<TuneRun>),
 }
 
-/// The plan.
+/// The plan of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneHeader {
-    /// Version of iosched that ran it.
+    /// Version of iosched that ran the search.
     pub version: String,
-    /// The command line that makes the records again.
+    /// Command line that makes the same records again.
     pub command: String,
-    /// What was done.
+    /// The workload.
     pub workload: WorkloadRecord,
-    /// To what.
+    /// The device.
     pub device: DeviceRecord,
-    /// How a trace is replayed.
+    /// The replay of a trace.
     pub replay: Replay,
-    /// The machine that was modelled.
+    /// The model of the block layer.
     #[serde(rename = "host")]
     pub block_layer: BlockLayer,
-    /// The machine that an application ran on.
+    /// The machine model of an application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineRecord>,
     /// The setting that others are compared with.
     pub baseline: Setting,
-    /// What was searched.
+    /// The space that was searched.
     pub space: Space,
-    /// What is measured of every run: first the goals, then what constraints speak of, then what else there is to tell.
+    /// Measures of every run: first the goals, then those of the constraints, then the usual ones.
     pub measures: Vec<MeasureRecord>,
-    /// So many of the measures are goals.
+    /// Number of measures that are goals.
     pub goals: usize,
-    /// What must hold.
+    /// Bounds that must hold.
     pub constraints: Vec<ConstraintRecord>,
-    /// Runs that may be made.
+    /// Largest number of runs.
     pub budget: u32,
-    /// The seed; the runs' seeds follow from it.
+    /// The seed. The seeds of the runs follow from it.
     pub seed: u64,
-    /// Whether another seed makes another run: else one run of a setting tells all of it.
+    /// Whether runs with different seeds differ. If not, one run of a setting is enough.
     pub seeds_matter: bool,
-    /// Controllers that are not searched, since the workload has no cgroups.
+    /// Controllers that are not searched because the workload has no cgroups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// Differences within so many per cent of the baseline matter to nobody.
+    /// Largest difference from the baseline that counts as equal, per cent.
     #[serde(default = "equal_within_default", skip_serializing_if = "is_equal_within_default")]
     pub equal_within_percent: f64,
 }
 
-/// A constraint.
+/// A constraint of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintRecord {
-    /// As it is written.
+    /// Text of the constraint.
     pub text: String,
     /// Number of the measure.
     pub measure: usize,
-    /// Whether the bound is its least value; else its greatest.
+    /// Whether the bound is the least value. Otherwise it is the greatest.
     pub at_least: bool,
-    /// The bound, in the measure's unit, or in per cent of the baseline's.
+    /// The bound, in the unit of the measure or in per cent of the baseline.
     pub bound: f64,
-    /// Whether it is in per cent.
+    /// Whether the bound is in per cent of the baseline.
     pub percent: bool,
 }
 
@@ -92,13 +94,14 @@ impl ConstraintRecord {
         Self { text: constraint.to_string(), measure, at_least: constraint.at_least, bound, percent }
     }
 
-    /// The bound in the measure's unit, if the baseline has `baseline`.
+    /// Returns the bound in the unit of the measure, for a baseline value of `baseline`.
     #[must_use]
     pub fn limit(&self, baseline: f64) -> f64 {
         if self.percent { baseline * self.bound / 100.0 } else { self.bound }
     }
 
-    /// By how much of the limit `value` is beyond it; at most 0 if it keeps it.
+    /// Returns the excess of `value` over the limit, as a
+    /// share of the limit. At most 0 if the constraint holds.
     pub(super) fn excess(&self, value: f64, baseline: f64) -> f64 {
         let limit = self.limit(baseline);
         let beyond = if self.at_least { limit - value } else { value - limit };
@@ -106,43 +109,43 @@ impl ConstraintRecord {
     }
 }
 
-/// What a run was made for.
+/// Purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// To choose by.
+    /// A run for the choice of settings.
     Search,
-    /// To judge what was chosen: with seeds that nothing was chosen by.
+    /// A run for the judgement of chosen settings, with seeds that the search did not use.
     Confirm,
 }
 
-/// One run.
+/// One run of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneRun {
-    /// What it was made for.
+    /// Purpose of the run.
     pub phase: Phase,
-    /// The setting, as it is written.
+    /// Label of the setting.
     pub setting: String,
-    /// Number of the run. Runs of one number share a seed: they are compared with each other.
+    /// Number of the run. Runs with the same number share a seed and are compared with each other.
     pub run: u32,
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Virtual time it took, ns.
+    /// Virtual time of the run, ns.
     pub simulated_ns: u64,
-    /// Share of it in which the device had work, per cent; `None` if it is not known.
+    /// Share of that time in which the device was busy, per cent. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation_percent: Option<f64>,
-    /// By [`TuneHeader::measures`]; `None` where the run had no such I/O.
+    /// Values by [`TuneHeader::measures`]. `None` if the run had no I/O of this kind.
     pub values: Vec<Option<f64>>,
-    /// Tasks that starved, of a run to confirm.
+    /// Tasks that starved. Only in confirming runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starved: Vec<StarvedTask>,
 }
 
-/// Reads a file of records; a last line that is cut short is left out.
+/// Reads a file of records. A truncated last line is left out.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
+/// The file cannot be read, or does not contain records of a search.
 pub fn read(reader: impl BufRead, file: &str) -> Result<(TuneHeader, Vec<TuneRun>), LabError> {
     read_lines(reader, file, |record| match record {
         TuneRecord::Tune(header) => Line::Plan(*header),

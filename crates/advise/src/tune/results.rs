@@ -1,4 +1,5 @@
-//! What the records of a search say: what is recommended, how sure that is, and what each tunable is worth.
+//! Results of a search from its records: the recommendation,
+//! its certainty, and the value of each tunable.
 
 use iosched::Setting;
 use iosched_lab::{Comparison, NOTHING_WAITS_PERCENT, SIGNIFICANCE, StarvedTask, starved_in_all, stat};
@@ -10,7 +11,7 @@ use super::record::{Phase, TuneHeader, TuneRun};
 use super::shares::{Share, shares};
 use super::space::{Dimension, NOT_SET};
 
-/// What came of a search.
+/// The outcome of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
@@ -18,122 +19,128 @@ pub enum Finding {
     Better,
     /// The baseline breaks a constraint, and a setting keeps all of them.
     Allowed,
-    /// Nothing is better than the baseline by what matters: that is what is recommended.
+    /// No setting is better than the baseline by a relevant
+    /// difference, so the baseline is recommended.
     NothingBetter,
-    /// Nothing is better for sure, but something may be: the baseline stays until that is known.
+    /// No setting is certainly better, but one may be. The baseline stays until more runs decide.
     CannotTell,
-    /// The device was idle nearly all the time, so that nothing is named.
+    /// The device was idle nearly all the time, so no setting is recommended.
     Idle,
-    /// Nothing that was confirmed keeps the constraints.
+    /// No confirmed setting keeps the constraints.
     NothingAllowed,
-    /// The search was stopped before anything was confirmed.
+    /// The search was stopped before a setting was confirmed.
     Unconfirmed,
 }
 
-/// Everything that is told.
+/// All results of a search.
 #[derive(Clone, Debug, Serialize)]
 pub struct TuneResults<'a> {
     /// The plan.
     pub header: &'a TuneHeader,
-    /// What came of it.
+    /// The outcome.
     pub finding: Finding,
-    /// The number in `standings` of what is recommended.
+    /// The recommended setting, as a number in `standings`.
     pub best: Option<usize>,
-    /// The number in `standings` of what is better still, and for served disks only.
+    /// A setting that is better still but only for served disks, as a number in `standings`.
     pub served: Option<usize>,
-    /// What was confirmed: the baseline first, then what is better, best first.
+    /// The confirmed settings: the baseline first, then the others, best first.
     pub standings: Vec<Standing>,
-    /// What may be better, where that cannot be told: its number in `standings`, and the number of the goal.
+    /// The setting that may be better if the runs do not decide:
+    /// its number in `standings`, and the number of the goal.
     pub unsure: Option<(usize, usize)>,
-    /// The highest utilisation of a confirming run, per cent, where the device was idle nearly all the time.
+    /// The highest utilisation of a confirming run, per cent.
+    /// Only if the device was idle nearly all the time.
     pub idle_percent: Option<f64>,
-    /// The front between several goals, numbers in `standings`, by the first goal; of one goal empty.
+    /// The front between several goals, as numbers in `standings`
+    /// ordered by the first goal. Empty with one goal.
     pub front: Vec<usize>,
-    /// What each change of the recommended setting is worth.
+    /// The value of each change of the recommended setting.
     pub put_back: Vec<PutBack>,
-    /// How much tunables of the recommended elevator matter; what is within noise is not in it.
+    /// The importance of the tunables of the recommended
+    /// elevator. Shares within the noise are left out.
     pub shares: Vec<Share>,
-    /// The best of the search if nothing was confirmed.
+    /// The best setting of the search, if no setting was confirmed.
     pub leading: Option<Setting>,
-    /// Settings that were tried.
+    /// Number of settings that were tried.
     pub settings: usize,
-    /// Runs to search.
+    /// Number of runs of the search.
     pub search_runs: usize,
-    /// Runs to confirm.
+    /// Number of confirming runs.
     pub confirm_runs: usize,
-    /// Virtual time of all of them, ns.
+    /// Virtual time of all runs, ns.
     pub simulated_ns: u64,
 }
 
-/// A setting with its confirming runs.
+/// A confirmed setting with its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Standing {
-    /// How it is written.
+    /// Label of the setting.
     pub label: String,
     /// The setting.
     pub setting: Setting,
-    /// What of it is not at its default.
+    /// Number of changes from the defaults.
     pub changes: usize,
-    /// Confirming runs.
+    /// Number of confirming runs.
     pub runs: usize,
-    /// By [`TuneHeader::measures`]; `None` if it does not have it.
+    /// Metrics by [`TuneHeader::measures`]. `None` if the setting does not have the metric.
     #[serde(rename = "metrics")]
     pub figures: Vec<Option<StandingFigure>>,
-    /// By [`TuneHeader::constraints`].
+    /// Constraints by [`TuneHeader::constraints`].
     pub constraints: Vec<StandingConstraint>,
-    /// Tasks that starve in all its confirming runs.
+    /// Tasks that starve in all confirming runs of the setting.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub starved: Vec<StarvedTask>,
 }
 
-/// A figure of a confirmed setting.
+/// A metric of a confirmed setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StandingFigure {
     /// The mean.
     pub mean: f64,
     /// The standard deviation.
     pub sd: Option<f64>,
-    /// Against the baseline, of which it is `None`.
+    /// Comparison with the baseline. `None` for the baseline itself.
     pub comparison: Option<Comparison>,
 }
 
 impl StandingFigure {
-    /// The mean, and what it is against the baseline's.
+    /// Returns the mean and the comparison with the baseline.
     pub(crate) const fn told(&self) -> (f64, Option<Comparison>) {
         (self.mean, self.comparison)
     }
 }
 
-/// Whether a confirmed setting keeps a constraint.
+/// A constraint and the value of a confirmed setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StandingConstraint {
-    /// The mean of the figure.
+    /// Mean of the metric.
     pub value: f64,
     /// The bound, in the same unit.
     pub limit: f64,
-    /// Whether the mean keeps it.
+    /// Whether the mean is within the bound.
     pub kept: bool,
-    /// Whether the 95 % confidence interval leaves no doubt of that.
+    /// Whether the 95 % confidence interval leaves no doubt about `kept`.
     pub sure: bool,
 }
 
-/// What becomes of the goals if one change of the recommended setting is put back.
+/// The effect on the goals if one change of the recommended setting is put back to its default.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PutBack {
-    /// The tunable.
+    /// Name of the tunable.
     pub name: String,
-    /// Its recommended value; `None` if that is not to set it.
+    /// Recommended value. `None` if the tunable is not set.
     pub value: Option<u64>,
-    /// Its default; `None` if that is not to set it.
+    /// Default value. `None` if the tunable is not set by default.
     pub default: Option<u64>,
-    /// The unit.
+    /// Unit of the values.
     pub unit: String,
-    /// By goal: with the default, against the recommended setting; empty if there was no budget for it.
+    /// Comparisons of the default with the recommended
+    /// setting, by goal. Empty if the budget did not suffice.
     pub comparisons: Vec<Comparison>,
 }
 
 impl PutBack {
-    /// The default in words.
+    /// Returns the text of the default value.
     #[must_use]
     pub fn default_text(&self) -> String {
         self.default.map_or_else(|| NOT_SET.to_owned(), |own| own.to_string())
@@ -141,13 +148,14 @@ impl PutBack {
 }
 
 impl<'a> TuneResults<'a> {
-    /// Of everything that was run.
+    /// Computes the results of all runs.
     #[must_use]
     pub fn of(header: &'a TuneHeader, runs: &[TuneRun]) -> Self {
         Self::judged(header, runs, |history| Judge::of(history))
     }
 
-    /// Of runs on a device, whose verdicts are those of the comparison that its records are of.
+    /// Computes the results of runs on a device. The verdicts
+    /// are those of the comparison from the same records.
     #[must_use]
     pub(crate) fn confirmed(header: &'a TuneHeader, runs: &[TuneRun], verdicts: &Verdicts) -> Self {
         Self::judged(header, runs, |history| Judge::by(history, verdicts))
@@ -161,7 +169,7 @@ impl<'a> TuneResults<'a> {
         let history = History::of(header, runs);
         let judge = judge(&history);
         let idle_percent = idle_percent(runs).filter(|_| !judge.differ());
-        // Of a device that is idle nothing is recommended, whatever looks better.
+        // For an idle device no setting is recommended, whatever looks better.
         let best = match idle_percent {
             Some(_) => judge.allowed(0).then_some(0),
             None => judge.best_to_recommend(),
@@ -205,27 +213,30 @@ impl<'a> TuneResults<'a> {
         }
     }
 
-    /// What is recommended: the baseline if nothing is better; `None` if nothing can be.
+    /// Returns the recommended setting, which is the baseline if no
+    /// setting is better. `None` if no setting can be recommended.
     #[must_use]
     pub fn recommended(&self) -> Option<&Standing> {
         Some(&self.standings[self.best?])
     }
 
-    /// The baseline, if it was confirmed.
+    /// Returns the baseline, if it was confirmed.
     #[must_use]
     pub fn baseline(&self) -> Option<&Standing> {
         self.standings.first()
     }
 }
 
-/// The highest utilisation of confirming runs, if none was busy enough for anything to wait.
+/// Returns the highest utilisation of the confirming
+/// runs, if no run was busy enough for requests to wait.
 fn idle_percent(runs: &[TuneRun]) -> Option<f64> {
     let confirming = runs.iter().filter(|run| run.phase == Phase::Confirm);
     let all: Option<Vec<f64>> = confirming.map(|run| run.utilisation_percent).collect();
     all?.into_iter().reduce(f64::max).filter(|&percent| percent < NOTHING_WAITS_PERCENT)
 }
 
-/// The baseline, what is recommended, then the others by the sum of their goals.
+/// Returns the order of the confirmed settings: the baseline, the
+/// recommendation, then the others by the sum of their goals.
 fn order(history: &History<'_>, judge: &Judge<'_, '_>, best: Option<usize>) -> Vec<usize> {
     let weights = vec![1.0; history.header.goals];
     let loss = |number: usize| history.loss(Phase::Confirm, number, &weights).unwrap_or(f64::INFINITY);
@@ -235,7 +246,7 @@ fn order(history: &History<'_>, judge: &Judge<'_, '_>, best: Option<usize>) -> V
     order
 }
 
-/// The best of the search.
+/// Returns the best setting of the search.
 fn leading(history: &History<'_>) -> Option<usize> {
     let weights = vec![1.0; history.header.goals];
     let runs = |number: usize| history.candidates[number].runs(Phase::Search).len();
@@ -281,7 +292,7 @@ fn constraint(history: &History<'_>, number: usize, constraint: usize) -> Standi
     StandingConstraint { value, limit, kept, sure }
 }
 
-/// The changes of the recommended setting, those of most worth first.
+/// Returns the changes of the recommended setting, the most valuable first.
 fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<PutBack> {
     let space = &history.header.space;
     let Some(point) = &history.candidates[best].point else { return Vec::new() };

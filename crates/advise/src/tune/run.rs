@@ -1,4 +1,4 @@
-//! Makes the runs of a search, several at a time, and keeps what they gave.
+//! The runs of a search, several at a time, and their results.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -10,28 +10,28 @@ use iosched_sim::{Plan, RunResult, SimError, run};
 use super::history::History;
 use super::record::{Phase, TuneRecord, TuneRun};
 
-/// The number of the first run to confirm with: no search comes so far.
+/// Number of the first confirming run, above all numbers of search runs.
 const CONFIRM_FIRST: u32 = 1 << 20;
 
-/// What happens during a search.
+/// An event of a search.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A record, in the order of the search; the header is the first.
     Record(&'a TuneRecord),
-    /// So many of the runs that may be made are done.
+    /// The number of complete runs changed.
     Done {
-        /// Runs done.
+        /// Number of complete runs.
         done: usize,
-        /// Runs that may be made.
+        /// Largest number of runs.
         of: usize,
     },
 }
 
-/// Why a search does not go on.
+/// Reason for the end of a search before its completion.
 pub(super) enum Halt {
-    /// Somebody wants it to end.
+    /// The user interrupted the search.
     Interrupted,
-    /// Something failed.
+    /// A run or a record failed.
     Failed(LabError),
 }
 
@@ -41,16 +41,16 @@ impl From<LabError> for Halt {
     }
 }
 
-/// Makes runs.
+/// The runner of a search.
 pub(super) struct Runner<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) measures: &'a [Measure],
     pub(super) control: &'a Control,
-    /// Tasks that are run alone for fairness; none if nobody asks for it.
+    /// Tasks that are also run alone, for fairness. Empty if fairness is not measured.
     pub(super) alone: Vec<Alone>,
 }
 
-/// One run to be made.
+/// One planned run.
 struct Job {
     setting: Setting,
     more_disks: Vec<(Profile, Setting)>,
@@ -58,7 +58,8 @@ struct Job {
 }
 
 impl Runner<'_> {
-    /// The first runs of a setting, before it is known what is measured; `None` if they were ended early.
+    /// Makes the first runs of a setting, before the
+    /// measures are known. `None` if they were interrupted.
     pub(super) fn probe(&self, setting: &Setting, runs: u32) -> Result<Option<Vec<RunResult>>, LabError> {
         let jobs: Vec<Job> = (0..runs).map(|number| self.job(setting, number)).collect();
         let mut results = Vec::new();
@@ -122,7 +123,8 @@ impl Runner<'_> {
         )
     }
 
-    /// Jain's index of the tasks' slowdowns, each against itself alone with the run's own seed.
+    /// Returns Jain's index of the slowdowns of the tasks. Each
+    /// slowdown is relative to the task alone with the same seed.
     fn fairness(&self, plan: &Plan<'_>, company: &RunResult) -> Result<Option<f64>, SimError> {
         let mut slowdowns = Vec::new();
         for Alone { task, workload } in &self.alone {
@@ -135,8 +137,8 @@ impl Runner<'_> {
         Ok(stat::jain(&slowdowns))
     }
 
-    /// Runs what of `wanted` (candidates with the numbers of their runs, from 0) was not run in that phase, and
-    /// keeps it in `history`.
+    /// Makes the runs of `wanted` that are missing in `phase`, and adds them
+    /// to `history`. `wanted` contains candidates with run numbers from 0.
     pub(super) fn evaluate(
         &self,
         history: &mut History<'_>,

@@ -1,10 +1,12 @@
-//! The search: what is run next, and when it is enough.
+//! The search: the choice of the next runs, and the end of the search.
 //!
-//! First each tunable by itself, at both ends. Then *brackets* of successive halving: some new settings are run once,
-//! the better third of them three times, the best of those as often as the budget lets; all with seeds that the
-//! baseline was run with, so that what chance does to both drops out. New settings are half the optimiser's proposals
-//! and half neighbours of the best known. Then what of the best can be put back to its default without loss is put
-//! back, and the best few are confirmed with seeds that nothing was chosen by, beside the baseline.
+//! First, each tunable is tried alone at both ends of its values. Then follow *brackets* of
+//! successive halving. A bracket runs some new settings once, the better third of them three times,
+//! and the best of those as often as the budget allows. All use seeds that the baseline was run
+//! with, so that random effects that both share cancel out. Half of the new settings are proposals
+//! of the optimiser, and half are neighbours of the best known setting. After the brackets, changes
+//! of the best setting that bring nothing are put back to their defaults. Finally, the best few
+//! settings and the baseline are confirmed with seeds that the search did not use.
 
 use std::collections::BTreeMap;
 
@@ -20,36 +22,38 @@ use super::record::{Phase, TuneRun};
 use super::run::{Halt, Progress, Runner};
 use super::space::{Dimension, Point, Space};
 
-/// How often a new setting is looked for before the space counts as searched.
+/// Number of attempts to find a new setting before the space counts as exhausted.
 const TRIES: usize = 30;
-/// Put back on a single run's word if the figure grows by no more than this share: what counts is confirmed later.
+/// Largest increase of the loss at which a single run suffices
+/// to put a change back. Confirming runs check the result.
 const PUT_BACK_SHARE: f64 = 0.005;
-/// What the best of a search has changed, or more.
+/// Least number of changes that the budget for tidying up allows for.
 const CHANGES_USUAL: usize = 3;
-/// Simpler settings that are as good as the best, of which so many get all runs.
+/// Number of simpler settings, as good as the best, that get all runs.
 const SIMPLER: usize = 2;
-/// At most so many settings are confirmed for one goal; two more for each goal beyond, and one for each elevator and
-/// controller.
+/// Number of settings that are confirmed for one goal. Each further
+/// goal adds two; each further elevator and each controller adds one.
 const FINALISTS: usize = 3;
-/// What is put back of the best, so many times.
+/// Number of variants of the best setting with changes put back that the budget allows for.
 const PUT_BACK: usize = 3;
 
-/// Steps from a controller's middle, at most, and the share of a search's runs up to which they are made.
+/// Largest number of steps from the middle of a controller's values,
+/// and the share of the search's runs up to which steps are made.
 const CLIMB_STEPS: usize = 5;
 const CLIMB_SHARE: (usize, usize) = (9, 10);
 
-/// How a budget is spent.
+/// Allocation of the budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allotment {
-    /// Runs of a setting that gets so far, by rung.
+    /// Runs of a setting at each rung of successive halving.
     rungs: Vec<u32>,
-    /// New settings of a bracket.
+    /// Number of new settings of a bracket.
     bracket: usize,
-    /// Runs that confirm a setting.
+    /// Number of runs that confirm a setting.
     confirm: u32,
-    /// Settings that are confirmed.
+    /// Number of settings that are confirmed.
     finalists: usize,
-    /// Runs to search with.
+    /// Number of runs of the search.
     search: usize,
 }
 
@@ -65,12 +69,13 @@ impl Allotment {
         } else {
             (vec![1], 2)
         };
-        // With the baseline, and what is put back; at most half of all.
+        // The baseline and the variants with changes put back are
+        // confirmed, too. Confirming takes at most half of the budget.
         let confirming = (confirm as usize * (1 + finalists + PUT_BACK)).min(budget as usize / 2);
         Self { rungs, bracket, confirm, finalists, search: budget as usize - confirming }
     }
 
-    /// Runs from which on a setting is known with some certainty.
+    /// Returns the number of runs from which on a setting is known with some certainty.
     fn certain(&self) -> u32 {
         self.rungs.get(1).copied().unwrap_or(1)
     }
@@ -80,7 +85,7 @@ impl Allotment {
     }
 }
 
-/// A search under way.
+/// A search in progress.
 pub(super) struct Search<'s, 'a, F> {
     pub(super) runner: &'s Runner<'s>,
     pub(super) history: History<'a>,
@@ -88,12 +93,13 @@ pub(super) struct Search<'s, 'a, F> {
     pub(super) observe: F,
     pub(super) random: SplitMix64,
     pub(super) allotment: Allotment,
-    /// The number of each candidate's first run of the search, if that is not 0: luck of one seed is not that of all.
+    /// Number of the first search run of a candidate, if not 0.
+    /// Different first seeds average out the luck of one seed.
     pub(super) first: BTreeMap<usize, u32>,
 }
 
 impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
-    /// All of it.
+    /// Runs the whole search.
     pub(super) fn go(&mut self) -> Result<(), Halt> {
         self.begin()?;
         self.screen()?;
@@ -101,7 +107,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             self.climb(&weights)?;
         }
         let mut number = 0;
-        // What tidying up leaves over is searched with, once.
+        // Runs that tidying up leaves over go to one more search.
         for changes_usual in [CHANGES_USUAL, 0] {
             while self.bracket(number, changes_usual)? {
                 number += 1;
@@ -121,32 +127,35 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.runner.evaluate(&mut self.history, &mut self.runs, phase, wanted, &mut self.observe)
     }
 
-    /// So many runs of each.
+    /// Makes the missing runs until each candidate has `runs` runs.
     fn bring_to(&mut self, phase: Phase, candidates: &[usize], runs: u32) -> Result<(), Halt> {
         let (top, first) = (self.allotment.top(), self.first.clone());
         let number = |candidate: usize, run: u32| match phase {
             Phase::Search => (first.get(&candidate).copied().unwrap_or(0) + run) % top,
             Phase::Confirm => run,
         };
-        // Turn by turn, so that what is there when somebody stops it is comparable.
+        // The runs alternate between the candidates, so that
+        // the results are comparable after an interruption.
         let wanted =
             (0..runs).flat_map(|run| candidates.iter().map(move |&candidate| (candidate, number(candidate, run))));
         self.evaluate(phase, wanted)
     }
 
-    /// Baseline and defaults as often as anything: whatever is found is compared with them.
+    /// Runs the baseline and the defaults as often as any other
+    /// setting, because all settings are compared with them.
     fn begin(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let defaults: Vec<usize> = space.defaults().map(|point| self.history.number(&space.setting(&point))).collect();
         let mut all = vec![0];
         all.extend(defaults.into_iter().filter(|&number| number != 0));
-        // Where controllers are searched, they need the runs more.
+        // If controllers are searched, they need the runs more.
         let few = !space.controllers().is_empty();
         self.bring_to(Phase::Search, &all, if few { self.allotment.certain() } else { self.allotment.top() })?;
         self.bring_to(Phase::Search, &all[..1], self.allotment.top())
     }
 
-    /// Weights of the goals, one set for each direction in which the front is looked for.
+    /// Returns weights of the goals, one set for each
+    /// direction in which the search explores the front.
     fn all_weights(&self) -> Vec<Vec<f64>> {
         let goals = self.history.header.goals;
         let only = |goal: usize| (0..goals).map(|own| if own == goal { 1.0 } else { 0.05 }).collect();
@@ -155,8 +164,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         all
     }
 
-    /// Candidates with at least `runs` runs, best first; of those that are the same in every run, the one that changes
-    /// least.
+    /// Returns the candidates with at least `runs` runs, best first. Of candidates
+    /// with identical runs, only the one with the fewest changes is included.
     fn ranked(&self, weights: &[f64], runs: usize) -> Vec<usize> {
         let loss = |number: usize| self.history.loss(Phase::Search, number, weights);
         let enough = |number: &usize| self.history.candidates[*number].runs(Phase::Search).len() >= runs.max(1);
@@ -171,15 +180,15 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         all.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The best that is known with some certainty.
+    /// Returns the best candidate that is known with some certainty.
     fn incumbent(&self, weights: &[f64]) -> usize {
         let certain = self.allotment.certain() as usize;
         let in_space = |number: &usize| self.history.candidates[*number].point.is_some();
         self.ranked(weights, certain).into_iter().find(in_space).unwrap_or(0)
     }
 
-    /// One bracket; `false` once there is no budget for another beside tidying up (of at least so many changes), or
-    /// nothing new to try.
+    /// Runs one bracket. Returns `false` if the budget is too small for a bracket
+    /// besides tidying up `changes_usual` changes, or if no new setting is left.
     fn bracket(&mut self, number: usize, changes_usual: usize) -> Result<bool, Halt> {
         let all_weights = self.all_weights();
         let weights = &all_weights[number % all_weights.len()];
@@ -195,19 +204,20 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(true)
     }
 
-    /// Says which run of each is its first.
+    /// Sets the number of the first run of each candidate.
     fn begin_with(&mut self, candidates: &[usize], run: u32) {
         let first = run % self.allotment.top();
         self.first.extend(candidates.iter().map(|&candidate| (candidate, first)));
     }
 
-    /// Runs settings once, the better third more often, and so on, at most so many rungs.
+    /// Successive halving: runs the settings once, the better
+    /// third more often, and so on, for at most `rungs` rungs.
     fn halve(&mut self, mut alive: Vec<usize>, weights: &[f64], rungs: usize) -> Result<(), Halt> {
         for runs in self.allotment.rungs.clone().into_iter().take(rungs) {
             self.bring_to(Phase::Search, &alive, runs)?;
             let order = self.ranked(weights, runs as usize);
             let rank = |number: &usize| order.iter().position(|own| own == number);
-            // One that is the same as a simpler one has no rank.
+            // A candidate without a rank has the same results as a simpler one.
             alive.retain(|number| rank(number).is_some());
             alive.sort_by_key(rank);
             alive.truncate(alive.len().div_ceil(3));
@@ -215,8 +225,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(())
     }
 
-    /// What each tunable does by itself: from every elevator's defaults to both ends, as far as a third of the runs
-    /// reach, else to the end that is farther away; of a controller, beside the first elevator, to its middle.
+    /// Tries each tunable alone, starting from the defaults of every elevator. Both ends are
+    /// tried if a third of the runs suffices, otherwise only the farther end. A controller
+    /// is tried only with the first elevator, at its middle instead of its strictest end.
     fn screen(&mut self) -> Result<(), Halt> {
         let space = self.space();
         let left = self.allotment.search.saturating_sub(self.runs.len());
@@ -224,7 +235,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let ends = |only_farther: bool| -> Vec<Point> {
             let of = |default: &Point| -> Vec<Point> {
                 let own = space.elevators[default.elevator].dimensions.iter().enumerate();
-                // What a controller does is much the same beside every elevator.
+                // The effect of a controller hardly depends on the elevator.
                 let is_first = |dimension: &Dimension| {
                     let mut before = space.elevators[..default.elevator].iter().flat_map(|own| &own.dimensions);
                     !dimension.is_of_controller() || before.all(|known| known.name != dimension.name)
@@ -232,7 +243,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
                 own.filter(move |(_, dimension)| is_first(dimension))
                     .flat_map(move |(number, dimension)| {
                         let last = dimension.values.len() - 1;
-                        // Nobody wants the strictest cap there is.
+                        // The strictest cap is never useful.
                         let farther = if dimension.is_of_controller() { last / 2 } else { dimension.farther_end() };
                         let nearer =
                             if dimension.is_of_controller() { dimension.farther_end() } else { last - farther };
@@ -255,12 +266,13 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         }
         points.truncate(left / 2);
         let numbers: Vec<usize> = points.iter().map(|point| self.history.number(&space.setting(point))).collect();
-        // So that both ends of a tunable do not share the luck of one seed.
+        // The two ends of a tunable start with different
+        // seeds, so that they do not share the luck of one.
         for (turn, number) in numbers.iter().enumerate() {
             self.begin_with(&[*number], turn as u32 % 2);
         }
         let all_weights = self.all_weights();
-        // Several goals have several bests: none goes all the way yet.
+        // With several goals, the best settings differ, so no setting gets all runs yet.
         let rungs = match all_weights.len() {
             _ if !space.controllers().is_empty() => 1,
             1 => usize::MAX,
@@ -272,9 +284,10 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         Ok(())
     }
 
-    /// With every controller, from the best that is known: a step up and a step down in each value that is set of it, one
-    /// run each, for as long as one is better. Caps and targets are good up to where they break something, and that is
-    /// found step by step.
+    /// Climbs from the best known setting of every controller. Each value of the
+    /// controller is moved one step up and one step down, with one run each, for as
+    /// long as a step improves the result. Caps and targets improve the result up
+    /// to the point where they break something, and single steps find that point.
     fn climb(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let most = self.allotment.search * CLIMB_SHARE.0 / CLIMB_SHARE.1;
@@ -306,13 +319,13 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.bring_to(Phase::Search, &tops, self.allotment.certain())
     }
 
-    /// Runs that tidying up takes.
+    /// Returns the number of runs for tidying up.
     fn to_tidy(&self, changes: usize) -> usize {
         let (certain, top) = (self.allotment.certain() as usize, self.allotment.top() as usize);
         if changes < 2 { 0 } else { changes + (sizes(changes).count() + 1) * certain + SIMPLER * (top - certain) }
     }
 
-    /// New settings, at most `count`.
+    /// Returns at most `count` new settings.
     fn proposals(&mut self, weights: &[f64], count: usize) -> Vec<usize> {
         let space = self.space();
         let starts = self.starts(weights);
@@ -335,7 +348,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         found
     }
 
-    /// Whose neighbours are tried: the best known, and the best known with every controller.
+    /// Returns the points whose neighbours are tried: the
+    /// best known, and the best known with every controller.
     fn starts(&self, weights: &[f64]) -> Vec<Point> {
         let incumbent = self.incumbent(weights);
         let ranked = self.ranked(weights, 1);
@@ -360,8 +374,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         adapter::propose(&history.header.space, &told, &mut self.random)
     }
 
-    /// Looks what of the best setting can go. Each change is put back in one run; then the half that seems to matter is
-    /// kept, a quarter of it, and so on, and what is as good with less goes the whole way.
+    /// Finds changes of the best setting that can be put back. Each change is put back
+    /// alone in one run. Then only the more important half of the changes is kept,
+    /// then a quarter, and so on. Simpler settings that are as good get all runs.
     fn tidy(&mut self, weights: &[f64]) -> Result<(), Halt> {
         let space = self.space();
         let best = self.incumbent(weights);
@@ -391,13 +406,14 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.bring_to(Phase::Search, &as_good, self.allotment.top())
     }
 
-    /// Whether a candidate is within chance of another, by the runs of the search.
+    /// Returns whether a candidate is as good as another within the noise of the search runs.
     fn is_as_good(&self, number: usize, than: usize, weights: &[f64]) -> bool {
         let (loss, error) = self.history.behind(number, than, weights);
         loss <= error.max(PUT_BACK_SHARE)
     }
 
-    /// The settings that may be best, run with fresh seeds beside the baseline; then what of the best can be put back.
+    /// Confirms the finalists and the baseline with new seeds,
+    /// and then variants of the best with changes put back.
     fn confirm(&mut self) -> Result<(), Halt> {
         let mut all = vec![0];
         all.extend(self.finalists());
@@ -412,7 +428,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         }
     }
 
-    /// If nothing is better for sure, what looks best gets all runs that are left, beside the baseline.
+    /// If no setting is certainly better, gives half of the remaining
+    /// runs each to the most promising setting and to the baseline.
     fn make_sure(&mut self) -> Result<(), Halt> {
         let judge = Judge::of(&self.history);
         let Some(hopeful) = judge.hopeful().filter(|_| judge.best_to_recommend() == Some(0)) else { return Ok(()) };
@@ -421,8 +438,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.bring_to(Phase::Confirm, &[0, hopeful], if self.history.header.seeds_matter { runs } else { 0 })
     }
 
-    /// Who is confirmed: in each direction the best, the simplest that is as good, and those behind them; and of every
-    /// elevator, and with every controller, the best.
+    /// Returns the settings to confirm. For each set of weights, these
+    /// are the best, the simplest that is as good, and the next best.
+    /// The best of every elevator and of every controller is added.
     fn finalists(&self) -> Vec<usize> {
         let all_weights = self.all_weights();
         let certain = self.allotment.certain() as usize;
@@ -456,21 +474,23 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         for controller in controllers {
             let uses =
                 |number: usize| Controller::used_by(&self.history.candidates[number].setting).contains(&controller);
-            // One that is worse than others in its first run was not tried again.
+            // A controller that loses in its first run has
+            // no further runs, so one run suffices here.
             add_best(&uses, 1);
         }
         finalists
     }
 
-    /// Whether the search knows a setting, and that it is within chance of another.
+    /// Returns whether the search has run a setting and
+    /// found it as good as another within the noise.
     fn search_says_harmless(&self, setting: &Setting, than: usize) -> bool {
         let known = self.history.candidates.iter().position(|own| own.setting == *setting);
         let weights = vec![1.0; self.history.header.goals];
         known.is_some_and(|number| self.is_as_good(number, than, &weights))
     }
 
-    /// What is to be confirmed beside the setting that would be recommended, as far as the budget goes: itself with all
-    /// put back together that seem to make no difference, and with each change put back.
+    /// Returns the variants of the recommended setting to confirm, as far as the budget allows:
+    /// with all changes put back that seem to have no effect, and with each change put back alone.
     fn put_back(&mut self) -> Vec<usize> {
         let space = self.space();
         let left =
@@ -488,7 +508,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             Some(number) => judge.is_as_good(number, best),
             None => self.search_says_harmless(&without_one(*own), best),
         };
-        // What can probably go is tried first: the budget may not reach for all.
+        // Changes without effect come first, because the budget may not suffice for all.
         let (can_go, must_stay): (Vec<usize>, Vec<usize>) = changed.into_iter().partition(harmless);
         let mut wanted = if can_go.len() > 1 { vec![without(&can_go)] } else { Vec::new() };
         wanted.extend(can_go.into_iter().chain(must_stay).map(without_one));
@@ -498,12 +518,12 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     }
 }
 
-/// 1, 2, 4 and so on below `count`.
+/// Returns 1, 2, 4 and so on, below `count`.
 fn sizes(count: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |size| Some(size * 2)).take_while(move |&size| size < count)
 }
 
-/// Adds at most `share` of `new` that are not there yet.
+/// Adds at most `share` of `new`, without duplicates.
 fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize) {
     let before = all.len();
     for number in new {
@@ -513,7 +533,7 @@ fn add_new(all: &mut Vec<usize>, new: impl Iterator<Item = usize>, share: usize)
     }
 }
 
-/// What is a step up or down from `point` in a value that it sets of a controller.
+/// Returns the points one step up or down from `point` in a value of a controller that is set.
 fn steps(space: &Space, point: &Point) -> Vec<Point> {
     let dimensions = &space.elevators[point.elevator].dimensions;
     let of_controller = space.changed(point).filter(|&number| dimensions[number].is_of_controller());
@@ -532,8 +552,8 @@ fn steps(space: &Space, point: &Point) -> Vec<Point> {
     near.filter(is_set).map(at).collect()
 }
 
-/// A point one step from `point`: often a small one, sometimes any, sometimes back to a default, now and then two at
-/// once.
+/// Returns a point one step from `point`. The step is often small, sometimes
+/// arbitrary, sometimes back to a default, and now and then there are two steps.
 fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let mut point = point.clone();
     if random.below(space.elevators.len() as u64 * 4) == 0 {
@@ -552,7 +572,8 @@ fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     point
 }
 
-/// A step in what `point` has changed already, more often than not; else a neighbour.
+/// Returns a point with a step in a dimension that `point` has
+/// changed, three times out of four. Otherwise returns a neighbour.
 fn nearby(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let changed: Vec<usize> = space.changed(point).collect();
     if changed.is_empty() || random.below(4) == 0 {

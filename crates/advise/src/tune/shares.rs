@@ -1,9 +1,12 @@
-//! How much each tunable matters: the share of what differs between the settings tried that goes with its value.
+//! The importance of each tunable: the share of the differences
+//! between the tried settings that its value explains.
 //!
-//! A search does not deal values out at random: settings that are good in one tunable share the values of others. So
-//! shares are taken one after the other: the tunable that explains most (a main effect, omega squared), then what
-//! explains most of the rest. It ends where values dealt out at random would explain as much. Settings are taken by the
-//! logarithm of their ratio to the baseline, run by run; intervals are a bootstrap over settings.
+//! A search does not assign values at random. Settings that are good in one tunable
+//! also share values of others. The shares are therefore computed one after the
+//! other. The first is the tunable that explains most (a main effect, omega squared),
+//! the next explains most of the rest. The process ends when randomly assigned values
+//! would explain as much. The value of a setting is the logarithm of its ratio to the
+//! baseline, run by run. The intervals are a bootstrap over settings.
 
 use iosched_lab::{SIGNIFICANCE, stat};
 use iosched_numbers::SplitMix64;
@@ -14,24 +17,24 @@ use super::record::Phase;
 
 const SHUFFLES: usize = 1999;
 const RESAMPLES: usize = 500;
-/// With fewer settings nothing is said.
+/// Least number of settings for an answer.
 const SETTINGS_MIN: usize = 12;
 
-/// What share of the differences in a goal goes with a tunable.
+/// The share of the differences in a goal that a tunable explains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// Number of the goal.
     pub goal: usize,
-    /// The tunable.
+    /// Name of the tunable.
     pub name: String,
-    /// Per cent of the variance between settings.
+    /// Share of the variance between settings, per cent.
     pub percent: f64,
-    /// The 95 % interval.
+    /// The 95 % confidence interval of the share, per cent.
     pub interval_percent: (f64, f64),
 }
 
-/// What is beyond chance, of the tunables of one elevator: by goal, in the order in which they explain most of the
-/// rest.
+/// Returns the significant shares of the tunables of one elevator,
+/// by goal, in the order in which they explain most of the rest.
 pub(super) fn shares(history: &History<'_>, elevator: usize) -> Vec<Share> {
     let dimensions = &history.header.space.elevators[elevator].dimensions;
     let mut random = SplitMix64::new(history.header.seed);
@@ -51,7 +54,7 @@ pub(super) fn shares(history: &History<'_>, elevator: usize) -> Vec<Share> {
     found
 }
 
-/// Dimensions and their shares, as far as they are beyond chance.
+/// Returns the dimensions and their shares, as far as they are significant.
 fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix64) -> Vec<(usize, f64)> {
     let mut rest = settings.to_vec();
     let total = squares(&rest);
@@ -61,7 +64,7 @@ fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix
         let of = |&number: &usize| Some((number, omega_squared(&by_level(&rest, number))?));
         let most = left.iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1));
         let Some((number, share)) = most else { break };
-        // The best of so many by chance alone.
+        // Corrects for choosing the best of several dimensions.
         if chance(&by_level(&rest, number), share, random) * left.len() as f64 > SIGNIFICANCE {
             break;
         }
@@ -72,7 +75,7 @@ fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix
     found
 }
 
-/// The same shares, in the same order, of settings drawn anew.
+/// Returns the intervals of the same shares, in the same order, from resampled settings.
 fn intervals(settings: &[Setting<'_>], order: &[(usize, f64)], random: &mut SplitMix64) -> Vec<(f64, f64)> {
     let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); order.len()];
     for _ in 0..RESAMPLES {
@@ -103,7 +106,7 @@ fn squares(settings: &[Setting<'_>]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Takes away what goes with the values of a dimension.
+/// Subtracts the mean effect of each value of a dimension.
 fn explain(settings: &mut [Setting<'_>], number: usize) {
     let own = by_level(settings, number);
     let mean = |level: usize| {
@@ -113,10 +116,11 @@ fn explain(settings: &mut [Setting<'_>], number: usize) {
     settings.iter_mut().for_each(|(levels, value)| *value -= mean(levels[number]));
 }
 
-/// The levels of a setting, and the logarithm of its goal's ratio to the baseline's.
+/// The levels of a setting, and the logarithm of the ratio of its goal to the baseline's.
 type Setting<'h> = (&'h [usize], f64);
 
-/// Levels of every setting of an elevator, and its goal against the baseline in the runs that it has.
+/// Returns the levels of every setting of an elevator,
+/// with its ratio to the baseline in the common runs.
 fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Setting<'h>> {
     let of = |(number, own): (usize, &'h super::history::Candidate)| {
         let point = own.point.as_ref().filter(|point| point.elevator == elevator)?;
@@ -125,8 +129,8 @@ fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Set
     history.candidates.iter().enumerate().filter_map(of).collect()
 }
 
-/// The share of the variance that goes with the level; below 0 if less than chance would show. `None` if nothing
-/// differs.
+/// Returns the share of the variance that the level explains. Below 0 if it
+/// explains less than random values would. `None` if all values are equal.
 fn omega_squared(values: &[(usize, f64)]) -> Option<f64> {
     let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
     let mean = stat::mean(&all);
@@ -148,7 +152,7 @@ fn omega_squared(values: &[(usize, f64)]) -> Option<f64> {
     Some((between - freedom * within) / (total + within))
 }
 
-/// How often values dealt out at random show as much.
+/// Returns the probability that randomly assigned values explain as much.
 fn chance(values: &[(usize, f64)], share: f64, random: &mut SplitMix64) -> f64 {
     let mut dealt = values.to_vec();
     let mut as_much = 1;
@@ -168,13 +172,15 @@ mod tests {
 
     #[test]
     fn omega_squared_as_by_hand() {
-        // Groups 1, 2, 3 and 5, 6, 7: between 24, within 4 over 4, total 28: (24 - 1) / (28 + 1).
+        // Groups 1, 2, 3 and 5, 6, 7: the sum of squares between is 24, within 4
+        // with 4 degrees of freedom, in total 28. The result is (24 - 1) / (28 + 1).
         let values = [(0, 1.0), (0, 2.0), (0, 3.0), (1, 5.0), (1, 6.0), (1, 7.0)];
         assert!((omega_squared(&values).unwrap() - 23.0 / 29.0).abs() < 1e-12);
         assert_eq!(omega_squared(&[(0, 1.0), (1, 1.0), (1, 1.0)]), None);
     }
 
-    /// Settings in which the second dimension mostly follows the first, as in a search that has found something.
+    /// Returns settings in which the second dimension mostly
+    /// follows the first, as after a successful search.
     fn searched(effect: f64) -> (Vec<[usize; 2]>, Vec<f64>) {
         let mut random = SplitMix64::new(7);
         let levels: Vec<[usize; 2]> =

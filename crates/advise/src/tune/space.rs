@@ -1,8 +1,9 @@
-//! The space that is searched: elevators, what may be set of each, and the values worth trying, all from the
-//! declarations.
+//! The space that is searched: elevators, the dimensions of each, and the
+//! values worth trying. All follow from the declarations of the tunables.
 //!
-//! A tunable is tried at its default, in steps of two up and down from there (of four where those would be many), and
-//! at 0 where that is declared to mean something. Nobody needs to know whether 7 is better than 8.
+//! The values of a tunable are its default and values in factors of two up and down from
+//! there. If these would be many, the factor is four. 0 is tried if the tunable declares a
+//! meaning for it. Smaller steps are not needed: whether 7 is better than 8 does not matter.
 
 use std::collections::BTreeSet;
 
@@ -11,139 +12,141 @@ use serde::{Deserialize, Serialize};
 
 use super::controllers::Controller;
 
-/// More values than this in steps of two, and steps are of four.
+/// Number of values in factors of two above which the factor is four.
 const VALUES_MAX: usize = 11;
 
-/// The value of what is off unless it is set, in words.
+/// Text of the value of a controller that is not set.
 pub(super) const NOT_SET: &str = "not set";
 
-/// What is searched.
+/// The space that is searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Space {
-    /// By elevator.
+    /// The parts of the space, one for each elevator.
     pub elevators: Vec<ElevatorSpace>,
 }
 
-/// What may be set of one elevator.
+/// The part of the space that belongs to one elevator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElevatorSpace {
-    /// The elevator with what is fixed of it; all else at its default.
+    /// The elevator with its fixed values. All others are at their defaults.
     pub defaults: Setting,
-    /// What is varied.
+    /// The tunables and attributes that vary.
     pub dimensions: Vec<Dimension>,
 }
 
-/// A tunable or an attribute that is varied.
+/// A tunable, attribute or controller value that varies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dimension {
-    /// Its name.
+    /// Name of the dimension.
     pub name: String,
     /// Its unit as declared, empty for plain numbers.
     pub unit: String,
-    /// Values to try, rising.
+    /// Values to try, in ascending order.
     pub values: Vec<u64>,
-    /// The number in `values` of what is in effect when it is not set.
+    /// Number in `values` of the value in effect if the dimension is not set.
     pub default: usize,
-    /// How a value is written that is of a controller's files; a tunable or attribute, by its name, if there is
-    /// nothing.
+    /// The texts in a controller's files. Empty for a
+    /// tunable or an attribute, which is set by its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<Written>,
 }
 
-/// Words in a file of a controller.
+/// A text in a file of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
-    /// The file.
+    /// Name of the file.
     pub file: String,
     /// The cgroup; empty for a file of the device.
     pub cgroup: String,
-    /// Words as a setting has them, with slashes between; `{}` stands for the value.
+    /// Words in the form of a setting, separated by slashes. `{}` stands for the value.
     pub words: String,
 }
 
-/// A point of the space: an elevator, and for each of its dimensions the number of a value.
+/// A point of the space: an elevator, and a value for each of its dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {
-    /// The elevator's number.
+    /// Number of the elevator.
     pub elevator: usize,
-    /// Numbers in [`Dimension::values`].
+    /// Numbers of the values in [`Dimension::values`].
     pub levels: Vec<usize>,
 }
 
-/// What of the declared is searched.
+/// Selection of the declared tunables to search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Only tunables and attributes of these names, if there are any.
+    /// Names of the only tunables and attributes to vary. Empty means all.
     pub vary: Vec<String>,
-    /// Attributes of the queue beside the tunables.
+    /// Attributes of the queue that vary in addition to the tunables.
     pub also: Vec<String>,
-    /// Values that are fixed for every elevator that has them.
+    /// Names and values that are fixed for every elevator that has them.
     pub fix: Vec<(String, String)>,
-    /// Nothing of the elevators but what `vary` and `also` name.
+    /// Whether only the names in `vary` and `also` vary.
     pub defaults_only: bool,
-    /// Controllers beside elevators of blk-mq.
+    /// Controllers that are searched together with elevators of blk-mq.
     pub beside: Vec<Controller>,
-    /// Beside these only, if there are any.
+    /// Names of the only elevators that controllers are combined with. Empty means all.
     pub beside_elevators: Vec<String>,
-    /// Whether controllers of cgroups are left out of a workload that has no cgroups. Else they are an error.
+    /// Whether controllers of cgroups are left out if the
+    /// workload has no cgroups. Otherwise they are an error.
     pub beside_if_possible: bool,
 }
 
-/// Why there is no such space.
+/// An error of a selection.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
-    /// A setting that is not possible.
+    /// A setting is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A name that none of the elevators has.
+    /// No elevator has a tunable of this name.
     #[error("{option} {name}: none of {elevators} has this tunable; available: {known}")]
     Unknown {
-        /// The option.
+        /// Command-line option with the name.
         option: &'static str,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The elevators.
+        /// Names of the elevators.
         elevators: String,
-        /// What there is.
+        /// Names of the available tunables.
         known: String,
     },
-    /// A name that cannot be varied.
+    /// The tunable of this name cannot vary.
     #[error(
         "{option} {name}: no value is worth trying, because the tunable is read-only, without effect, or in no \
          usual kernel; to set it, give --fix {name}=VALUE"
     )]
     NotWorthTrying {
-        /// The option.
+        /// Command-line option with the name.
         option: &'static str,
-        /// The name.
+        /// Name of the tunable.
         name: String,
     },
 }
 
 impl Space {
-    /// What `selection` says of the elevators of `schedulers`, each with what is set of it, on a queue of `config`.
+    /// Creates the space of `selection` for the elevators of
+    /// `schedulers`, with their fixed values, on a queue of `config`.
     ///
     /// # Errors
-    /// A setting that is not possible, or a name that cannot be varied.
+    /// A setting is invalid, or a name cannot be varied.
     pub fn of(schedulers: &[Setting], selection: &Selection, config: &QueueConfig) -> Result<Self, SpaceError> {
         check_names(schedulers, selection)?;
         let elevators = schedulers.iter().map(|scheduler| ElevatorSpace::of(scheduler, selection, config));
         Ok(Self { elevators: elevators.collect::<Result<_, _>>()? })
     }
 
-    /// The defaults of every elevator.
+    /// Returns the default points of all elevators.
     pub fn defaults(&self) -> impl Iterator<Item = Point> {
         self.elevators.iter().enumerate().map(|(elevator, own)| Point { elevator, levels: own.default_levels() })
     }
 
-    /// The setting that a point stands for: what is at its default is not set.
+    /// Returns the setting of a point. Dimensions at their default are not set.
     #[must_use]
     pub fn setting(&self, point: &Point) -> Setting {
         let own = &self.elevators[point.elevator];
         let mut setting = own.defaults.clone();
         let mut files: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
         let mut set = |name: &str, value: &str| {
-            // Values were tried when the space was made.
+            // The values were validated when the space was created.
             let set = setting.set(name, value);
             debug_assert!(set.is_ok(), "{set:?}");
         };
@@ -175,7 +178,7 @@ impl Space {
         setting
     }
 
-    /// The point of a setting of this space; `None` if it is not in it.
+    /// Returns the point of a setting. `None` if the setting is not in this space.
     #[must_use]
     pub fn point(&self, setting: &Setting) -> Option<Point> {
         let fits = |own: &ElevatorSpace, point: &Point| {
@@ -190,19 +193,19 @@ impl Space {
         found.into_iter().next()
     }
 
-    /// How many of a point's dimensions are not at their default.
+    /// Returns the number of dimensions of a point that are not at their default.
     #[must_use]
     pub fn changes(&self, point: &Point) -> usize {
         self.changed(point).count()
     }
 
-    /// The dimensions of a point that are not at their default, by number.
+    /// Returns the numbers of the dimensions of a point that are not at their default.
     pub(super) fn changed<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = usize> + 'a {
         let own = &self.elevators[point.elevator].dimensions;
         (0..own.len()).filter(|&number| point.levels[number] != own[number].default)
     }
 
-    /// `point` with some dimensions back at their default.
+    /// Returns `point` with some dimensions at their default.
     pub(super) fn put_back(&self, point: &Point, dimensions: &[usize]) -> Point {
         let mut point = point.clone();
         for &number in dimensions {
@@ -211,8 +214,9 @@ impl Space {
         point
     }
 
-    /// Adds dimensions to every elevator that controllers can stand beside, or those of `only`; but none of files that
-    /// are fixed. The default of an attribute is what is in effect beside that elevator, on a queue of `config`.
+    /// Adds dimensions to every elevator that supports controllers, or only to
+    /// those of `only`. Dimensions of fixed files are left out. The default of an
+    /// attribute is its value in effect with that elevator on a queue of `config`.
     pub(super) fn add(&mut self, dimensions: &[Dimension], only: &[String], config: &QueueConfig) {
         for own in &mut self.elevators {
             let is_meant = only.is_empty() || only.iter().any(|name| name == own.defaults.name());
@@ -231,7 +235,7 @@ impl Space {
         }
     }
 
-    /// The controllers that are searched.
+    /// Returns the controllers that are searched.
     #[must_use]
     pub fn controllers(&self) -> Vec<Controller> {
         let everything_set = |own: &ElevatorSpace| {
@@ -245,7 +249,7 @@ impl Space {
         all
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     #[must_use]
     pub fn size(&self) -> u128 {
         let of_one = |own: &ElevatorSpace| {
@@ -287,35 +291,35 @@ impl ElevatorSpace {
 }
 
 impl Written {
-    /// The words with a value.
+    /// Returns the words with a value inserted.
     fn text(&self, value: u64) -> String {
         self.words.replace("{}", &value.to_string())
     }
 }
 
 impl Dimension {
-    /// What stands among the values for "not set": more than any.
+    /// Value that means "not set". It exceeds all others.
     pub const UNSET: u64 = u64::MAX;
 
-    /// Of a controller that is off unless it is set.
+    /// Creates a dimension of a controller that is off by default.
     pub(super) fn off(name: String, unit: &str, mut values: Vec<u64>, written: Vec<Written>) -> Self {
         values.push(Self::UNSET);
         let default = values.len() - 1;
         Self { name, unit: unit.to_owned(), values, default, written }
     }
 
-    /// Whether it is of a controller's files.
+    /// Returns whether the dimension belongs to a controller's files.
     pub(super) const fn is_of_controller(&self) -> bool {
         !self.written.is_empty()
     }
 
-    /// The end of the values that is farther from the default.
+    /// Returns the number of the first or last value, whichever is farther from the default.
     pub(super) const fn farther_end(&self) -> usize {
         let last = self.values.len() - 1;
         if self.default * 2 > last { 0 } else { last }
     }
 
-    /// A value in words.
+    /// Returns the text of a value.
     #[must_use]
     pub fn text(&self, level: usize) -> String {
         match self.values[level] {
@@ -324,7 +328,8 @@ impl Dimension {
         }
     }
 
-    /// The number of the value that a setting has of it; `None` if it does not set it, or to no such value.
+    /// Returns the number of the value in `setting`. `None` if the
+    /// setting does not set it, or sets a value outside the dimension.
     fn level(&self, setting: &Setting) -> Option<usize> {
         let assigned = |name: &str| setting.assignments().find(|own| own.name() == name);
         let Some(first) = self.written.iter().find(|own| own.words.contains("{}")) else {
@@ -343,18 +348,18 @@ impl Dimension {
         self.values.iter().position(|&value| value != Self::UNSET && first.text(value).split('/').all(has))
     }
 
-    /// `None` if there is nothing to choose.
+    /// Creates the dimension of a declared tunable. `None` if there is only one value.
     fn of(spec: &Spec, span: Span, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
         Self::attribute(spec.name, &spec.unit.to_string(), ladder(span, spec.default)).beside(defaults, config)
     }
 
-    /// Of a tunable or an attribute; what is in effect when it is not set, [`Self::beside`] an elevator says.
+    /// Creates the dimension of a tunable or an attribute. [`Self::beside`] sets its default.
     pub(super) fn attribute(name: &str, unit: &str, values: Vec<u64>) -> Self {
         Self { name: name.to_owned(), unit: unit.to_owned(), values, default: 0, written: Vec::new() }
     }
 
-    /// Beside the elevator of `defaults`: with what is in effect there when it is not set, and without what is not taken.
-    /// `None` if there is nothing to choose.
+    /// Completes an attribute for the elevator of `defaults`: with the value in effect
+    /// by default, and without invalid values. `None` if there is only one value.
     fn beside(mut self, defaults: &Setting, config: &QueueConfig) -> Option<Self> {
         if self.is_of_controller() {
             return Some(self);
@@ -363,7 +368,7 @@ impl Dimension {
         let default = effect(defaults)?;
         self.values.retain(|value| {
             let mut setting = defaults.clone();
-            // What a queue takes as something else, or not at all on this device, is no value of its own.
+            // Values that the queue rejects or changes on this device are left out.
             setting.set(&self.name, &value.to_string()).is_ok() && effect(&setting) == Some(*value)
         });
         self.values.push(default);
@@ -374,19 +379,20 @@ impl Dimension {
     }
 }
 
-/// What of a queue may be named: tunables, then attributes.
+/// Returns the tunables and then the attributes of a queue.
 fn declared<'a>(tunables: &'a [&'static Spec]) -> impl Iterator<Item = &'static Spec> + 'a {
     let attributes = RequestQueue::attribute_specs();
     tunables.iter().copied().chain(attributes.filter(|spec| tunables.iter().all(|own| own.name != spec.name)))
 }
 
-/// What a queue with `setting` has for `name`; `None` if it is not possible.
+/// Returns the value in effect for `name` in a queue
+/// with `setting`. `None` if the setting is invalid.
 fn in_effect(setting: &Setting, name: &str, config: &QueueConfig) -> Option<u64> {
     let queue = setting.build(Time::ZERO, config).ok()?;
     queue.tunable(name).ok().or_else(|| queue.attribute(name).ok()?.parse().ok())
 }
 
-/// The values of `span` in steps from `default`, rising.
+/// Returns the values of `span` in steps from `default`, in ascending order.
 pub(super) fn ladder(span: Span, default: u64) -> Vec<u64> {
     let anchor = if (span.low..=span.high).contains(&default) { default } else { span.low };
     let steps = |factor: u64| -> Vec<u64> {
@@ -402,7 +408,7 @@ pub(super) fn ladder(span: Span, default: u64) -> Vec<u64> {
     if fine.len() > VALUES_MAX { steps(4) } else { fine }
 }
 
-/// Names that no elevator has, or that cannot be varied.
+/// Returns an error if an elevator lacks a name, or if a name cannot be varied.
 fn check_names(schedulers: &[Setting], selection: &Selection) -> Result<(), SpaceError> {
     let mut specs: Vec<&'static Spec> = Vec::new();
     for scheduler in schedulers {
@@ -451,7 +457,7 @@ mod tests {
         assert_eq!(dimension(&space, "low_latency").values, [0, 1]);
         assert_eq!(dimension(&space, "back_seek_max").values.len(), 8);
         let names: Vec<&str> = space.elevators[0].dimensions.iter().map(|own| own.name.as_str()).collect();
-        // Neither aliases, nor what no kernel has, nor attributes of the queue.
+        // Aliases, tunables of no kernel, and attributes of the queue are not included.
         assert!(!names.iter().any(|name| ["slice_idle_us", "yield", "nr_requests"].contains(name)), "{names:?}");
     }
 

@@ -1,4 +1,4 @@
-//! What is said of a search beside its decision: what is doubtful about it, and how to set what is recommended.
+//! The sentences about a search besides its decision: doubts, and how to apply the recommendation.
 
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
@@ -9,20 +9,21 @@ use super::controllers::Controller;
 use super::results::{Finding, Standing, TuneResults};
 
 impl TuneResults<'_> {
-    /// Whether something else than the baseline is recommended.
+    /// Returns whether a setting other than the baseline is recommended.
     #[must_use]
     pub const fn recommends(&self) -> bool {
         matches!(self.finding, Finding::Better | Finding::Allowed)
     }
 
-    /// The goals by name: "p99(sync) and throughput".
+    /// Returns the names of the goals, such as "p99(sync) and throughput".
     #[must_use]
     pub fn goal_names(&self) -> String {
         let names: Vec<&str> = self.header.measures[..self.header.goals].iter().map(|own| own.name.as_str()).collect();
         names.join(" and ")
     }
 
-    /// The goals of a setting against the baseline's: "p99(sync) better by 12 % (8 to 15 %)".
+    /// Returns the goals of a setting compared with the
+    /// baseline, such as "p99(sync) better by 12 % (8 to 15 %)".
     #[must_use]
     pub fn against_baseline(&self, standing: &Standing) -> String {
         let said = |goal: usize| {
@@ -34,7 +35,7 @@ impl TuneResults<'_> {
         all.join(", ")
     }
 
-    /// What a reader should know before believing it, in sentences.
+    /// Returns the doubts about the results, in sentences.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
@@ -69,7 +70,7 @@ impl TuneResults<'_> {
         doubts
     }
 
-    /// That controllers were not searched, and how they can be.
+    /// Returns a sentence about controllers that were left out, with a remedy.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let names: Vec<String> = self.header.left_out.iter().map(|own| format!("`{own}`")).collect();
@@ -83,24 +84,24 @@ impl TuneResults<'_> {
         })
     }
 
-    /// What may be better, and the comparison that does not tell.
+    /// Returns the setting that may be better, with its goal and the undecided comparison.
     fn unsure_comparison(&self) -> Option<(&Standing, usize, &Comparison)> {
         let (number, goal) = self.unsure?;
         let own = &self.standings[number];
         Some((own, goal, own.figures[goal].as_ref()?.comparison.as_ref()?))
     }
 
-    /// How many runs of each setting would tell of it, if anybody makes so many.
+    /// Returns the number of runs of each setting that would decide, if that number is practical.
     pub(crate) fn unsure_runs(&self) -> Option<u32> {
         self.unsure_comparison()?.2.runs_needed.filter(|&runs| runs <= RUNS_WORTH)
     }
 
-    /// That the model is not the device, where it is known by how much.
+    /// Returns a sentence about the known error of the model.
     pub(crate) fn model_error(&self) -> Option<String> {
         self.header.device.fit.map(|fit| Doubt::ModelError { name: self.header.device.name.clone(), fit }.to_string())
     }
 
-    /// Constraints that it keeps on average only.
+    /// Returns sentences about constraints that the setting keeps only on average.
     pub(crate) fn unsure_constraints(&self, best: &Standing) -> Vec<String> {
         let constraints = self.header.constraints.iter().zip(&best.constraints);
         let unsure = constraints.filter(|(_, own)| own.kept && !own.sure);
@@ -117,13 +118,13 @@ impl TuneResults<'_> {
             .collect()
     }
 
-    /// Recommended values at an end of what was tried.
+    /// Returns a sentence about recommended values at an end of the tried values.
     fn at_the_end(&self, best: &Standing) -> Option<String> {
         let point = self.header.space.point(&best.setting)?;
         let dimensions = &self.header.space.elevators[point.elevator].dimensions;
         let at_end = dimensions.iter().zip(&point.levels).filter(|(own, level)| {
             let is_switch = own.values.len() == 2;
-            // 0 is no end: there is nothing below.
+            // 0 does not count as an end, because no value is below it.
             let last = **level + 1 == own.values.len();
             let first = **level == 0 && own.values[0] > 1;
             **level != own.default && !is_switch && (first || last)
@@ -138,8 +139,8 @@ impl TuneResults<'_> {
         ))
     }
 
-    /// The constraints that a setting breaks, with what it has instead: "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps
-    /// all.
+    /// Returns the constraints that a setting breaks, with its values,
+    /// such as "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps all.
     #[must_use]
     pub fn broken_by(&self, standing: &Standing) -> Option<String> {
         let broken = self.header.constraints.iter().zip(&standing.constraints).filter(|(_, own)| !own.kept);
@@ -151,12 +152,12 @@ impl TuneResults<'_> {
     }
 }
 
-/// A disk whose name is in `$DEV`.
+/// A disk with its name in `$DEV`.
 const DEV: Named<'_> = Named { node: "/dev/$DEV", number: "$(cat /sys/block/$DEV/dev)" };
-/// What the kernel takes for wbt's own default.
+/// Command that restores the kernel's default of wbt.
 const WBT_DEFAULT: &str = "echo -1 > /sys/block/$DEV/queue/wbt_lat_usec";
 
-/// What is set below `queue`, scheduler first.
+/// Returns the names and values of the files below `queue`, the scheduler first.
 fn of_queue(setting: &Setting) -> Vec<(String, String)> {
     let scheduler = ("scheduler".to_owned(), setting.name().to_owned());
     let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
@@ -165,8 +166,8 @@ fn of_queue(setting: &Setting) -> Vec<(String, String)> {
     [scheduler].into_iter().chain(tunables).chain(attributes).collect()
 }
 
-/// The commands that set it on a disk whose name is in `$DEV`, as root; of an elevator that Linux does not have, the one
-/// that serves the disk under it.
+/// Returns the commands, for root, that apply a setting to the disk in `$DEV`.
+/// For an elevator outside Linux, the command serves the disk with it.
 #[must_use]
 pub fn commands(setting: &Setting) -> Vec<String> {
     if !setting.is_in_linux() {
@@ -177,15 +178,16 @@ pub fn commands(setting: &Setting) -> Vec<String> {
     of_queue.chain(OfControllers::of(setting).commands(DEV)).collect()
 }
 
-/// [`commands`] as they are shown: with a line on who may run them and for what `$DEV` stands.
+/// Returns [`commands`] after a comment that explains the required rights and `$DEV`.
 #[must_use]
 pub fn commands_explained(setting: &Setting) -> Vec<String> {
     let explained = "# as root; DEV is the name of the disk, such as sda".to_owned();
     [explained].into_iter().chain(commands(setting)).collect()
 }
 
-/// How a setting that names controllers is made to last on a disk whose name is put for `$DEV`, and how it is undone:
-/// titles with their lines. Nothing for one that names none; `before` is what was set.
+/// Returns titles and lines that make a setting with controllers
+/// permanent on the disk in `$DEV`, and that undo it. Empty for a setting
+/// without controllers. `before` is the setting before the change.
 #[must_use]
 pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)> {
     if Controller::used_by(setting).is_empty() || !setting.is_in_linux() {

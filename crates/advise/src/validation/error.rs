@@ -1,67 +1,67 @@
-//! Why a battery gives no answer.
+//! Errors of a validation.
 
 use std::io;
 
 use iosched_lab::LabError;
 use iosched_lab::verify::VerifyError;
 
-/// A battery that was not run, or not read.
+/// An error of running or reading a validation.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidationError {
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// Its name.
+        /// Path of the file.
         file: String,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A file of something else.
+    /// The file does not contain a validation.
     #[error("{file}: is not a file of a validation: {problem}")]
     NotABattery {
-        /// Its name.
+        /// Path of the file.
         file: String,
-        /// What is wrong with it.
+        /// Error of the file.
         problem: String,
     },
-    /// A damaged line.
+    /// A line is damaged.
     #[error("{file}: line {line}: {problem}")]
     BadLine {
-        /// The file's name.
+        /// Path of the file.
         file: String,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Error of the line.
         problem: String,
     },
-    /// The device or its model does not run a workload.
+    /// A workload cannot run on the device or its model.
     #[error("{trial} under {scheduler}: {source}")]
     Run {
-        /// The workload.
+        /// Name of the workload.
         trial: &'static str,
-        /// The scheduler.
+        /// Name of the scheduler.
         scheduler: String,
-        /// Why.
+        /// Error of the run.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing came back in the time that counts.
+    /// No I/O completed in the measured time.
     #[error("{trial} under {scheduler}: no I/O completed in the measured time; give a longer --run-for")]
     Nothing {
-        /// The workload.
+        /// Name of the workload.
         trial: &'static str,
-        /// The scheduler.
+        /// Name of the scheduler.
         scheduler: String,
     },
     /// The request is wrong: another one would be right.
     #[error("{0}")]
     Wrong(String),
-    /// A comparison on the device fails.
+    /// A comparison on the device failed.
     #[error(transparent)]
     Lab(#[from] LabError),
     /// The device cannot be prepared.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// Too little was measured to judge anything.
+    /// There are too few measurements for a judgement.
     #[error("no workload has two runs under a scheduler, so there is nothing to compare with")]
     TooLittle,
 }

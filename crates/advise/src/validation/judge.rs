@@ -1,4 +1,4 @@
-//! Predicted beside measured, and what that comes to.
+//! Comparison of predicted and measured values, and the judgement of the profile.
 
 use std::fmt;
 
@@ -13,46 +13,46 @@ use super::records::{Measured, Outcome};
 use super::workloads::{Span, Trial};
 use crate::calibrate::{Quantity, covered_percent, off};
 
-/// A predicted rate within this share of what was measured is met, and a 99th percentile.
+/// Largest relative error of a predicted rate that counts as met.
 pub const RATE_WITHIN: f64 = 0.10;
-/// See [`RATE_WITHIN`].
+/// Largest relative error of a predicted 99th percentile that counts as met.
 pub const TAIL_WITHIN: f64 = 0.25;
-/// Simulated runs of each workload under each scheduler.
+/// Simulated runs of each workload with each scheduler.
 const RUNS: u32 = 4;
-/// Of so many differences a profile is no further off than it says.
+/// Share of the differences between schedulers whose error is at most that of the profile.
 const DIFFERENCES_COVERED: f64 = 0.9;
-/// Differences further off are all the same, per cent.
+/// Upper limit of errors, per cent.
 const ERROR_PERCENT_MAX: f64 = 1e6;
 
-/// What is known of one of two figures.
+/// The measured and predicted values of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judged {
-    /// Mean over the runs on the device: I/Os a second, or ns.
+    /// Mean over the runs on the device, I/Os per second or ns.
     pub measured: f64,
-    /// Standard deviation over mean; `None` of one run.
+    /// Standard deviation divided by the mean. `None` for one run.
     pub variation: Option<f64>,
-    /// Mean over the simulated runs.
+    /// Mean over the simulated runs, in the same unit.
     pub predicted: f64,
 }
 
 impl Judged {
-    /// Predicted over measured, less 1.
+    /// Returns the ratio of the predicted to the measured value, less 1.
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.predicted / self.measured.max(f64::MIN_POSITIVE) - 1.0
     }
 }
 
-/// A workload under a scheduler.
+/// The results of a workload with a scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// The workload.
+    /// Name of the workload.
     pub trial: &'static str,
-    /// The scheduler.
+    /// Name of the scheduler.
     pub scheduler: String,
-    /// I/Os a second of who is watched.
+    /// I/Os per second of the watched job.
     pub iops: Judged,
-    /// The latency that one of its I/Os in a hundred exceeds, ns.
+    /// The 99th percentile of the latency of the watched job, ns.
     pub p99_ns: Judged,
     /// Number of the workload.
     #[serde(skip)]
@@ -60,7 +60,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// That figure.
+    /// Returns the values of `quantity`.
     #[must_use]
     pub const fn figure(&self, quantity: Quantity) -> &Judged {
         match quantity {
@@ -70,63 +70,64 @@ impl Cell {
     }
 }
 
-/// What became of the orders of pairs of schedulers.
+/// Results of predicting the order of pairs of schedulers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OrderCount {
-    /// Named as the device has it.
+    /// Number of orders that the model predicts as the device shows them.
     pub right: usize,
-    /// Named otherwise.
+    /// Number of orders that the model predicts differently.
     pub wrong: usize,
-    /// Not named: the model says that it cannot tell.
+    /// Number of orders that the model cannot tell.
     pub cannot_tell: usize,
-    /// The device itself does not show one.
+    /// Number of pairs for which the device shows no order.
     pub not_measurable: usize,
 }
 
 impl OrderCount {
-    /// Those that the device shows.
+    /// Returns the number of pairs for which the device shows an order.
     #[must_use]
     pub const fn measurable(&self) -> usize {
         self.right + self.wrong + self.cannot_tell
     }
 }
 
-/// A pair of schedulers in one workload and one figure.
+/// A pair of schedulers for one workload and one metric.
 #[derive(Clone, Debug)]
 struct Pair {
     trial: usize,
     name: &'static str,
     schedulers: [String; 2],
     quantity: Quantity,
-    /// Values of the second and of the first, as measured and as predicted.
+    /// Values of the second scheduler and of the first, measured and predicted.
     measured: [Vec<f64>; 2],
     predicted: [Vec<f64>; 2],
 }
 
-/// A profile beside a device.
+/// The validation of a profile against a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Battery {
-    /// Each workload under each scheduler.
+    /// Each workload with each scheduler.
     pub cells: Vec<Cell>,
-    /// Rates within [`RATE_WITHIN`], and all.
+    /// Number of rates within [`RATE_WITHIN`], and of all rates.
     pub rates_met: (usize, usize),
-    /// 99th percentiles within [`TAIL_WITHIN`], and all.
+    /// Number of 99th percentiles within [`TAIL_WITHIN`], and of all of them.
     pub tails_met: (usize, usize),
-    /// Orders of pairs of schedulers, in rates and in 99th percentiles.
+    /// Orders of pairs of schedulers, by rates and by 99th percentiles.
     pub orders: OrderCount,
-    /// Each order that was named otherwise than the device has it, in words.
+    /// Sentences about the orders that were predicted wrongly.
     pub wrong_orders: Vec<String>,
-    /// What the profile is worth, and how far off differences between schedulers are.
+    /// Trust in the profile, and the error of differences between schedulers.
     pub validated: Validated,
     #[serde(skip)]
     errors_percent: [f64; 2],
 }
 
 impl Battery {
-    /// Simulates on `profile` what was measured, and judges it. The same records and profile give the same.
+    /// Simulates the measured workloads on `profile` and judges the
+    /// profile. The same records and profile give the same result.
     ///
     /// # Errors
-    /// The profile cannot run a workload, or nothing was measured.
+    /// The profile cannot run a workload, or there are no measurements.
     pub fn of(
         measured: &Measured,
         profile: &Profile,
@@ -198,7 +199,8 @@ impl Battery {
         let mut orders = OrderCount::default();
         let mut wrong_orders = Vec::new();
         for pair in pairs {
-            // What the others say of how far off differences are: it is tried on what it did not see.
+            // The error of differences comes from the other workloads,
+            // so that a pair is not judged by its own data.
             let others = pairs.iter().filter(|other| other.trial != pair.trial);
             let error_percent = difference_error_percent(others, pair.quantity);
             match pair.judge(error_percent) {
@@ -221,7 +223,7 @@ impl Battery {
         Self { cells, rates_met, tails_met, orders, wrong_orders, validated, errors_percent }
     }
 
-    /// The profile, carrying how far it can be trusted: by what was seen here instead of what its fit says of itself.
+    /// Returns the profile with the errors of this validation instead of those of its fit.
     #[must_use]
     pub fn trusted(&self, profile: Profile) -> Profile {
         let [rate_error_percent, tail_error_percent] = self.errors_percent;
@@ -237,7 +239,8 @@ impl Battery {
 }
 
 impl Pair {
-    /// What the device shows and what the model says; `None` if the device shows nothing.
+    /// Returns the verdicts of the device and of the
+    /// model. `None` if the device's runs do not decide.
     fn judge(&self, error_percent: f64) -> Option<(Verdict, Verdict)> {
         let figure = match self.quantity {
             Quantity::Iops => Figure::Iops,
@@ -251,7 +254,8 @@ impl Pair {
         (is != Verdict::CannotTell).then(|| (is, verdict(&self.predicted, error_percent)))
     }
 
-    /// How far off the predicted difference is, per cent of the first; `None` if there is nothing to have a share of.
+    /// Returns the error of the predicted difference, per cent of
+    /// the first scheduler's value. `None` if that value is 0.
     fn error_percent(&self) -> Option<f64> {
         let part = |[second, first]: &[Vec<f64>; 2]| {
             let first = stat::mean(first);
@@ -280,21 +284,21 @@ impl Pair {
     }
 }
 
-/// How far off differences between schedulers are, in nine cases of ten, per cent.
+/// Returns the error of differences between schedulers that nine of ten do not exceed, per cent.
 fn difference_error_percent<'p>(pairs: impl Iterator<Item = &'p Pair>, quantity: Quantity) -> f64 {
     let errors = pairs.filter(|pair| pair.quantity == quantity).filter_map(Pair::error_percent);
     let error = quantile(errors.collect(), DIFFERENCES_COVERED).min(ERROR_PERCENT_MAX);
     (error * 10.0).round() / 10.0
 }
 
-/// The value that so large a share does not exceed; 0 of none.
+/// Returns the value that the share `share` does not exceed. 0 without values.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let last = (values.len() as f64 * share).ceil() as usize;
     values.get(last.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// A share in per cent, with as many digits as mean something.
+/// Returns a share in per cent, with one decimal.
 fn percent(share: f64) -> f64 {
     ((share * 1e3).round() / 10.0).min(ERROR_PERCENT_MAX)
 }
@@ -307,10 +311,10 @@ fn values_of(outcomes: &[Outcome], quantity: Quantity) -> Vec<f64> {
     outcomes.iter().map(value).collect()
 }
 
-/// A run of `trial` on a model, on its first `bytes`.
+/// Simulates a run of `trial` on the first `bytes` of a model.
 ///
 /// # Errors
-/// It cannot run there, or nothing was complete in the time that counts.
+/// The trial cannot run on the model, or no I/O completed in the measured time.
 pub fn simulate(
     trial: &Trial,
     (bytes, span): (u64, Span),
@@ -326,7 +330,7 @@ pub fn simulate(
 }
 
 impl Battery {
-    /// What the profile is good for, in sentences.
+    /// Returns the judgement of the profile, in sentences.
     #[must_use]
     pub fn decision(&self) -> String {
         let OrderCount { right, wrong, cannot_tell, .. } = self.orders;

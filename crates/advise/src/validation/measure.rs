@@ -1,4 +1,4 @@
-//! Runs every trial under every scheduler, some times: on the device, or on a model in its stead.
+//! Runs every trial with every scheduler several times, on the device or on a model instead of it.
 
 use iosched::{Registry, SECTOR_BYTES, Setting};
 use iosched_disk::Profile;
@@ -12,29 +12,30 @@ use super::judge::simulate;
 use super::records::{FORMAT, Header, Measured, Outcome, Run};
 use crate::calibrate::Target;
 
-/// Schedulers of a modelled device.
+/// Schedulers that a modelled device is measured with.
 pub const MODEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
-/// The warm-up of each run is this part of the measured time.
+/// Divisor of the measured time that gives the warm-up of each run.
 const WARM_UP: u64 = 5;
 
 /// An event of a validation.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// What will be run. This is the first event.
+    /// The plan. This is the first event.
     Header(&'a Header),
     /// A trial begins.
     Begins {
-        /// Its name.
+        /// Name of the trial.
         trial: &'static str,
     },
     /// A run is complete.
     Run(&'a Run),
-    /// Something that the user should know.
+    /// A warning for the user.
     Warning(&'a str),
 }
 
 impl Header {
-    /// The plan of a validation on `target`, which offers the schedulers `offered`; all of them if `named` is empty.
+    /// Creates the plan of a validation on `target`, which offers the
+    /// schedulers `offered`. If `named` is empty, all of them are used.
     ///
     /// # Errors
     /// The target does not offer a scheduler, or iosched cannot predict one.
@@ -75,7 +76,7 @@ impl Header {
         })
     }
 
-    /// Number of runs in all.
+    /// Returns the total number of runs.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.trials().len() * self.schedulers.len() * self.rounds as usize
@@ -86,7 +87,7 @@ impl Header {
     }
 }
 
-/// Runs the trials on a model in the device's stead. Ends early once `control` is interrupted.
+/// Runs the trials on a model instead of the device. Ends early if `control` is interrupted.
 ///
 /// # Errors
 /// A run fails.
@@ -116,10 +117,11 @@ pub fn measure_model(
     Ok(measured)
 }
 
-/// Runs the trials at `place` under the kernel's own schedulers. Ends early once `control` is interrupted.
+/// Runs the trials on the target `place` with the kernel's
+/// schedulers. Ends early if `control` is interrupted.
 ///
 /// # Errors
-/// A setting is not taken, a run fails, or something cannot be put back.
+/// The kernel rejects a setting, a run fails, or a setting cannot be restored.
 pub fn measure_device(
     header: &Header,
     place: &KernelTarget,

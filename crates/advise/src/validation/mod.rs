@@ -1,9 +1,11 @@
-//! The battery: a profile tried on workloads that its calibration did not see, under each of the device's schedulers.
+//! The battery: validation of a profile with workloads that its
+//! calibration did not use, with each scheduler of the device.
 //!
-//! [`trials`] are twelve workloads. Whoever has the device runs each of them some times under each scheduler; what the
-//! watched jobs did is [`Measured`]. [`Battery::of`] simulates the same on the profile, holds rates, slowest I/Os and
-//! the order of schedulers beside each other, and comes to a figure of trust, which the profile then carries
-//! ([`Battery::trusted`]).
+//! [`trials`] are twelve workloads. The device runs each of them several times
+//! with each scheduler. [`Measured`] contains the results of the watched jobs.
+//! [`Battery::of`] simulates the same workloads on the profile. It compares rates,
+//! 99th percentiles and the order of schedulers, and computes how far the profile
+//! can be trusted. The profile then carries this result ([`Battery::trusted`]).
 
 mod error;
 mod judge;

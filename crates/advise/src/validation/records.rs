@@ -1,5 +1,6 @@
-//! What the battery gave, as JSON lines: a header, then a line a run. Whenever writing is cut short, what is there is a
-//! readable prefix; what is predicted is not in it, for it follows from the profile.
+//! The measurements of the battery as JSON lines: a header, then one line
+//! per run. If writing stops early, the file remains a readable prefix.
+//! Predictions are not stored, because they follow from the profile.
 
 use std::io::{self, BufRead, Write};
 
@@ -12,46 +13,47 @@ use super::error::ValidationError;
 use super::workloads::{Span, TRIALS, Trial, trials};
 use crate::calibrate::Target;
 
-/// Format of the file.
+/// Present format of the file.
 pub const FORMAT: u32 = 1;
 
-/// What was tried, on what.
+/// The plan of a validation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`FORMAT`].
+    /// Format of the file, at most [`FORMAT`].
     pub format: u32,
-    /// Who wrote it.
+    /// Version of iosched that wrote the file.
     pub version: String,
-    /// The command line that measures again.
+    /// The command line that repeats the measurement.
     pub command: String,
-    /// The device.
+    /// The measured device.
     pub target: Target,
-    /// The schedulers it was tried under.
+    /// Names of the schedulers.
     pub schedulers: Vec<String>,
-    /// Runs of each workload under each of them.
+    /// Runs of each workload with each scheduler.
     pub rounds: u32,
-    /// Every run's seed follows from it.
+    /// The seed. The seeds of all runs follow from it.
     pub seed: u64,
-    /// What does not count of each run, ns.
+    /// Warm-up of each run, which does not count, ns.
     pub warm_up_ns: u64,
-    /// What does, ns.
+    /// Measured time of each run, ns.
     pub measured_ns: u64,
 }
 
 impl Header {
-    /// Its workloads.
+    /// Returns the workloads.
     #[must_use]
     pub fn trials(&self) -> [Trial; TRIALS] {
         trials(self.target.writable)
     }
 
-    /// Decides where random I/Os of a run go, on a model in the device's stead: otherwise than in the prediction.
+    /// Returns the seed of a run on a model instead of the
+    /// device. It differs from the seeds of the prediction.
     #[must_use]
     pub fn seed_of_run(&self, run: u32) -> u64 {
         SplitMix64::entity(self.seed, u64::from(run) + 1).next_u64()
     }
 
-    /// How long runs are.
+    /// Returns the duration of the runs.
     #[must_use]
     pub const fn span(&self) -> Span {
         Span { warm_up_ns: self.warm_up_ns, measured_ns: self.measured_ns }
@@ -67,30 +69,30 @@ pub struct Run {
     pub scheduler: usize,
     /// Number of the run, from 0.
     pub run: u32,
-    /// What was watched in it.
+    /// Result of the watched job.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What the watched job of a workload did.
+/// The result of the watched job of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: f64,
-    /// Latency that one I/O in a hundred exceeds, ns.
+    /// The 99th percentile of the latency, ns.
     pub p99_ns: f64,
 }
 
 impl Outcome {
-    /// Of a run of `trial` under `scheduler`.
+    /// Returns the result of a run of `trial` with `scheduler`.
     ///
     /// # Errors
-    /// The watched job did nothing in the time that counts.
+    /// The watched job completed no I/O in the measured time.
     pub fn of(trial: &Trial, scheduler: &str, result: &RunResult) -> Result<Self, ValidationError> {
         let nothing = || ValidationError::Nothing { trial: trial.name, scheduler: scheduler.to_owned() };
         let mut watched = result.jobs.iter().filter(|job| job.name == trial.watched);
         let mut job = watched.next().ok_or_else(nothing)?.clone();
-        // Copies of a job count together.
+        // The copies of a job count together.
         watched.for_each(|other| job.merge(other));
         let mut latency = job.read.latency.clone();
         latency.merge(&job.write.latency);
@@ -111,44 +113,46 @@ enum Line {
     Run(Run),
 }
 
-/// All that was measured.
+/// All measurements of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Of what, and what.
+    /// The device and the plan.
     pub header: Header,
-    /// In the order of measuring.
+    /// The runs, in the order of the measurement.
     pub runs: Vec<Run>,
-    /// What a reader should know: a line that was cut short.
+    /// Warnings for the reader, for example about a truncated line.
     pub warnings: Vec<String>,
 }
 
-/// Begins a file. `out` should not buffer.
+/// Writes the header of a file. `out` should not buffer.
 ///
 /// # Errors
-/// As those of `out`.
+/// `out` fails.
 pub fn write_header(out: impl Write, header: &Header) -> io::Result<()> {
     RecordWriter::new(out).write(&Line::Battery(Box::new(header.clone())))
 }
 
-/// Adds a run to it.
+/// Appends a run to a file.
 ///
 /// # Errors
-/// As those of `out`.
+/// `out` fails.
 pub fn write_run(out: impl Write, run: &Run) -> io::Result<()> {
     RecordWriter::new(out).write(&Line::Run(*run))
 }
 
 impl Measured {
-    /// Nothing yet.
+    /// Creates measurements without runs.
     #[must_use]
     pub const fn new(header: Header) -> Self {
         Self { header, runs: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Reads a file; `file` is its name, for messages. A last line that is cut short is left out, with a warning.
+    /// Reads a file. `file` is its name for messages. A
+    /// truncated last line is left out, with a warning.
     ///
     /// # Errors
-    /// It cannot be read, is no file of a battery or of a later format, or has a damaged line before its last.
+    /// The file cannot be read, does not contain a validation,
+    /// has a later format, or has a damaged line before its last.
     pub fn read(reader: impl BufRead, file: &str) -> Result<Self, ValidationError> {
         let io = |source| ValidationError::Io { file: file.to_owned(), source };
         let none = |problem: String| ValidationError::NotABattery { file: file.to_owned(), problem };
@@ -188,7 +192,7 @@ impl Measured {
         run.trial < TRIALS && run.scheduler < self.header.schedulers.len()
     }
 
-    /// What runs of a workload under a scheduler gave, in their order.
+    /// Returns the results of a workload with a scheduler, in the order of the runs.
     pub fn of(&self, trial: usize, scheduler: usize) -> impl Iterator<Item = Outcome> {
         let own = move |run: &&Run| (run.trial, run.scheduler) == (trial, scheduler);
         self.runs.iter().filter(own).map(|run| run.outcome)

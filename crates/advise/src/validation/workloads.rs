@@ -1,33 +1,34 @@
-//! The twelve workloads that a profile is tried on: what people run, and no probe of a calibration.
+//! The twelve workloads of a validation. They are typical
+//! workloads, and no probe of a calibration is among them.
 
 use iosched_workload::Workload;
 use iosched_workload::fio::{JobFile, Jobs, NoVariables};
 
-/// How long a run is.
+/// Duration of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What does not count, ns.
+    /// Warm-up, which does not count, ns.
     pub warm_up_ns: u64,
-    /// What does, ns.
+    /// Measured time, ns.
     pub measured_ns: u64,
 }
 
 /// A workload of the battery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// What it is called.
+    /// Name of the workload.
     pub name: &'static str,
-    /// What is done in it.
+    /// Short description of the workload.
     pub about: &'static str,
-    /// The job whose rate and slowest I/Os are looked at: others are its company.
+    /// Name of the job whose rate and 99th percentile count. Other jobs only run beside it.
     pub watched: &'static str,
-    /// Whether it writes.
+    /// Whether the workload writes.
     pub writes: bool,
-    /// Its jobs, as a fio file without files, lengths and engine.
+    /// The jobs as a fio file, without file names, lengths and engine.
     jobs: &'static str,
 }
 
-/// How many there are for any device.
+/// Number of workloads for any device.
 pub const TRIALS: usize = 12;
 
 const fn trial(
@@ -40,7 +41,7 @@ const fn trial(
     Trial { name, about, watched, writes, jobs }
 }
 
-/// What only reads, and all of it if nothing may be written.
+/// Workloads that only read. They are used for every device.
 const READING: [Trial; 8] = [
     trial("lookups", "random 8 KiB reads, 6 at once", "lookups", false, "[lookups]\nrw=randread\nbs=8k\niodepth=6\n"),
     trial(
@@ -88,7 +89,7 @@ const READING: [Trial; 8] = [
     ),
 ];
 
-/// The other four where writing is allowed.
+/// The other four workloads for a device that may be written.
 const WRITING: [Trial; 4] = [
     trial("updates", "random 8 KiB writes, 6 at once", "updates", true, "[updates]\nrw=randwrite\nbs=8k\niodepth=6\n"),
     trial(
@@ -114,7 +115,7 @@ const WRITING: [Trial; 4] = [
     ),
 ];
 
-/// The other four where it is not.
+/// The other four workloads for a device that may not be written.
 const READING_ON: [Trial; 4] = [
     trial("one at a time", "random 12 KiB reads", "reader", false, "[reader]\nrw=randread\nbs=12k\niodepth=1\n"),
     trial(
@@ -128,7 +129,7 @@ const READING_ON: [Trial; 4] = [
     trial("pages", "random 16 KiB reads, 24 at once", "pages", false, "[pages]\nrw=randread\nbs=16k\niodepth=24\n"),
 ];
 
-/// Those for a device that may be written, or may not.
+/// Returns the workloads for a device that may or may not be written.
 #[must_use]
 pub fn trials(writable: bool) -> [Trial; TRIALS] {
     let others = if writable { WRITING } else { READING_ON };
@@ -136,11 +137,11 @@ pub fn trials(writable: bool) -> [Trial; TRIALS] {
 }
 
 impl Trial {
-    /// It as a fio file, on the first `bytes` of the device `/dev/target`.
+    /// Returns the workload as a fio file for the first `bytes` of the device `/dev/target`.
     #[must_use]
     pub fn job_text(&self, bytes: u64, span: Span) -> String {
         let us = |ns: u64| ns.div_ceil(1000).max(1);
-        // Whole blocks of 1 MiB, so that halves are aligned.
+        // The size is rounded down to 2 MiB, so that both halves are aligned to 1 MiB.
         let bytes = if bytes >= 4 << 20 { bytes >> 21 << 21 } else { bytes };
         format!(
             "[global]\nfilename=/dev/target\nioengine=io_uring\ndirect=1\nnorandommap=1\ntime_based=1\nfilesize={bytes}\nsize=100%\n\
@@ -151,7 +152,7 @@ impl Trial {
         )
     }
 
-    /// It as a workload.
+    /// Returns the workload for the simulator.
     #[must_use]
     pub fn workload(&self, bytes: u64, span: Span) -> Workload {
         match JobFile::parse("trial.fio", self.job_text(bytes, span).as_bytes(), &NoVariables) {

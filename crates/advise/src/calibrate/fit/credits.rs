@@ -1,32 +1,32 @@
-//! What a device allows in the long run: a rate that falls once, and stays there, in the probes that go on for long.
+//! The sustained limits of a device: in the long probes, the rate falls once and stays low.
 
 use iosched_disk::{CreditsConfig, CreditsOf, CreditsUnit};
 
 use crate::calibrate::evidence::{Evidence, Measured};
 use crate::calibrate::probe::Role;
 
-/// Parts that must lie behind the fall: that it stays is seen.
+/// Fewest parts after the fall. They show that the rate stays low.
 const BEHIND_MIN: usize = 3;
-/// Every part behind it is slower than every part before it by this much at least.
+/// Least ratio of the slowest part before the fall to the fastest part after it.
 const FALL_MIN: f64 = 1.25;
-/// From this size on, credits are for bytes.
+/// Least I/O size at which credits count bytes instead of I/Os.
 const LARGE_BYTES: u32 = 32 * 1024;
-/// Two kinds of commands whose rates differ by no more are paid for together.
+/// Largest relative difference of two rates that come from the same bucket.
 const SAME: f64 = 0.1;
 
 /// A fall of the rate.
 #[derive(Clone, Copy, Debug)]
 struct Fall {
-    /// I/Os that were made beyond what is credited.
+    /// I/Os beyond the credited rate until the fall.
     saved: f64,
-    /// I/Os a second behind it.
+    /// I/Os per second after the fall.
     iops: f64,
 }
 
-/// The buckets that the device seems to have.
+/// Returns the credit buckets that the measurements show.
 pub(super) fn credits(evidence: &Evidence) -> Vec<CreditsConfig> {
     let mut found: Vec<CreditsConfig> = evidence.of_role(Role::Steady).filter_map(bucket).collect();
-    // Reads and writes may be paid for from one.
+    // Reads and writes can share a bucket.
     while let Some((i, j)) = alike(&found) {
         found[i].of = CreditsOf::All;
         found.remove(j);
@@ -54,10 +54,10 @@ fn bucket(measured: &Measured) -> Option<CreditsConfig> {
     })
 }
 
-/// The one part in which the rate fell for good.
+/// Returns the fall, if the rate fell once and stayed low.
 fn fall(measured: &Measured) -> Option<Fall> {
     let parts = &measured.summary.parts;
-    // The part in which it falls is neither before nor behind.
+    // The part during which the rate falls belongs to neither side.
     let at = (1..parts.len().checked_sub(BEHIND_MIN)?).find(|&at| {
         let slowest = parts[..at].iter().map(|part| part.iops()).fold(f64::INFINITY, f64::min);
         let fastest = parts[at + 1..].iter().map(|part| part.iops()).fold(0.0, f64::max);
@@ -69,7 +69,7 @@ fn fall(measured: &Measured) -> Option<Fall> {
     let before = &parts[..=at];
     let ios: u64 = before.iter().map(|part| part.ios).sum();
     let ns: u64 = before.iter().map(|part| part.counted_ns).sum::<u64>() + measured.summary.span.warm_up_ns;
-    // What was done in the warm-up, as fast as in the first part, was paid for as well.
+    // The I/Os of the warm-up used credits, too. Their rate is taken from the first part.
     let ios = ios as f64 + parts[0].iops() * measured.summary.span.warm_up_ns as f64 / 1e9;
     let saved = ios - iops * ns as f64 / 1e9;
     (saved > 0.0).then_some(Fall { saved, iops })

@@ -1,9 +1,11 @@
-//! Fits `empirical`: what was measured becomes the model.
+//! Fits `empirical`: the measurements become the model.
 //!
-//! Probes of one kind are cells: a size, a number of commands under way, and the distribution of their latencies. Cells
-//! that nobody measured are filled in from those around: of random reads by what size adds alone and what company
-//! adds to the smallest, of others by how they differ from random reads; either put right by the cells nearby that
-//! were measured, and never faster than the fastest bytes seen.
+//! Probes of one kind are cells. A cell has a size, a number of commands in flight
+//! and the distribution of their latencies. Cells without a measurement are filled
+//! in from their neighbours. For random reads, the effects of the size alone and
+//! of the commands in flight at the smallest size are added. For other kinds, the
+//! difference from random reads is used. Measured cells nearby then correct either
+//! estimate, and no estimate is faster than the highest measured bandwidth.
 
 use iosched_disk::empirical::EmpiricalCell;
 use iosched_disk::{EmpiricalConfig, Model};
@@ -16,20 +18,20 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::evidence::{Evidence, Measured};
 use crate::calibrate::probe::{Probe, Role};
 
-/// Shares at which times are kept.
+/// Shares of the distribution at which times are stored.
 const SHARES: [f64; 14] = [0.0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0];
 const COUNT: usize = SHARES.len();
-/// Where the median is among them.
+/// Index of the median in [`SHARES`].
 const MEDIAN: usize = 6;
-/// Longest time that is kept, ns.
+/// Longest stored time, ns.
 const NS_MAX: f64 = 1e12;
-/// Most that company changes.
+/// Largest factor between latencies in a mix and latencies of reads or writes alone.
 const FACTOR_MAX: f64 = 100.0;
 
-/// Logarithms of times at [`SHARES`], ns.
+/// Logarithms of the times at [`SHARES`], ns.
 type Times = [f64; COUNT];
 
-/// A place in the plane of sizes and numbers under way.
+/// A point in the plane of sizes and commands in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spot {
     bytes: u32,
@@ -37,22 +39,22 @@ struct Spot {
 }
 
 impl Spot {
-    /// Square of the distance to another, in factors of e.
+    /// Returns the square of the distance to another point, in natural logarithms.
     fn distance2(self, other: Self) -> f64 {
         let apart = |a: u32, b: u32| (f64::from(a) / f64::from(b)).ln();
         apart(self.bytes, other.bytes).powi(2) + apart(self.under_way, other.under_way).powi(2)
     }
 }
 
-/// What was measured of commands of one kind.
+/// The measurements of commands of one kind.
 #[derive(Clone, Debug, Default)]
 struct Cells {
     known: Vec<(Spot, Times)>,
-    /// Most bytes a second.
+    /// Highest measured bandwidth, bytes per second.
     bandwidth: f64,
 }
 
-/// The model.
+/// Fits the model.
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     most_iops(evidence)?;
     let target = &evidence.target;
@@ -98,7 +100,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
 }
 
 impl Spot {
-    /// Every size with every number.
+    /// Returns the points for every combination of a size and a number in flight.
     fn grid(spots: &[Self]) -> Vec<Self> {
         let all = |of: fn(&Self) -> u32| {
             let mut all: Vec<u32> = spots.iter().map(of).collect();
@@ -113,13 +115,13 @@ impl Spot {
 }
 
 impl Cells {
-    /// What closed loops of that kind show: nothing beside them, no pauses.
+    /// Returns the cells of closed loops of one kind, without other I/O and without pauses.
     fn of(evidence: &Evidence, writes: bool, sequential: bool) -> Self {
         let roles =
             [Role::Depth, Role::Size, Role::Bandwidth, Role::Sequential, Role::Place, Role::Distance, Role::Write];
         let wanted = |probe: &Probe| {
             let kind = if writes { probe.read_percent == 0 } else { probe.read_percent == 100 };
-            // What is larger is sent in parts.
+            // A larger I/O is sent in parts.
             let is_whole = probe.bytes <= evidence.target.max_sectors_kb.saturating_mul(1024).max(4096);
             kind && is_whole && probe.sequential == sequential
         };
@@ -145,7 +147,8 @@ impl Cells {
         self.known.iter().map(|(spot, _)| *spot).collect()
     }
 
-    /// All of `grid`: what is known, and the rest by `base`, put right by what is known nearby.
+    /// Returns all points of `grid`. Points without a measurement
+    /// get the value of `base`, corrected by measured points nearby.
     fn filled(&self, grid: &[Spot], base: impl Fn(Spot) -> Times) -> Vec<(Spot, Times)> {
         let off: Vec<(Spot, Times)> =
             self.known.iter().map(|(spot, own)| (*spot, difference(own, &base(*spot)))).collect();
@@ -160,7 +163,8 @@ impl Cells {
         grid.iter().map(fill).collect()
     }
 
-    /// What company adds to the smallest, and size to those alone.
+    /// Adds the effect of the commands in flight at the smallest
+    /// size to the effect of the size with the fewest in flight.
     fn alone_and_in_company(&self, spot: Spot) -> Times {
         let smallest = self.known.iter().map(|(own, _)| own.bytes).min().unwrap_or(1);
         let fewest = self.known.iter().map(|(own, _)| own.under_way).min().unwrap_or(1);
@@ -170,12 +174,13 @@ impl Cells {
         let by_number = between(&along_numbers, f64::from(spot.under_way).ln());
         let corner = between(&along_sizes, f64::from(smallest).ln());
         let sum = |i: usize| (by_size[i].exp() + by_number[i].exp() - corner[i].exp()).max(by_size[i].exp());
-        // Far below what crosses the fastest, it is the one, far above the other.
+        // The bandwidth limit hardly matters far below it and dominates far above it.
         let up = sum(MEDIAN).hypot(self.crossing_ns(spot)) / sum(MEDIAN).max(1.0);
         std::array::from_fn(|i| (sum(i) * up).max(1.0).ln())
     }
 
-    /// What all that is under way needs to cross at the fastest rate seen, ns.
+    /// Returns the time in which all bytes in flight are
+    /// transferred at the highest measured bandwidth, ns.
     fn crossing_ns(&self, spot: Spot) -> f64 {
         f64::from(spot.bytes) * f64::from(spot.under_way) * 1e9 / self.bandwidth
     }
@@ -185,7 +190,8 @@ const fn spot_of(probe: &Probe) -> Spot {
     Spot { bytes: probe.bytes, under_way: probe.depth }
 }
 
-/// Known times along one side, by the logarithm of what changes, rising.
+/// Returns the known times along one axis, by the
+/// logarithm of the varying value, in ascending order.
 fn line(known: &[(Spot, Times)], on: impl Fn(&Spot) -> bool, by: impl Fn(&Spot) -> u32) -> Vec<(f64, &Times)> {
     let mut line: Vec<_> =
         known.iter().filter(|(spot, _)| on(spot)).map(|(spot, own)| (f64::from(by(spot)).ln(), own)).collect();
@@ -193,7 +199,7 @@ fn line(known: &[(Spot, Times)], on: impl Fn(&Spot) -> bool, by: impl Fn(&Spot) 
     line
 }
 
-/// Times on straight lines between known ones; beyond the last in proportion.
+/// Interpolates the known times linearly. Beyond the last point, the times grow in proportion.
 fn between(line: &[(f64, &Times)], at: f64) -> Times {
     let behind = line.partition_point(|(own, _)| *own <= at);
     match (behind.checked_sub(1).map(|i| line[i]), line.get(behind)) {
@@ -207,7 +213,7 @@ fn between(line: &[(f64, &Times)], at: f64) -> Times {
     }
 }
 
-/// A full grid at any place: as the model has it.
+/// Interpolates a full grid at any point, in the same way as the model does.
 fn nearby(surface: &[(Spot, Times)], spot: Spot) -> Times {
     let mut sizes: Vec<u32> = surface.iter().map(|(own, _)| own.bytes).collect();
     sizes.sort_unstable();
@@ -223,15 +229,15 @@ fn nearby(surface: &[(Spot, Times)], spot: Spot) -> Times {
     between(&rows, f64::from(spot.bytes).ln())
 }
 
-/// The mean of what is known, what is near counting most (Shepard).
+/// Returns the mean of the known points, weighted by the inverse distance (Shepard).
 fn weighted(known: &[(Spot, Times)], spot: Spot) -> Times {
     let weights: Vec<f64> = known.iter().map(|(own, _)| own.distance2(spot).max(1e-4).powi(-2)).collect();
     let all = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     std::array::from_fn(|i| known.iter().zip(&weights).map(|((_, own), weight)| own[i] * weight).sum::<f64>() / all)
 }
 
-/// A distribution at [`SHARES`]. `mean_ns` is what its mean is to be: the last point, which few commands make, is put
-/// there.
+/// Returns a distribution at [`SHARES`]. The last point is
+/// rare, so it is set such that the mean becomes `mean_ns`.
 fn times(latency: &Histogram, mean_ns: Option<f64>) -> Times {
     let mut ns: [f64; COUNT] = SHARES.map(|share| (latency.quantile_ns(share) as f64).max(1.0));
     ns[0] = (latency.min_ns() as f64).clamp(1.0, ns[1]);
@@ -241,7 +247,7 @@ fn times(latency: &Histogram, mean_ns: Option<f64>) -> Times {
     let before = ns[COUNT - 2];
     let last = (mean_ns - but_last) / part(COUNT - 2);
     ns[COUNT - 1] = last.clamp(before, before * 50.0);
-    // What is still missing is in all of them.
+    // The remaining difference of the mean is spread over all points.
     let mean: f64 = (0..COUNT - 1).map(|i| part(i) * (ns[i] + ns[i + 1])).sum();
     ns.map(|own| (own * (mean_ns / mean).clamp(0.2, 5.0)).ln())
 }
@@ -257,13 +263,13 @@ fn rising(mut times: Times) -> Times {
     times
 }
 
-/// The mean of differences, as factors; none of none.
+/// Returns the mean differences as factors, or nothing without differences.
 fn factors(differences: &[Times]) -> Vec<f64> {
     if differences.is_empty() {
         return Vec::new();
     }
     let mean = |i: usize| differences.iter().map(|own| own[i]).sum::<f64>() / differences.len() as f64;
-    // As many digits as mean something.
+    // Four decimals are significant.
     (0..COUNT).map(|i| (mean(i).exp().clamp(1.0 / FACTOR_MAX, FACTOR_MAX) * 1e4).round() / 1e4).collect()
 }
 

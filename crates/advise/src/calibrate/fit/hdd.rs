@@ -1,10 +1,11 @@
 //! Fits `hdd`.
 //!
-//! Reads near each other differ by where the platters are alone: the width of their latencies is a revolution. Rates
-//! across the disk give the zones, reads of what was read ahead the work per command, and how the mean latency rises
-//! with the part of the disk that reads are spread over gives the seek curve. After which reads it reads ahead, how
-//! far, and what it keeps of the way there, is tried on short runs from random places and on reads that go backward.
-//! Skews and what a write needs to settle are assumed.
+//! Reads close to each other differ only by the rotational position, so the width of
+//! their latencies gives a revolution. Rates across the disk give the zones. Reads of
+//! data that was read ahead give the work per command. The seek curve follows from how
+//! the mean latency rises with the part of the disk that the reads cover. Short runs
+//! from random places and backward reads decide after which reads the disk reads ahead,
+//! how far, and which data it keeps. Skews and the settle time of writes are assumed.
 
 use iosched_disk::hdd::{
     InterfaceConfig, OverheadsConfig, QueueConfig, ReadAheadAfter, ReadAheadUntil, ReadCacheConfig, SeekConfig,
@@ -18,29 +19,30 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::evidence::{Evidence, Measured};
 use crate::calibrate::probe::Role;
 
-/// Speeds that disks have, revolutions a minute.
+/// Usual spindle speeds of disks, revolutions per minute.
 const SPEEDS: [f64; 8] = [3_600.0, 4_200.0, 5_400.0, 5_900.0, 7_200.0, 10_000.0, 12_000.0, 15_000.0];
-/// How near an estimate is taken for one of them.
+/// Largest relative distance of an estimate from a usual speed that it is rounded to.
 const SPEED_TOLERANCE: f64 = 0.08;
-/// Faster than this on average is no rotating disk, ns.
+/// Least mean latency of a rotating disk, ns.
 const LATENCY_NS_MIN: f64 = 1_500_000.0;
-/// How much longer reads far from each other take than reads near each other, at least.
+/// Least ratio of the latency of distant reads to that of close reads.
 const DISTANCE_RATIO_MIN: f64 = 1.1;
 const HEADS: u32 = 2;
-/// Work per command, if nothing shows it, ns.
+/// Work per command if no probe shows it, ns.
 const COMMAND_NS: u64 = 60_000;
-/// Rate of the link, bytes a second: SATA 6 Gb/s.
+/// Rate of the link, bytes per second: SATA 6 Gb/s.
 const LINK_BYTES_PER_SECOND: u64 = 550_000_000;
-/// A switch to the next track, as a share of a revolution; assumed.
+/// Time of a switch to the next track, as a share of a revolution. Assumed.
 const SWITCH: f64 = 0.11;
-/// By how much skew exceeds it, ns; assumed.
+/// Margin by which the skew exceeds the switch time, ns. Assumed.
 const SKEW_MARGIN_NS: u64 = 30_000;
-/// Mean of the root, and of the distance itself, between two places in a stretch of length 1.
+/// Means of the square root of the distance, and of the
+/// distance, between two random points of a unit interval.
 const MEAN_ROOT: f64 = 8.0 / 15.0;
 const MEAN_DISTANCE: f64 = 1.0 / 3.0;
-/// How often both parts of the seek curve are fitted in turn.
+/// Number of rounds in which the two parts of the seek curve are fitted in turn.
 const SEEK_ROUNDS: u32 = 200;
-/// Kinds of reading ahead.
+/// Kinds of read-ahead that are tried.
 const AHEAD_AFTER: [ReadAheadAfter; 2] = [ReadAheadAfter::AnyRead, ReadAheadAfter::ContinuedRead];
 const AHEAD_UNTIL: [ReadAheadUntil; 4] =
     [ReadAheadUntil::Distance, ReadAheadUntil::Track, ReadAheadUntil::NextTrack, ReadAheadUntil::Cylinder];
@@ -51,7 +53,7 @@ fn model(config: HddConfig) -> Model {
     Model::Hdd(Box::new(config))
 }
 
-/// The best there is, or why it is no rotating disk.
+/// Returns the best model, or the reason why the device is no rotating disk.
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let mean_ns = single(evidence)?.latency.mean_ns();
     if mean_ns < LATENCY_NS_MIN {
@@ -69,7 +71,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let Some(zones) = zones(evidence, revolution_ns) else {
         return Ok(Err("there is no sequential read"));
     };
-    // All of the disk is a part of it, too: the smallest reads anywhere.
+    // The whole disk is one more region: the smallest reads cover all of it.
     distances.extend(evidence.of_role(Role::Size).min_by_key(|measured| measured.probe.bytes));
     let config = start(evidence, revolution_ns, zones, seek(&distances, revolution_ns, command_ns(evidence)));
     let mut search = Search::new(evidence, model, config, &[Role::Sequential])?;
@@ -106,26 +108,26 @@ fn scale_count(count: &mut u32, factor: f64) {
     *count = (f64::from(*count) * factor).round() as u32;
 }
 
-/// The width of latencies of reads near each other: nine tenths of a revolution lie between the twentieth that is
-/// fastest and the one that is slowest.
+/// Returns the time of a revolution, ns. Between the 5th and the 95th
+/// percentile of the latencies of close reads lie nine tenths of a revolution.
 fn revolution_ns(near: &Measured) -> f64 {
     let latency = &near.summary.latency;
     let estimate_ns = (latency.quantile_ns(0.95) - latency.quantile_ns(0.05)) as f64 / 0.9;
     let off = |speed: f64| (60e9 / speed / estimate_ns.max(1.0)).ln().abs();
     let nearest = SPEEDS.into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b)));
     let revolution_ns = nearest.filter(|&speed| off(speed) < SPEED_TOLERANCE).map_or(estimate_ns, |speed| 60e9 / speed);
-    // What the model takes: 1,000 to 100,000 a minute.
+    // The model accepts 1,000 to 100,000 revolutions per minute.
     revolution_ns.clamp(6e5, 6e7)
 }
 
-/// What a read from the cache takes beside its data, ns.
+/// Returns the time of a read from the cache without its data transfer, ns.
 fn command_ns(evidence: &Evidence) -> u64 {
     let small = evidence.of_role(Role::Sequential).find(|measured| measured.probe.bytes == 4096);
     let hit_ns = small.map(|measured| measured.summary.p50_ns.median - 4096e9 / LINK_BYTES_PER_SECOND as f64);
     hit_ns.map_or(COMMAND_NS, |ns| (ns.max(1_000.0) as u64).min(2_000_000))
 }
 
-/// Zones of equal size between places whose rates are known.
+/// Returns zones of equal size between the places with known rates.
 fn zones(evidence: &Evidence, revolution_ns: f64) -> Option<Vec<ZoneConfig>> {
     let mut places: Vec<&Measured> = evidence.of_role(Role::Place).collect();
     places.sort_by_key(|measured| measured.probe.start_sector);
@@ -138,14 +140,15 @@ fn zones(evidence: &Evidence, revolution_ns: f64) -> Option<Vec<ZoneConfig>> {
     Some(rates.windows(2).map(zone_of_pair).collect())
 }
 
-/// A zone of at least `sectors` with tracks of that many, in whole blocks.
+/// Returns a zone of at least `sectors` sectors with tracks
+/// of `sectors_per_track`, rounded down to 4 KiB blocks.
 fn zone(sectors: u64, sectors_per_track: f64) -> ZoneConfig {
     let sectors_per_track = (sectors_per_track as u32 / 8 * 8).clamp(8, 65_536);
     let cylinders = sectors.div_ceil(u64::from(sectors_per_track) * u64::from(HEADS)) as u32;
     ZoneConfig { cylinders: cylinders.max(1), sectors_per_track, ..ZoneConfig::default() }
 }
 
-/// Makes all tracks longer or shorter, and of that fewer or more.
+/// Multiplies the track lengths by `factor` and adapts the number of tracks.
 fn scale_tracks(config: &mut HddConfig, factor: f64) {
     let sectors = config.capacity_sectors.div_ceil(config.zones.len() as u64);
     for own in &mut config.zones {
@@ -153,7 +156,7 @@ fn scale_tracks(config: &mut HddConfig, factor: f64) {
     }
 }
 
-/// Makes it read ahead further or less far, and what segments hold with it.
+/// Multiplies the read-ahead distance by `factor` and enlarges the segments to hold it.
 fn scale_ahead(config: &mut HddConfig, factor: f64) {
     let cache = &mut config.read_cache;
     scale_count(&mut cache.read_ahead_sectors, factor);
@@ -161,7 +164,7 @@ fn scale_ahead(config: &mut HddConfig, factor: f64) {
     cache.sequential_read_ahead_sectors = cache.sequential_read_ahead_sectors.min(cache.read_ahead_sectors);
 }
 
-/// Makes the shortest seek longer or shorter, but no longer than the next.
+/// Multiplies the shortest seek time by `factor`, up to the next seek time.
 fn scale_shortest(config: &mut HddConfig, factor: f64) {
     if let SeekConfig::Table(points) = &mut config.seek {
         let next_ns = points.get(1).map_or(u64::MAX, |next| next.ns);
@@ -169,7 +172,8 @@ fn scale_shortest(config: &mut HddConfig, factor: f64) {
     }
 }
 
-/// Seek time by distance as a share of all: shortest, what grows with the root, what grows with the distance; ns.
+/// Seek time as a function of the distance, as a share of the longest:
+/// a constant, a term with the square root and a linear term, ns.
 #[derive(Clone, Copy)]
 struct Curve {
     shortest_ns: f64,
@@ -177,8 +181,8 @@ struct Curve {
     line_ns: f64,
 }
 
-/// The curve whose means over the parts of the disk are nearest to the latencies measured there: least squares, with
-/// neither part falling.
+/// Returns the curve whose means over the regions are nearest to the
+/// measured latencies. It minimises the squares, and neither term decreases.
 fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
     let all = distances.iter().map(|measured| measured.probe.sectors).max().unwrap_or(1) as f64;
     let points: Vec<(f64, f64, f64)> = distances
@@ -189,7 +193,7 @@ fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
             (share.sqrt() * MEAN_ROOT, share * MEAN_DISTANCE, seek_ns)
         })
         .collect();
-    // One part after the other, until both stay: each is nearest to what the other leaves.
+    // The two terms are fitted in turn. Each fits what the other leaves.
     let (mut shortest_ns, mut root_ns, mut line_ns) = (0.0f64, 0.0f64, 0.0f64);
     for _ in 0..SEEK_ROUNDS {
         let rest: Vec<(f64, f64)> = points.iter().map(|&(root, far, ns)| (root, ns - line_ns * far)).collect();
@@ -201,7 +205,7 @@ fn seek(distances: &[&Measured], revolution_ns: f64, command_ns: u64) -> Curve {
     Curve { shortest_ns: shortest_ns.max(revolution_ns / 20.0), root_ns, line_ns }
 }
 
-/// Intercept and slope of the line nearest to the points.
+/// Returns the intercept and the slope of the least-squares line.
 fn line(points: &[(f64, f64)]) -> (f64, f64) {
     let count = points.len().max(1) as f64;
     let (x_mean, y_mean) =
@@ -212,7 +216,7 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (y_mean - slope * x_mean, slope)
 }
 
-/// A curve by points: the shortest seek, and what `ns` says of each of `shares` of all cylinders.
+/// Returns a seek table: the shortest seek, and `ns` at each of `shares` of all cylinders.
 pub(in crate::calibrate) fn seek_table(
     cylinders: u32,
     shortest_ns: u64,
@@ -278,7 +282,8 @@ fn start(evidence: &Evidence, revolution_ns: f64, zones: Vec<ZoneConfig>, curve:
     }
 }
 
-/// Multiplies seek times by what `factor` says of their share of the longest distance, by the root.
+/// Multiplies the seek times by `factor`, a function of the
+/// square root of the distance relative to the longest.
 fn scale_seek(config: &mut HddConfig, factor: impl Fn(f64) -> f64) {
     let SeekConfig::Table(points) = &mut config.seek else { return };
     let longest = f64::from(points.last().map_or(1, |last| last.cylinders));

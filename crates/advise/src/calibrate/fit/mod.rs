@@ -1,7 +1,8 @@
-//! Fits: from what was measured to the parameters of a model.
+//! Fits: from the measurements to the parameters of a model.
 //!
-//! What can be read off the probes is; what cannot is searched for one parameter at a time, with the probes simulated
-//! on the model. Nothing is left to chance: the same measurements give the same model.
+//! Some parameters can be read off the probes. The others are
+//! searched one at a time, with the probes simulated on the model.
+//! Fits are deterministic: the same measurements give the same model.
 
 mod credits;
 mod empirical;
@@ -21,10 +22,10 @@ use super::error::CalibrateError;
 use super::evidence::{Evidence, Measured};
 use super::probe::Role;
 
-/// Why a kind of device was not tried, or the best model of that kind.
+/// The best model of a kind, or the reason why the kind was not tried.
 pub(super) type Fit = Result<Model, &'static str>;
 
-/// The best model of a kind.
+/// Returns the best model of `kind`.
 pub(super) fn fit(kind: Kind, evidence: &Evidence) -> Result<Fit, CalibrateError> {
     match kind {
         Kind::Hdd => hdd::fit(evidence),
@@ -34,7 +35,8 @@ pub(super) fn fit(kind: Kind, evidence: &Evidence) -> Result<Fit, CalibrateError
     }
 }
 
-/// Latencies of 4 KiB reads, one at a time: of parts of the device if there are such probes, else of larger reads.
+/// Returns the latencies of 4 KiB reads, one at a time. Without such
+/// probes on parts of the device, the first probe of sizes is used.
 fn single(evidence: &Evidence) -> Result<Single, CalibrateError> {
     let mut probes: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     if probes.is_empty() {
@@ -54,13 +56,13 @@ struct Single {
     bytes: u32,
 }
 
-/// The mean of a distribution.
+/// Returns the mean of a distribution.
 fn mean_ns(points: &[QuantilePoint]) -> f64 {
     let part = |pair: &[QuantilePoint]| (pair[1].share - pair[0].share) * (pair[0].ns + pair[1].ns) as f64 / 2.0;
     points.windows(2).map(part).sum()
 }
 
-/// The part of a distribution below a value.
+/// Returns the part of a distribution below a value.
 fn below(latency: &Histogram, below_ns: u64) -> Histogram {
     let mut usual = Histogram::default();
     for (first_ns, width_ns, count) in latency.buckets().filter(|&(first_ns, ..)| first_ns < below_ns) {
@@ -70,7 +72,8 @@ fn below(latency: &Histogram, below_ns: u64) -> Histogram {
     usual
 }
 
-/// Bytes a second that the slope of latency over size gives. `None` if larger reads take no longer.
+/// Returns the bandwidth that follows from the slope of the latency over
+/// the size, bytes per second. `None` if larger reads take no longer.
 fn bytes_per_second(evidence: &Evidence) -> Option<f64> {
     let sizes: Vec<(f64, f64)> = evidence
         .of_role(Role::Size)
@@ -79,7 +82,8 @@ fn bytes_per_second(evidence: &Evidence) -> Option<f64> {
     median_slope(&sizes).filter(|&slope| slope > 1e-3).map(|slope| 1e9 / slope)
 }
 
-/// The median of the slopes of all pairs of points (Theil and Sen); `None` of fewer than two.
+/// Returns the median of the slopes of all pairs of points
+/// (Theil and Sen). `None` for fewer than two points.
 fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes: Vec<f64> = Vec::new();
     for (i, (x, y)) in points.iter().enumerate() {
@@ -89,7 +93,7 @@ fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
     slopes.get(slopes.len() / 2).copied()
 }
 
-/// The most bytes a second of any read.
+/// Returns the highest bandwidth of the read probes, bytes per second.
 fn bandwidth(evidence: &Evidence) -> f64 {
     [Role::Bandwidth, Role::Sequential, Role::Size, Role::Place]
         .into_iter()
@@ -98,7 +102,7 @@ fn bandwidth(evidence: &Evidence) -> f64 {
         .fold(1e6, f64::max)
 }
 
-/// The most 4 KiB reads a second at any depth.
+/// Returns the highest rate of 4 KiB reads at any depth, I/Os per second.
 fn most_iops(evidence: &Evidence) -> Result<f64, CalibrateError> {
     let depths = evidence.needed(Role::Depth).or_else(|_| evidence.needed(Role::Size))?;
     Ok(depths.iter().map(|measured| measured.summary.iops.median).fold(1e-3, f64::max))

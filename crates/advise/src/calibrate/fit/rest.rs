@@ -1,4 +1,5 @@
-//! What a rest costs: how much longer reads take that come one at a time with pauses than those without.
+//! The cost of a rest: the additional latency of reads
+//! with pauses, compared with reads without pauses.
 
 use iosched_disk::{QuantilePoint, RestConfig};
 
@@ -6,12 +7,13 @@ use super::{below, mean_ns, single};
 use crate::calibrate::evidence::Evidence;
 use crate::calibrate::probe::Role;
 
-/// Shares at which it is kept.
+/// Shares of the distribution at which the cost is stored.
 const SHARES: [f64; 11] = [0.0, 0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.99, 1.0];
-/// Less than so much of a read's time costs nothing.
+/// Least cost that counts, as a share of a read's latency.
 const SHARE_MIN: f64 = 0.1;
 
-/// The cost, if there is one, in latencies below `below_ns`: what is longer has other reasons.
+/// Returns the cost, if there is one, from the latencies
+/// below `below_ns`. Longer latencies have other causes.
 pub(super) fn rest(evidence: &Evidence, below_ns: u64) -> Option<RestConfig> {
     let measured = evidence.of_role(Role::Think).next()?;
     let single = single(evidence).ok()?;

@@ -1,4 +1,4 @@
-//! The search for parameters that no probe shows by itself: one at a time, downhill.
+//! The search for parameters that no probe shows directly: one parameter at a time, downhill.
 
 use iosched_disk::{Model, Profile};
 
@@ -6,12 +6,12 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::evidence::Evidence;
 use crate::calibrate::probe::Role;
 
-/// Factors by which a parameter is changed, the coarse ones first.
+/// Factors by which a parameter is changed, coarse factors first.
 const FACTORS: [f64; 3] = [1.4, 1.1, 1.02];
-/// Most steps with one factor.
+/// Largest number of steps with one factor and direction.
 const STEPS_MAX: u32 = 12;
 
-/// A configuration on its way to the best.
+/// A search for the best configuration.
 pub(super) struct Search<'a, C> {
     evidence: &'a Evidence,
     model: fn(C) -> Model,
@@ -21,7 +21,7 @@ pub(super) struct Search<'a, C> {
 }
 
 impl<'a, C: Clone + PartialEq> Search<'a, C> {
-    /// Begins with `start`, judged by the probes of `roles`.
+    /// Creates a search that starts with `start` and uses the probes of `roles`.
     pub(super) fn new(
         evidence: &'a Evidence,
         model: fn(C) -> Model,
@@ -33,14 +33,14 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         Ok(search)
     }
 
-    /// From now on judged by these.
+    /// Uses the probes of `roles` from now on.
     pub(super) fn judged_by(&mut self, roles: &[Role]) -> Result<&mut Self, CalibrateError> {
         self.roles = roles.to_vec();
         self.miss = self.miss_of(&self.best)?;
         Ok(self)
     }
 
-    /// Infinite if no device can have such parameters.
+    /// Returns the distance of `candidate` from the probes, infinite for invalid parameters.
     fn miss_of(&self, candidate: &C) -> Result<f64, CalibrateError> {
         match Profile::of("fit", "", (self.model)(candidate.clone()), Vec::new()) {
             Ok(profile) => self.evidence.miss(&profile, &self.roles),
@@ -48,7 +48,7 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         }
     }
 
-    /// Takes `candidate` if it is better; whether it was.
+    /// Takes `candidate` if it is better, and returns whether it is.
     fn try_one(&mut self, candidate: C) -> Result<bool, CalibrateError> {
         if candidate == self.best {
             return Ok(false);
@@ -61,7 +61,7 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         Ok(is_better)
     }
 
-    /// Tries each of `values`.
+    /// Tries each of `values` from the present best.
     pub(super) fn among<T: Copy>(
         &mut self,
         values: &[T],
@@ -76,7 +76,7 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         Ok(self)
     }
 
-    /// Makes a parameter larger or smaller as long as that is better.
+    /// Multiplies a parameter by each factor and by its inverse for as long as the fit improves.
     pub(super) fn scale(&mut self, scale: impl Fn(&mut C, f64)) -> Result<&mut Self, CalibrateError> {
         for factor in FACTORS {
             for factor in [factor, 1.0 / factor] {
@@ -92,30 +92,30 @@ impl<'a, C: Clone + PartialEq> Search<'a, C> {
         Ok(self)
     }
 
-    /// The best so far.
+    /// Returns the best configuration so far.
     pub(super) const fn best(&self) -> &C {
         &self.best
     }
 
-    /// How far it is from what was measured.
+    /// Returns the distance of the best configuration from the measurements.
     pub(super) const fn miss(&self) -> f64 {
         self.miss
     }
 
-    /// Changes it, better or not.
+    /// Applies `change` to the best configuration, whether the fit improves or not.
     pub(super) fn set(&mut self, change: impl Fn(&mut C)) -> Result<&mut Self, CalibrateError> {
         change(&mut self.best);
         self.miss = self.miss_of(&self.best)?;
         Ok(self)
     }
 
-    /// What was found.
+    /// Returns the best configuration.
     pub(super) fn into_best(self) -> C {
         self.best
     }
 }
 
-/// A number times a factor.
+/// Multiplies a number by a factor.
 pub(super) fn times(value: u64, factor: f64) -> u64 {
     (value as f64 * factor).round() as u64
 }

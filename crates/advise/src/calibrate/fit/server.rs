@@ -1,9 +1,10 @@
 //! Fits `server`.
 //!
-//! The least a 4 KiB read takes alone is service and way; what it takes beyond that is the spread, as measured. The
-//! most reads a second, for every number of servers, say how long one is busy. Which number it is, how much of the
-//! spread holds up the others, and whether the order is left to chance, show at depth. If the latency rises evenly with
-//! depth from the first on, commands are taken together, by one server: that is tried beside.
+//! The least latency of a lone 4 KiB read is service and transit; latencies above it give the
+//! spread. The highest read rate and the number of servers give the busy time of a server.
+//! Probes at depth give the number of servers, the part of the spread that delays other
+//! commands, and whether the order is random. If the latency rises evenly with the depth from
+//! the start, one server may take commands in batches, so that model is tried as well.
 
 use iosched_disk::QuantilePoint;
 use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
@@ -20,18 +21,20 @@ use crate::calibrate::probe::Role;
 
 /// Numbers of servers that are tried.
 const SERVERS: [u32; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
-/// How many numbers of servers are looked at more closely.
+/// Number of server counts that are refined.
 const REFINED: usize = 2;
-/// Shares of turns that are missed that are tried, and behind how many one then stands.
+/// Shares of missed turns that are tried, and numbers of
+/// commands behind which a command with a missed turn waits.
 const MISSED_SHARES: [f64; 6] = [0.03, 0.06, 0.1, 0.15, 0.2, 0.3];
 const BEHIND: [u32; 6] = [2, 4, 8, 16, 32, 64];
 /// Sizes of pieces that are tried, sectors.
 const PIECES: [Option<u32>; 6] = [None, Some(128), Some(256), Some(512), Some(1024), Some(2048)];
-/// Shares at which the spread is kept.
+/// Shares of the distribution at which the spread is stored.
 const SHARES: [f64; 17] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0];
-/// What counts as the least latency: single I/Os may come back sooner by chance.
+/// Share of the distribution that counts as the least latency. Single I/Os can be faster by chance.
 const LEAST_SHARE: f64 = 0.02;
-/// A latency above so many times the median, and so much above it, is a stall, as long as they are rare.
+/// A stall is a rare latency above both this multiple
+/// of the median and this margin over the median.
 const STALL_TIMES: u64 = 8;
 const STALL_NS_MIN: u64 = 300_000;
 const STALLS_MIN: u64 = 8;
@@ -43,10 +46,10 @@ fn model(config: ServerConfig) -> Model {
     Model::Server(Box::new(config))
 }
 
-/// The best there is.
+/// Returns the best model.
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let start = start(evidence)?;
-    // What would be done if nothing ever stood still.
+    // The highest rate if the device never stalled.
     let most_iops = most_iops(evidence)? * (1.0 + start.stalls.as_ref().map_or(0.0, stalled));
     let mut found = Vec::new();
     let fixed_ns = start.read.service_ns;
@@ -57,7 +60,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
         config.read.service_ns = fixed_ns.min(busy_ns.max(0.0) as u64);
         config.read.transit_ns = fixed_ns - config.read.service_ns;
         found.push(Search::new(evidence, model, config, &[Role::Depth, Role::Distance])?);
-        // More would never be busy.
+        // Further servers would never be busy.
         if busy_ns > 2.0 * fixed_ns as f64 {
             break;
         }
@@ -78,7 +81,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     Ok(Ok(model(search.into_best())))
 }
 
-/// What can be read off, with one server that is busy all the time a read takes.
+/// Returns the parameters that the probes show directly,
+/// with one server that is busy for the whole read.
 fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     let single = single(evidence)?;
     let target = &evidence.target;
@@ -89,7 +93,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     let least_ns = single.latency.quantile_ns(LEAST_SHARE);
     let rate = |bytes_per_second: f64| (bytes_per_second as u64).clamp(10_000, 1_000_000_000_000);
     let link = bandwidth(evidence) * 1.05;
-    // A byte crosses the server and then the link.
+    // A byte passes through the server and then through the link.
     let own = slope.map(|both| 1.0 / both - 1.0 / link).filter(|&own| own > 0.0);
     let bytes_per_second = own.map(|own| rate(1.0 / own));
     Ok(ServerConfig {
@@ -124,8 +128,9 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     })
 }
 
-/// One server that takes all there is: what each command adds to the latency of those with it is its service, the rest
-/// is gathering and way. `None` if latency does not rise with depth.
+/// Returns the configuration of one server that takes commands in batches.
+/// The slope of the latency over the depth is the service time; the rest is
+/// gathering and transit. `None` if the latency does not rise with the depth.
 fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerConfig>, CalibrateError> {
     let depths = evidence.needed(Role::Depth)?;
     let medians: Vec<(f64, f64)> =
@@ -141,7 +146,7 @@ fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerCo
     Ok(Some(config))
 }
 
-/// What latencies below `below_ns` have beyond `least_ns`, by share.
+/// Returns the excess over `least_ns` of latencies below `below_ns`, by share.
 fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoint> {
     let usual = below(latency, below_ns);
     let mut points: Vec<QuantilePoint> = SHARES
@@ -151,7 +156,7 @@ fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoin
     if let Some(last) = points.last_mut() {
         last.ns = usual.max_ns().saturating_sub(least_ns).max(last.ns);
     }
-    // Between equal neighbours a point says nothing.
+    // A point between equal neighbours is redundant.
     let says = |i: usize| {
         let ns = |i: usize| points.get(i).map(|point| point.ns);
         i == 0 || ns(i - 1) != ns(i) || ns(i + 1) != ns(i)
@@ -159,13 +164,13 @@ fn spread(latency: &Histogram, least_ns: u64, below_ns: u64) -> Vec<QuantilePoin
     (0..points.len()).filter(|&i| says(i)).map(|i| points[i]).collect()
 }
 
-/// From where on a latency is that of a stall, ns.
+/// Returns the least latency that counts as a stall, ns.
 fn stall_ns(latency: &Histogram) -> u64 {
     let median_ns = latency.quantile_ns(0.5);
     (STALL_TIMES * median_ns).max(median_ns + STALL_NS_MIN)
 }
 
-/// Latencies far above all others, if they are rare: everything stood still.
+/// Returns the stalls: rare latencies far above all others, during which the device serves nothing.
 fn stalls(single: &Single) -> Option<ServerStalls> {
     let latency = &single.latency;
     let (median_ns, from_ns) = (latency.quantile_ns(0.5), stall_ns(latency));
@@ -182,12 +187,12 @@ fn stalls(single: &Single) -> Option<ServerStalls> {
     Some(ServerStalls { every_ns, length: spread(&lengths, 0, u64::MAX) })
 }
 
-/// Time in stalls over time between them.
+/// Returns the ratio of the time in stalls to the time between them.
 fn stalled(stalls: &ServerStalls) -> f64 {
     mean_ns(&stalls.length) / stalls.every_ns as f64
 }
 
-/// Everything but the number of servers, one after another.
+/// Refines all parameters but the number of servers, one after another.
 fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let depth = search.best().depth;
     let choices: Vec<u32> = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128].into_iter().filter(|&n| n <= depth).collect();
@@ -199,7 +204,7 @@ fn refine(search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
             },
         )?;
     } else {
-        // Either chance decides whose turn it is, or turns are missed.
+        // Either the next command is chosen at random, or commands miss turns.
         let missed = MISSED_SHARES.iter().flat_map(|&share| BEHIND.map(|behind| ServerMissedTurns { share, behind }));
         let missed: Vec<_> = missed.filter(|missed| missed.behind <= depth).collect();
         search
@@ -225,7 +230,8 @@ fn scale_rate(rate: &mut Option<u64>, factor: f64) {
     *rate = rate.map(|rate| times(rate, factor));
 }
 
-/// Writes begin as reads, and flushes are what they were measured as.
+/// Fits the writes, starting from the parameters of
+/// reads, and takes the flushes from the measurement.
 fn fit_writes(evidence: &Evidence, search: &mut Search<'_, ServerConfig>) -> Result<(), CalibrateError> {
     let flush = evidence.of_role(Role::Flush).next().map(|measured| measured.summary.flushes.mean_ns());
     let transit_ns = search.best().read.transit_ns;

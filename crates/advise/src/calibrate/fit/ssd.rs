@@ -1,9 +1,9 @@
 //! Fits `ssd`.
 //!
-//! The least a 4 KiB read takes alone is a die's time and work beside the link; the most reads a second is what dies or
-//! link allow. How many dies there are, how the time divides, and how much a die reads at once, show at depth and by
-//! size. What no read shows (programming, erasing, the buffer) is assumed of the usual size, or follows from probes
-//! that write.
+//! The latency of a lone 4 KiB read is the time of a die, the controller and the link. The highest
+//! read rate is the limit of the dies or the link. Probes at depth and by size give the number of
+//! dies, the division of the time, and the size that a die reads at once. Parameters that no read
+//! shows (programming, erasing, the buffer) have usual values or follow from probes that write.
 
 use iosched_disk::ssd::{
     SsdBufferConfig, SsdCleaningConfig, SsdFlashConfig, SsdInterfaceConfig, SsdStartConfig, SsdVictim,
@@ -18,19 +18,19 @@ use crate::calibrate::probe::Role;
 
 /// Numbers of dies that are tried.
 const DIES: [u32; 11] = [1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128];
-/// Shares of a lone read's time that are the die's.
+/// Shares of a lone read's latency that the die takes, as tried.
 const DIE_SHARES: [f64; 4] = [0.4, 0.6, 0.75, 0.9];
-/// What dies read at once, sectors.
+/// Sizes that a die reads at once, as tried, sectors.
 const READ_SECTORS: [u32; 5] = [8, 16, 32, 64, 128];
-/// How many channels it takes to fill the link.
+/// Numbers of channels that fill the link, as tried.
 const CHANNEL_SHARES: [u64; 6] = [1, 2, 3, 4, 6, 8];
-/// Slower than this is no flash, ns.
+/// Longest median read latency of flash, ns.
 const LATENCY_NS_MAX: u64 = 5_000_000;
-/// Units of programming, sectors, and how many of them are erased at once; assumed.
+/// Size of a program operation, sectors. Assumed.
 const PROGRAM_SECTORS: u32 = 32;
-/// Blocks that the capacity is divided into, at least: enough for cleaning to be like that of a real device.
+/// Least number of erase blocks in the capacity. Cleaning then resembles that of a real device.
 const BLOCKS: u64 = 512;
-/// Spare flash, per cent; assumed.
+/// Spare flash, per cent. Assumed.
 const SPARE_PERCENT: f64 = 7.0;
 
 const READS: [Role; 5] = [Role::Depth, Role::Size, Role::Bandwidth, Role::Sequential, Role::Distance];
@@ -39,7 +39,7 @@ fn model(config: SsdConfig) -> Model {
     Model::Ssd(Box::new(config))
 }
 
-/// The best there is, or why it is no flash.
+/// Returns the best model, or the reason why the device is no flash.
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let single = single(evidence)?;
     let latency_ns = single.latency.quantile_ns(0.5);
@@ -70,7 +70,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     Ok(Ok(model(search.into_best())))
 }
 
-/// Of a lone read's time `share` is the die's, what is left beside the data's the controller's.
+/// Gives `share` of a lone read's latency to the die, and
+/// the rest without the data transfer to the controller.
 fn divide(config: &mut SsdConfig, latency_ns: f64, share: f64) {
     let data_ns = 4096e9 / config.interface.bytes_per_second as f64;
     let rest_ns = latency_ns * (1.0 - share) - 2.0 * data_ns - config.interface.read_command_ns as f64;
@@ -78,7 +79,7 @@ fn divide(config: &mut SsdConfig, latency_ns: f64, share: f64) {
     config.interface.read_latency_ns = rest_ns.max(0.0) as u64;
 }
 
-/// So many dies, and erase units that leave enough blocks.
+/// Sets the number of dies, and an erase size that leaves enough blocks.
 fn set_dies(config: &mut SsdConfig, dies: u32) {
     config.flash.dies = dies;
     config.flash.channels = dies.min(8);
@@ -123,7 +124,7 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
         interface: SsdInterfaceConfig {
             read_latency_ns: 0,
             write_latency_ns: (latency_ns / 4.0) as u64,
-            // A part of what the busiest moment leaves to each.
+            // Half of the time per command at the highest rate.
             read_command_ns: (0.5e9 / most_iops) as u64,
             write_command_ns: (0.5e9 / most_iops) as u64,
             bytes_per_second: link.max(1_000_000),
@@ -136,12 +137,13 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
     config
 }
 
-/// Every number of dies with every page: a large read needs either many dies or large pages.
+/// Returns every combination of die count and page size.
+/// Fast large reads need either many dies or large pages.
 fn dies_and_pages() -> Vec<(u32, u32)> {
     DIES.iter().flat_map(|&dies| READ_SECTORS.map(|sectors| (dies, sectors))).collect()
 }
 
-/// One parameter after another.
+/// Refines one parameter after another.
 fn refine(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
     let link = |config: &mut SsdConfig, factor| {
         config.interface.bytes_per_second = times(config.interface.bytes_per_second, factor);
@@ -174,7 +176,7 @@ fn refine(search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
     Ok(())
 }
 
-/// What writes and flushes show.
+/// Fits the parameters of writes and flushes.
 fn fit_writes(evidence: &Evidence, search: &mut Search<'_, SsdConfig>) -> Result<(), CalibrateError> {
     if let Some(flush) = evidence.of_role(Role::Flush).next() {
         let program_ns = search.best().flash.program_ns;
