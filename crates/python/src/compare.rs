@@ -1,4 +1,4 @@
-//! Settings beside each other, as `iosched compare` has them.
+//! Comparisons of settings, as in `iosched compare`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::tune::{goals, names};
 use crate::values::{one_or_more, stream};
 use crate::whole::write_whole;
 
-// What Python shows as defaults are literals.
+// The defaults in the Python signature are literals.
 const _: () = assert!(request::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 
 /// Runs each scheduler on the same workload, devices and seeds, and says which serves it best, and how sure that is:
@@ -103,9 +103,9 @@ pub(crate) fn compare(
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Comparison {
     records: Records,
-    /// The same as lines, in the order in which they were made.
+    /// The records as lines, in their order.
     written: Vec<u8>,
-    /// `None` of records that were read.
+    /// The experiment and its policies. `None` for records that were read from a file.
     experiment: Option<(Experiment, Policies)>,
 }
 
@@ -115,7 +115,7 @@ impl Comparison {
         Ok(Self { records, written: bytes, experiment: None })
     }
 
-    /// What is said of each device, and its name.
+    /// Returns the results of each device, with its name.
     fn results(&self) -> impl Iterator<Item = (&str, Results)> {
         let all = self.records.devices();
         all.map(|on| (on.device().name.as_str(), Results::of(on)))

@@ -1,4 +1,5 @@
-//! Errors: the text of the libraries, under a class of `iosched.errors`, with the argument that they are about.
+//! Conversion of the libraries' errors to classes of
+//! `iosched.errors`, with the name of the argument.
 
 use std::fmt::Display;
 use std::io;
@@ -29,9 +30,10 @@ import_exception!(iosched.errors, TraceError);
 import_exception!(iosched.errors, UsageError);
 import_exception!(iosched.errors, WorkloadError);
 
-/// Names the argument that an error is about.
+/// Adds the name of the argument to an error.
 pub(crate) trait About {
-    /// Unless it names one already. Python's own errors of types and values become errors of this package.
+    /// Adds the name unless the error has one. Python's own
+    /// errors of types and values become errors of this package.
     fn about(self, argument: &str) -> Self;
 }
 
@@ -57,7 +59,7 @@ impl<T> About for PyResult<T> {
     }
 }
 
-/// An error of a class of this package, if it is one of types or values.
+/// Converts Python's errors of types and values to classes of this package.
 fn ours(py: Python<'_>, error: PyErr) -> PyErr {
     let text = || error.value(py).to_string();
     let known = |exception: PyErr| {
@@ -75,7 +77,8 @@ fn ours(py: Python<'_>, error: PyErr) -> PyErr {
     }
 }
 
-/// An argument of a plain type. PyO3 names the argument in a note, which errors of this package make use of.
+/// Extracts an argument of a plain type. PyO3 names the argument
+/// in a note, from which errors of this package take it.
 pub(crate) fn plain<'py, T>(given: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py> + 'static,
@@ -88,9 +91,9 @@ where
     extracted
 }
 
-/// What the system says of a file.
+/// Converts an error of a file.
 pub(crate) fn of_io(error: &io::Error, message: impl Display) -> PyErr {
-    // What a file of Python's raised is raised again.
+    // An error that a Python file object raised is raised unchanged.
     if let Some(raised) = error.get_ref().and_then(|inner| inner.downcast_ref::<PyErr>()) {
         return Python::attach(|py| raised.clone_ref(py));
     }
@@ -100,7 +103,7 @@ pub(crate) fn of_io(error: &io::Error, message: impl Display) -> PyErr {
     }
 }
 
-/// The same of a file that an argument `path` names.
+/// Converts an error of the file that an argument `path` names.
 pub(crate) fn of_path(error: &io::Error, path: &Path) -> PyErr {
     of_io(error, format_args!("{}: {error}", path.display())).about("path")
 }
@@ -109,7 +112,8 @@ pub(crate) fn usage(problem: impl Display) -> PyErr {
     UsageError::new_err(problem.to_string())
 }
 
-/// An argument has a value that does not work; the text goes on from its name.
+/// Returns an error about the value of an argument. The
+/// text continues the sentence that begins with its name.
 pub(crate) fn wrong(argument: &str, problem: impl Display) -> PyErr {
     usage(format_args!("{argument} {problem}")).about(argument)
 }

@@ -1,4 +1,5 @@
-//! Traces of tables in memory. A table is no recording that may be damaged: each row is an I/O, or an error.
+//! Traces from tables in memory. A table is no damaged
+//! recording, so each row is either an I/O or an error.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -18,12 +19,12 @@ use pyo3::prelude::*;
 
 use crate::error::{About as _, IoschedWarning, TraceError, of_workload, wrong};
 
-/// What becomes of a row that is no I/O.
+/// Handling of a row that is not an I/O.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnError {
-    /// An error names it.
+    /// Raise an error that names the row.
     Raise,
-    /// It is left out, and a warning says so.
+    /// Leave out the row, and warn.
     Drop,
 }
 
@@ -37,16 +38,16 @@ impl OnError {
     }
 }
 
-/// Says something on the caller's line that is no error.
+/// Issues a warning for the caller's line.
 pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     let text = CString::new(text.replace('\0', "?"))?;
     PyErr::warn(py, &py.get_type::<IoschedWarning>(), &text, 1)
 }
 
-/// Why a row is no I/O.
+/// Reason why a row is not an I/O.
 struct Fault {
     row: usize,
-    /// `None`: the values do not go together.
+    /// Name of the column. `None` if the values of several columns contradict each other.
     column: Option<String>,
     found: String,
     expected: String,
@@ -62,7 +63,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A trace of the rows of a table.
+/// Reads a trace from the rows of a table.
 pub(crate) fn trace(
     py: Python<'_>,
     table: Box<dyn RecordBatchReader + Send>,
@@ -83,7 +84,8 @@ pub(crate) fn trace(
     Ok(trace)
 }
 
-/// The columns of a table. A time that has its unit in its type may be called `time`, and a latency `latency`.
+/// Returns the meanings of a table's columns. A column `time`
+/// or `latency` is allowed if its type contains a unit.
 fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns> {
     let mut names = Vec::new();
     let has_arrivals = schema
@@ -124,15 +126,15 @@ fn has_unit(kind: &DataType) -> bool {
     matches!(kind, DataType::Timestamp(..) | DataType::Duration(_))
 }
 
-/// Rows that are I/Os, and what was found beside them.
+/// The rows that are I/Os, and the problems of the other rows.
 struct Rows<'n> {
     name: &'n str,
     columns: Columns,
     names: Names,
     processes: BTreeMap<u32, String>,
-    /// With the rows' numbers.
+    /// The requests with the numbers of their rows.
     requests: Vec<(TraceRequest, usize)>,
-    /// Rows looked at.
+    /// Number of rows so far.
     count: usize,
     dropped: usize,
     first_dropped: Option<Fault>,
@@ -223,7 +225,7 @@ impl<'n> Rows<'n> {
         Ok(())
     }
 
-    /// Puts the rows in order of time, and looks at what they are only together.
+    /// Sorts the rows by time, and checks what requires all rows.
     fn order(&mut self, on_error: OnError) -> PyResult<()> {
         let mut latest = None;
         for (request, row) in &self.requests {
@@ -262,7 +264,7 @@ impl<'n> Rows<'n> {
             }
             warn(py, &format!("{name}: {dropped} of {count} rows were dropped; the first: {first}"))?;
         }
-        // Rows in the order of completion are older than others by their latencies.
+        // Rows in the order of completion may be out of order by their latencies.
         if *unordered > 0 && !self.columns.has_completions() {
             let first = self.first_unordered;
             warn(
@@ -295,14 +297,14 @@ impl Prepared {
     }
 }
 
-/// The values of a column, of one of a few types.
+/// The values of a column, converted to one of a few types.
 enum Cells {
     Text(ArrayRef),
     Bool(ArrayRef),
     Signed(ArrayRef),
     Unsigned(ArrayRef),
     Float(ArrayRef),
-    /// Moments or durations, with their unit in ns.
+    /// Moments or durations, with the size of their unit in ns.
     Time {
         values: ArrayRef,
         unit_ns: i64,
@@ -312,7 +314,7 @@ enum Cells {
 }
 
 impl Cells {
-    /// `None`: the column takes nothing of that type.
+    /// Converts the values of a column. `None` if the column cannot have this type.
     fn of(values: &ArrayRef, column: Column) -> Result<Option<Self>, ArrowError> {
         let as_type = |kind: &DataType| cast(values, kind);
         let is_time = matches!(column, Column::Arrival(_) | Column::Completion(_));
@@ -335,7 +337,8 @@ impl Cells {
         }))
     }
 
-    /// What its values are read as: those with a unit of their own are written in ns.
+    /// Returns the column with the unit of the written values.
+    /// Values with a unit in their type are written in ns.
     const fn column(&self, column: Column) -> Column {
         match (self, column) {
             (Self::Time { .. }, Column::Arrival(_)) => Column::Arrival(1),
@@ -349,7 +352,7 @@ impl Cells {
     fn is_missing(&self, at: usize) -> bool {
         match self {
             Self::Missing => true,
-            // As pandas and numpy have it.
+            // pandas and numpy represent missing values as NaN.
             Self::Float(values) => values.is_null(at) || values.as_primitive::<Float64Type>().value(at).is_nan(),
             Self::Text(values)
             | Self::Bool(values)
@@ -359,7 +362,7 @@ impl Cells {
         }
     }
 
-    /// Writes a value as the column takes it; nothing, if it is missing.
+    /// Writes a value in the syntax of the column. A missing value writes nothing.
     fn write(&self, at: usize, column: Column, text: &mut Vec<u8>) {
         if self.is_missing(at) {
             return;
@@ -374,7 +377,7 @@ impl Cells {
             Self::Signed(values) => write!(text, "{}", values.as_primitive::<Int64Type>().value(at)),
             Self::Unsigned(values) => write!(text, "{}", values.as_primitive::<UInt64Type>().value(at)),
             Self::Float(values) => {
-                // Without the sign of a zero.
+                // Removes the sign of a zero.
                 let value = values.as_primitive::<Float64Type>().value(at) + 0.0;
                 match column {
                     Column::Arrival(unit_ns)
@@ -388,7 +391,8 @@ impl Cells {
             }
             Self::Time { values, unit_ns, is_moment } => {
                 match values.as_primitive::<Int64Type>().value(at).checked_mul(*unit_ns) {
-                    // Before or after 1970: only the order and the distance count.
+                    // Moments before and after 1970 are allowed,
+                    // because only order and distance count.
                     Some(ns) if *is_moment => write!(text, "{}", ns.cast_unsigned() ^ (1 << 63)),
                     Some(ns) => write!(text, "{ns}"),
                     None => write!(text, "more ns than 64 bits can hold"),

@@ -1,24 +1,25 @@
-//! The native part of the Python package `iosched`: the simulator and the lab, with values, tables and exceptions as
-//! Python has them.
+//! The native part of the Python package `iosched`. It offers the
+//! simulator and the lab with Python values, tables and exceptions.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `values.rs` | `Device`, `Workload` and `Setting`: what is asked about |
-//! | `trace.rs` | `Trace`: recorded I/O, from files and tables and back |
-//! | `frame.rs` | traces of tables in memory, row by row |
-//! | `compare.rs` | `compare` and `Comparison`: settings beside each other, as `iosched compare` has them |
+//! | `values.rs` | `Device`, `Workload` and `Setting`: the arguments of other functions |
+//! | `trace.rs` | `Trace`: recorded I/O, from files and tables, and back |
+//! | `frame.rs` | traces from tables in memory, row by row |
+//! | `compare.rs` | `compare` and `Comparison`: comparisons of settings, as in `iosched compare` |
 //! | `policy.rs` | elevators written in Python |
-//! | `question.rs` | what `compare` and `tune` are asked in common |
+//! | `question.rs` | the common arguments of `compare` and `tune` |
 //! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
-//! | `table.rs` | `Table`: columns that speak the Arrow PyCapsule protocol |
-//! | `tune.rs` | `tune`, `Goal`, and what may be set |
+//! | `table.rs` | `Table`: columns with the Arrow PyCapsule protocol |
+//! | `tune.rs` | `tune`, `Goal`, and the space of a search |
 //! | `sweep.rs` | plans, units and summaries of sweeps |
 //! | `page.rs` | pages in a notebook |
 //! | `error.rs` | errors of the libraries as classes of `iosched.errors`, and plain arguments |
-//! | `waiting.rs` | work without the GIL that Ctrl-C ends |
-//! | `whole.rs` | files that are written whole or not at all |
+//! | `waiting.rs` | work without the GIL that Ctrl-C interrupts |
+//! | `whole.rs` | files that are written completely or not at all |
 //!
-//! What is computed here is computed by the crates that the command uses; nothing is decided twice.
+//! The computations are those of the crates that the
+//! command uses. This crate adds no logic of its own.
 #![forbid(unsafe_code)]
 
 mod compare;

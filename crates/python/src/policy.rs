@@ -1,4 +1,5 @@
-//! Elevators written in Python: any callable that makes one goes where an elevator's name goes.
+//! Elevators written in Python. A callable that creates
+//! an elevator can replace the name of an elevator.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,10 +86,10 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What ends a run.
+/// Function that ends a run.
 type Stop = Box<dyn Fn() + Send>;
 
-/// What a policy raised, and how the run is ended that it was raised in.
+/// The exception of a policy, and the function that ends its run.
 #[derive(Default)]
 struct Failure {
     raised: Mutex<Option<PyErr>>,
@@ -96,7 +97,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// The first counts: what follows comes of it.
+    /// Keeps the first error only, because later errors follow from it.
     fn raise(&self, error: PyErr) {
         locked(&self.raised).get_or_insert(error);
         if let Some(stop) = &*locked(&self.stop) {
@@ -105,13 +106,13 @@ impl Failure {
     }
 }
 
-/// The Python factory of a policy in a registry, and where its failure is kept.
+/// The Python factory of a policy in a registry, and the place for its exception.
 struct PolicyFactory {
     factory: Py<PyAny>,
     failure: Arc<Failure>,
 }
 
-/// A registry entry. It lives as long as the process, and is used again when no run uses its policy.
+/// A registry entry. It lives as long as the process, and is reused when no run uses its policy.
 #[derive(Clone, Copy)]
 struct Place {
     policy: &'static Mutex<Option<PolicyFactory>>,
@@ -119,7 +120,7 @@ struct Place {
 }
 
 static FREE: Mutex<Vec<Place>> = Mutex::new(Vec::new());
-/// Names that were given, which live as long as the process.
+/// Names of policies. They live as long as the process.
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 impl Place {
@@ -133,7 +134,8 @@ impl Place {
                 let held =
                     locked(policy).as_ref().map(|policy| (policy.factory.clone_ref(py), Arc::clone(&policy.failure)));
                 let Some((factory, failure)) = held else {
-                    // Nobody builds it who does not hold it.
+                    // Only the owner of the place builds the
+                    // elevator, so the policy is always present.
                     return Box::new(Policy::idle(env.now, Arc::default()));
                 };
                 let mut policy = Policy::idle(env.now, failure);
@@ -157,7 +159,7 @@ fn name_for_ever(name: &str) -> &'static str {
     kept
 }
 
-/// The elevators of one call: Linux' and those that it was given.
+/// The elevators of one call: those of Linux, and the policies among the arguments.
 #[derive(Default)]
 pub(crate) struct Policies {
     registry: Registry,
@@ -185,7 +187,7 @@ impl Policies {
         self.places.is_empty()
     }
 
-    /// What stands for a setting that was given before, as text.
+    /// Returns the text of a setting that was passed before.
     pub(crate) fn known(&self, given: &Bound<'_, PyAny>) -> PyResult<String> {
         match self.given.iter().find(|(known, _)| known.is(given)) {
             Some((_, name)) => Ok((*name).to_owned()),
@@ -193,7 +195,7 @@ impl Policies {
         }
     }
 
-    /// What may stand for a setting, as text.
+    /// Returns the text of a setting, which can be a setting, a text or a policy.
     pub(crate) fn text(&mut self, given: &Bound<'_, PyAny>) -> PyResult<String> {
         if let Ok(setting) = given.cast::<Given>() {
             return Ok(setting.get().0.to_string());
@@ -216,7 +218,7 @@ impl Policies {
         )))
     }
 
-    /// The setting that is meant.
+    /// Returns the setting of an argument.
     pub(crate) fn setting(&mut self, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
         let text = self.text(given)?;
         iosched_lab::request::SettingTarget::Model(&self.registry)
@@ -243,8 +245,9 @@ impl Policies {
         Ok(entry.name)
     }
 
-    /// Does `work`, so many runs at a time, until it is done, Ctrl-C is pressed or a policy raises something. Policies
-    /// share the GIL: unless it is said otherwise, there is one run at a time with them, and else one for each CPU.
+    /// Runs `work` until it ends, Ctrl-C is pressed or a policy raises an
+    /// exception. `jobs` is the number of parallel runs. The default is one
+    /// run per CPU, or one run with policies, because policies share the GIL.
     pub(crate) fn carry_out<T: Send>(
         &self,
         py: Python<'_>,
@@ -254,7 +257,7 @@ impl Policies {
         let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let control = Arc::new(Control::new(jobs.unwrap_or_else(|| if self.is_empty() { cpus() } else { 1 })));
         let ended = Arc::clone(&control);
-        // The second call ends runs under way.
+        // The second interruption ends the current runs.
         let stop = move || (0..2).for_each(|_| ended.interrupt());
         self.begin(stop.clone());
         let done = interruptible(py, || work(&control), stop)?;
@@ -262,20 +265,20 @@ impl Policies {
         Ok(done)
     }
 
-    /// What was raised before is forgotten, and `stop` ends the run in which something is raised.
+    /// Forgets earlier exceptions. From now on, an exception calls `stop` to end the run.
     pub(crate) fn begin(&self, stop: impl Fn() + Send + 'static) {
         *locked(&self.failure.raised) = None;
         *locked(&self.failure.stop) = Some(Box::new(stop));
     }
 
-    /// Whether a policy raised something since [`Self::begin`].
+    /// Returns the exception that a policy raised since [`Self::begin`], if any.
     pub(crate) fn ended(&self) -> PyResult<()> {
         *locked(&self.failure.stop) = None;
         locked(&self.failure.raised).take().map_or(Ok(()), Err)
     }
 }
 
-/// What the class of an elevator says of it.
+/// Name and layer that the class of an elevator declares.
 struct Entry {
     name: &'static str,
     layer: Layer,
@@ -283,7 +286,7 @@ struct Entry {
 
 impl Entry {
     fn of(factory: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // What functools.partial wraps.
+        // The function that functools.partial wraps.
         let class = factory.getattr_opt("func")?.unwrap_or_else(|| factory.clone());
         let attribute = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
             let value = factory.getattr_opt(name)?.filter(|value| !value.is_none());
@@ -302,39 +305,39 @@ impl Entry {
     }
 }
 
-/// How requests are handed to the Python object, and back.
+/// Interface to the methods of the Python object.
 enum Calls {
-    /// One by one.
+    /// One call per request.
     Single { insert: Py<PyAny>, dispatch: Py<PyAny> },
-    /// All that have come since, and the next ones in their order.
+    /// One call for all new requests, which returns the next requests in their order.
     Batch { batch: Py<PyAny> },
-    /// It raised something: whatever is left, until the run is ended.
+    /// After an exception: the remaining requests are dispatched until the run ends.
     Failed,
 }
 
-/// An elevator whose decisions a Python object takes.
+/// An elevator whose decisions a Python object makes.
 struct Policy {
     policy: Option<Py<PyAny>>,
-    /// When the run began: to Python that is 0.
+    /// Start of the run, which is time 0 for Python.
     origin: Time,
     calls: Calls,
     complete: Option<Py<PyAny>>,
-    /// What it knows of and has not given out, by slot.
+    /// Requests that the Python object knows and has not dispatched, by slot.
     queued: Vec<Option<Py<Request>>>,
-    /// What the device has, if it wants to hear of completions.
+    /// Requests in the device, if the object has a method `complete`.
     started: Vec<Option<Py<Request>>>,
-    /// What it does not know of yet.
+    /// Requests that the Python object does not know yet.
     arrived: Vec<RequestId>,
-    /// What it has given out, the next one last.
+    /// Requests that the object dispatched, the next one last.
     ready: Vec<RequestId>,
     inserted: u64,
-    /// Something has happened since it had nothing to give.
+    /// Whether anything has happened since the object had no request to dispatch.
     changed: bool,
     failure: Arc<Failure>,
 }
 
 impl Policy {
-    /// Without a Python object.
+    /// Creates a policy without a Python object.
     fn idle(origin: Time, failure: Arc<Failure>) -> Self {
         Self {
             policy: None,
@@ -354,7 +357,7 @@ impl Policy {
     fn begin(&mut self, factory: &Bound<'_, PyAny>) -> PyResult<()> {
         let policy = factory.call0()?;
         let base = factory.py().import("iosched")?.getattr("Elevator")?;
-        // What the base class has stands for what is not there.
+        // A method of the base class counts as missing.
         let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let is_default = match policy.get_type().getattr_opt(name)? {
                 Some(method) => method.is(&base.getattr(name)?),
@@ -378,7 +381,7 @@ impl Policy {
         Ok(())
     }
 
-    /// It is asked nothing more, and the run is ended soon.
+    /// Stops calling the object. The run ends soon.
     fn give_up(&mut self, error: PyErr) {
         self.failure.raise(error);
         self.calls = Calls::Failed;
@@ -413,12 +416,12 @@ impl Policy {
             let problem = format!("raised {}", shown(error.value(py)));
             self.fail(py, now, method, &problem, Some(error));
         } else {
-            // KeyboardInterrupt and SystemExit are nobody's mistake.
+            // KeyboardInterrupt and SystemExit are not errors of the policy.
             self.give_up(error);
         }
     }
 
-    /// Its object, under which it is queued from now on.
+    /// Returns the Python object of a new request, and adds it to the queued requests.
     fn remember(&mut self, py: Python<'_>, env: &Env, id: RequestId) -> PyResult<Py<Request>> {
         let request = Py::new(py, Request::of(env, id, self.inserted, self.origin))?;
         self.inserted += 1;
@@ -426,7 +429,7 @@ impl Policy {
         Ok(request)
     }
 
-    /// The request that was returned, if it is queued.
+    /// Returns the request that the object returned, if it is queued.
     fn taken(&mut self, returned: &Bound<'_, PyAny>) -> Result<RequestId, String> {
         let Ok(request) = returned.cast::<Request>() else {
             return Err(format!(
@@ -448,7 +451,7 @@ impl Policy {
         Ok(id)
     }
 
-    /// What was returned, the next one last; a time is waited for.
+    /// Adds the returned requests, the next one last. A returned time sets the timer.
     fn given(&mut self, env: &mut Env, returned: &Bound<'_, PyAny>) -> PyResult<Result<(), String>> {
         if returned.is_none() {
             return Ok(Ok(()));
@@ -476,7 +479,7 @@ impl Policy {
         Ok(Ok(()))
     }
 
-    /// Asks for what is to be given out next.
+    /// Calls the object for the next requests.
     fn ask(&mut self, py: Python<'_>, env: &mut Env) {
         let now_ns = env.now.since(self.origin);
         let (method, returned) = match &self.calls {
@@ -528,7 +531,7 @@ impl Elevator for Policy {
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         if self.ready.is_empty() && self.changed && env.queued() > 0 {
             Python::attach(|py| self.ask(py, env));
-            // It has nothing to give until something happens.
+            // Without a request, the object is not called again until something happens.
             self.changed = !self.ready.is_empty();
         }
         self.ready.pop()
@@ -544,7 +547,7 @@ impl Elevator for Policy {
     }
 
     fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
-        // It names no neighbours, so that two of its requests never become one.
+        // A policy names no merge candidates, so two of its requests never merge.
         if let Some(slot) = self.queued.get_mut(absorbed.index()) {
             *slot = None;
         }

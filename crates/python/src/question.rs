@@ -1,4 +1,4 @@
-//! What `compare` and `tune` are asked in common, as Python gives it.
+//! The common arguments of `compare` and `tune`.
 
 use iosched::{KernelVersion, Registry, UnknownKernel};
 use iosched_advise::tune::Goal;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::error::{About as _, of_asked, wrong};
 use crate::values::{Device, Workload, check_length, one_or_more, within};
 
-/// What is run, on what, and for how long.
+/// The workload, the devices, the settings and the length of the runs.
 pub(crate) struct Question<'a, 'py> {
     pub(crate) workload: Option<&'a Bound<'py, PyAny>>,
     pub(crate) device: Option<&'a Bound<'py, PyAny>>,
@@ -30,7 +30,8 @@ pub(crate) struct Question<'a, 'py> {
 }
 
 impl Question<'_, '_> {
-    /// The experiment; `by` is the function that is asked, where no command line says the same.
+    /// Returns the experiment. `by` is the Python function, which replaces
+    /// the command line in the records if no command line is equivalent.
     pub(crate) fn experiment(self, by: &str) -> PyResult<Experiment> {
         let workload = Workload::from_any(self.workload).about("workload")?;
         let devices: Vec<Device> = match self.device {
@@ -71,7 +72,7 @@ impl Question<'_, '_> {
             experiment.keep_profile_text(number, device.to_toml_text().to_owned());
         }
         if !is_linux || !workload.is_named() || devices.iter().any(|device| device.named.is_none()) {
-            // No command line has what Python has made.
+            // No command line can express objects that Python created.
             experiment.command = format!("iosched.{by}({}, …)", workload.inner.name());
         }
         Ok(experiment)

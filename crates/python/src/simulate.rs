@@ -1,4 +1,4 @@
-//! One run, and what became of each I/O of it.
+//! A single run, with the history of each of its I/Os.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,13 +23,13 @@ use crate::trace::{op_name, words};
 use crate::values::{Device, Workload, check_length};
 use crate::waiting::interruptible;
 
-/// Runs of fewer I/Os are over before anybody could press Ctrl-C: they are made on the caller's thread.
+/// Number of I/Os below which a run is too short for Ctrl-C. Such a run uses the caller's thread.
 const SHORT_IOS: u64 = 20_000;
 
-/// A column of few texts, some of which may be missing.
+/// A column with few different texts, some of which may be missing.
 type Words = arrow_array::DictionaryArray<arrow_array::types::UInt32Type>;
 
-/// The scheduler if none is named.
+/// Default scheduler.
 const SCHEDULER: &str = "none";
 
 /// Runs a workload once on a modelled device under a scheduler.
@@ -82,7 +82,7 @@ pub(crate) fn simulate(
     run_watched(py, &plan, &policies, requests, decisions)
 }
 
-/// A run of a plan, of which each I/O and each decision is kept, if they are asked for.
+/// Runs a plan. Keeps each I/O and each decision, if requested.
 pub(crate) fn run_watched(
     py: Python<'_>,
     plan: &Plan<'_>,
@@ -100,7 +100,7 @@ pub(crate) fn run_watched(
     let result = if !policies.is_empty() {
         let stop = Arc::clone(&ended);
         policies.begin(move || stop.store(true, Ordering::Relaxed));
-        // With the GIL: it is asked for at every request.
+        // A policy needs the GIL at every request, so the GIL stays held.
         let result = carry_out();
         policies.ended()?;
         result
@@ -114,7 +114,7 @@ pub(crate) fn run_watched(
     Ok(Run { result, requests, decisions: watch.decisions.map(Kept::Watched) })
 }
 
-/// How many I/Os a workload has, if that is known before.
+/// Returns the number of I/Os of a workload, if it is known in advance.
 fn ios_at_most(workload: &Inner) -> Option<u64> {
     match workload {
         Inner::Trace(trace) => Some(trace.entries().len() as u64),
@@ -125,7 +125,7 @@ fn ios_at_most(workload: &Inner) -> Option<u64> {
     }
 }
 
-/// An I/O as it was handed to the queue.
+/// An I/O as it entered the queue.
 #[derive(Clone, Copy)]
 struct Row {
     submitted_ns: u64,
@@ -136,30 +136,30 @@ struct Row {
     task: u32,
     op: iosched::Op,
     sync: bool,
-    /// What the elevator decided last before it was dispatched: 0, or one more than its number among the reasons.
+    /// The elevator's last decision before the dispatch: 0, or the number of the reason plus one.
     reason: u16,
-    /// The bio whose request it is a part of, by its ordinal; in the end, by its row.
+    /// The bio whose request contains this I/O, by its ordinal, and at the end by its row.
     request: u64,
 }
 
-/// Sees what becomes of each I/O.
+/// Observer of the I/Os of a run.
 #[derive(Default)]
 struct Watch {
     rows: Vec<Row>,
-    /// Which row a bio has, by its ordinal.
+    /// Row of a bio, by its ordinal.
     places: Vec<Option<NonZeroU32>>,
     tasks: BTreeMap<u32, (u32, String)>,
     reasons: Reasons,
     decisions: Option<Vec<(u64, Decision)>>,
 }
 
-/// Names of what elevators decide.
+/// Names of the elevators' decisions.
 #[derive(Default)]
 struct Reasons {
     names: Vec<String>,
-    /// By what a decision is, whatever its values are.
+    /// Kinds of decisions as hashes, with their numbers. The values of a decision are ignored.
     known: Vec<(u64, u16)>,
-    /// The last one.
+    /// Number of the last decision.
     last: u16,
 }
 
@@ -212,7 +212,7 @@ impl Watch {
         }
     }
 
-    /// Each I/O with the times of the request that it is a part of.
+    /// Returns the rows. Each I/O gets the times of its request.
     fn settled(&mut self) -> Settled {
         for number in 0..self.rows.len() {
             let mut founder = self.rows[number].request;
@@ -296,7 +296,7 @@ impl Observer for Watch {
     }
 }
 
-/// What became of all I/Os.
+/// The rows of all I/Os of a run.
 struct Settled {
     rows: Vec<Row>,
     tasks: BTreeMap<u32, (u32, String)>,
@@ -311,7 +311,7 @@ pub(crate) struct Run {
     decisions: Option<Kept<Vec<(u64, Decision)>>>,
 }
 
-/// What a run kept: as it was seen, or as a table, where the run was pickled.
+/// Data of a run: as it was observed, or as a table after unpickling.
 enum Kept<T> {
     Watched(T),
     Table(Table),
@@ -326,7 +326,7 @@ impl<T: Sync> Kept<T> {
     }
 }
 
-/// What makes a run again: a function, the result as JSON, and the tables.
+/// Data that recreates a run: a function, the result as JSON, and the tables.
 type Again<'py> = (Bound<'py, PyAny>, (String, Option<Table>, Option<Table>));
 
 impl Run {

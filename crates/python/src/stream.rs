@@ -1,4 +1,4 @@
-//! What Python has open, read as it is needed.
+//! Reads Python file objects as a stream.
 
 use std::io::{self, Read};
 
@@ -7,31 +7,31 @@ use pyo3::pybacked::PyBackedBytes;
 
 use crate::error::{About as _, ArgumentTypeError};
 
-/// So much is asked for at once: each call takes the GIL.
+/// Size of a read, bytes. Each call takes the GIL, so reads are large.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// An object with a method `read` that gives bytes.
+/// A Python object with a method `read` that returns bytes.
 pub(crate) struct Stream {
     file: Py<PyAny>,
     chunk: Option<PyBackedBytes>,
-    /// How much of the chunk was handed on.
+    /// Number of bytes of the chunk that were consumed.
     taken: usize,
-    /// Whether it is closed at the end.
+    /// Whether the file is closed on drop.
     closes_file: bool,
 }
 
 impl Stream {
-    /// Of somebody who closes it himself.
+    /// Creates a stream of a file that the caller closes.
     pub(crate) const fn borrowed(file: Py<PyAny>) -> Self {
         Self { file, chunk: None, taken: 0, closes_file: false }
     }
 
-    /// Closed when it is dropped.
+    /// Creates a stream that closes its file on drop.
     pub(crate) const fn owned(file: Py<PyAny>) -> Self {
         Self { file, chunk: None, taken: 0, closes_file: true }
     }
 
-    /// What fsspec opens.
+    /// Opens a URL with fsspec.
     pub(crate) fn of_url(py: Python<'_>, url: &str) -> PyResult<Self> {
         let place = py.import("fsspec")?.call_method1("open", (url, "rb"))?;
         Ok(Self::owned(place.call_method0("open")?.unbind()))
@@ -66,7 +66,7 @@ impl Read for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.closes_file {
-            // What was read is there: that it cannot be closed changes nothing.
+            // All data was read, so an error of closing is ignored.
             Python::attach(|py| drop(self.file.call_method0(py, "close")));
         }
     }

@@ -1,5 +1,5 @@
-//! Sweeps: plans, units that are made anywhere, and what a dataset says. Who makes them where is told in Python:
-//! `iosched.sweep`.
+//! Sweeps: plans, units that run on any machine, and summaries of a
+//! dataset. The Python module `iosched.sweep` distributes the units.
 
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,11 @@ use crate::trace::words;
 use crate::values::{Workload, toml_of};
 use crate::waiting::interruptible;
 
-/// Workloads that are kept of those that were wanted last.
+/// Number of recently used workloads that are cached.
 const KEPT: usize = 4;
 static WORKLOADS: Workloads = Workloads::new(KEPT);
 
-/// A workload that cannot be found, and why.
+/// A workload that cannot be found, and the reason.
 type Refused = (String, String);
 
 fn of_sweep(error: &SweepError) -> PyErr {
@@ -211,7 +211,7 @@ impl SweepUnit {
     }
 }
 
-/// The workload of a unit, as `read` gives it.
+/// Returns the workload of a unit, from `read`.
 fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
     let Some(read) = read else { return unit.open(None).map_err(|error| error.to_string()) };
     let message = |error: PyErr| Python::attach(|py| error.value(py).to_string());
@@ -265,7 +265,7 @@ pub(crate) fn estimate<'py>(
 #[pyclass(frozen, module = "iosched.sweep")]
 pub(crate) struct FleetSummary(Summary);
 
-/// Files of a dataset: their names and their content.
+/// Iterable of the files of a dataset, as pairs of name and content.
 type Files<'py> = Bound<'py, PyAny>;
 
 fn each(files: &Files<'_>, mut take: impl FnMut(Rows) -> Result<(), SweepError> + Send) -> PyResult<()> {

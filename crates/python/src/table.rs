@@ -1,4 +1,4 @@
-//! Tables: columns that pandas, polars, DuckDB and pyarrow take as they are, by the Arrow PyCapsule protocol.
+//! Tables for pandas, polars, DuckDB and pyarrow. They use the Arrow PyCapsule protocol.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::error::{About as _, ColumnError, IoschedError};
 #[derive(Clone)]
 pub(crate) struct Table(RecordBatch);
 
-/// Columns on their way into a table.
+/// Builder of a table.
 #[derive(Default)]
 pub(crate) struct Columns(Vec<(&'static str, ArrayRef)>);
 
 impl Columns {
-    /// One more; values may be missing where the array says so.
+    /// Adds a column. Values can be missing if the array is nullable.
     pub(crate) fn with(mut self, name: &'static str, values: impl arrow_array::Array + 'static) -> Self {
         self.0.push((name, Arc::new(values)));
         self
@@ -47,7 +47,7 @@ impl Table {
         self.0.schema()
     }
 
-    /// Its rows, as others read them.
+    /// Returns a reader of the rows.
     pub(crate) fn reader(&self) -> Box<dyn RecordBatchReader + Send> {
         Box::new(RecordBatchIterator::new([Ok(self.0.clone())], self.schema()))
     }
@@ -143,7 +143,7 @@ impl Table {
     }
 }
 
-/// The values of a column that a table of ours has, as a list.
+/// Returns the values of a column as a list.
 fn list<'py>(py: Python<'py>, values: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
@@ -162,17 +162,17 @@ fn list<'py>(py: Python<'py>, values: &ArrayRef) -> PyResult<Bound<'py, PyAny>> 
     }
 }
 
-/// A buffer of numbers or bits, or none.
+/// A buffer of numbers or bits.
 type Bytes<'py> = Bound<'py, PyBytes>;
 
-/// An array as bytes: how many values, which are missing, and buffers.
+/// An array as bytes: the number of values, the bitmap of missing values, and the buffers.
 type Part<'py> = (usize, Option<Bytes<'py>>, Vec<Bytes<'py>>);
 
-/// A column as it is pickled: its name, type, and whether values may be missing; its array, and the words of a column
-/// of words.
+/// A pickled column: its name, its type, whether values may be missing,
+/// and its arrays. A column of words has a second array with the words.
 type Packed<'py> = (String, String, bool, Vec<Part<'py>>);
 
-/// The types that our tables have, and their names in pickles.
+/// Returns the types of columns, and their names in pickles.
 fn kinds() -> [(&'static str, DataType); 6] {
     [
         ("u64", DataType::UInt64),

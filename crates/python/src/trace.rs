@@ -57,7 +57,7 @@ impl Trace {
         Ok(Self::of(Inner::read(name, reader).map_err(|error| of_workload(&error))?))
     }
 
-    /// With these priorities of its processes.
+    /// Sets priorities of processes.
     fn prioritised(mut self, priorities: &[Ionice]) -> PyResult<Self> {
         if !priorities.is_empty() {
             let inner = Arc::get_mut(&mut self.inner).unwrap_or_else(|| unreachable!("nobody else has it yet"));
@@ -85,7 +85,7 @@ impl Trace {
         })
     }
 
-    /// A row for each I/O.
+    /// Returns a table with one row per I/O.
     fn table(&self, is_sync: fn(&Entry) -> bool) -> PyResult<Table> {
         let letters = |entry: Entry| Some(flag_letters(entry.flags()));
         let ioprio = |entry: Entry| entry.ioprio().map(ioprio_text);
@@ -117,10 +117,10 @@ impl Trace {
     }
 }
 
-/// What makes a trace again: a function and its arguments.
+/// Data that recreates a trace: a function and its arguments.
 type Again<'py> = (Bound<'py, PyAny>, (String, Table, u64));
 
-/// Says what a recording lacks, where it is not whole.
+/// Warns about the missing parts of an incomplete recording.
 pub(crate) fn warn_of_gaps(py: Python<'_>, trace: &Inner) -> PyResult<()> {
     let name = trace.name();
     for gap in trace.completeness().gaps().iter().filter(|gap| gap.matters()) {
@@ -134,7 +134,7 @@ pub(crate) fn warn_of_gaps(py: Python<'_>, trace: &Inner) -> PyResult<()> {
     }
 }
 
-/// As `iosched trace` and its tables call it.
+/// Returns the name of an operation, as in `iosched trace` and in tables.
 pub(crate) const fn op_name(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
@@ -145,7 +145,7 @@ pub(crate) const fn op_name(op: Op) -> &'static str {
     }
 }
 
-/// Columns of texts that are few: what they are, as a dictionary.
+/// Returns a dictionary column of texts with few different values.
 pub(crate) fn words<'w>(
     words: impl Iterator<Item = &'w str>,
 ) -> arrow_array::DictionaryArray<arrow_array::types::UInt32Type> {
@@ -178,7 +178,7 @@ pub(crate) fn read_trace(
     Ok(trace)
 }
 
-/// Priorities of processes, as `--ionice` of the command has them.
+/// Parses priorities of processes in the syntax of `--ionice`.
 pub(crate) fn priorities(ionice: &[String]) -> PyResult<Vec<Ionice>> {
     let parse = |text: &String| text.parse().map_err(|problem| wrong("ionice", format_args!("{text:?} {problem}")));
     ionice.iter().map(parse).collect()
@@ -221,7 +221,7 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
     })
 }
 
-/// The rows of a table of another library.
+/// Returns the rows of a table of another library.
 fn rows(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     if !table.hasattr("__arrow_c_stream__")? && !table.hasattr("__arrow_c_array__")? {
         let found = table.get_type().name()?;
@@ -357,7 +357,7 @@ impl Trace {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Again<'py>> {
         let trace = slf.get();
-        // The flag as it is: reads are synchronous without it.
+        // The stored flag is needed here, because reads count as synchronous without it.
         let table = slf.py().detach(|| trace.table(|entry| entry.flags().contains(Flags::SYNC)))?;
         Ok((slf.get_type().getattr("_again")?, (trace.inner.name().to_owned(), table, trace.inner.resolution_ns())))
     }

@@ -1,4 +1,4 @@
-//! Searches for the settings that serve a workload best, as `iosched tune` makes them, and what they are asked for.
+//! Searches for the best settings for a workload, as in `iosched tune`, and their arguments.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl Goal {
     }
 }
 
-/// One goal or several, for the argument `goal`.
+/// Parses one or more goals, for the argument `goal`.
 pub(crate) fn goals(given: &Bound<'_, PyAny>) -> PyResult<Vec<advise::Goal>> {
     one_or_more(given).and_then(|all| all.iter().map(|one| Ok(Goal::from_any(one)?.0)).collect()).about("goal")
 }
@@ -81,7 +81,7 @@ impl Goal {
     }
 }
 
-/// A name or several.
+/// Parses one or more names.
 pub(crate) fn names(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let names = given.map_or_else(|| Ok(Vec::new()), |given| one_or_more(given)?.iter().map(plain).collect());
     names.about(argument)
@@ -197,7 +197,7 @@ pub(crate) fn tune(
         equal_within,
         run_for,
         warm_up,
-        // Tasks run alone here only if a goal needs it.
+        // Fairness needs runs of single tasks. The search makes them only if a goal requires them.
         no_fairness: false,
     };
     let mut experiment = question.experiment("tune")?;

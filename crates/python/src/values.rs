@@ -1,4 +1,4 @@
-//! What is asked about: devices, workloads and settings, as values.
+//! Devices, workloads and settings as Python values.
 
 use std::hash::{Hash, Hasher};
 use std::io::Cursor;
@@ -19,7 +19,7 @@ use crate::error::{
 };
 use crate::trace::{Trace, priorities, warn_of_gaps};
 
-/// A dict of numbers, texts, lists and dicts, as TOML.
+/// Converts a dict of numbers, texts, lists and dicts to TOML.
 pub(crate) fn toml_of(dict: &Bound<'_, PyAny>) -> PyResult<String> {
     if !dict.is_instance_of::<PyDict>() {
         return Err(ArgumentTypeError::new_err(format!("found {}, expected a dict", dict.get_type().name()?)));
@@ -35,7 +35,7 @@ pub(crate) fn toml_of(dict: &Bound<'_, PyAny>) -> PyResult<String> {
 pub(crate) struct Device {
     pub(crate) profile: Profile,
     text: String,
-    /// As it is given on a command line; `None`: it has no file.
+    /// Name on a command line. `None` for a device without a file.
     pub(crate) named: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Device {
         Ok(Self { profile, text, named })
     }
 
-    /// The profile of that name, or in that file.
+    /// Loads a profile by its name or file.
     pub(crate) fn named(name: &Path) -> PyResult<Self> {
         let name = name.to_string_lossy().into_owned();
         let profile = Profile::load(&name).map_err(|error| of_asked(&error.into()))?;
@@ -72,7 +72,7 @@ impl Device {
         &self.text
     }
 
-    /// What may stand for a device: one, or what its name would be.
+    /// Converts an argument to a device. It can be a device, a dict, or a name or path.
     pub(crate) fn from_any(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(device) = given.cast::<Self>() {
             return Ok(device.get().clone());
@@ -200,7 +200,7 @@ pub(crate) fn schedulers() -> Vec<(&'static str, &'static str)> {
     Registry::linux().elevators().iter().map(|elevator| (elevator.name, elevator.about)).collect()
 }
 
-/// A value of a tunable as it is written; whole floats are whole numbers.
+/// Returns the text of a tunable's value. A whole float becomes an integer.
 pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     match value.cast::<PyFloat>() {
         Ok(float) => Ok(float.value().to_string()),
@@ -257,7 +257,7 @@ impl Setting {
     }
 }
 
-/// How a workload came to be, so that it can be made again.
+/// Source of a workload, for pickling.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Origin {
     Sample,
@@ -266,7 +266,7 @@ enum Origin {
     Trace(Trace),
 }
 
-/// How a trace is read, in the words of Python.
+/// Options for reading a trace, with the names of the Python arguments.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Reading {
     format: Option<String>,
@@ -289,7 +289,7 @@ impl Reading {
 #[derive(Clone)]
 pub(crate) struct Workload {
     pub(crate) inner: Inner,
-    /// As it is given on a command line.
+    /// Path on a command line.
     pub(crate) path: Option<PathBuf>,
     pub(crate) reading: ReadOptions,
     origin: Origin,
@@ -307,7 +307,7 @@ impl Hash for Workload {
     }
 }
 
-/// How a trace is read, of what Python gives.
+/// Parses the options for reading a trace.
 pub(crate) fn reading(
     format: Option<&str>,
     columns: Option<&str>,
@@ -330,7 +330,8 @@ pub(crate) fn reading(
 }
 
 impl Workload {
-    /// What may stand for a workload: one, a trace, or a path or command line.
+    /// Converts an argument to a workload. It can be a workload,
+    /// a trace, a dict of tasks, or a path or command line.
     pub(crate) fn from_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let Some(given) = given.filter(|given| !given.is_none()) else { return Self::sample() };
         if let Ok(workload) = given.cast::<Self>() {
@@ -361,7 +362,7 @@ impl Workload {
         Ok(Self { inner, path: Some(path), reading, origin })
     }
 
-    /// Whether a command line can name it.
+    /// Returns whether a command line can name the workload.
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.origin, Origin::Sample | Origin::Path { .. })
     }
@@ -508,13 +509,13 @@ impl Workload {
     }
 }
 
-/// Whether a number is in its range.
+/// Checks that a number is in its range.
 pub(crate) fn within(name: &str, value: f64, range: RangeInclusive<f64>, unit: &str) -> PyResult<()> {
     let outside = || wrong(name, format_args!("{value}: must be {unit} from {} to {}", range.start(), range.end()));
     range.contains(&value).then_some(()).ok_or_else(outside)
 }
 
-/// Whether runs can be so long, and a replay so fast.
+/// Checks the length of runs and the speed of a replay.
 pub(crate) fn check_length(warm_up: f64, run_for: Option<f64>, speed: Option<f64>) -> PyResult<()> {
     if !is_warm_up(warm_up) {
         within("warm_up", warm_up, RUN_SECONDS, "0, or seconds")?;
@@ -523,7 +524,7 @@ pub(crate) fn check_length(warm_up: f64, run_for: Option<f64>, speed: Option<f64
     speed.map_or(Ok(()), |speed| within("speed", speed, SPEEDS, "a factor"))
 }
 
-/// One, or a list of them.
+/// Returns the elements of a list, or a single argument as a list.
 pub(crate) fn one_or_more<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let is_one = given.is_instance_of::<PyString>() || given.is_instance_of::<PyDict>();
     match given.try_iter() {
@@ -532,7 +533,7 @@ pub(crate) fn one_or_more<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<
     }
 }
 
-/// A stream of bytes that are at hand.
+/// Returns a stream of bytes in memory.
 pub(crate) fn stream(bytes: Vec<u8>) -> Cursor<Vec<u8>> {
     Cursor::new(bytes)
 }

@@ -1,4 +1,4 @@
-//! Long work: without the GIL, and ended by Ctrl-C.
+//! Long work without the GIL, which Ctrl-C interrupts.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// How soon Ctrl-C is noticed.
+/// Interval of checks for Ctrl-C.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Does `work` on another thread, while Python's other threads go on. A signal that Python has a handler for calls
-/// `stop`, after which `work` should end soon; what the handler raised is the result then.
+/// Runs `work` on another thread, while Python's other threads continue.
+/// A signal with a Python handler calls `stop`, and `work` should then
+/// end soon. The result is then the exception of the handler.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,
@@ -20,7 +21,7 @@ pub(crate) fn interruptible<T: Send>(
         let (send, mut done) = channel();
         let worker = scope.spawn(move || {
             let found = work();
-            // Nobody listens once a signal has come.
+            // After a signal, nobody receives the message.
             let _ = send.send(());
             found
         });
