@@ -180,7 +180,7 @@ fn missing(disks: &mut Disks, file: &Named, value: &str) -> String {
     format!("{error}{}", settings_meant(&error))
 }
 
-/// Whether writing a file of a served disk removes a group.
+/// Returns whether writing a file of a served disk removes a group.
 fn is_removal(file: &Named) -> bool {
     matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "remove"])
 }

@@ -13,8 +13,8 @@ use crate::{Entry, Tree, TreeError};
 /// Magic numbers of file systems whose files are attributes: sysfs, and FUSE for mounted disks.
 const OF_ATTRIBUTES: [u64; 2] = [0x6265_6572, 0x6573_5546];
 
-/// Whether the files in a directory are attributes and not a user's data. A directory of data may
-/// look like a disk.
+/// Returns whether the files in a directory are attributes and not a user's data. A directory of
+/// data may look like a disk.
 pub(crate) fn has_attributes(directory: &Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|about| OF_ATTRIBUTES.contains(&(about.f_type as u64)))
 }

@@ -46,14 +46,14 @@ pub struct TreeError {
 }
 
 impl TreeError {
-    /// Whether the server has ended or closed the connection.
+    /// Returns whether the error means that the server has ended or closed the connection.
     #[must_use]
     pub fn is_end(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
         matches!(self.kind, BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
     }
 
-    /// Whether the file does not exist.
+    /// Returns whether the error means that the file does not exist.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self.kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

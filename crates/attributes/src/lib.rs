@@ -1,8 +1,10 @@
 //! Attributes of disks: a tree of files with the shape of `/sys/block`.
 //!
-//! There are three trees: the kernel's, with the files that cgroups have for its disks; the tree of
-//! a mounted disk; and the tree of a server behind its control socket. All are listed, read,
-//! checked and written in the same way.
+//! There are three trees, which are listed, read, checked and written in the same way:
+//!
+//! - the kernel's tree, with the files that cgroups have for its disks
+//! - the tree of a mounted disk
+//! - the tree of a server behind its control socket
 //!
 //! | file | contents |
 //! |---|---|

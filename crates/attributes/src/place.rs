@@ -17,7 +17,7 @@ const SOCKET: &str = "control";
 /// Directory of the administrator's control sockets.
 const OF_ADMINISTRATORS: &str = "/run/iosched";
 
-/// Whether a word of a command line names a place of disks and not an attribute.
+/// Returns whether a word of a command line names a place of disks and not an attribute.
 pub(crate) fn is_place(word: &str) -> bool {
     word.starts_with(LIVE)
         || ["/", "./", "../"].iter().any(|begin| word.starts_with(begin))

@@ -140,7 +140,7 @@ impl Attribute {
         }
     }
 
-    /// Whether the attribute is a tunable of the present scheduler.
+    /// Returns whether the attribute is a tunable of the present scheduler.
     #[must_use]
     pub fn is_tunable(&self) -> bool {
         self.name.starts_with(ELEVATOR)
@@ -328,8 +328,8 @@ pub fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(chosen, _)| chosen)
 }
 
-/// Whether the value that was read is exactly the written one: the same text, the same number, or
-/// the choice in brackets.
+/// Returns whether the value that was read is exactly the written one: the same text, the same
+/// number, or the choice in brackets.
 #[must_use]
 pub fn is_exactly(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
     let (read, written) = (read.trim(), written.trim());
@@ -356,7 +356,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty())
 }
 
-/// Whether the value that was read is the written one, exactly or rounded to whole jiffies.
+/// Returns whether the value that was read is the written one, exactly or rounded to whole jiffies.
 /// Rounding counts only for numbers that the kernel stores in jiffies.
 #[must_use]
 pub fn is_same(declaration: Option<Declaration>, read: &str, written: &str) -> bool {
@@ -411,8 +411,8 @@ impl BlockDevice {
         Ok(names.filter_map(|name| self.attribute_under(&name, &scheduler)).collect())
     }
 
-    /// Whether a file of the queue can only be written. Its value cannot be read, recorded or
-    /// restored.
+    /// Returns whether a file of the queue can only be written. Its value cannot be read, recorded
+    /// or restored.
     pub(crate) fn is_write_only(&self, name: &str) -> bool {
         let metadata = fs::metadata(self.attribute_path(name)).ok().filter(fs::Metadata::is_file);
         metadata.is_some_and(|metadata| is_write_only(&metadata))
@@ -526,7 +526,7 @@ impl BlockDevice {
     }
 }
 
-/// Whether no user may read a file, but some user may write it.
+/// Returns whether no user may read a file, but some user may write it.
 fn is_write_only(metadata: &fs::Metadata) -> bool {
     let mode = metadata.permissions().mode();
     mode & 0o444 == 0 && mode & 0o222 != 0

@@ -35,7 +35,7 @@ impl Demand {
     }
 }
 
-/// Whether processes differ in class, and whether they differ in level.
+/// Returns whether processes differ in class, and whether they differ in level.
 fn differ(ioprios: impl Iterator<Item = IoPriority>) -> (bool, bool) {
     // A process without a class is served as best effort.
     let class = |ioprio: IoPriority| if ioprio.class() == IoClass::None { IoClass::BestEffort } else { ioprio.class() };

@@ -42,7 +42,7 @@ struct DirectoryRecord {
 }
 
 impl DirectoryRecord {
-    /// Whether `found`, which has the recorded name, is the directory that was created.
+    /// Returns whether `found`, which has the recorded name, is the directory that was created.
     fn is(&self, found: &Held) -> bool {
         let Some(id) = self.id else {
             // A kill came before the id was recorded, so the directory must still be empty.

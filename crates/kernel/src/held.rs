@@ -154,7 +154,7 @@ impl Held {
         self.in_parent(name, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Whether the name is a regular file of this size.
+    /// Returns whether the name is a regular file of this size.
     pub(crate) fn has_file(&self, name: &Path, bytes: u64) -> bool {
         let is_file = |about: &Stat| FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
         self.look(name).is_ok_and(|about| is_file(&about) && u64::try_from(about.st_size) == Ok(bytes))

@@ -127,8 +127,9 @@ pub fn inert(setting: &Setting, supply: &Supply, demand: &Demand) -> Vec<Inert> 
     of_workload.into_iter().chain(of_setting).collect()
 }
 
-/// Whether a scheduler dispatches a request as soon as the driver accepts it, if all requests have
-/// one ioprio class. bfq idles and serves processes in turn, and kyber has its own limits.
+/// Returns whether a scheduler dispatches a request as soon as the driver accepts it, if all
+/// requests have one ioprio class. bfq idles and serves processes in turn, and kyber has its own
+/// limits.
 #[must_use]
 pub fn hands_on_at_once(scheduler: &str) -> bool {
     ["none", "mq-deadline"].contains(&scheduler)
@@ -140,7 +141,7 @@ const LOOK_AT_CLASSES: &[&str] = &["mq-deadline", "bfq", "cfq"];
 /// Schedulers that use ioprio levels and weights of cgroups.
 const LOOK_AT_WEIGHTS: &[&str] = &["bfq", "cfq"];
 
-/// Whether a scheduler uses the ioprio class of processes.
+/// Returns whether a scheduler uses the ioprio class of processes.
 #[must_use]
 pub fn looks_at_classes(scheduler: &str) -> bool {
     scheduler.starts_with("cfq-") || LOOK_AT_CLASSES.contains(&scheduler)

@@ -7,7 +7,7 @@ const KILL: u64 = 1 << (9 - 1);
 /// Flag of a thread that ends, in `/proc/<pid>/stat`.
 const EXITING: u64 = 0x4;
 
-/// Whether a process no longer exists, is ending, or was killed and is about to end.
+/// Returns whether a process no longer exists, is ending, or was killed and is about to end.
 pub(crate) fn is_ending(pid: u32) -> bool {
     let (Ok(stat), Ok(status)) =
         (fs::read_to_string(format!("/proc/{pid}/stat")), fs::read_to_string(format!("/proc/{pid}/status")))

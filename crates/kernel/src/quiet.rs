@@ -26,7 +26,7 @@ pub fn settle(device: &BlockDevice, patience: Duration) -> bool {
     }
 }
 
-/// Whether this process may drop the machine's caches, which only root may.
+/// Returns whether this process may drop the machine's caches, which only root may.
 #[must_use]
 pub fn may_drop_caches() -> bool {
     rustix::process::geteuid().is_root()

@@ -139,7 +139,7 @@ impl Target {
         }
     }
 
-    /// Whether a workload that writes may run on the target.
+    /// Returns whether a workload that writes may run on the target.
     #[must_use]
     pub const fn is_writable(&self) -> bool {
         !matches!(self.place, OpenTarget::ReadOnly(_) | OpenTarget::File(_))
@@ -169,7 +169,7 @@ impl Target {
         }
     }
 
-    /// Whether the target is a directory, so that programs that need files may run on it.
+    /// Returns whether the target is a directory, so that programs that need files may run on it.
     #[must_use]
     pub const fn is_directory(&self) -> bool {
         matches!(self.place, OpenTarget::Directory(_))
@@ -177,7 +177,7 @@ impl Target {
 }
 
 impl Target {
-    /// Whether the file that stands for a device is kept for the next workload.
+    /// Returns whether the file that stands for a device is kept for the next workload.
     pub(crate) fn keeps_disk(&self) -> bool {
         matches!(&self.place, OpenTarget::Directory(directory) if directory.kept_disk.is_some())
     }

@@ -35,7 +35,7 @@ impl TargetDirectory {
         self.0.path().join("data")
     }
 
-    /// Whether no file is left in the target's directory.
+    /// Returns whether no file is left in the target's directory.
     fn is_clean(&self) -> bool {
         std::fs::read_dir(self.data()).unwrap().count() == 0
     }

@@ -16,7 +16,7 @@ pub fn available(found: bool, what: &str) -> bool {
     found
 }
 
-/// Whether a test may take minutes, which is so if `CI` or `IOSCHED_LONG_TESTS` is set.
+/// Returns whether a test may take minutes, which is so if `CI` or `IOSCHED_LONG_TESTS` is set.
 #[must_use]
 pub fn has_minutes() -> bool {
     let is_long = ["CI", "IOSCHED_LONG_TESTS"].iter().any(|name| std::env::var_os(name).is_some());
@@ -26,7 +26,7 @@ pub fn has_minutes() -> bool {
     is_long
 }
 
-/// Whether a program is installed.
+/// Returns whether a program is installed.
 #[track_caller]
 #[must_use]
 pub fn has_program(name: &str) -> bool {

@@ -102,7 +102,7 @@ impl BlockDevice {
     /// a file or directory on the device.
     ///
     /// # Errors
-    /// There is no such device or file, or the file is in a file system that is not on a block
+    /// There is no such device or file. Or the file is in a file system that is not on a block
     /// device of this machine.
     pub fn find(roots: &Roots, given: &Path) -> Result<Self, FindError> {
         let name = given.to_str().filter(|name| !name.contains('/'));

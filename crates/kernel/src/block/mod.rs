@@ -119,7 +119,7 @@ impl BlockDevice {
         self.roots.dev(self.name.replace('!', "/"))
     }
 
-    /// Whether the device is a partition.
+    /// Returns whether the device is a partition.
     #[must_use]
     pub const fn is_partition(&self) -> bool {
         self.disk.is_some()
@@ -148,7 +148,7 @@ impl BlockDevice {
         self.queue_number("max_sectors_kb")
     }
 
-    /// Whether the device supports force-unit-access.
+    /// Returns whether the device supports force-unit-access.
     #[must_use]
     pub fn has_fua(&self) -> Option<bool> {
         self.queue_number::<u32>("fua").map(|fua| fua != 0)
@@ -177,20 +177,20 @@ impl BlockDevice {
         self.queue_number("physical_block_size").unwrap_or_else(|| self.logical_block_bytes())
     }
 
-    /// Whether the kernel treats the device as a rotating disk.
+    /// Returns whether the kernel treats the device as a rotating disk.
     #[must_use]
     pub fn is_rotational(&self) -> bool {
         self.queue_number::<u8>("rotational") == Some(1)
     }
 
-    /// Whether the device is read-only.
+    /// Returns whether the device is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         number::<u8>(&self.directory().join("ro")) == Some(1)
     }
 
-    /// Whether the kernel flushes a volatile write cache of the device. Returns `None` if the
-    /// kernel does not report it.
+    /// Returns whether the kernel flushes a volatile write cache of the device. Returns `None` if
+    /// the kernel does not report it.
     #[must_use]
     pub fn has_write_cache(&self) -> Option<bool> {
         value(&self.queue().join("write_cache")).map(|text| text == "write back")
@@ -221,8 +221,8 @@ impl BlockDevice {
         Some(self.driver_tags().map_or(of_device, |(per_queue, _)| per_queue.min(of_device)))
     }
 
-    /// Whether the driver accepts all requests that can exist: `nr_requests` for each hardware
-    /// queue.
+    /// Returns whether the driver accepts all requests that can exist: `nr_requests` for each
+    /// hardware queue.
     #[must_use]
     pub fn driver_takes_all(&self) -> Option<bool> {
         let (nr_requests, queues) = (self.nr_requests()?, self.hw_queues().unwrap_or(1));

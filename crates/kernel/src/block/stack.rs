@@ -45,15 +45,15 @@ impl BlockDevice {
         value(&self.disk_directory().join("loop/backing_file")).map(PathBuf::from)
     }
 
-    /// Whether a loop device bypasses the page cache of its file's file system. Returns `None` for
-    /// other devices.
+    /// Returns whether a loop device bypasses the page cache of its file's file system. Returns
+    /// `None` for other devices.
     #[must_use]
     pub fn is_direct_loop(&self) -> Option<bool> {
         value(&self.disk_directory().join("loop/dio")).map(|text| text == "1")
     }
 
-    /// Returns the devices directly below: the disk of a partition, the disks of device mapper and
-    /// RAID, and the device that holds a loop device's file.
+    /// Returns the devices directly below. A partition is on its disk, device mapper and RAID are
+    /// on their members, and a loop device is on the device of its file.
     #[must_use]
     pub fn below(&self) -> Vec<Self> {
         if self.is_partition() {
@@ -151,7 +151,7 @@ impl BlockDevice {
     }
 }
 
-/// Whether a hypervisor or a cloud uses this model name for its virtual disks.
+/// Returns whether a hypervisor or a cloud uses this model name for its virtual disks.
 fn is_virtual_model(model: &str) -> bool {
     const NAMES: [&str; 7] =
         ["QEMU", "VBOX", "VMware", "Virtual Disk", "Virtual disk", "Amazon Elastic Block Store", "PersistentDisk"];

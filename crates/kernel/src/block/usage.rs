@@ -81,7 +81,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Whether the device has no uses.
+    /// Returns whether the device has no uses.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.mounts.is_empty() && self.swaps.is_empty() && self.holders.is_empty()
@@ -142,7 +142,7 @@ impl BlockDevice {
         found
     }
 
-    /// Whether the root file system is on this disk, or on a device that is built on it.
+    /// Returns whether the root file system is on this disk, or on a device that is built on it.
     #[must_use]
     pub fn is_under_root(&self) -> bool {
         let root = mounts(&self.roots).into_iter().rev().find(|mount| mount.at == Path::new("/"));

@@ -163,8 +163,8 @@ impl CgroupFile {
         }
     }
 
-    /// Whether a file with the contents `text` sets a value for the disk. A default value does not
-    /// count, except in a disk's line of a root file.
+    /// Returns whether a file with the contents `text` sets a value for the disk. A default value
+    /// does not count, except in a disk's line of a root file.
     pub(super) fn sets(&self, text: &str, of: DeviceNumber) -> bool {
         let line = own_line(text, of);
         match self.form {
@@ -174,7 +174,7 @@ impl CgroupFile {
         }
     }
 
-    /// Whether a file with the contents `text` sets a value for any disk.
+    /// Returns whether a file with the contents `text` sets a value for any disk.
     pub(super) fn sets_anything(&self, text: &str) -> bool {
         let text = text.trim();
         match self.form {
@@ -207,7 +207,7 @@ impl CgroupFile {
         }
     }
 
-    /// Whether the value that was read is the written one.
+    /// Returns whether the value that was read is the written one.
     pub(crate) fn is_same(&self, read: &str, written: &str) -> bool {
         let is_none = |value: &str| value == "max" || number(value) == Some(0.0);
         let same = |read: &str, written: &str| {

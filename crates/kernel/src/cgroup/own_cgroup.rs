@@ -170,7 +170,7 @@ fn undo(path: &Path, enabled_in: Option<&Path>) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// Whether any cgroup in `root` sets a value of the io controller.
+/// Returns whether any cgroup in `root` sets a value of the io controller.
 fn is_needed(root: &Path) -> bool {
     let sets = |group: &String| {
         let text = |file: &CgroupFile| read(&root.join(group).join(file.name)).unwrap_or_default();

@@ -268,7 +268,7 @@ impl Tree {
     }
 }
 
-/// Whether a file of a cgroup lists the io controller.
+/// Returns whether a file of a cgroup lists the io controller.
 pub(super) fn has_io(directory: &Path, file: &str) -> bool {
     value(&directory.join(file)).is_some_and(|text| text.split_whitespace().any(|name| name == "io"))
 }

@@ -107,7 +107,7 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
     )
 }
 
-/// Whether a group has an io.weight for this disk, and no io.bfq.weight for it.
+/// Returns whether a group has an io.weight for this disk, and no io.bfq.weight for it.
 pub(super) fn lacks_device_weight(group: &Group, disk: &Disk) -> bool {
     let names = |weights: Option<&super::Weights>| {
         weights.is_some_and(|weights| weights.on_disks.iter().any(|(number, _)| *number == disk.number))

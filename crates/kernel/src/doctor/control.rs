@@ -155,8 +155,8 @@ pub(super) fn named<T: Display>(groups: &[(&Group, T)]) -> String {
     }
 }
 
-/// Whether settings of all disks are reported for this one. Loop devices are left out, because a
-/// machine may have dozens.
+/// Returns whether settings of all disks are reported for this one. Loop devices are left out,
+/// because a machine may have dozens.
 fn is_told(disk: &Disk) -> bool {
     !disk.layer.as_ref().is_some_and(Layer::is_loop)
 }

@@ -140,7 +140,7 @@ identifiers! {
 }
 
 impl Id {
-    /// Whether the finding is about a layer that passes I/O on to devices below.
+    /// Returns whether the finding is about a layer that passes I/O on to devices below.
     #[must_use]
     pub const fn is_of_layer(self) -> bool {
         matches!(

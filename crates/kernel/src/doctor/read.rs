@@ -57,7 +57,7 @@ impl Reader<'_> {
         self.text(path)?.parse().ok()
     }
 
-    /// Whether there is a file or directory at a path.
+    /// Returns whether there is a file or directory at a path.
     pub(super) fn exists(&self, path: &str) -> bool {
         self.place(path).exists()
     }

@@ -73,7 +73,8 @@ impl Snapshot {
         found
     }
 
-    /// Whether the kernel has at least this release. An unknown release counts as the newest.
+    /// Returns whether the kernel has at least this release. An unknown release counts as the
+    /// newest.
     pub(super) fn is_since(&self, release: (u32, u32)) -> bool {
         crate::checks::version(&self.kernel).is_none_or(|version| version >= release)
     }
@@ -215,17 +216,17 @@ impl Disk {
         format!("/sys/block/{}/{name}", self.name)
     }
 
-    /// Whether the disk is not built on other devices.
+    /// Returns whether the disk is not built on other devices.
     pub(super) const fn is_real(&self) -> bool {
         matches!(self.layer, None | Some(Layer::NvmePaths { .. }))
     }
 
-    /// Whether the disk is an NVMe disk.
+    /// Returns whether the disk is an NVMe disk.
     pub(super) fn is_nvme(&self) -> bool {
         self.name.starts_with("nvme")
     }
 
-    /// Whether the scheduler has this name.
+    /// Returns whether the scheduler has this name.
     pub(super) fn has_scheduler(&self, name: &str) -> bool {
         self.scheduler.as_deref() == Some(name)
     }
@@ -259,13 +260,13 @@ pub(super) enum RotationDoubt {
 }
 
 impl Layer {
-    /// Whether the device is a loop device.
+    /// Returns whether the device is a loop device.
     #[must_use]
     pub const fn is_loop(&self) -> bool {
         matches!(self, Self::Loop { .. })
     }
 
-    /// Whether kernel threads usually send the writes to the devices below.
+    /// Returns whether kernel threads usually send the writes to the devices below.
     #[must_use]
     pub fn is_written_by_kernel(&self) -> bool {
         match self {

@@ -219,7 +219,7 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Whether each task must be a process.
+    /// Returns whether each task must be a process.
     pub(super) const fn are_of_processes(&self) -> bool {
         self.back.is_some()
     }

@@ -165,7 +165,7 @@ pub(super) fn longest_io(job: &Job) -> u64 {
     longest.unwrap_or(0).max(logged)
 }
 
-/// Whether a job changes data.
+/// Returns whether a job changes data.
 pub(super) fn writes(job: &Job) -> bool {
     match &job.replay {
         Some(log) => {

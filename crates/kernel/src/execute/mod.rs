@@ -310,7 +310,7 @@ pub fn prepare<'t>(
     Ok(prepared)
 }
 
-/// Whether a workload changes data.
+/// Returns whether a workload changes data.
 fn writes(workload: &Workload) -> bool {
     match workload {
         Workload::Jobs(jobs) => jobs.iter().any(|(_, job)| jobs::writes(job)),

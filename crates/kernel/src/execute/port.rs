@@ -391,7 +391,7 @@ fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Er
     })
 }
 
-/// Whether the target does not support the operation.
+/// Returns whether the target does not support the operation.
 fn is_unsupported(error: &io::Error) -> bool {
     let unsupported = [rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::NOTTY, rustix::io::Errno::NOSYS];
     unsupported.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -106,8 +106,8 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // A run waits for its I/Os, so nothing is lost. On an error, the ring keeps its memory
-        // valid.
+        // A run is over only when its I/Os are complete, so wait for them. On an error, the ring
+        // keeps their memory valid.
         let _ = self.ring.finish();
     }
 }

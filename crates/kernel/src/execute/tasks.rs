@@ -121,7 +121,7 @@ impl<'t> PreparedTasks<'t> {
     }
 }
 
-/// Whether a set changes data.
+/// Returns whether a set changes data.
 pub(super) fn writes(set: &TaskSet) -> bool {
     let tasks = set.tasks.iter().filter(|task| task.has_program()).map(|task| task.op);
     tasks.chain(set.arrivals.iter().map(|arrival| arrival.2)).any(|op| op != TaskOp::Read)

@@ -132,7 +132,7 @@ impl<'t> PreparedTrace<'t> {
     }
 }
 
-/// Whether a trace changes data.
+/// Returns whether a trace changes data.
 pub(super) fn writes(trace: &Trace) -> bool {
     trace.entries().any(|entry| !matches!(entry.op(), Op::Read | Op::Flush))
 }

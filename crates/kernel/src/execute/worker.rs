@@ -101,7 +101,7 @@ impl<'a> Shared<'a> {
         self.started.get().map_or(0, |started| started.elapsed().as_nanos() as u64)
     }
 
-    /// Whether the run must end before the workload does.
+    /// Returns whether the run must end before the workload does.
     #[inline]
     pub(super) fn is_ending(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns
@@ -139,7 +139,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Whether no part is busy.
+    /// Returns whether no part is busy.
     pub(super) fn is_quiet(&self) -> bool {
         self.busy.load(Ordering::Acquire) == 0
     }

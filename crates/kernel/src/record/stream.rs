@@ -27,12 +27,12 @@ impl Record<'_> {
         self.0[range].try_into().map_or(0, u32::from_le_bytes)
     }
 
-    /// Whether the record is about a request.
+    /// Returns whether the record is about a request.
     fn is_event(self) -> bool {
         self.u32(ACTION) & NOTE == 0
     }
 
-    /// Whether the record is the submission of a bio.
+    /// Returns whether the record is the submission of a bio.
     pub(super) fn is_submission(self) -> bool {
         self.is_event() && self.u32(ACTION) as u8 == SUBMISSION
     }

@@ -63,7 +63,7 @@ impl OfControllers {
         Self { writes }
     }
 
-    /// Whether there are no values.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()

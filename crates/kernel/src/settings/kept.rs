@@ -75,14 +75,14 @@ impl Before {
         self.recorded.undo(&self.device)
     }
 
-    /// Whether the device had the attribute `name` below `queue`.
+    /// Returns whether the device had the attribute `name` below `queue`.
     #[must_use]
     pub fn had(&self, name: &str) -> bool {
         self.recorded.values.iter().any(|(known, _)| known == name)
     }
 
-    /// Whether the journal contains an earlier change. Then undoing everything undoes more than
-    /// this change.
+    /// Returns whether the journal contains an earlier change. Then undoing everything undoes more
+    /// than this change.
     #[must_use]
     pub const fn is_later(&self) -> bool {
         self.is_later

@@ -1,5 +1,5 @@
-//! Lasting forms of a setting: commands that set it, the udev rule and the profile of tuned that
-//! set it at every start, and commands that undo it.
+//! Lasting forms of a setting. A udev rule or a profile of tuned sets it at every start. Commands
+//! set it at once, and others undo it.
 //!
 //! All results are text for a person to read and install. Nothing is written here.
 
@@ -87,7 +87,7 @@ impl Recorded {
         Setting::parse_of_kernel(&text)
     }
 
-    /// Whether the name is a declared tunable with a value other than its default.
+    /// Returns whether the name is a declared tunable with a value other than its default.
     fn is_changed(&self, name: &str, value: &str) -> bool {
         match declaration(name, &self.scheduler).filter(|_| name.starts_with(ELEVATOR)) {
             Some(known @ Declaration::Number(spec)) => {

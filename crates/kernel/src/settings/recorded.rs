@@ -273,8 +273,8 @@ impl Recorded {
         Err(NotRestored { device: device.name().to_owned(), left: left.collect() })
     }
 
-    /// Whether a recorded tunable stores the same value in a finer unit. Writing the coarser one
-    /// would lose precision.
+    /// Returns whether a recorded tunable stores the same value in a finer unit. Writing the
+    /// coarser one would lose precision.
     fn is_kept_finer(&self, name: &str) -> bool {
         self.values.iter().any(|(other, _)| match declaration(other, &self.scheduler) {
             Some(Declaration::Number(spec)) => {
@@ -285,12 +285,12 @@ impl Recorded {
     }
 }
 
-/// Whether an attribute appears and disappears with a scheduler.
+/// Returns whether an attribute appears and disappears with a scheduler.
 fn is_of_scheduler(name: &str) -> bool {
     name.starts_with(TUNABLE) || name.ends_with(BFQ_WEIGHT)
 }
 
-/// Whether the attribute disappeared with its cgroup, so that nothing can be restored.
+/// Returns whether the attribute disappeared with its cgroup, so that nothing can be restored.
 fn is_gone(device: &BlockDevice, change: &Change) -> bool {
     change.is_of_cgroup()
         && matches!(

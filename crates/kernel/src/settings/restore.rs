@@ -197,8 +197,8 @@ fn finish(entry: Entry, options: RestoreOptions) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Whether both are the same device. Within one boot, the kernel's sequence number of the disk
-/// decides.
+/// Returns whether both are the same device. Within one boot, the kernel's sequence number of the
+/// disk decides.
 pub(super) fn is_same(then: &Identity, now: &Identity, rebooted: bool) -> bool {
     match (then.sequence, now.sequence) {
         (Some(then), Some(now)) if !rebooted => then == now,

@@ -14,8 +14,8 @@ const WBT: &str = "wbt_lat_usec";
 /// written. The kernel remembers the write while it knows the device, and nothing can undo that.
 const WITHOUT_WBT: [&str; 1] = ["bfq"];
 
-/// Whether the name is a cgroup file whose values a setting gives by the names of a workload's
-/// cgroups.
+/// Returns whether the name is a cgroup file whose values a setting gives by the names of a
+/// workload's cgroups.
 fn is_of_workload(name: &str) -> bool {
     files().iter().any(|file| file.name == name && !file.is_of_root)
 }

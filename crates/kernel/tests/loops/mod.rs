@@ -51,7 +51,7 @@ impl Loop {
         StateDirectory::at(&self.here.path().join("state"))
     }
 
-    /// Whether the kernel has a scheduler.
+    /// Returns whether the kernel has a scheduler.
     #[track_caller]
     pub(crate) fn has(&self, scheduler: &str) -> bool {
         let found = self.device().schedulers().iter().any(|name| name == scheduler);
