@@ -73,7 +73,8 @@ pub fn run(mut command: Command, interrupt: &AtomicBool) -> io::Result<Option<Fi
     Ok(interrupted_at.is_none().then_some(Finished { wall_ns, status, output, errors }))
 }
 
-/// An error means that the group no longer exists, which is the goal.
+/// Sends a signal to a process group. An error means that the group no longer exists, which is the
+/// goal.
 fn signal(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }

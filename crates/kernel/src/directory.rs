@@ -202,7 +202,7 @@ pub enum Cleared {
     Gone,
     /// Another process uses the directory.
     InUse {
-        /// Process id of the user, 0 if not known.
+        /// Id of the process that uses the directory, 0 if not known.
         pid: u32,
     },
     /// The directory was left unchanged, because it is no longer the one that iosched created.

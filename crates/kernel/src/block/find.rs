@@ -165,7 +165,8 @@ impl BlockDevice {
     }
 }
 
-/// In sysfs, the directory of a partition is in the directory of its disk.
+/// Returns the disk of a partition. In sysfs, the directory of a partition is in the directory of
+/// its disk.
 fn disk_of_partition(roots: &Roots, name: &str) -> Option<String> {
     let real = std::fs::canonicalize(roots.sys("class/block").join(name)).ok()?;
     Some(real.parent()?.file_name()?.to_str()?.to_owned())

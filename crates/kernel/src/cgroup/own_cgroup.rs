@@ -103,8 +103,7 @@ impl OwnCgroup {
         absent.map_or(Ok(()), |file| Err(error(file).to_string()))
     }
 
-    /// Returns the root cgroup, which contains this cgroup. Processes that leave its siblings move
-    /// to the root.
+    /// Returns the root cgroup, in which this cgroup was created.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -233,7 +232,7 @@ pub enum LeftCgroup {
     Gone,
     /// Another process uses the cgroup.
     InUse {
-        /// Process id of the user, 0 if not known.
+        /// Id of the process that uses the cgroup, 0 if not known.
         pid: u32,
     },
 }

@@ -22,7 +22,7 @@ const MEMORY: [&str; 2] = ["ram", "zram"];
 /// Largest number of refused files that are listed.
 const REFUSED_MAX: usize = 100;
 
-/// Reads files by the paths that a user knows, below the roots of the machine.
+/// Reader of files by the paths that a user knows, below the roots of the machine.
 pub(super) struct Reader<'r> {
     roots: &'r Roots,
     refused: Vec<String>,
@@ -151,8 +151,8 @@ fn queue_depth(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<u32> {
     }
 }
 
-/// The tools of device mapper put their name at the start of a device's UUID. A partition has
-/// `partN-` before it.
+/// Returns the kind of a device that is not itself a disk. The tools of device mapper put their
+/// name at the start of a device's UUID. A partition has `partN-` before it.
 fn layer(reader: &mut Reader<'_>, device: &BlockDevice) -> Option<Layer> {
     let at = |file: &str| format!("/sys/block/{}/{file}", device.name());
     if let Some(level) = reader.text(&at("md/level")) {

@@ -108,7 +108,8 @@ pub(super) struct Cgroups {
     paths: BTreeMap<String, PathBuf>,
     /// Cgroups that were created in the root. They contain all the others.
     created: BTreeSet<PathBuf>,
-    /// File to which processes of version 2 are moved when they leave. `None` for version 1.
+    /// File `cgroup.procs` of this process's cgroup, to which processes of version 2 return.
+    /// `None` for version 1.
     back: Option<PathBuf>,
     /// Notes for the readers of the results.
     pub(super) notes: Vec<Note>,

@@ -31,7 +31,7 @@ pub(super) enum IoOp {
         stable: bool,
     },
     Discard,
-    /// Writes zeroes without transferring data.
+    /// Zeroing of a range without a transfer of data.
     Zero,
     Sync {
         data_only: bool,
