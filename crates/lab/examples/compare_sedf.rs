@@ -1,5 +1,5 @@
-//! An elevator of one's own beside Linux' ones, on a trace and a modelled disk: `cargo run -p iosched-lab --example
-//! compare_sedf`.
+//! Compares a custom scheduler with those of Linux on a trace and a modelled disk:
+//! `cargo run -p iosched-lab --example compare_sedf`.
 
 #[path = "../../iosched/examples/sedf.rs"]
 #[allow(dead_code, reason = "the elevator of that example, without its program")]

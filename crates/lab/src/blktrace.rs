@@ -1,10 +1,12 @@
-//! A simulated run as a block trace, for blkparse, btt and whatever else reads what blktrace records.
+//! Export of a simulated run as a block trace, for blkparse, btt and other readers of blktrace's
+//! format.
 //!
-//! What the kernel's queue would have traced is traced: bios (`Q`), allocation (`G`) or the wait for it (`S`), plugs
-//! (`P`, `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and completion (`C`). Decisions of CFQ are messages,
-//! named as CFQ names its queues (`cfq4711S`), in our words. I/Os that are too long for the queue appear in the parts
-//! that it was given. All is of CPU 0 of device 8,0; dispatches are of the process that founded the request,
-//! completions of pid 0.
+//! The trace contains the events of the kernel's queue: bios (`Q`), allocation (`G`) or the wait
+//! for it (`S`), plugs (`P`, `U`), insertion (`I`), merges (`M`, `F`), dispatch (`D`) and
+//! completion (`C`). Decisions of CFQ are messages. They name queues as CFQ does (`cfq4711S`), but
+//! the texts are ours. An I/O that is too long for the queue appears in the parts that the queue
+//! received. All events are on CPU 0 of device 8,0. A dispatch has the process whose bio created
+//! the request. A completion has pid 0.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,20 +20,20 @@ use crate::decisions::{class_name, workload};
 use crate::error::LabError;
 use crate::experiment::Experiment;
 
-/// 8,0, as the kernel numbers devices in traces: the first disk.
+/// Device 8,0 in the kernel's numbering for traces: the first disk.
 const DEVICE: u32 = 8 << 20;
-/// The cookie that decisions give the queue's own flushes is above any bio's ordinal.
+/// Upper bound of the ordinals of bios. The cookies of the queue's own flushes are above it.
 const BIOS_MAX: u64 = 1 << 35;
 
-/// Runs run 0 of a setting on a device again and writes it as a block trace of one CPU, blktrace's binary format. A run
-/// is a function of its plan, so this is the run that was recorded. blkparse looks for a trace under the name
-/// `BASE.blktrace.0`.
+/// Repeats run 0 of a setting on a device and writes it as a block trace of one CPU, in blktrace's
+/// binary format. A run is a function of its plan, so this is the recorded run. blkparse looks for
+/// a trace under the name `BASE.blktrace.0`.
 ///
 /// # Errors
-/// The run fails, or writing does.
+/// The run fails, or writing fails.
 ///
 /// # Panics
-/// There is no device or setting of that number.
+/// There is no device or setting with that number.
 pub fn write_blktrace(
     experiment: &Experiment,
     device: usize,
@@ -51,20 +53,20 @@ pub fn write_blktrace(
     written.map(|_| ()).map_err(|error| LabError::Trace(Box::new(error)))
 }
 
-/// What is known of a task.
+/// State of a task.
 #[derive(Debug, Default)]
 struct Task {
     pid: u32,
     plugged: bool,
-    /// Founding bios of requests on its plug.
+    /// First bios of the requests on the task's plug.
     held: Vec<u64>,
-    /// Requests that its plug let go of in this turn.
+    /// Number of requests that left the plug in the present unplugging.
     let_go: u64,
-    /// Flushes under way.
+    /// Number of flushes in flight.
     flushes: u64,
 }
 
-/// A request that is not done.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Live {
     task: usize,
@@ -76,14 +78,14 @@ struct Live {
 
 struct Tracer<W: Write> {
     out: EventWriter<W>,
-    /// The first error; nothing is written after it.
+    /// First error. Nothing is written after it.
     written: Result<(), TraceError>,
     tasks: Vec<Task>,
-    /// By founding bio.
+    /// Requests in flight, by first bio.
     live: BTreeMap<u64, Live>,
-    /// The founding bio of the request that was dispatched last.
+    /// First bio of the request that was dispatched last.
     dispatched: u64,
-    /// Who decides, as messages call it: every CFQ is cfq.
+    /// Name of the scheduler in messages; `cfq` for every variant of CFQ.
     elevator: String,
 }
 
@@ -114,7 +116,7 @@ impl<W: Write> Tracer<W> {
         self.write(&BlkEvent { payload, ..BlkEvent::new(action, Time::from_ns(now_ns), DEVICE, pid) });
     }
 
-    /// A request goes to the elevator; the last from a plug ends the plug's turn.
+    /// Writes the insertion of a request. The last request of a plug also ends the unplugging.
     fn insert(&mut self, now_ns: u64, bio: u64) {
         let Some(io) = self.live.get(&bio).copied() else { return };
         self.event(Action::Insert, now_ns, self.pid(io.task), &io);
@@ -128,7 +130,7 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    /// The request that a bio joined is larger by it.
+    /// Extends a request by a merged bio.
     fn grow(&mut self, into: u64, nr_sectors: u32, front: Option<u64>) {
         if let Some(io) = self.live.get_mut(&into) {
             io.nr_sectors += nr_sectors;
@@ -137,7 +139,7 @@ impl<W: Write> Tracer<W> {
     }
 }
 
-/// Whether it may take the way of flushes, past plug and elevator.
+/// Whether the bio may use the kernel's path for flushes, which bypasses plug and scheduler.
 fn flushes(bio: &Submitted) -> bool {
     bio.op == Op::Flush || bio.flags.intersects(Flags::PREFLUSH | Flags::FUA)
 }
@@ -149,7 +151,7 @@ impl<W: Write> Observer for Tracer<W> {
 
     fn task(&mut self, _number: usize, pid: u32, name: &str) {
         self.tasks.push(Task { pid, ..Task::default() });
-        // Every process has a name for blkparse.
+        // blkparse needs a name for every process.
         let name = if name.is_empty() { &format!("task-{pid}") } else { name };
         if self.written.is_ok() {
             self.written = self.out.name_process(Time::ZERO, pid, ProcessName::new(name.as_bytes()));
@@ -240,7 +242,7 @@ impl<W: Write> Observer for Tracer<W> {
         let pid = self.pid(task);
         let bio = self.dispatched;
         if bio > BIOS_MAX {
-            // The queue's own flush is not of any bio; its end is known by the same cookie.
+            // The queue's own flush belongs to no bio. Its completion has the same cookie.
             self.live.insert(bio, Live { task, op, flags: Flags::empty(), sector, nr_sectors });
         }
         if let Some(io) = self.live.get(&bio).copied() {
@@ -253,14 +255,14 @@ impl<W: Write> Observer for Tracer<W> {
         let Some(task) = self.tasks.get_mut(io.task).filter(|task| io.op == Op::Flush && task.flushes > 0) else {
             return;
         };
-        // A flush is done with the device's, of which it has no part of its own.
+        // A flush completes with the device's flush, and has no completion event of its own.
         task.flushes -= 1;
         let flush = Live { task: io.task, op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0 };
         self.event(Action::Complete, now_ns, 0, &flush);
     }
 }
 
-/// What the elevator decided, in words; `None` for what has an event of its own or is not told so.
+/// Returns a decision of the scheduler in words; `None` if it has its own event, or no message.
 fn message(elevator: &str, decision: &Decision) -> Option<String> {
     let name = |queue: &QueueName| format!("cfq{}{}", queue.pid, if queue.sync { 'S' } else { 'A' });
     let mut text = format!("{elevator} ");

@@ -1,10 +1,10 @@
-//! Cgroups that a setting names and the workload does not have: what would be right.
+//! Messages about cgroups that a setting names but the workload does not have.
 
 use iosched_workload::Workload;
 
 use crate::nearest::did_you_mean;
 
-/// What is wrong with `file` being set for `cgroup`; the workload has those that are `known`.
+/// Returns an error for `file` of `cgroup`. `known` are the cgroups of the workload.
 pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workload: &Workload) -> String {
     if !known.is_empty() {
         let meant = did_you_mean(cgroup, known.iter().map(String::as_str));

@@ -1,4 +1,4 @@
-//! Every decision of the first run of each setting on each device, as JSON lines.
+//! Decisions of the first run of each setting on each device, as JSON lines.
 
 mod adios;
 mod anticipatory;
@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 use crate::error::LabError;
 use crate::experiment::Experiment;
 
-/// Runs run 0 of every setting on every device again and writes what elevator and queue decided: one line per decision,
-/// with the device's name if there are several, the setting's label, the time in ns (`t`) and the event (`ev`). A run
-/// is a function of its plan, so these are the decisions of the run that was recorded.
+/// Repeats run 0 of every setting on every device, and writes the decisions of scheduler and queue.
+/// Each line is one decision: the device's name if there are several, the setting's label, the time
+/// in ns (`t`) and the event (`ev`). A run is a function of its plan, so these are the decisions of
+/// the recorded run.
 ///
 /// # Errors
-/// A run fails, or writing does.
+/// A run fails, or writing fails.
 pub fn write_decisions(experiment: &Experiment, out: &mut impl Write) -> Result<(), LabError> {
     let several = experiment.profiles().len() > 1;
     for (device, profile) in experiment.profiles().enumerate() {
@@ -68,7 +69,7 @@ pub(crate) fn workload(workload: Workload) -> &'static str {
     }
 }
 
-/// As `ionice` calls them.
+/// Returns the name of a class in the notation of `ionice`.
 pub(crate) fn class_name(class: IoClass) -> &'static str {
     match class {
         IoClass::None => "none",
@@ -78,7 +79,7 @@ pub(crate) fn class_name(class: IoClass) -> &'static str {
     }
 }
 
-/// All that is said of a decision: `ev` is what it is.
+/// Returns a decision as JSON. `ev` is the kind of the event.
 #[must_use]
 pub fn decision_json(decision: &Decision) -> Value {
     event(decision)

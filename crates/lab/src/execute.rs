@@ -1,8 +1,9 @@
 //! Runs an experiment on several threads.
 //!
-//! Settings take turns: every round runs each of them once on every device, with one seed, and the next round begins
-//! with another. Then the tasks run alone. Records are handed on in the order of the plan, whoever finishes first, so
-//! they do not depend on the number of threads.
+//! Settings take turns. Every round runs each setting once on every device, with one seed. The next
+//! round starts with another setting. After the rounds, tasks run alone. Records are passed on in
+//! the order of the plan, not in the order of completion, so they do not depend on the number of
+//! threads.
 
 use iosched_kernel::settings::Change;
 use iosched_sim::{Plan, RunResult, SimError, Timeline, check, run};
@@ -14,34 +15,36 @@ use crate::goal::{Goal, Measure, MeasureRecord};
 use crate::pool::{Control, Event, in_order, settled};
 use crate::record::{AloneRecord, Record, Records, RunRecord, TimelineRecord};
 
-/// What happens while an experiment runs.
+/// Event during an experiment.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A record, in the order of the plan; the header is the first.
+    /// A record, in the order of the plan. The header is the first one.
     Record(&'a Record),
-    /// So many of so many runs are done, in the order they finish.
+    /// A run is complete.
     Done {
-        /// Runs done.
+        /// Number of runs done, in the order in which they finish.
         done: usize,
-        /// Runs planned.
+        /// Number of planned runs.
         of: usize,
     },
-    /// A run on a real device does not count and is made again: something else has changed settings meanwhile.
+    /// A run on a real device was discarded and is repeated, because another program changed
+    /// settings during the run.
     Discarded {
         /// Label of the setting.
         setting: &'a str,
-        /// What is not as it was set.
+        /// Settings that were changed.
         changes: &'a [Change],
     },
-    /// What was not put back on a real device, because something else has set it.
+    /// Settings on a real device that were not restored, because another program has changed them.
     Left {
-        /// `from` is what that set, `to` what was there before.
+        /// For each setting, `from` is the other program's value, and `to` is the value before the
+        /// comparison.
         changes: &'a [Change],
     },
 }
 
 impl Progress<'_> {
-    /// A sentence for people, of what they should know at once.
+    /// Returns a sentence that the user must see at once, if the event needs one.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let listed =
@@ -65,23 +68,23 @@ impl Progress<'_> {
     }
 }
 
-/// What an experiment gave.
+/// Result of an experiment.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// All records.
     pub records: Records,
-    /// Whether it was stopped before its end.
+    /// Whether the experiment was stopped before its end.
     pub interrupted: bool,
 }
 
-/// One run to be made.
+/// A planned run.
 #[derive(Clone, Copy, Debug)]
 enum Job<'a> {
     Run { run: u32, cell: Cell },
     Alone { cell: Cell, alone: &'a Alone },
 }
 
-/// A setting on a device, each by its number.
+/// A setting on a device, both by index.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     device: usize,
@@ -97,10 +100,11 @@ impl Job<'_> {
     }
 }
 
-/// Runs all of `experiment`, handing `observe` what happens. Stops early if `control` is interrupted.
+/// Runs all of `experiment` and passes events to `observe`. Stops early if `control` is
+/// interrupted.
 ///
 /// # Errors
-/// A run fails, or `observe` does.
+/// The number of runs is 0, a plan is not possible, a run fails, or `observe` fails.
 pub fn execute(
     experiment: &Experiment,
     control: &Control,
@@ -132,14 +136,14 @@ pub fn execute(
     Ok(Finished { records, interrupted: !finished })
 }
 
-/// Every setting on every device.
+/// Returns every setting on every device.
 fn cells(experiment: &Experiment) -> Vec<Cell> {
     let settings = experiment.settings().len();
     let devices = experiment.profiles().len();
     (0..devices).flat_map(|device| (0..settings).map(move |setting| Cell { device, setting })).collect()
 }
 
-/// Whatever is wrong with a plan is said before anything runs.
+/// Checks all plans, so that errors are reported before the first run.
 fn check_all(experiment: &Experiment) -> Result<(), LabError> {
     for Cell { device, setting } in cells(experiment) {
         check_plan(&experiment.plan(device, setting, 0), || experiment.name(device, setting))?;
@@ -147,7 +151,7 @@ fn check_all(experiment: &Experiment) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Whether a plan can be run; `name` is that of its setting.
+/// Checks whether a plan can run. `name` is the name of its setting.
 pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Result<(), LabError> {
     check(plan).map_err(|error| match error {
         SimError::NoCgroup { file, cgroup, known } => {
@@ -157,7 +161,7 @@ pub(crate) fn check_plan(plan: &Plan<'_>, name: impl FnOnce() -> String) -> Resu
     })
 }
 
-/// Everything to be run, in the order it is begun and recorded.
+/// Returns all planned runs, in the order in which they start and are recorded.
 fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
     let cells = &cells(experiment);
     let round = |run: u32| (0..cells.len()).map(move |turn| cells[(turn + run as usize) % cells.len()]);
@@ -166,7 +170,7 @@ fn jobs<'a>(experiment: &Experiment, alone: &'a [Alone]) -> Vec<Job<'a>> {
     runs.chain(alone).collect()
 }
 
-/// Makes one run; `None` if it was ended by `control`.
+/// Makes one run; `None` if `control` ended it.
 fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result<Option<Vec<Record>>, LabError> {
     let (number, cell) = job.run_and_cell();
     let mut plan = Plan { interrupt: Some(control.aborted()), ..experiment.plan(cell.device, cell.setting, number) };
@@ -185,10 +189,10 @@ fn carry_out(experiment: &Experiment, control: &Control, job: Job<'_>) -> Result
     Ok(records)
 }
 
-/// A run has to be longer than its warm-up.
+/// Checks that a run is longer than its warm-up.
 ///
 /// # Errors
-/// It is not.
+/// The run ended within the warm-up.
 pub const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError> {
     if warm_up_ns > 0 && result.counted_ns() == 0 {
         return Err(LabError::OnlyWarmUp { warm_up_ns, finished_ns: result.finished_ns });
@@ -197,10 +201,10 @@ pub const fn counts(result: &RunResult, warm_up_ns: u64) -> Result<(), LabError>
 }
 
 impl Measure {
-    /// That the workload has it, by one of its runs.
+    /// Checks, on one run, that the workload has this measure.
     ///
     /// # Errors
-    /// It does not; with what there is.
+    /// The run does not have the measure. The message lists the available ones.
     pub fn known(&self, run: &RunResult, workload: &str) -> Result<MeasureRecord, LabError> {
         self.resolve(run).ok_or_else(|| LabError::NoSuchFigure {
             measure: self.to_string(),
@@ -210,7 +214,7 @@ impl Measure {
     }
 }
 
-/// Whether a workload has what goals name, by its first run.
+/// Checks, on the first run, that the workload has the measures of all goals.
 pub(crate) fn knows(goals: &[Goal], first: &RunResult, workload: &str) -> Result<(), LabError> {
     goals.iter().try_for_each(|goal| goal.measure.known(first, workload).map(|_| ()))
 }

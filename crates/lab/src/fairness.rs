@@ -1,32 +1,33 @@
-//! Fairness: how alike the tasks are slowed down by each other's company.
+//! Fairness: how equally the tasks slow each other down.
 //!
-//! A task's slowdown is its mean latency in company divided by its mean latency alone, on the same device under the
-//! same setting. The figure is Jain's index over the tasks' slowdowns. Tasks of few I/Os have no stable mean, and runs
-//! alone cost time: so the busiest [`ALONE_TASKS_MAX`] count, with at least [`ALONE_IOS_MIN`] I/Os each.
+//! The slowdown of a task is its mean latency in the whole workload, divided by its mean latency
+//! alone, on the same device under the same setting. The metric is Jain's index of the slowdowns.
+//! Tasks with few I/Os have no stable mean, and runs alone take time. Therefore only the busiest
+//! [`ALONE_TASKS_MAX`] tasks count, with at least [`ALONE_IOS_MIN`] I/Os each.
 
 use crate::record::OnDevice;
 use crate::stat;
 
-/// Tasks that are run alone at most: the busiest.
+/// Largest number of tasks that run alone. The busiest ones are chosen.
 pub const ALONE_TASKS_MAX: usize = 16;
-/// I/Os a task must have to count.
+/// Smallest number of I/Os of a task that counts.
 pub const ALONE_IOS_MIN: u64 = 30;
 
-/// Who counts, and how they fared.
+/// Slowdowns of the tasks that count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fairness {
-    /// Numbers of the tasks that count, rising.
+    /// Indices of the tasks that count, rising.
     pub tasks: Vec<usize>,
-    /// Tasks with I/Os that do not count.
+    /// Number of tasks with I/Os that do not count.
     pub excluded: usize,
-    /// Their share of all I/Os, 0 to 1.
+    /// Share of these tasks in all I/Os, 0 to 1.
     pub excluded_share: f64,
-    /// By setting, complete round and task of `tasks`: the slowdown.
+    /// Slowdowns by setting, complete round and task of `tasks`.
     pub slowdowns: Vec<Vec<Vec<f64>>>,
 }
 
 impl Fairness {
-    /// Of all complete rounds.
+    /// Computes the slowdowns in all complete rounds.
     #[must_use]
     pub fn of(records: OnDevice<'_>) -> Self {
         let settings = records.header().settings.len();
@@ -57,7 +58,7 @@ impl Fairness {
         Self { excluded, excluded_share: excluded_ios as f64 / all_ios as f64, slowdowns: slowdowns.collect(), tasks }
     }
 
-    /// Jain's index of a setting in every complete round; empty if it is not defined.
+    /// Returns Jain's index of a setting in every complete round; empty if it is not defined.
     #[must_use]
     pub fn indices(&self, setting: usize) -> Vec<f64> {
         let Some(rounds) = self.slowdowns.get(setting) else { return Vec::new() };

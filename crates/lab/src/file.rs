@@ -1,4 +1,4 @@
-//! Files of records: JSON lines.
+//! Reading and writing files of records: JSON lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::error::LabError;
 use crate::record::{Header, RECORDS_FORMAT, Record, Records};
 
-/// Writes records, each as one line in one go: whenever writing is cut short, what is there is a readable prefix.
+/// Writer of records. It writes each record as one line with a single call, so an interrupted file
+/// is a readable prefix.
 #[derive(Debug)]
 pub struct RecordWriter<W: Write> {
     out: W,
@@ -19,15 +20,15 @@ pub struct RecordWriter<W: Write> {
 }
 
 impl<W: Write> RecordWriter<W> {
-    /// Writes to `out`, which should not buffer.
+    /// Creates a writer on `out`, which should not buffer.
     pub const fn new(out: W) -> Self {
         Self { out, line: Vec::new() }
     }
 
-    /// Writes one record: a [`Record`], or one of another kind of file.
+    /// Writes a record: a [`Record`], or a record of another kind of file.
     ///
     /// # Errors
-    /// As those of `out`.
+    /// Writing to `out` fails.
     pub fn write(&mut self, record: &impl Serialize) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record)?;
@@ -37,7 +38,7 @@ impl<W: Write> RecordWriter<W> {
     }
 }
 
-/// Reads records.
+/// Reader of records.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordReader;
 
@@ -45,15 +46,16 @@ impl RecordReader {
     /// Reads the file `path`.
     ///
     /// # Errors
-    /// It cannot be read, is no file of records or of a later format, or has a damaged line before its last.
+    /// The file cannot be read, is not a file of records, has a later format, or has a damaged line
+    /// before its last line.
     pub fn open(path: &Path) -> Result<Records, LabError> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| LabError::Io { file: name.clone(), source })?;
         Self::read(BufReader::new(file), &name)
     }
 
-    /// Reads records from `reader`; `file` stands for it in messages. A last line that is cut short is left out, with
-    /// a warning in [`Records::warnings`].
+    /// Reads records from `reader`. `file` is its name in messages. An incomplete last line is left
+    /// out, with a warning in [`Records::warnings`].
     ///
     /// # Errors
     /// As [`RecordReader::open`].
@@ -92,7 +94,7 @@ impl RecordReader {
     }
 }
 
-/// A line of a file that has a plan first, and then runs.
+/// A line of a file that consists of a plan and its runs.
 #[derive(Debug)]
 pub enum Line<P, R> {
     /// The plan.
@@ -101,11 +103,11 @@ pub enum Line<P, R> {
     Run(R),
 }
 
-/// Reads a file of a plan and of runs; `of` says which of both a record is, and `file` stands for it in messages. A
-/// last line that is cut short is left out.
+/// Reads a file that consists of a plan and its runs. `of` tells plans from runs, and `file` is the
+/// name in messages. An incomplete last line is left out.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
+/// The file cannot be read, or is not a plan followed by its runs.
 pub fn read_lines<T: DeserializeOwned, P, R>(
     mut reader: impl BufRead,
     file: &str,
@@ -159,7 +161,7 @@ fn header(line: &[u8], file: &str) -> Result<Header, LabError> {
     }
 }
 
-/// What no plan can be, though it is written as one.
+/// Returns an error of a header that has the right format but is not a possible plan.
 fn inconsistency(header: &Header) -> Option<&'static str> {
     if header.devices.is_empty() {
         return Some("the plan has no device");
@@ -171,8 +173,8 @@ fn inconsistency(header: &Header) -> Option<&'static str> {
     (!whole).then_some("a device does not have values for every setting")
 }
 
-/// A header of format 1 becomes one of format 2: there was one device, and the values in effect on it stood with the
-/// settings. What is not as it should be is left for the reader to find.
+/// Converts a header of format 1 to format 2. Format 1 had one device, and stored its values in
+/// effect with the settings. Errors in the header are left to the parser.
 fn of_format_1(header: &mut Value) {
     let settings = header.get_mut("settings").and_then(Value::as_array_mut);
     let values: Vec<Value> = settings

@@ -1,11 +1,14 @@
-//! Runs of fio jobs as fio's JSON, so that what reads fio's results reads ours: the keys, units and types of fio 3.33.
+//! Runs of fio jobs in fio's JSON format, for tools that read fio's results. Keys, units and types
+//! are those of fio 3.33.
 //!
-//! Of each setting on each device the first run is told. One setting on one device gives fio's document itself, several
-//! give a list of such documents; each says `device` and `scheduler` beside fio's own keys.
+//! The output contains the first complete round. With one setting on one device, it is fio's
+//! document. With several, it is a list of these documents. Each document also has `device` and
+//! `scheduler`.
 //!
-//! What fio measures of its own host is not known here: `usr_cpu`, `sys_cpu`, `ctx`, `majf` and `minf` are 0, and so
-//! are the timestamps. `bw_*` and `iops_*` are of 500 ms windows; with `group_reporting` those of all jobs of a group
-//! are pooled. Deviations of latencies are computed from histograms, exact to 1 %.
+//! Values that fio measures of its host are not known: `usr_cpu`, `sys_cpu`, `ctx`, `majf`, `minf`
+//! and the timestamps are 0. `bw_*` and `iops_*` are over windows of 500 ms. With
+//! `group_reporting`, the windows of all jobs of a group are pooled. Deviations of latencies are
+//! computed from histograms, with an accuracy of 1 %.
 
 use iosched_sim::{DirectionResult, Histogram, JobResult, QueueStatGroup, Samples};
 use serde::Serialize;
@@ -14,11 +17,11 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::error::LabError;
 use crate::record::{Header, JobRecord, Records, RunRecord};
 
-/// Bounds of fio's latency classes in their unit, without the last of milliseconds.
+/// Bounds of fio's latency classes in each unit, without the last bound of milliseconds.
 const LATENCY_BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 const NS_PER_MS: f64 = 1e6;
 
-/// JSON with keys in the order in which they are given.
+/// JSON value whose objects keep the order of their keys.
 enum Json {
     Integer(u64),
     Number(f64),
@@ -52,7 +55,7 @@ impl From<u64> for Json {
 }
 
 impl From<f64> for Json {
-    /// To a millionth, as fio prints.
+    /// Rounds to a millionth, as fio prints numbers.
     fn from(value: f64) -> Self {
         Self::Number((value * 1e6).round() / 1e6)
     }
@@ -68,7 +71,7 @@ fn object<K: Into<String>>(fields: impl IntoIterator<Item = (K, Json)>) -> Json 
     Json::Object(fields.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 
-/// The first complete round of `records` as fio's JSON. See the module page.
+/// Returns the first complete round of `records` as fio's JSON. See the module page.
 ///
 /// # Errors
 /// The workload does not consist of fio jobs, or no round is complete.
@@ -112,7 +115,7 @@ fn document(header: &Header, run: &RunRecord) -> Json {
     object(fields)
 }
 
-/// Jobs that are told by themselves, and groups that are told as one.
+/// Returns the entries of the report: single jobs, and groups with `group_reporting` as one.
 fn reported<'a>(jobs: &'a [JobRecord], results: &[JobResult]) -> Vec<(&'a JobRecord, JobResult)> {
     let mut all: Vec<(&JobRecord, JobResult)> = Vec::new();
     for (job, result) in jobs.iter().zip(results) {
@@ -211,7 +214,7 @@ fn direction(job: &JobRecord, own: &DirectionResult, counted_ns: u64) -> Json {
     ])
 }
 
-/// A latency; with percentiles if a list is given.
+/// Returns a latency, with percentiles if a list is given.
 fn latency(of: &Histogram, percentiles: Option<&Vec<f64>>) -> Json {
     let mean = of.mean_ns();
     let squares: f64 =
@@ -231,13 +234,14 @@ fn latency(of: &Histogram, percentiles: Option<&Vec<f64>>) -> Json {
     object(fields)
 }
 
-/// Per cent of the sum.
+/// Returns the counts in per cent of their sum.
 fn shares(names: [&str; 7], counts: [u64; 7]) -> Json {
     let sum = counts.iter().sum::<u64>().max(1) as f64;
     object(names.into_iter().zip(counts.map(|count| (count as f64 * 100.0 / sum).into())))
 }
 
-/// Per cent of I/Os by completion latency, in three units.
+/// Returns the distribution of completion latencies in classes of three units, per cent of the
+/// I/Os.
 fn latency_classes(own: &JobResult) -> [(&'static str, Json); 3] {
     let bounds_ns: Vec<u64> = [1, 1_000, 1_000_000]
         .iter()
@@ -261,7 +265,7 @@ fn latency_classes(own: &JobResult) -> [(&'static str, Json); 3] {
     [("latency_ns", class(0)), ("latency_us", class(10)), ("latency_ms", class(20))]
 }
 
-/// `None` if the device was not watched.
+/// Returns the statistics of the device; `None` if they were not recorded.
 fn disk_util(header: &Header, run: &RunRecord) -> Option<Json> {
     let share = run.result.utilisation()?;
     let queue = &run.result.queue;

@@ -1,6 +1,6 @@
-//! Machines by name: what a kernel above the request queue runs on, each value with its source.
+//! Machines by name: the hardware and kernel above the request queue, each value with its source.
 //!
-//! A profile is a TOML file that holds a [`Machine`].
+//! A profile is a TOML file that contains a [`Machine`].
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use iosched_machine::description::Machine;
 
 use crate::error::LabError;
 
-/// The profiles that come with this crate: name and text.
+/// Built-in profiles: name and text.
 const EMBEDDED: &[(&str, &str)] = &[
     ("desktop-2013", include_str!("../machines/desktop-2013.toml")),
     ("linux-6.12", include_str!("../machines/linux-6.12.toml")),
@@ -20,24 +20,24 @@ const EMBEDDED: &[(&str, &str)] = &[
 /// A machine with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineProfile {
-    /// The name of a profile that comes with this crate, or a file's.
+    /// Name of the built-in profile, or of the file.
     pub name: String,
-    /// Processor, memory, the kernel's settings and the file system.
+    /// Processor, memory, settings of the kernel, and file system.
     pub machine: Machine,
-    /// The text of the profile, if it came from a file.
+    /// Text of the profile, if it came from a file.
     pub text: Option<String>,
 }
 
 impl MachineProfile {
-    /// The names of the profiles that come with this crate, sorted.
+    /// Returns the names of the built-in profiles, sorted.
     pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
         EMBEDDED.iter().map(|(name, _)| *name)
     }
 
-    /// A profile that comes with this crate.
+    /// Returns a built-in profile.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no profile with that name.
     pub fn named(name: &str) -> Result<Self, LabError> {
         Self::parse(name, Self::embedded(name)?)
     }
@@ -47,10 +47,10 @@ impl MachineProfile {
         found.ok_or_else(|| LabError::UnknownMachine { name: name.to_owned(), known: Self::names().collect() })
     }
 
-    /// The profile of that name, with changes.
+    /// Returns a built-in profile with changes.
     ///
     /// # Errors
-    /// There is none of that name, or it is none with the changes.
+    /// There is no profile with that name, or the profile is not valid with the changes.
     pub(crate) fn changed(name: &str, changes: &toml::Table) -> Result<Self, LabError> {
         let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
         let mut table: toml::Table = Self::embedded(name)?.parse().map_err(problem)?;
@@ -58,10 +58,11 @@ impl MachineProfile {
         Ok(Self { name: name.to_owned(), machine: table.try_into().map_err(problem)?, text: None })
     }
 
-    /// A profile by name, or from a file: its name holds a `/` or ends in `.toml`.
+    /// Returns a built-in profile, or reads one from a file if `name` contains a `/` or ends in
+    /// `.toml`.
     ///
     /// # Errors
-    /// There is none of that name; the file cannot be read or is no profile.
+    /// There is no profile with that name, or the file cannot be read or is not a profile.
     pub fn load(name: &str) -> Result<Self, LabError> {
         if !iosched_disk::is_path(name) {
             return Self::named(name);
@@ -71,10 +72,10 @@ impl MachineProfile {
         Ok(Self { text: Some(text.clone()), ..Self::parse(name, &text)? })
     }
 
-    /// A profile from its text; `name` stands for it in messages.
+    /// Parses a profile. `name` is its name in messages.
     ///
     /// # Errors
-    /// It is not TOML, or a field is unknown, missing or of another type.
+    /// The text is not TOML, or a field is unknown, missing or of another type.
     pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
         let problem = |error: toml::de::Error| LabError::Data { file: name.to_owned(), problem: error.to_string() };
         let machine = toml::from_str(text).map_err(problem)?;
@@ -82,7 +83,7 @@ impl MachineProfile {
     }
 }
 
-/// Puts `changes` into `table`; tables within are merged, too.
+/// Merges `changes` into `table`, including nested tables.
 pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
     for (key, change) in changes {
         match (table.get_mut(key), change) {

@@ -1,6 +1,7 @@
-//! What was meant, most likely, by a name that there is not.
+//! Suggestions for unknown names.
 
-/// The name nearest to `given`, if one is near: a letter or two that are missing, too many, wrong or swapped.
+/// Returns the known name that is most similar to `given`, if one is similar enough. One letter in
+/// three may be missing, extra, wrong or swapped, but at least one.
 pub fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let given = given.trim().to_lowercase();
     let far = (given.chars().count() / 3).max(1);
@@ -8,12 +9,13 @@ pub fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Opt
     distances.filter(|&(distance, _)| distance <= far).min_by_key(|&(distance, _)| distance).map(|(_, name)| name)
 }
 
-/// `; did you mean cfq?`, to be put behind what is wrong; empty if nothing is near.
+/// Returns a suggestion such as `; did you mean cfq?` to append to an error; empty if no name is
+/// similar.
 pub fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(given, known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
-/// The names in a list as errors have it.
+/// Splits a list of names as errors contain it.
 pub fn listed(names: &str) -> impl Iterator<Item = &str> {
     names.split(", ")
 }

@@ -1,15 +1,15 @@
-//! Numbers for people: as many digits as they are worth.
+//! Formats numbers with as many digits as are meaningful.
 
 pub use iosched_trace::grouped;
 
-/// Digits after the decimal point that a figure is shown with.
+/// Number of digits after the decimal point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimals(pub usize);
 
-/// More than this is not worth reading: microseconds of milliseconds.
+/// Largest number of decimals: more, such as fractions of a microsecond, have no value to a reader.
 const DECIMALS_MAX: usize = 3;
 
-/// Decimals that show `digits` significant digits of `value`; 0 is shown as it is.
+/// Returns the decimals that show `digits` significant digits of `value`. For 0 there are none.
 fn decimals_for(value: f64, digits: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -19,8 +19,9 @@ fn decimals_for(value: f64, digits: i32) -> usize {
 }
 
 impl Decimals {
-    /// For a row of means with their deviations: three significant digits of the smallest mean for all, but of each
-    /// no digit finer than the second of its own deviation, and no more than four significant ones.
+    /// Returns the decimals for a row of means with deviations. All means have the decimals that
+    /// show three significant digits of the smallest mean. A mean has fewer if these exceed the
+    /// second digit of its deviation, or four significant digits.
     #[must_use]
     pub fn row(cells: &[(f64, Option<f64>)]) -> Vec<Self> {
         let wanted = cells.iter().map(|&(mean, _)| decimals_for(mean, 3)).max().unwrap_or(0);
@@ -32,17 +33,18 @@ impl Decimals {
         cells.iter().map(own).collect()
     }
 
-    /// The most that a cell of such a row takes: for where all cells take the same.
+    /// Returns the largest number of decimals in such a row, for tables in which all cells have the
+    /// same.
     #[must_use]
     pub fn of(cells: &[(f64, Option<f64>)]) -> Self {
         Self(Self::row(cells).into_iter().map(|decimals| decimals.0).max().unwrap_or(0))
     }
 
-    /// `value` with so many decimals.
+    /// Formats `value` with this number of decimals.
     #[must_use]
     pub fn show(self, value: f64) -> String {
         let text = format!("{value:.*}", self.0);
-        // "-0.00" says something that is not so.
+        // "-0.00" would suggest a negative value.
         if text.starts_with('-') && text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.')) {
             text[1..].to_owned()
         } else {
@@ -51,12 +53,12 @@ impl Decimals {
     }
 }
 
-/// `value` with `digits` significant digits, and all digits before the point.
+/// Formats `value` with `digits` significant digits, and all digits before the point.
 #[must_use]
 pub fn significant(value: f64, digits: i32) -> String {
     let decimals = decimals_for(value, digits);
     let shown = Decimals(decimals).show(value);
-    // 9.98 becomes 10.0 when rounded: one digit too many.
+    // 9.98 rounds to 10.0, which has one digit too many.
     let rounded = shown.parse().map_or(decimals, |rounded| decimals_for(rounded, digits));
     if rounded < decimals { Decimals(rounded).show(value) } else { shown }
 }

@@ -1,6 +1,6 @@
-//! Many independent runs on several threads, handed on in the order in which they were planned.
+//! Independent runs on several threads, with results in the order of the plan.
 //!
-//! What a run is and what becomes of what it gives is left to others.
+//! Callers define what a run is and how its result is used.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,42 +11,44 @@ use iosched_sim::SimError;
 
 use crate::error::LabError;
 
-/// How runs are made, and how they are stopped; may be shared with another thread.
+/// Number of parallel runs, and flags to stop them. It can be shared with another thread.
 #[derive(Debug)]
 pub struct Control {
-    /// Runs at a time, at least 1.
+    /// Number of parallel runs, at least 1.
     jobs: usize,
     stop: AtomicBool,
     abort: AtomicBool,
 }
 
 impl Control {
-    /// So many runs at a time; 0 counts as 1.
+    /// Creates a control for `jobs` parallel runs; 0 counts as 1.
     #[must_use]
     pub fn new(jobs: usize) -> Self {
         Self { jobs: jobs.max(1), stop: AtomicBool::new(false), abort: AtomicBool::new(false) }
     }
 
-    /// The first time: starts nothing more, what runs is finished and kept. The second time: ends what runs, too.
+    /// Stops the runs. The first call starts no more runs and lets the present ones finish. The
+    /// second call also ends the present runs.
     pub fn interrupt(&self) {
         if self.stop.swap(true, Ordering::Relaxed) {
             self.abort.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether nothing more is to be started.
+    /// Whether no more runs are started.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Becomes true when nothing more is to be started: for what is better ended at once.
+    /// Returns the flag that is set when no more runs are started, for work that should end at
+    /// once.
     #[must_use]
     pub const fn stopping(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// Becomes true when what runs is to end.
+    /// Returns the flag that is set when present runs must end.
     #[must_use]
     pub const fn aborted(&self) -> &AtomicBool {
         &self.abort
@@ -58,29 +60,30 @@ impl Control {
     }
 }
 
-/// What happens while runs are made.
+/// Event during the runs.
 #[derive(Debug)]
 pub enum Event<T> {
-    /// So many runs are done, in the order they finish.
+    /// A run is complete.
     Done {
-        /// Runs done.
+        /// Number of runs done, in the order in which they finish.
         done: usize,
     },
-    /// What a run gave, in the order of the plan.
+    /// Result of a run, in the order of the plan.
     Taken(T),
 }
 
-/// Makes a run of every one of `jobs`; `carry_out` gives `None` if `control` ended it. Whether all were made.
+/// Makes a run of each of `jobs`. `carry_out` returns `None` if `control` ended the run. Returns
+/// whether all runs were made.
 ///
 /// # Errors
-/// The first of `carry_out` or `observe`.
+/// The first error of `carry_out` or `observe`.
 pub fn in_order<J: Sync, T: Send>(
     control: &Control,
     jobs: &[J],
     carry_out: impl Fn(&J) -> Result<Option<T>, LabError> + Sync,
     mut observe: impl FnMut(Event<T>) -> Result<(), LabError>,
 ) -> Result<bool, LabError> {
-    // Bounded: whoever is slow to take results holds up the runs.
+    // The channel is bounded, so a slow observer delays the runs.
     let (sender, receiver) = mpsc::sync_channel(control.jobs);
     let next = AtomicUsize::new(0);
     let mut gathered = Gathered { waiting: BTreeMap::new(), next: 0 };
@@ -111,7 +114,7 @@ pub fn in_order<J: Sync, T: Send>(
             };
             if let Err(error) = taken {
                 control.fail();
-                // The first is the cause.
+                // The first error is the cause of the others.
                 failure.get_or_insert(error);
             }
         }
@@ -119,12 +122,12 @@ pub fn in_order<J: Sync, T: Send>(
     if let Some(error) = failure {
         return Err(error);
     }
-    // What is left behind a run that will not come.
+    // Results after a run that was ended.
     std::mem::take(&mut gathered.waiting).into_values().try_for_each(|given| observe(Event::Taken(given)))?;
     Ok(done == jobs.len())
 }
 
-/// Brings results into the order of the plan.
+/// Sorts results into the order of the plan.
 struct Gathered<T> {
     waiting: BTreeMap<usize, T>,
     next: usize,
@@ -146,8 +149,8 @@ impl<T> Gathered<T> {
     }
 }
 
-/// What a run gave; `None` if it was ended early. What fails is told with its name, number and seed, and a panic is the
-/// simulator's own fault.
+/// Returns the result of a run; `None` if it was ended early. Errors contain the name, number and
+/// seed of the run. A panic is reported as a bug of the simulator.
 pub fn settled<T>(
     name: impl Fn() -> String,
     run: u32,

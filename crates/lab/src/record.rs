@@ -349,7 +349,7 @@ const fn is_not(flag: &bool) -> bool {
     !*flag
 }
 
-/// One run.
+/// A run of one setting on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Index of the device in [`Header::devices`]; omitted in the file for 0.

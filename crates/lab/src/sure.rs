@@ -1,4 +1,4 @@
-//! When enough runs were made: every verdict is clear, or would not change for anything that matters.
+//! Rule for ending the runs: every verdict is clear, or the difference is known precisely enough.
 
 use serde::Serialize;
 
@@ -6,26 +6,27 @@ use crate::compare::{SIGNIFICANCE, Verdict};
 use crate::figure::Figure;
 use crate::results::Results;
 
-/// Before so many rounds nothing is clear.
+/// Smallest number of rounds before a comparison can be clear.
 pub const ROUNDS_MIN: u32 = 5;
 
 /// A comparison that is not clear yet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Unclear {
-    /// Number of the setting.
+    /// Index of the setting.
     pub setting: usize,
-    /// In which figure.
+    /// Metric of the comparison.
     pub figure: Figure,
-    /// How far from what was found the true difference may be, per cent of the baseline.
+    /// Half the width of the interval of the difference, per cent of the baseline.
     pub within_percent: f64,
 }
 
-/// The comparisons that are not clear yet. One is clear if there is a difference beyond doubt, or if it is known to
-/// within `percent` of the baseline on either side (95 %) and so can be told from what matters.
+/// Returns the comparisons that are not clear yet. A comparison is clear if its difference is
+/// significant. It is also clear if it has a verdict and its 95 % interval is at most `percent` of
+/// the baseline wide on either side.
 ///
-/// Whoever looks after every round and ends when a difference shows up will see one by chance sooner or later. So each
-/// look may err with a part of the 5 % only, the first with half, the next with a sixth, and so on (1 / (n (n + 1)),
-/// which adds up to 1).
+/// A check after every round would sooner or later see a difference by chance. Therefore each check
+/// uses only a part of the 5 % error probability. Check n uses the share 1 / (n (n + 1)): a half, a
+/// sixth, and so on. The shares add up to 1.
 #[must_use]
 pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let looks = f64::from((results.rounds + 1).saturating_sub(ROUNDS_MIN).max(1));
@@ -39,7 +40,7 @@ pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let open = comparisons.into_iter().filter_map(|(figure, setting, comparison)| {
         let within_percent = match comparison.interval_percent {
             Some((low, high)) => (high - low) / 2.0,
-            // Against nothing there are no per cent: what is not a difference stays open.
+            // If the baseline is 0, there is no percentage, so only a difference is clear.
             None => f64::INFINITY,
         };
         let told = comparison.verdict != Verdict::CannotTell;

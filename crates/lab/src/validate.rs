@@ -1,10 +1,12 @@
-//! A device model against what a real disk did, request by request.
+//! Comparison of a device model with a recorded disk, request by request.
 //!
-//! The requests of the real disk are sent to the model one at a time, each as long after the completion of the one
-//! before as it was sent then. Where the platters were is not known, so single requests cannot be compared;
-//! distributions can. The measure is the root mean square of the horizontal distance between the two distributions of
-//! response times (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994, who call it the demerit
-//! figure).
+//! The requests of the real disk are sent to the model one at a time. Each is sent as long after
+//! the completion of the previous request as in the recording. The positions of the platters are
+//! not known, so single requests cannot be compared, but distributions can.
+//!
+//! The measure is the root mean square of the horizontal distance between the two distributions of
+//! response times. Ruemmler and Wilkes call it the demerit figure ("An introduction to disk drive
+//! modeling", 1994).
 
 use iosched::{Op, Time};
 use iosched_disk::disksim::Service;
@@ -13,76 +15,79 @@ use serde::Serialize;
 
 use crate::number::significant;
 
-/// Quantiles that are told of each distribution.
+/// Quantiles that are reported of each distribution.
 pub const QUANTILES: [f64; 6] = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
 
-/// A request, what it took, and what the model takes for it.
+/// A request with its measured and simulated service time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// The request as measured.
+    /// Request as measured.
     pub service: Service,
-    /// What the model takes, ns.
+    /// Simulated service time, ns.
     pub simulated_ns: u64,
-    /// Whether the model needed the medium for it; `None` if the model does not tell.
+    /// Whether the model accessed the medium for the request; `None` if the model does not record
+    /// it.
     pub from_medium: Option<bool>,
-    /// Sectors between the end of the request before and its start; `None` for the first.
+    /// Distance from the end of the previous request to the start of this one, sectors; `None` for
+    /// the first.
     pub distance: Option<u64>,
 }
 
-/// How near two distributions of response times are.
+/// Distance between two distributions of response times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Closeness {
-    /// Requests.
+    /// Number of requests.
     pub requests: usize,
-    /// Mean of what was measured, ms.
+    /// Measured mean, ms.
     pub measured_mean_ms: f64,
-    /// Mean of what the model takes, ms.
+    /// Simulated mean, ms.
     pub mean_ms: f64,
-    /// Root mean square distance between the distributions, ms.
+    /// Root mean square distance of the distributions, ms.
     pub rms_ms: f64,
-    /// Both at [`QUANTILES`].
+    /// Both distributions at [`QUANTILES`].
     pub quantiles: Vec<QuantilePair>,
 }
 
-/// One quantile of both distributions.
+/// A quantile of both distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QuantilePair {
-    /// Which, 0 to 1.
+    /// The quantile, 0 to 1.
     pub quantile: f64,
-    /// Of what was measured, ms.
+    /// Measured value, ms.
     pub measured_ms: f64,
-    /// Of what the model takes, ms.
+    /// Simulated value, ms.
     pub simulated_ms: f64,
 }
 
-/// Requests of one kind.
+/// A kind of requests, with its distributions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Kind {
-    /// Which: "reads", "reads from the medium, within 1 MiB".
+    /// Name of the kind, such as "reads" or "reads from the medium".
     pub name: String,
-    /// How near the distributions of these requests are.
+    /// Distance between the distributions of these requests.
     #[serde(flatten)]
     pub closeness: Closeness,
 }
 
-/// What a comparison gave.
+/// Result of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
-    /// The profile, by the name it was loaded by.
+    /// Name under which the profile was loaded.
     pub device: String,
-    /// What it is, in a line.
+    /// Description of the device, in one line.
     pub about: String,
-    /// The trace, as the caller calls it.
+    /// Name of the trace, from the caller.
     pub trace: String,
-    /// Where the platters were at the start follows from it.
+    /// Seed, which determines the positions of the platters at the start.
     pub seed: u64,
     /// Size of the device, sectors.
     pub capacity_sectors: u64,
-    /// The requests in the order in which they were sent, at least 1.
+    /// Requests in the order in which they were sent, at least 1.
     pub served: Vec<Served>,
 }
 
-/// Sends the requests to a device made of `profile`. There is at least one, and all are within its capacity.
+/// Sends the requests to a device with `profile`. There must be at least one request, and all must
+/// be within the device's capacity.
 #[must_use]
 pub fn validate(profile: &Profile, trace: &str, services: &[Service], seed: u64) -> Validation {
     let mut device = profile.device(seed);
@@ -96,7 +101,7 @@ pub fn validate(profile: &Profile, trace: &str, services: &[Service], seed: u64)
         now = done + service.next_ns;
         let distance = end.map(|end| end.abs_diff(sector));
         end = Some(sector + u64::from(nr_sectors));
-        // A cached write is not what the head moves for.
+        // A write to the cache does not count as an access to the medium.
         let from_medium = medium_commands(&device).zip(before).map(|(after, before)| after > before);
         Served { service: *service, simulated_ns, from_medium, distance }
     });
@@ -111,7 +116,7 @@ pub fn validate(profile: &Profile, trace: &str, services: &[Service], seed: u64)
     }
 }
 
-/// Sends one command to a device that has no other at `now`; gives when it is complete.
+/// Sends a command at `now` to a device without other commands, and returns its completion time.
 pub fn serve_alone(device: &mut impl Device, now: Time, command: Command) -> Time {
     device.submit(now, command);
     let mut at = now;
@@ -132,7 +137,7 @@ fn medium_commands(device: &AnyDevice) -> Option<u64> {
 }
 
 impl Closeness {
-    /// How near the model is to the disk, in a sentence.
+    /// Returns a sentence about the distance between model and disk.
     #[must_use]
     pub fn decision(&self) -> String {
         let percent = (self.mean_ms / self.measured_mean_ms - 1.0) * 100.0;
@@ -152,14 +157,15 @@ impl Closeness {
 }
 
 impl Validation {
-    /// All requests.
+    /// Returns the distance over all requests.
     #[must_use]
     pub fn overall(&self) -> Closeness {
         closeness(&self.served, |_| true).unwrap_or_else(|| unreachable!("there is at least one request"))
     }
 
-    /// Kinds of requests of which there are any: reads and writes, from the cache and from the medium as the model has
-    /// it, and reads from the medium by their distance from the request before.
+    /// Returns the kinds with at least one request: reads, writes, reads from the model's cache and
+    /// from its medium. Reads from the medium are also split by their distance from the previous
+    /// request.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let is_read = |served: &Served| served.service.op == Op::Read;
@@ -186,7 +192,8 @@ impl Validation {
         kinds
     }
 
-    /// Response times of the requests `is_in` chooses, sorted, ns: measured, and of the model.
+    /// Returns the sorted response times of the requests that `is_in` selects, ns: measured and
+    /// simulated.
     #[must_use]
     pub fn sorted_ns(&self, is_in: impl Fn(&Served) -> bool) -> (Vec<u64>, Vec<u64>) {
         sorted_ns(&self.served, is_in)
@@ -223,14 +230,16 @@ fn closeness(served: &[Served], is_in: impl Fn(&Served) -> bool) -> Option<Close
     })
 }
 
-/// A quantile of sorted values: the smallest that so large a share of them does not exceed.
+/// Returns a quantile of sorted values: the smallest value that this share of the values does not
+/// exceed.
 fn at(sorted: &[u64], quantile: f64) -> f64 {
     let rank = (quantile * sorted.len() as f64).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1] as f64
 }
 
-/// Root mean square distance of two distributions given as sorted values, as many of each: those of one rank are
-/// the ends of the horizontal line between the two curves at that height.
+/// Returns the root mean square distance of two distributions, given as sorted values of the same
+/// number. Values of the same rank are the ends of the horizontal line between the two curves at
+/// that height.
 #[must_use]
 pub fn rms(a: &[u64], b: &[u64]) -> f64 {
     debug_assert_eq!(a.len(), b.len());
@@ -272,7 +281,7 @@ mod tests {
             |name: &str| kinds.iter().find(|kind| kind.name == name).map_or(0, |kind| kind.closeness.requests);
         assert_eq!((requests("reads"), requests("writes")), (133, 67));
         assert_eq!(requests("reads from the cache") + requests("reads from the medium"), 133);
-        // Another place of the platters moves single requests, not the distribution by much.
+        // Other positions of the platters change single requests, but hardly the distribution.
         assert!(
             overall.decision().starts_with("On average the model answers as fast as the disk ("),
             "{}",

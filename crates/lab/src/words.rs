@@ -1,9 +1,9 @@
-//! Words for people.
+//! Words for output.
 
 use crate::compare::RUNS_WORTH;
 use crate::record::Header;
 
-/// "a", "a and b", "a, b and c", with `word` before the last: "and" or "or".
+/// Lists names: "a", "a and b", "a, b and c". `word` stands before the last name: "and" or "or".
 #[must_use]
 pub fn listed(names: &[String], word: &str) -> String {
     match names {
@@ -13,36 +13,38 @@ pub fn listed(names: &[String], word: &str) -> String {
     }
 }
 
-/// A setting in a sentence: "`none`" is a scheduler, and none is not.
+/// Returns a setting in a sentence, in backquotes, so that the scheduler `none` is not read as the
+/// word "none".
 #[must_use]
 pub fn marked(label: &str) -> String {
     format!("`{label}`")
 }
 
-/// Settings in a sentence: "`none` and `bfq`".
+/// Returns settings in a sentence: "`none` and `bfq`".
 pub(crate) fn marked_list(labels: &[String]) -> String {
     listed(&labels.iter().map(|own| marked(own)).collect::<Vec<_>>(), "and")
 }
 
-/// With a capital first letter.
+/// Returns the text with a capital first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }
 
-/// The labels of settings, in words, as [`listed`].
+/// Returns the labels of settings in words, as [`listed`] does.
 #[must_use]
 pub fn labels(header: &Header, settings: &[usize], word: &str) -> String {
     listed(&settings.iter().map(|&setting| header.settings[setting].label.clone()).collect::<Vec<_>>(), word)
 }
 
-/// "about 34 runs"; what nobody makes is not told to the last run.
+/// Returns a number of runs in words: "34 runs". Numbers above [`RUNS_WORTH`] are not given
+/// exactly.
 #[must_use]
 pub fn runs_in_words(runs: u32) -> String {
     if runs > RUNS_WORTH { format!("more than {RUNS_WORTH} runs") } else { format!("{runs} runs") }
 }
 
-/// "99.8 %", of a utilisation in per cent; never more than it was.
+/// Returns the idle share for a utilisation in per cent, such as "99.8 %", rounded down.
 #[must_use]
 pub fn idle_in_words(utilisation_percent: f64) -> String {
     format!("{} %", ((100.0 - utilisation_percent) * 10.0).floor() / 10.0)

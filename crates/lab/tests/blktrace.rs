@@ -1,4 +1,5 @@
-//! Simulated runs as block traces: read by us, by blkparse and by btt, they say what the records say.
+//! Tests of block traces of simulated runs: iosched, blkparse and btt read the same values as the
+//! records contain.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -10,7 +11,7 @@ use iosched_lab::{Control, Experiment, RunRecord, execute, write_blktrace};
 use iosched_trace::{Action, EventReader, Payload, TraceReader};
 use iosched_workload::{TaskSet, Workload};
 
-/// Random reads, batches of neighbouring writes that collect on a plug and merge, and a writer that overfills the
+/// Random reads, batches of neighbouring writes that merge on a plug, and a writer that fills the
 /// queue.
 const TASKS: &str = r#"
 name = "mixed"
@@ -53,7 +54,7 @@ fn tasks() -> Experiment {
     experiment(Workload::Tasks(TaskSet::parse("mixed.toml", TASKS).unwrap().into()))
 }
 
-/// With flushes, writes that flush, readahead and an I/O that is split.
+/// A trace with flushes, writes with flushes, readahead, and an I/O that is split.
 fn pgbench() -> Experiment {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/samples/pgbench.blktrace");
     experiment(Workload::open(&sample).unwrap())
@@ -69,7 +70,8 @@ fn trace(experiment: &Experiment, setting: usize) -> Vec<u8> {
     bytes
 }
 
-/// How often each action stands in it, but for the priorities of processes, and how many requests plugs let go of.
+/// Returns the number of events of each action, without priorities of processes, and the number of
+/// requests that left plugs.
 fn counts(bytes: Vec<u8>) -> (BTreeMap<Action, u64>, u64) {
     let (mut counts, mut let_go) = (BTreeMap::new(), 0);
     for event in EventReader::from_reader(Cursor::new(bytes), "simulated", &Default::default()).unwrap() {
@@ -98,8 +100,8 @@ fn blktrace_output_has_every_io_with_process_and_latency() {
             let own: Vec<_> = requests.iter().filter(|request| request.pid == task.pid).collect();
             assert_eq!(own.len() as u64, task.ios);
             let sum_ns: u64 = own.iter().map(|request| request.latency_ns.expect("a completion")).sum();
-            // From submission; a task that waits for a free request submits what comes after later than it asked for
-            // it.
+            // The trace counts from the submission. A task that waits for a free request submits
+            // its next I/Os late, so the sum is smaller.
             let exact = !SETTINGS[run.setting].contains("nr_requests");
             assert!(sum_ns == task.latency.sum_ns() || !exact && sum_ns < task.latency.sum_ns(), "{}", task.pid);
             assert!(own.iter().all(|request| request.ioprio.unwrap().to_string() == task.ioprio), "{}", task.ioprio);
@@ -138,7 +140,7 @@ fn flushes_and_parts_of_long_ios_are_in_it() {
         let mut reader = TraceReader::from_reader(Cursor::new(bytes), "simulated", &Default::default()).unwrap();
         let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
         assert!(reader.warnings().is_empty(), "{:?}", reader.warnings().kept());
-        // One I/O is sent in two parts.
+        // One I/O has two parts.
         assert_eq!(requests.len() as u64, run.result.ios + 1);
         assert!(requests.iter().all(|request| request.latency_ns.is_some()));
         let bytes: u64 = requests.iter().map(|request| u64::from(request.nr_sectors) * 512).sum();
@@ -149,7 +151,7 @@ fn flushes_and_parts_of_long_ios_are_in_it() {
     }
 }
 
-/// A directory of the test's own, empty.
+/// Creates an empty directory for a test.
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
@@ -157,7 +159,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// What an installed program prints; `None`, and a word about it, where it is not installed.
+/// Returns the output of an installed program; `None`, with a message, if it is not installed.
 fn installed(directory: &Path, program: &str, args: &[&str]) -> Option<String> {
     match Command::new(program).args(args).current_dir(directory).output() {
         Ok(output) => {
@@ -199,7 +201,7 @@ fn installed_blkparse_prints_every_record() {
     }
 }
 
-/// Mean and number of a row of btt's first table: s and I/Os.
+/// Returns mean and number of a row of btt's first table: s and I/Os.
 fn row(table: &str, name: &str) -> (f64, u64) {
     let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {table}"));
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -211,7 +213,8 @@ fn installed_btt_finds_the_mean_latency_of_the_records() {
     let here = directory("btt");
     let experiment = tasks();
     for run in runs(&experiment) {
-        // Where tasks wait for a free request, records count from when they asked.
+        // If tasks wait for a free request, the latency of the records includes that wait, so it
+        // differs.
         if SETTINGS[run.setting].contains("nr_requests") {
             continue;
         }

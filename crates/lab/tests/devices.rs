@@ -1,4 +1,4 @@
-//! Experiments on several devices.
+//! Tests of experiments on several devices.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use iosched_lab::{
 };
 use iosched_workload::{TaskSet, Workload};
 
-/// A sequential reader, a random one, and a writer that nobody waits for.
+/// A sequential reader, a random reader, and an async writer.
 const TASKS: &str = r#"
 name = "three"
 [[tasks]]
@@ -128,7 +128,7 @@ fn a_round_counts_once_every_device_has_it() {
 fn an_experiment_cut_short_keeps_what_it_wrote() {
     let bytes = file(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3), 2);
     let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
-    // Header, four runs with their timelines, half of another run.
+    // The header, four runs with their timelines, and half of another run.
     let read = RecordReader::read(&bytes[..(ends[8] + ends[9]) / 2], "last.jsonl").unwrap();
     assert_eq!((read.runs.len(), read.rounds(), read.warnings.len()), (4, vec![0], 1));
     let read = RecordReader::read(&bytes[..ends[6]], "last.jsonl").unwrap();
@@ -159,7 +159,7 @@ fn files_of_the_first_format_are_read_as_those_of_one_device() {
     let slice = device.values[1].iter().find(|value| value.name == "slice_idle").unwrap();
     assert_eq!((slice.value.as_str(), slice.unit.as_str()), ("0", "ms"), "the default where nothing rotates");
     assert_eq!((old.runs.len(), old.timelines.len(), old.rounds()), (2, 2, vec![0]));
-    // Written in the present format they say the same.
+    // The same records in the present format are equal.
     let mut present = old;
     present.header.format = RECORDS_FORMAT;
     let mut bytes = Vec::new();
@@ -178,7 +178,7 @@ fn a_device_given_twice_is_refused() {
     assert_eq!(error.to_string(), "the device sata-7200 is given twice; give each device once");
 }
 
-/// Makes setting 1 of a device so many times slower than setting 0 in every run, in all that is measured of time.
+/// Scales the time of setting 1 on a device to `percent` of that of setting 0 in every run.
 fn shift(records: &mut Records, device: usize, percent: u64) {
     for run in 0..records.header.runs {
         let base = records.on(device).unwrap().run(run, 0).unwrap().result.clone();
@@ -209,7 +209,7 @@ fn winner_is_compared_with_baseline_or_next_best() {
     assert_eq!(finish.devices[2], Outcome::Equal);
     assert_eq!(finish.everywhere, [] as [usize; 0]);
     assert!(overview.sentences[0].starts_with("It depends on the device: set `cfq` on "), "{:?}", overview.sentences);
-    // Where it makes no difference anywhere else, who wins once wins everywhere.
+    // If the settings are equal on all other devices, the winner on one device wins everywhere.
     shift(&mut records, 1, 100);
     let overview = Overview::of(&records, &results(&records));
     assert!(overview.sentences[0].contains("set `cfq` on "), "{:?}", overview.sentences);
@@ -218,7 +218,8 @@ fn winner_is_compared_with_baseline_or_next_best() {
 
 #[test]
 fn table_of_devices_has_verdicts_against_the_baseline() {
-    // deadline is 10 % faster than noop in every run. Runs of cfq scatter, so that it cannot be told from either.
+    // deadline is 10 % faster than noop in every run. The runs of cfq scatter, so its verdict is
+    // "cannot tell".
     let mut records = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "deadline", "cfq"], 6));
     (0..2).for_each(|device| shift(&mut records, device, 90));
     for run in records.runs.iter_mut().filter(|run| run.setting == 2) {

@@ -1,4 +1,4 @@
-//! Experiments from plan to results.
+//! Tests of experiments from plan to results.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use iosched_sim::Replay;
 use iosched_trace::{ReadOptions, TraceReader};
 use iosched_workload::{TaskSet, Trace, Workload};
 
-/// Three tasks in competition: a sequential reader, a random one, and a writer that nobody waits for.
+/// Three competing tasks: a sequential reader, a random reader, and an async writer.
 const TASKS: &str = r#"
 name = "three"
 
@@ -42,7 +42,7 @@ fn tasks() -> Workload {
     Workload::Tasks(TaskSet::parse("three.toml", TASKS).unwrap().into())
 }
 
-/// `n` random reads of two processes, one every `gap_ns`.
+/// Returns `n` random reads of two processes, one every `gap_ns`.
 fn trace(n: u64, gap_ns: u64) -> Workload {
     let mut text = String::from("arrival_ns,pid,op,sync,sector,nr_sectors\n");
     for i in 0..n {
@@ -65,12 +65,12 @@ fn records(experiment: &Experiment) -> Records {
     execute(experiment, &Control::new(2), |_| Ok(())).unwrap().records
 }
 
-/// What they say of the first device.
+/// Returns the results of the first device.
 fn results(records: &Records) -> Results {
     Results::of(records.on(0).unwrap())
 }
 
-/// The file of records that an experiment leaves.
+/// Returns the file of records of an experiment.
 fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = RecordWriter::new(&mut bytes);
@@ -107,7 +107,7 @@ fn records_come_back_from_their_file_with_the_same_results() {
 fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
     let bytes = file(&experiment(tasks(), &["noop", "cfq"], 3), 2);
     let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
-    // Header, two runs with their timelines, and half of another run.
+    // The header, two runs with their timelines, and half of another run.
     let cut = (ends[4] + ends[5]) / 2;
     let read = RecordReader::read(&bytes[..cut], "last.jsonl").unwrap();
     assert_eq!((read.runs.len(), read.rounds()), (2, vec![0]));
@@ -115,7 +115,7 @@ fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
     assert!(read.warnings[0].starts_with("last.jsonl: line 6 is truncated"), "{}", read.warnings[0]);
     let doubts = results(&read).doubts;
     assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 1, planned: 3, .. })), "{doubts:?}");
-    // Cut between two lines, nothing is lost and nothing is said.
+    // A cut between two lines loses nothing and gives no warning.
     assert_eq!(RecordReader::read(&bytes[..ends[4]], "x").unwrap().warnings, [] as [String; 0]);
 }
 
@@ -248,7 +248,7 @@ fn fairness_is_of_slowdowns_against_running_alone() {
         let indices = fairness.indices(setting);
         assert_eq!(indices.len(), 3);
         assert!(indices.iter().all(|index| (1.0 / 3.0..=1.0).contains(index)), "{indices:?}");
-        // By hand from the records.
+        // The expected value is computed from the records.
         let run = of_device.run(0, setting).unwrap();
         let slowdowns = [0, 1, 2].map(|task| {
             run.result.tasks[task].latency.mean_ns() / of_device.alone(setting, task).unwrap().result.latency.mean_ns()
@@ -297,7 +297,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
         experiment.limit.time_ns = Some(seconds * 1_000_000_000);
         results(&records(&experiment)).doubts
     };
-    // Both finish their work, each in its time.
+    // Both settings finish the work, each in its own time.
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
     let told = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();

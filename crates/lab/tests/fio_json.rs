@@ -1,4 +1,5 @@
-//! Our fio JSON: the keys and types of an installed fio's, and figures that agree with the records.
+//! Tests of the fio JSON: its keys and types are those of an installed fio, and its values agree
+//! with the records.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use iosched_workload::fio::{Files, Job, JobFile, Jobs, Mode, PerDirection, Place
 use iosched_workload::{TaskSet, Workload};
 use serde_json::Value;
 
-/// The job of [`OPTIONS`].
+/// Returns the job of [`OPTIONS`].
 fn job(name: &str) -> Job {
     Job {
         files: Files::Named(vec!["data".to_owned()]),
@@ -48,7 +49,8 @@ fn document(jobs: Vec<Job>) -> Value {
     serde_json::from_str(&fio_json(&records(jobs, &["cfq"])).unwrap()).unwrap()
 }
 
-/// Every path of a document with its type; numbers are of one type where fio prints one of them without a point.
+/// Collects every path of a document with its type. Numbers have the same type if fio prints one of
+/// them without a point.
 fn shape(value: &Value, path: &str, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| shape(value, &format!("{path}/{key}"), all)),
@@ -68,7 +70,8 @@ fn shape(value: &Value, path: &str, all: &mut BTreeSet<String>) {
 fn shapes(value: &Value) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     shape(value, "", &mut all);
-    // Names of options and of the disk are the user's; fio tells of a disk only where it finds one.
+    // The user chooses the names of options and of the disk. fio reports a disk only if it finds
+    // one.
     all.retain(|path| !path.contains("options/") && !path.contains("disk_util"));
     all
 }

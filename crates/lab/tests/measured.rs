@@ -1,4 +1,4 @@
-//! Results of real devices: what noise does to verdicts, with noise that is made here.
+//! Tests of results on real devices: the effect of generated noise on verdicts.
 
 use iosched_disk::Profile;
 use iosched_kernel::checks::Finding;
@@ -26,18 +26,19 @@ const TASKS: &str = r#"
     total = 1000
 "#;
 
-/// A number of about the standard normal distribution.
+/// Returns a random number that is approximately standard normal.
 fn normal(rng: &mut SplitMix64) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
-/// Runs of two settings on a real device whose speed `ms` gives for each setting, run and turn.
+/// Returns results of two settings on a real device. `ms` gives the time for each setting, run and
+/// turn.
 fn results(rounds: u32, mut ms: impl FnMut(usize, u32, u32) -> f64) -> Results {
     let measured = MeasuredRecord { target: "/dev/loop0".into(), ..MeasuredRecord::default() };
     results_of(["bfq", "kyber"], Some(measured), rounds, |setting, run, turn| result(ms(setting, run, turn))).1
 }
 
-/// Runs of these settings, and what they say: on a real device if something was `measured`.
+/// Returns the records and results of two settings; on a real device if `measured` is given.
 fn results_of(
     settings: [&str; 2],
     measured: Option<MeasuredRecord>,
@@ -54,7 +55,7 @@ fn results_of(
     let mut records = Records::new(header);
     for run in 0..rounds {
         for place in 0..2 {
-            // Settings take turns in being first.
+            // Settings take turns at the first place.
             let setting = (place + run as usize) % 2;
             let turn = run * 2 + place as u32;
             let result = result(setting, run, turn);
@@ -69,7 +70,7 @@ fn results_of(
         }
     }
     let results = Results::of(records.on(0).unwrap());
-    // Whatever is compared, a verdict says what its interval says.
+    // Every verdict must agree with its interval.
     for own in results.figures.iter().flat_map(|own| &own.settings).flatten() {
         let Some(Comparison { verdict, interval: Some((low, high)), .. }) = own.comparison else { continue };
         let holds_none = low <= 0.0 && high >= 0.0;
@@ -78,7 +79,7 @@ fn results_of(
     (records, results)
 }
 
-/// A run in which every I/O takes about `ms`.
+/// Returns a run in which every I/O takes about `ms`.
 fn result(ms: f64) -> RunResult {
     let mut result = RunResult {
         finished_ns: (ms * 6e9) as u64,
@@ -141,7 +142,7 @@ fn runs_of_two_kinds_are_told() {
     assert_eq!(groups, Some(("kyber", [10, 5])));
 }
 
-/// The most runs that a verdict of the table on an open figure asks for.
+/// Returns the largest number of runs that the table's verdicts on open metrics need.
 fn of_the_table(found: &Results) -> Option<u32> {
     let open = |figure: &Figure| found.figure(*figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
     let figures = &found.answer.open.as_ref().unwrap().figures;
@@ -150,7 +151,7 @@ fn of_the_table(found: &Results) -> Option<u32> {
 
 #[test]
 fn answer_and_table_ask_for_equally_many_runs() {
-    // Means are far from each other, so that it matters of which a difference is per cent.
+    // The means are far apart, so the baseline of the percentage matters.
     for seed in 0..40 {
         let mut rng = SplitMix64::new(seed);
         let found = results(5, |setting, _, _| 10.0 + 6.0 * normal(&mut rng).abs() + f64::from(setting as u32) * 2.0);
@@ -189,7 +190,8 @@ fn one_odd_run_is_not_taken_for_a_difference_of_settings() {
     assert!(!differs(&found));
 }
 
-/// The doubts about starvation if a writer, which always waits, has so many I/Os beside a reader's 1,000 of 4 KiB.
+/// Returns the doubts about starvation for a writer that always waits, with this number of I/Os.
+/// The reader makes 1,000 I/Os of 4 KiB.
 fn starvation(writer_ios: [u64; 2], writer_bytes_each: u64) -> Vec<String> {
     let workload = Workload::Tasks(TaskSet::parse("two.toml", TASKS).unwrap().into());
     let settings = ["bfq", "none"].map(|setting| setting.parse().unwrap()).to_vec();
@@ -225,7 +227,7 @@ fn few_large_requests_are_no_starvation() {
     assert_eq!(starvation([4, 900], 1 << 20), Vec::<String>::new());
 }
 
-/// Eight runs of two settings, the second so many times as slow, with a little noise.
+/// Returns eight runs of two settings with a little noise. The second takes `times` as long.
 fn times_as_slow(settings: [&str; 2], measured: Option<MeasuredRecord>, times: f64) -> (Records, Results) {
     let mut rng = SplitMix64::new(17);
     results_of(settings, measured, 8, |setting, _, _| {
@@ -280,7 +282,7 @@ fn measured_comparison_lists_settings_that_linux_lacks_apart() {
     let told = best(["deadline", "cfq"], None, 0.5);
     assert!(told.starts_with("Linux has none of these settings: they need a disk that iosched serves."), "{told}");
     assert!(told.contains(" There, set `cfq`: it finishes 50 % sooner"), "{told}");
-    // A kernel that has it can set it.
+    // If the kernel has the scheduler, a user can set it.
     let told = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
     assert!(told.starts_with("Set `cfq`: ") && !told.contains("serves"), "{told}");
 }
@@ -293,7 +295,7 @@ fn until_sure_ends_clear_comparisons_only() {
             results(rounds, |setting, _, _| 10.0 + noise * normal(&mut rng) + if setting == 1 { shift } else { 0.0 });
         sure::unclear(&found, 3.0).is_empty()
     };
-    // A large difference, or one that is known closely; not before five rounds.
+    // A large difference, or a precisely known one, is clear, but not before five rounds.
     assert!(clear(6, 0.05, 3.0) && clear(12, 0.1, 0.0));
     assert!(!clear(4, 0.05, 3.0) && !clear(6, 2.0, 0.0));
 }

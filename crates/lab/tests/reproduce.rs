@@ -1,4 +1,4 @@
-//! The published experiments: what is known of them, and what synthetic runs make of that.
+//! Tests of published experiments: their data, and the results of synthetic runs.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use iosched_lab::reproduce::{
 };
 use iosched_workload::app::{Better, Figure, Report, Series};
 
-/// Where the published figures are kept, beside the repository.
+/// Returns the directory of the published figures, beside the repository.
 fn published() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let found =
@@ -20,10 +20,10 @@ fn published() -> Option<PathBuf> {
     found
 }
 
-/// The field of a line, by its column's name.
+/// Field of a line, by the name of its column.
 type Field<'a> = &'a dyn Fn(&str) -> String;
 
-/// The lines of a published file: each field under its column's name.
+/// Returns the lines of a published file, with each field under the name of its column.
 fn table(file: &std::path::Path) -> Vec<Vec<(String, String)>> {
     let text = std::fs::read_to_string(file).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -85,7 +85,8 @@ fn every_published_figure_is_there() {
         let rates = ["tps", "user_calls", "physical_reads", "physical_writes"].map(|name| row((name, name, "1/s")));
         rates.into_iter().chain([row(("log_file_sync_pct", "log_file_sync", "%"))]).collect()
     });
-    // Nothing beyond what is published, but for the four figures of 32 writers that follow from them.
+    // The experiments contain only published figures. The four figures of 32 writers follow from
+    // published ones.
     let all = Experiment::all().unwrap();
     for experiment in all.iter().filter(|own| own.family == Family::Cfq && own.name != "low-latency") {
         let given = experiment.published.iter().filter(|own| own.origin == Origin::Given);
@@ -100,7 +101,7 @@ fn every_published_figure_is_there() {
     assert_eq!(own.mean, last);
 }
 
-/// As `held-out-1.csv` names a figure, and as the experiments do: experiment, case, test and unit.
+/// Returns experiment, case, test and unit of a figure that `held-out-1.csv` names.
 fn held_out_place(experiment: &str, case: &str) -> Option<[String; 4]> {
     let (first, unit) = case.rsplit_once(' ').unwrap_or((case, ""));
     let place = |parts: [&str; 4]| Some(parts.map(str::to_owned));
@@ -156,7 +157,7 @@ fn report(figures: &[(&str, &'static str, f64)]) -> Report {
     Report { figures: figures.iter().map(figure).collect(), series: Vec::new() }
 }
 
-/// Runs of two settings of quantum's `iozone 4M`: one of its tests, all others left out.
+/// Returns runs of two settings of quantum's `iozone 4M`, with only one of its tests.
 fn iozone(test: &'static str, runs: &[(f64, f64)]) -> Vec<CaseRun> {
     let run = |number: usize, setting: &str, value: f64| {
         let report = report(&[(test, "KB/s", value)]);
@@ -193,7 +194,7 @@ fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
     {
         assert!(keys.iter().any(|own| *own == key), "{key}");
     }
-    // What was published and not run is there, and says so.
+    // A case that was published but not run has a row without simulated values.
     let write = lines.iter().find(|line| line["case"] == "iozone 4M/write").unwrap();
     assert!(write["simulated_mean"].is_null() && write["verdict_simulated"].is_null());
 }
@@ -288,7 +289,8 @@ fn unknown_assumptions_give_a_band_and_mark_verdicts() {
     );
     assert_eq!((deadline.is_near(), deadline.is_reached()), (Some(false), Some(true)), "published 30.4");
     assert_eq!((noop.is_near(), noop.is_reached()), (Some(false), Some(false)), "published 28.9");
-    // Published: cfq better. As it is taken they are alike; with little memory ours says so, too.
+    // The published verdict is that cfq is better. The usual assumptions give no difference, but
+    // little memory gives the published verdict.
     assert_eq!(cfq.same(), Some(false));
     let otherwise: Vec<_> = cfq.otherwise().map(|own| (own.assumption.as_str(), own.verdict.unwrap().id())).collect();
     assert_eq!(otherwise, [("memory: 512 MiB", "better")]);
@@ -296,7 +298,7 @@ fn unknown_assumptions_give_a_band_and_mark_verdicts() {
     assert_eq!((summary.held_out_near, summary.held_out, summary.figures_reached), (0, 3, 2));
 }
 
-/// Runs of `dd`: of its two cases, so many each.
+/// Returns runs of the two cases of `dd`, with this number of runs each.
 fn dd(write: u32, copy: u32) -> Vec<CaseRun> {
     let run = |case: &'static str, setting: &'static str, number: u32| {
         let report = report(&[(case, "s", 10.0)]);
@@ -325,7 +327,7 @@ fn stopped_reproduction_lists_finished_and_open_cases() {
     assert!(summary.is_stopped() && summary.verdicts == 2, "{summary:?}");
     assert_eq!(told(&dd(2, 1), 2).0, "2 runs each of write; 1 of 2 runs each of copy");
     assert_eq!(told(&dd(1, 1), 1).0, "1 run each");
-    // Not a round is whole: that nothing can be said is not that nothing is published.
+    // No round is complete. The message must not say that nothing was published.
     let (words, summary) = told(&dd(1, 0)[..2], 3);
     assert_eq!(words, "not run");
     let said = format!("stopped after 2 of {planned} runs; no case ran under all of its settings");
@@ -349,10 +351,10 @@ fn records_are_read_again_with_the_cases_that_were_chosen() {
     runs.iter().for_each(|run| writer.write(&ReproductionRecord::Case(Box::new(run.clone()))).unwrap());
     let found = read(&file[..], "dd.jsonl").unwrap();
     assert_eq!(found, (header, runs));
-    // A case of exactly that name is meant before those that have it in theirs.
+    // A case with exactly this name takes precedence over cases that contain the name.
     let planned = found.0.planned().unwrap();
     assert_eq!(planned.iter().map(|own| own.cases.len()).collect::<Vec<_>>(), [1]);
-    // A last line that was being written is left out; one before it is damage.
+    // An incomplete last line is left out. An invalid line before the last is an error.
     assert_eq!(read(&file[..file.len() - 9], "dd.jsonl").unwrap().1.len(), 2);
     file.truncate(file.len() - 9);
     file.extend_from_slice(b"\n{}\n");

@@ -1,5 +1,5 @@
-//! The hdd model against real disks. The traces are others' and stand beside the repository; without them, this test
-//! says so and passes.
+//! Test of the hdd model against real disks. The traces belong to others and are beside the
+//! repository. Without them, the test prints a message and passes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use iosched_disk::Profile;
 use iosched_disk::disksim::service_times;
 use iosched_lab::validate::validate;
 
-/// What the best published simulator achieves, us.
+/// Results of the best published simulator, us.
 const PUBLISHED_US: [(&str, f64); 6] = [
     ("atlas10k", 268.0),
     ("barracuda", 348.0),

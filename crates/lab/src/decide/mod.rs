@@ -36,7 +36,8 @@ pub enum DecisionKind {
     Change,
     /// Another setting is better in one metric and worse in others: the user must weigh them.
     Trade,
-    /// Keep the baseline for now: more runs, or a better model, may show that another setting is better.
+    /// Keep the baseline for now: more runs, or a better model, may show that another setting is
+    /// better.
     CannotTell,
     /// Keep the baseline for now: there are too few runs.
     TooFewRuns,

@@ -1,9 +1,9 @@
-//! Lines of ADIOS.
+//! Decisions of ADIOS as JSON.
 
 use iosched::{AdiosEvent, AdiosList, Op};
 use serde_json::{Value, json};
 
-/// Where a request waits or waited: a name, or the number of the batch's list.
+/// Returns the list that a request is in: a name, or the number of a list of the batch.
 fn list(list: AdiosList) -> Value {
     match list {
         AdiosList::Normal => "unsorted".into(),

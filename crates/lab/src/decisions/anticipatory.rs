@@ -1,4 +1,4 @@
-//! Lines of the anticipatory elevator.
+//! Decisions of the anticipatory scheduler as JSON.
 
 use iosched::{Anticipation, AnticipatoryEvent};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Lines of CFQ 2.6.16.
+//! Decisions of CFQ 2.6.16 as JSON.
 
 use iosched::Cfq2616Event;
 use serde_json::{Value, json};

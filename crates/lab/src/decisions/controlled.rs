@@ -1,4 +1,4 @@
-//! Lines of the controllers beside the elevator.
+//! Decisions of the controllers as JSON.
 
 use iosched::ControlledEvent;
 use iosched::controllers::{Admission, IoCostEvent, Step, Verdict, WbtEvent, WeightReason};

@@ -1,4 +1,4 @@
-//! Lines of mq-deadline and kyber.
+//! Decisions of mq-deadline and kyber as JSON.
 
 use iosched::{KyberEvent, LatencyKind, MqDeadlineChoice};
 use serde_json::{Value, json};

@@ -1,14 +1,14 @@
-//! fio's JSON.
+//! Reader of fio's JSON output.
 
 use iosched_workload::app::{Better, Figure};
 use serde_json::Value;
 
 use super::figure;
 
-/// Of every job (or group, if it reports by group) and direction: I/Os per second, bandwidth, mean and 99th percentile
-/// of the completion latency.
+/// Returns the metrics of every job and direction, or of every group if fio reports by group. They
+/// are I/Os per second, bandwidth, and the mean and 99th percentile of the completion latency.
 pub(super) fn figures(output: &str) -> Vec<Figure> {
-    // Remarks may stand before and behind the document.
+    // Other messages may precede and follow the document.
     let Some(begin) = output.find("\n{").map(|at| at + 1).or_else(|| output.starts_with('{').then_some(0)) else {
         return Vec::new();
     };

@@ -1,7 +1,7 @@
-//! What other benchmarks print, read as figures: fio, `IOzone`, `fs_mark`, fdtree, dd and pgbench.
+//! Readers of the output of other benchmarks: fio, `IOzone`, `fs_mark`, fdtree, dd and pgbench.
 //!
-//! A program is known by its name. What it prints that is not understood gives no figures, and then only its time
-//! counts.
+//! The name of a program identifies it. If its output is not recognised, there are no metrics, and
+//! only its run time counts.
 
 mod fio;
 mod tables;
@@ -10,29 +10,29 @@ use std::path::Path;
 
 use iosched_workload::app::{Better, Figure, Report};
 
-/// A benchmark whose output is understood.
+/// A benchmark with recognised output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Benchmark {
-    /// fio, if it prints JSON.
+    /// fio with JSON output.
     Fio,
-    /// `IOzone`.
+    /// The program `iozone`.
     Iozone,
-    /// `fs_mark`.
+    /// The program `fs_mark`.
     FsMark,
-    /// fdtree.bash.
+    /// The script `fdtree.bash`.
     Fdtree,
-    /// dd, of coreutils, uutils or busybox.
+    /// The program dd of coreutils, uutils or busybox.
     Dd,
-    /// pgbench.
+    /// The program pgbench.
     Pgbench,
 }
 
 impl Benchmark {
-    /// The names of all, for people.
+    /// Names of all benchmarks for display.
     pub const NAMES: &str = "fio, iozone, fs_mark, fdtree, dd and pgbench";
 
-    /// Which a command line runs; `None` if it is none of them. Programs that only run others, as `env` and `sudo`, are
-    /// passed over with their options.
+    /// Returns the benchmark that a command line runs; `None` if it runs none. Programs that only
+    /// start others, such as `env` and `sudo`, are skipped with their options.
     #[must_use]
     pub fn of(command: &[String]) -> Option<Self> {
         const RUNNERS: [&str; 9] = ["env", "sudo", "nice", "ionice", "taskset", "timeout", "stdbuf", "bash", "sh"];
@@ -47,7 +47,7 @@ impl Benchmark {
                 "dd" => return Some(Self::Dd),
                 "pgbench" => return Some(Self::Pgbench),
                 name if RUNNERS.contains(&name) => runner = true,
-                // An option, a variable or a number of a runner.
+                // An option, a variable or a number of the program that starts another.
                 _ if runner => {}
                 _ => return None,
             }
@@ -55,14 +55,16 @@ impl Benchmark {
         None
     }
 
-    /// What the command needs besides, so that its figures can be read: of fio, to print JSON.
+    /// Returns the option to add to the command so that its output can be read. Only fio needs one,
+    /// for JSON.
     #[must_use]
     pub fn asks_for(self, command: &[String]) -> Option<&'static str> {
         let is_set = command.iter().any(|word| word.starts_with("--output-format") || word.starts_with("--output="));
         (self == Self::Fio && !is_set).then_some("--output-format=json")
     }
 
-    /// The figures in what it printed to its standard output and error; none if there are none.
+    /// Returns the metrics in the program's standard output and standard error; empty if there are
+    /// none.
     #[must_use]
     pub fn figures(self, output: &str, errors: &str) -> Report {
         let figures = match self {

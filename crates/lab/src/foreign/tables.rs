@@ -1,14 +1,15 @@
-//! Programs that print lines and tables.
+//! Readers of programs that print lines and tables.
 
 use iosched_workload::app::{Better, Figure};
 
 use super::figure;
 
-/// How far the end of a number may stand from the end of its column's head.
+/// Largest distance between the end of a number and the end of its column's heading.
 const COLUMN_SLACK: usize = 4;
 
-/// `IOzone`'s table: a column per test, under heads in one or two lines; numbers end where heads do. Several lines
-/// (file and record sizes) have figures of their own.
+/// Returns the metrics of `IOzone`'s table. It has a column per test, with headings of one or two
+/// lines. Numbers end where the headings end. Several lines (file and record sizes) give separate
+/// metrics.
 pub(super) fn iozone(output: &str) -> Vec<Figure> {
     let lines: Vec<&str> = output.lines().collect();
     let Some(head) = lines.iter().position(|line| line.contains("reclen") && line.contains("write")) else {
@@ -47,12 +48,13 @@ fn is_number((word, _): &(&str, usize)) -> bool {
     word.parse::<f64>().is_ok()
 }
 
-/// The words of a line, each with the column behind its end.
+/// Returns the words of a line, each with the column after its end.
 fn words(line: &str) -> Vec<(&str, usize)> {
     line.split_whitespace().map(|word| (word, word.as_ptr().addr() - line.as_ptr().addr() + word.len())).collect()
 }
 
-/// `fs_mark`'s table: files per second, the mean over its iterations, and the least.
+/// Returns the metrics of `fs_mark`'s table: mean and smallest number of files per second of its
+/// iterations.
 pub(super) fn fs_mark(output: &str) -> Vec<Figure> {
     let mut lines = output.lines().skip_while(|line| !line.contains("Files/sec"));
     let Some(column) = lines.next().and_then(|head| head.split_whitespace().position(|word| word == "Files/sec"))
@@ -75,7 +77,8 @@ pub(super) fn fs_mark(output: &str) -> Vec<Figure> {
     figures
 }
 
-/// fdtree's lines "File creates per second = 95", and the KiB per second below them.
+/// Returns the metrics of fdtree's lines such as "File creates per second = 95", and of the KiB per
+/// second after them.
 pub(super) fn fdtree(output: &str) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut before = String::new();
@@ -94,8 +97,8 @@ pub(super) fn fdtree(output: &str) -> Vec<Figure> {
     figures
 }
 
-/// dd's last line: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s". The rate is computed: what is printed is
-/// rounded.
+/// Returns the rate in dd's last line: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s".
+/// The rate is computed from bytes and time, because the printed rate is rounded.
 pub(super) fn dd(errors: &str) -> Vec<Figure> {
     let rate = |line: &str| {
         let (bytes, rest) = line.split_once(" bytes ")?;
@@ -107,14 +110,14 @@ pub(super) fn dd(errors: &str) -> Vec<Figure> {
     errors.lines().rev().find_map(rate).map(|rate| figure("rate", "MB/s", rate, Better::Higher)).into_iter().collect()
 }
 
-/// pgbench's transactions per second and latencies.
+/// Returns pgbench's transactions per second and latencies.
 pub(super) fn pgbench(output: &str) -> Vec<Figure> {
     let mut figures = Vec::new();
     for line in output.lines() {
         let Some((what, value)) = line.split_once(" = ") else { continue };
         let Some(Ok(value)) = value.split_whitespace().next().map(str::parse::<f64>) else { continue };
         match what.trim() {
-            // Older versions print it with and without the time of connecting.
+            // Older versions print the rate with and without connection times.
             "tps" if !line.contains("including") => figures.push(figure("tps", "1/s", value, Better::Higher)),
             "latency average" => figures.push(figure("latency mean", "ms", value, Better::Lower)),
             "latency stddev" => figures.push(figure("latency deviation", "ms", value, Better::Lower)),

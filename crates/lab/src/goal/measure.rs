@@ -1,4 +1,4 @@
-//! What a goal or a constraint speaks of: a figure of a run, by the name a person writes.
+//! Measures: the metrics of a run that goals and constraints name, in the user's notation.
 
 use std::fmt;
 
@@ -11,42 +11,44 @@ use super::Goal;
 use crate::figure::{Direction, Figure, TAIL, latency_of_syncs};
 
 const MS: f64 = 1e6;
-/// Whom figures can be of, beside the names of tasks.
+/// Classes of I/O that a measure can name, besides the names of tasks.
 pub(super) const WHOSE: &str = "sync, async, reads, writes, all";
 
-/// What of a distribution of latencies.
+/// Statistic of a distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
-    /// The latency that this share of I/Os, above 0 and below 1, does not exceed.
+    /// Latency that this share of the I/Os, above 0 and below 1, does not exceed.
     Quantile(f64),
-    /// The mean.
+    /// Mean latency.
     Mean,
-    /// The longest.
+    /// Longest latency.
     Worst,
 }
 
-/// Whose I/Os.
+/// I/Os that a measure covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Reads and sync writes: what somebody waits for.
+    /// Reads and sync writes, which a process waits for.
     Sync,
     /// Async writes.
     Async,
-    /// Reads.
+    /// All reads.
     Reads,
-    /// Writes.
+    /// All writes.
     Writes,
-    /// Everything.
+    /// All I/Os.
     All,
-    /// Those of all tasks of that name; if there are none, of the cgroup of that name and those below it.
+    /// I/Os of all tasks with that name. If there are none, I/Os of the cgroup with that name and
+    /// of the cgroups below it.
     Task(String),
-    /// System calls that sync, of the fio jobs of a name, or of all and of an application: from the call to its return.
-    /// Without any such call, the name is that of a task.
+    /// Sync system calls of the fio jobs with a name, or of all jobs and an application, from call
+    /// to return. If there is no such call, the name is the name of a task.
     Calls(SyncKind, Option<String>),
 }
 
 impl Whose {
-    /// `fdatasync`, or `NAME fdatasync`: the calls of fio jobs. `None` if the text ends in no such call.
+    /// Parses `fdatasync`, or `NAME fdatasync` for the calls of fio jobs. Returns `None` if the
+    /// text does not end in such a call.
     pub(super) fn calls(text: &str) -> Option<Self> {
         let words = text.rsplit_once(char::is_whitespace);
         let (job, name) = words.map_or((None, text), |(job, name)| (Some(job.trim_end().to_owned()), name));
@@ -55,25 +57,26 @@ impl Whose {
     }
 }
 
-/// A figure of a run, as a goal names it: `p99(sync)`, `throughput`, `mean(backup)`, `tps`.
+/// A metric of a run in the notation of goals: `p99(sync)`, `throughput`, `mean(backup)`, `tps`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
-    /// One of every run.
+    /// A metric that every run can have.
     Figure(Figure),
     /// A latency, ms.
     Latency(Statistic, Whose),
-    /// Bytes per second of a task's or cgroup's own time, MB/s.
+    /// Throughput of a task or cgroup over its active time, MB/s.
     Throughput(String),
-    /// I/Os per second of a task's or cgroup's own time.
+    /// I/Os per second of a task or cgroup over its active time.
     Iops(String),
-    /// What the application reports under that name; of several units the first.
+    /// Metric that the application reports under that name; the first one, if there are several
+    /// units.
     Reported(String),
 }
 
 impl fmt::Display for Statistic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            // Rounded: 0.999 * 100 is not 99.9.
+            // Rounded, because 0.999 * 100 is not exactly 99.9.
             Self::Quantile(q) => write!(f, "p{}", (q * 1e8).round() / 1e6),
             Self::Mean => f.write_str("mean"),
             Self::Worst => f.write_str("worst"),
@@ -108,21 +111,21 @@ impl fmt::Display for Measure {
     }
 }
 
-/// A measure that the workload is known to have.
+/// A measure that the workload has, with its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureRecord {
-    /// How it is written.
+    /// The measure in the notation of goals.
     pub name: String,
-    /// Its unit.
+    /// Unit of its values.
     pub unit: String,
-    /// Which way it is better.
+    /// Better direction.
     pub direction: Direction,
-    /// Smallest difference that is worth a verdict, per cent.
+    /// Smallest relevant difference, per cent of the baseline.
     pub relevant_percent: f64,
 }
 
 impl MeasureRecord {
-    /// The figure that comparisons are made in.
+    /// Returns the metric that comparisons use.
     #[must_use]
     pub fn figure(&self) -> Figure {
         let measure =
@@ -130,7 +133,7 @@ impl MeasureRecord {
         measure.usual_figure().unwrap_or_else(|| Figure::of_goal(measure, self))
     }
 
-    /// Whether a difference from the baseline is to the good.
+    /// Whether a difference from the baseline is an improvement.
     #[must_use]
     pub fn is_better(&self, difference: f64) -> bool {
         if self.direction == Direction::Higher { difference > 0.0 } else { difference < 0.0 }
@@ -149,13 +152,13 @@ impl From<(&Measure, Figure)> for MeasureRecord {
 }
 
 impl Measure {
-    /// What is told of every run that has it.
+    /// Returns the measures that are reported for every run that has them.
     pub fn usual() -> impl Iterator<Item = Self> {
         let named = Figure::ALL.iter().filter(|figure| !matches!(figure, Figure::Fairness | Figure::Utilisation));
         named.map(|&figure| Self::of_figure(figure))
     }
 
-    /// The name that goals have for a figure.
+    /// Returns the measure that names a metric in goals.
     pub(crate) fn of_figure(figure: Figure) -> Self {
         let Some(sync) = figure.is_latency_of_sync() else { return Self::Figure(figure) };
         let statistic = match figure {
@@ -166,7 +169,7 @@ impl Measure {
         Self::Latency(statistic, if sync { Whose::Sync } else { Whose::Async })
     }
 
-    /// The task or cgroup that it is of.
+    /// Returns the task or cgroup of the measure.
     pub(crate) fn task(&self) -> Option<&str> {
         match self {
             Self::Latency(_, Whose::Task(name)) | Self::Throughput(name) | Self::Iops(name) => Some(name),
@@ -174,12 +177,12 @@ impl Measure {
         }
     }
 
-    /// The figure of every run that it names.
+    /// Returns the metric of [`Figure::ALL`] that the measure names.
     fn usual_figure(&self) -> Option<Figure> {
         Figure::ALL.iter().copied().find(|&figure| Self::of_figure(figure) == *self)
     }
 
-    /// The figure that it names; `None` if `run` does not have it.
+    /// Returns the metric that the measure names; `None` if `run` does not have it.
     #[must_use]
     pub fn figure(&self, run: &RunResult) -> Option<Figure> {
         let record = self.resolve(run)?;
@@ -190,7 +193,7 @@ impl Measure {
         }
     }
 
-    /// Whether it is about the few slowest I/Os: see [`Figure::is_tail`].
+    /// Whether the measure covers the slowest I/Os only, see [`Figure::is_tail`].
     pub(crate) fn is_tail(&self) -> bool {
         match self {
             Self::Latency(Statistic::Worst, _) => true,
@@ -199,7 +202,7 @@ impl Measure {
         }
     }
 
-    /// For a latency: how many I/Os of a run it rests on.
+    /// Returns the number of I/Os behind a latency in a run; `None` for other measures.
     pub(crate) fn ios(&self, run: &RunResult) -> Option<u64> {
         match self {
             Self::Latency(_, whose) => Some(latencies(run, whose).map_or(0, |own| own.count())),
@@ -207,7 +210,8 @@ impl Measure {
         }
     }
 
-    /// Unit, direction and what is relevant, learnt from a run that has it; `None` if `run` does not.
+    /// Returns unit, direction and smallest relevant difference, from a run that has the measure;
+    /// `None` if `run` does not have it.
     #[must_use]
     pub fn resolve(&self, run: &RunResult) -> Option<MeasureRecord> {
         let like = match self {
@@ -221,12 +225,13 @@ impl Measure {
                 figures.into_iter().find(|figure| figure.id() == name)?
             }
         };
-        // Fairness needs runs of tasks alone, too: see [`super::run`].
+        // Fairness also needs runs of tasks alone, so this run cannot show it.
         let has = matches!(self, Self::Figure(Figure::Fairness)) || self.of(run).is_some();
         has.then(|| (self, like).into())
     }
 
-    /// Its value in a run; `None` if the run has no such I/O or task, and of fairness.
+    /// Returns the value in a run. Returns `None` if the run has no matching I/O or task, and for
+    /// fairness.
     #[must_use]
     pub fn of(&self, run: &RunResult) -> Option<f64> {
         match self {
@@ -241,7 +246,8 @@ impl Measure {
         }
     }
 
-    /// What a workload has instead of what it does not have, for a message.
+    /// Returns the measures that the workload has, for an error message about one that it does not
+    /// have.
     #[must_use]
     pub fn there_is(&self, run: &RunResult) -> String {
         let mut known: Vec<&str> = match self {
@@ -298,8 +304,9 @@ fn named(run: &RunResult) -> impl Iterator<Item = &TaskResult> {
     run.tasks.iter().filter(|task| !task.name.is_empty())
 }
 
-/// The tasks of a name, or the one of that name and id, as `dd (1234)`; or else those of the cgroup of that name. A
-/// leading slash leaves tasks' names out.
+/// Returns the tasks with a name, or the task with that name and id, as in `dd (1234)`. If there
+/// are none, returns the tasks of the cgroup with that name. A leading slash excludes the names of
+/// tasks.
 fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
     let is_meant = |task: &&TaskResult| task.name == name || is_one_of_name(name, task.pid, &task.name);
     let tasks: Vec<&TaskResult> = named(run).filter(is_meant).collect();
@@ -334,7 +341,7 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
     })
 }
 
-/// So much per second of the time in which the tasks called `name`, or of its cgroup, were active.
+/// Returns an amount per second of the active time of the tasks or the cgroup called `name`.
 fn rate(run: &RunResult, name: &str, amount: impl Fn(&TaskResult) -> f64) -> Option<f64> {
     let tasks = called(run, name);
     let active_ns = run.active_ns(&tasks).or_else(|| (!tasks.is_empty()).then(|| run.counted_ns()))?;
@@ -372,7 +379,7 @@ mod tests {
         assert_eq!(of(Measure::Latency(Statistic::Mean, reader())), Some(2.0));
         assert_eq!(of(Measure::Latency(Statistic::Worst, reader())), Some(3.0));
         assert_eq!(of(Measure::Throughput("reader".to_owned())), Some(4.0));
-        // One I/O shows no time in which the task was active: the run counts.
+        // With one I/O, a task has no active time, so the time of the run counts.
         assert_eq!(of(Measure::Iops("reader".to_owned())), Some(1.0));
         assert_eq!(of(Measure::Iops("backup".to_owned())), Some(0.01));
         assert_eq!(of(Measure::Iops("writer".to_owned())), None);
@@ -401,7 +408,7 @@ mod tests {
         let run = RunResult { jobs, tasks: vec![task("fsync", 7_000_000)], ..RunResult::default() };
         let of = |text: &str| text.parse::<Goal>().unwrap().measure.of(&run);
         assert_eq!((of("mean(fdatasync)"), of("mean(wal fdatasync)")), (Some(2.0), Some(1.0)));
-        // No job calls fsync, and a task has that name.
+        // No job calls fsync, but a task has that name.
         assert_eq!((of("mean(fsync)"), of("mean(sync_file_range)")), (Some(7.0), None));
         let missing = "p99(sync_file_range)".parse::<Goal>().unwrap().measure;
         assert!(missing.there_is(&run).contains("the calls fdatasync, "), "{}", missing.there_is(&run));
@@ -431,7 +438,7 @@ mod tests {
             vec![within("a", "web/front", 1_000_000), within("b", "web", 3_000_000), within("web", "x", 9_000_000)];
         let run = RunResult { tasks, ..RunResult::default() };
         let mean = |name: &str| Measure::Latency(Statistic::Mean, Whose::Task(name.to_owned())).of(&run);
-        // The task comes first; a slash asks for the cgroup.
+        // The task takes precedence. A leading slash selects the cgroup.
         assert_eq!((mean("web"), mean("/web"), mean("web/front")), (Some(9.0), Some(2.0), Some(1.0)));
         assert_eq!((mean("we"), mean("/")), (None, None));
         assert_eq!(Measure::Throughput("/web".to_owned()).of(&run), Some(4.0));

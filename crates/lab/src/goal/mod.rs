@@ -1,4 +1,5 @@
-//! Goals and constraints as a person writes them: `p99(sync)`, `throughput >= 95%`, `worst(reader) <= 20 ms`.
+//! Goals and constraints in the user's notation: `p99(sync)`, `throughput >= 95%`,
+//! `worst(reader) <= 20 ms`.
 
 mod measure;
 
@@ -10,35 +11,35 @@ pub use measure::{Measure, MeasureRecord, Statistic, Whose};
 
 use crate::figure::Figure;
 
-/// What is to be as good as possible. Which way that is follows from the figure: latencies short, throughput high.
+/// Metric to optimise. The direction follows from the metric: short latencies, high throughput.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
-    /// The figure.
+    /// The metric.
     pub measure: Measure,
 }
 
-/// What must hold of a setting.
+/// Limit that a setting must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    /// The figure.
+    /// The metric.
     pub measure: Measure,
-    /// Whether the bound is its least value; else its greatest.
+    /// Whether the bound is a minimum. If false, it is a maximum.
     pub at_least: bool,
     /// The bound.
     pub bound: Bound,
 }
 
-/// What a person asks for: a goal, or a goal with a bound, which is what must hold.
+/// A goal or a constraint. A constraint is a goal with a bound.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// To be as good as possible.
+    /// A metric to optimise.
     Goal(Goal),
-    /// To be kept.
+    /// A limit to meet.
     Constraint(Constraint),
 }
 
 impl Wish {
-    /// Goals and constraints apart, each in its order.
+    /// Splits goals and constraints, each in order.
     #[must_use]
     pub fn apart(wishes: &[Self]) -> (Vec<Goal>, Vec<Constraint>) {
         let (mut goals, mut constraints) = (Vec::new(), Vec::new());
@@ -66,22 +67,22 @@ impl FromStr for Wish {
     }
 }
 
-/// A bound.
+/// Bound of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// In per cent of what the baseline has.
+    /// A percentage of the baseline's value.
     Percent(f64),
-    /// A value, and the unit it was written in.
+    /// A value, and the unit in which it was written.
     Value(f64, Option<BoundUnit>),
 }
 
-/// A unit of a bound: its name, what it measures, and how many of the unit that figures of that kind are told in.
+/// A unit of a bound: its name, its kind, and its size in the unit of metrics of that kind.
 pub type BoundUnit = (&'static str, Kind, f64);
 
-/// What a unit measures.
+/// Kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Time.
+    /// A time.
     Time,
     /// Bytes per second.
     Bandwidth,
@@ -103,18 +104,18 @@ const UNITS: &[BoundUnit] = &[
     ("IOPS", Kind::Rate, 1.0),
 ];
 
-/// What is wrong with a goal or a constraint, and where.
+/// Error in a goal or a constraint, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct GoalError {
-    /// What was given.
+    /// Text that the user gave.
     text: String,
-    /// The place, in characters from its start.
+    /// Place of the error, in characters from the start.
     at: usize,
     /// What is wrong, and what would be right.
     problem: String,
 }
 
-/// Characters that are shown of a text at most, around the place that is wrong.
+/// Largest number of characters of the text that the message shows, around the error.
 const SHOWN_CHARS: usize = 160;
 
 impl fmt::Display for GoalError {
@@ -182,10 +183,10 @@ impl fmt::Display for Constraint {
 }
 
 impl Bound {
-    /// The bound in `unit`, that of a figure. A bound in per cent is left alone.
+    /// Converts the bound to `unit`, the unit of a metric. A percentage is not changed.
     ///
     /// # Errors
-    /// It was written in a unit of another kind.
+    /// The bound has a unit of another kind.
     pub fn in_unit(self, unit: &str) -> Result<Self, String> {
         let Self::Value(value, Some((own, kind, scale))) = self else { return Ok(self) };
         let figures = UNITS.iter().find(|known| known.0 == unit);
@@ -200,10 +201,10 @@ impl Bound {
     }
 }
 
-/// Reads from left to right.
+/// Parser that reads from left to right.
 struct Reader<'t> {
     text: &'t str,
-    /// Bytes read.
+    /// Number of bytes read.
     at: usize,
 }
 
@@ -241,7 +242,7 @@ impl<'t> Reader<'t> {
         self.skip_space();
         self.at += 1;
         let inside = self.at;
-        // A process of several that have the same name is `dd (1234)`.
+        // `dd (1234)` is one of several processes with the same name.
         let mut open = 0_usize;
         let is_inside = |c: char| match c {
             ')' if open == 0 => false,
@@ -265,7 +266,7 @@ impl<'t> Reader<'t> {
         self.of_whom(name, start, whose)
     }
 
-    /// A name without parentheses.
+    /// Parses a name without parentheses.
     fn bare(&self, name: &str, start: usize) -> Result<Measure, GoalError> {
         Ok(match name.to_ascii_lowercase().as_str() {
             "throughput" => Measure::Figure(Figure::Throughput),
@@ -349,7 +350,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// `None` if it is the name of no statistic.
+/// Parses a statistic; `None` if the name is not one.
 fn statistic(name: &str) -> Option<Result<Statistic, &'static str>> {
     match name {
         "mean" => return Some(Ok(Statistic::Mean)),

@@ -1,18 +1,19 @@
-//! The host of the measured disks: what its requests cost, and which processors its processes had.
+//! Host of the measured disks: the costs of its requests, and the number of processors that its
+//! processes had.
 
 use iosched_machine::description::Host;
 
 use super::{MeasuredCase, Source};
 use crate::error::LabError;
 
-/// The costs, with what they were fitted to.
+/// Costs of the host. The file also states which figures they were fitted to.
 const COSTS: &str = include_str!("../../measured/host.toml");
 
 impl MeasuredCase {
-    /// The host of this case.
+    /// Returns the host of this case.
     ///
     /// # Errors
-    /// The shipped description is wrong.
+    /// The built-in description is not valid.
     pub(super) fn host(&self) -> Result<Host, LabError> {
         let wrong =
             |error: toml::de::Error| LabError::Data { file: "host.toml".to_owned(), problem: error.to_string() };
@@ -20,14 +21,15 @@ impl MeasuredCase {
         Ok(Host { cores: self.cores().unwrap_or(host.cores), ..host })
     }
 
-    /// The processors that the processes had, if not all of the machine.
+    /// Returns the number of processors that the processes had; `None` if they had all processors
+    /// of the machine.
     fn cores(&self) -> Option<u32> {
         match (self.source, self.part()) {
-            // Each process had a processor of its own.
+            // Each process had its own processor.
             (Source::Icpe24, "1a" | "1b") => Some(16),
-            // All processes shared one.
+            // All processes shared one processor.
             (Source::Icpe24, part) if ["2,", "3,"].iter().any(|figure| part.starts_with(figure)) => Some(1),
-            // The reader and the writer had one each.
+            // The reader and the writer had one processor each.
             (Source::KyberGrid, _) => Some(2),
             _ => None,
         }

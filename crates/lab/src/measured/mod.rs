@@ -1,8 +1,8 @@
-//! Figures that others measured on named devices, beside the same runs in simulation.
+//! Published measurements of named devices, beside the same runs in simulation.
 //!
-//! A [`MeasuredCase`] is one setting of one run of a [`Source`]. [`simulate`] runs each case on a model of the disk.
-//! [`Tally`] counts how many figures are met, and how often the
-//! order of two schedulers is the same as on the disk.
+//! A [`MeasuredCase`] is one setting of one run of a [`Source`]. [`simulate`] runs each case on a
+//! model of the disk. [`Tally`] counts the simulated figures that match, and the pairs of
+//! schedulers that have the same order as on the disk.
 
 mod host;
 mod run;
@@ -19,14 +19,14 @@ pub use tally::{ORDER_PERCENT, Order, Tally};
 
 use crate::error::LabError;
 
-/// Where figures come from: a file of a known form, of one device.
+/// Source of measurements: a file in a known format, of one model of disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// One disk: sizes, depths, processes and schedulers (ICPE 2024).
+    /// Block sizes, queue depths, processes and schedulers on one disk (ICPE 2024).
     Icpe24,
     /// A job beside background jobs on eight disks (ICPE 2024).
     Icpe24Interference,
-    /// Kyber's two latency targets, a reader and a writer (HotCloudPerf 2024).
+    /// Kyber's two latency targets with a reader and a writer (HotCloudPerf 2024).
     KyberGrid,
 }
 
@@ -34,7 +34,7 @@ impl Source {
     /// All sources, in the order in which they are run and printed.
     pub const ALL: [Self; 3] = [Self::Icpe24, Self::Icpe24Interference, Self::KyberGrid];
 
-    /// Its name; its file is named so, with `.csv`.
+    /// Returns the name of the source. Its file has this name and the suffix `.csv`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Source {
         }
     }
 
-    /// What was measured, in a phrase.
+    /// Returns a description of the measurements in a phrase.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
@@ -54,13 +54,13 @@ impl Source {
         }
     }
 
-    /// The model of its disk.
+    /// Returns the name of the disk's model.
     #[must_use]
     pub const fn device(self) -> &'static str {
         "nvme-980pro"
     }
 
-    /// How far a simulated rate may be from the measured one to be counted as met, as a factor.
+    /// Returns the largest factor between a simulated and a measured rate that counts as a match.
     #[must_use]
     pub const fn rate_within(self) -> f64 {
         match self {
@@ -69,7 +69,8 @@ impl Source {
         }
     }
 
-    /// The same for the 99th percentile of latency.
+    /// Returns the largest factor between a simulated and a measured 99th percentile of latency
+    /// that counts as a match.
     #[must_use]
     pub const fn p99_within(self) -> f64 {
         match self {
@@ -78,7 +79,7 @@ impl Source {
         }
     }
 
-    /// The figures that are shipped.
+    /// Returns the built-in measurements.
     const fn shipped(self) -> &'static str {
         match self {
             Self::Icpe24 => include_str!("../../measured/icpe24.csv"),
@@ -87,10 +88,11 @@ impl Source {
         }
     }
 
-    /// The cases of all sources: the shipped ones, or those of the files in `directory` that are named as the sources.
+    /// Returns the cases of all sources: the built-in ones, or those in the files of `directory`
+    /// that have the names of sources.
     ///
     /// # Errors
-    /// A file cannot be read or is wrong, or the directory has none of the files.
+    /// A file cannot be read or is not valid, or the directory contains none of the files.
     pub fn cases(directory: Option<&Path>) -> Result<Vec<MeasuredCase>, LabError> {
         let Some(directory) = directory else {
             let shipped = |source: Self| table::read(source, &format!("{}.csv", source.name()), source.shipped());
@@ -116,9 +118,9 @@ impl Source {
 /// A metric that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Metric {
-    /// I/Os per second, of all copies of a job together.
+    /// I/Os per second, over all copies of a job.
     Iops,
-    /// Mean latency from the submission on, us.
+    /// Mean latency from the submission, us.
     LatencyMean,
     /// Median of the completion latency, us.
     P50,
@@ -127,7 +129,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// By its name in tables.
+    /// Returns the metric with that name in the tables.
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "iops" => Self::Iops,
@@ -138,7 +140,7 @@ impl Metric {
         })
     }
 
-    /// Its name in output.
+    /// Returns the name of the metric in output.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -149,7 +151,7 @@ impl Metric {
         }
     }
 
-    /// Its value in what a job did in `counted_ns`; `None` without an I/O.
+    /// Returns the value for the I/O of a job in `counted_ns`; `None` if there was no I/O.
     fn of(self, direction: &DirectionResult, counted_ns: u64) -> Option<f64> {
         if direction.ios == 0 || counted_ns == 0 {
             return None;
@@ -168,31 +170,32 @@ impl Metric {
 pub struct Figure {
     /// Name of the job.
     pub job: String,
-    /// What was measured.
+    /// The metric.
     pub metric: Metric,
-    /// Its value on the disk.
+    /// Measured value, in the metric's unit.
     pub measured: f64,
 }
 
 /// One setting of one measured run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCase {
-    /// Where it comes from.
+    /// Source of the measurements.
     pub source: Source,
-    /// What was run. Cases of one group differ by their setting alone.
+    /// Description of the run. Cases of one group differ only in their settings.
     pub group: String,
-    /// The scheduler and its tunables.
+    /// Scheduler and its tunables.
     pub setting: Setting,
-    /// A section of a job file for each job.
+    /// Section of a fio job file for each job.
     pub jobs: Vec<String>,
-    /// Disks that each job opened.
+    /// Number of disks that each job opened.
     pub disks: u32,
-    /// What was measured.
+    /// Measured figures.
     pub figures: Vec<Figure>,
 }
 
 impl MeasuredCase {
-    /// The part of its source that it belongs to: a figure of the paper, or an experiment.
+    /// Returns the part of the source that the case belongs to: a figure of the paper, or an
+    /// experiment.
     #[must_use]
     pub fn part(&self) -> &str {
         self.group.split_once(':').map_or(&self.group, |(part, _)| part)

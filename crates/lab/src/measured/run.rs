@@ -1,4 +1,4 @@
-//! Simulates measured cases.
+//! Simulation of measured cases.
 
 use iosched_disk::Profile;
 use iosched_sim::{Plan, run};
@@ -11,16 +11,16 @@ use crate::experiment::run_seed;
 use crate::pool::{Control, Event, in_order, settled};
 use crate::reproduce::fio_jobs;
 
-/// How cases are simulated.
+/// Options of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredOptions<'a> {
-    /// Runs of each case, at least 1; figures are means over them.
+    /// Runs of each case, at least 1. Figures are means of these runs.
     pub runs: u32,
-    /// Every run's seed follows from it.
+    /// Seed of the simulation. The seed of every run follows from it.
     pub seed: u64,
-    /// Simulated time of each run that counts, s. As much passes before it.
+    /// Simulated time of each run, s. A warm-up of the same length precedes it.
     pub seconds: u32,
-    /// The model to use instead of the sources' own.
+    /// Model to use instead of the sources' models.
     pub device: Option<&'a Profile>,
 }
 
@@ -29,17 +29,17 @@ pub struct MeasuredOptions<'a> {
 pub struct MeasuredResult<'a> {
     /// The case.
     pub case: &'a MeasuredCase,
-    /// The simulated value of each of the case's figures; `None` if the job completed nothing.
+    /// Simulated value of each figure of the case; `None` if the job completed no I/O.
     pub simulated: Vec<Option<f64>>,
 }
 
 impl MeasuredResult<'_> {
-    /// Each figure with its simulated value, if there is one.
+    /// Returns each figure with its simulated value, if there is one.
     pub fn figures(&self) -> impl Iterator<Item = (&Figure, Option<f64>)> {
         self.case.figures.iter().zip(self.simulated.iter().copied())
     }
 
-    /// The measured and the simulated value of a metric of a job.
+    /// Returns the measured and the simulated value of a metric of a job.
     #[must_use]
     pub fn value(&self, job: &str, metric: Metric) -> Option<(f64, f64)> {
         let (figure, simulated) = self.figures().find(|(figure, _)| figure.job == job && figure.metric == metric)?;
@@ -47,11 +47,11 @@ impl MeasuredResult<'_> {
     }
 }
 
-/// Simulates the cases in their order. `observe` gets the number of runs done and planned. Without the cases after an
-/// interruption.
+/// Simulates the cases in order. `observe` receives the number of runs done and planned. After an
+/// interruption, the results of later cases are missing.
 ///
 /// # Errors
-/// There are no runs, a model is missing, or a run fails.
+/// The number of runs is 0, a model is missing, or a run fails.
 pub fn simulate<'a>(
     cases: &'a [MeasuredCase],
     options: &MeasuredOptions<'_>,
@@ -101,7 +101,7 @@ pub fn simulate<'a>(
     Ok(whole.map(|(runs, case)| MeasuredResult { case, simulated: means(runs) }).collect())
 }
 
-/// The mean over the runs of each figure; `None` if a run has none.
+/// Returns the mean of each figure over the runs; `None` if a run lacks the figure.
 fn means(runs: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
     let mean = |figure: usize| {
         let sum: Option<f64> = runs.iter().map(|values| values[figure]).sum();
@@ -119,8 +119,9 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
     given.cloned().map_or_else(named, Ok)
 }
 
-/// The case as fio jobs: direct I/O over the whole disks, warmed up as long as it counts. Where several disks are only
-/// read in small requests, millions a second, a tenth of the time gives as many I/Os as one disk.
+/// Returns the case as fio jobs: direct I/O over the whole disks, with a warm-up as long as the
+/// counted time. Small reads on several disks are millions of I/Os per second. A tenth of the time
+/// then gives as many I/Os as one disk.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
     let is_light = case.disks == 1 || case.jobs.iter().any(|job| job.contains("write") || job.contains("bs=64k"));
     let milliseconds = if is_light { seconds * 1000 } else { seconds * 100 };

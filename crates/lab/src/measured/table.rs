@@ -1,4 +1,4 @@
-//! Tables of measurements: CSV with a header, a line per figure.
+//! Reader of tables of measurements: CSV with a header and one line per figure.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use iosched::Setting;
 use super::{Figure, MeasuredCase, Metric, Source};
 use crate::error::LabError;
 
-/// One line of a table, by column.
+/// A line of a table, with access by column.
 struct Line<'a> {
     file: &'a str,
     columns: &'a BTreeMap<String, usize>,
@@ -31,10 +31,11 @@ impl Line<'_> {
     }
 }
 
-/// Reads the table of a source. `file` names it in messages.
+/// Reads the table of a source. `file` is its name in messages.
 ///
 /// # Errors
-/// A column is missing, or a value is none of its column: named with file and line.
+/// A column is missing, or a value is not valid for its column. The message contains the file and
+/// the line.
 pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<MeasuredCase>, LabError> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let wrong = |error: &csv::Error| LabError::Data { file: file.to_owned(), problem: error.to_string() };
@@ -60,12 +61,13 @@ pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<Measure
     Ok(cases)
 }
 
-/// A line's case, with the job that the line belongs to, and its figure. `None`: the figure is not compared.
+/// Returns the case of a line, with the line's job, and its figure. Returns `None` if the figure is
+/// not compared.
 fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, LabError> {
     let Some(metric) = Metric::named(line.text("metric")?) else { return Ok(None) };
     let is_grid = source == Source::KyberGrid;
     let scheduler = line.text("scheduler")?;
-    // SPDK bypasses the kernel and so has no scheduler.
+    // SPDK bypasses the kernel, so there is no scheduler.
     if scheduler == "spdk" {
         return Ok(None);
     }
@@ -99,7 +101,8 @@ fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure
     Ok(is_usable.then(|| (MeasuredCase { source, group, setting, jobs: vec![text], disks, figures: vec![] }, figure)))
 }
 
-/// The reader or the writer of Kyber's grid: `micro-bench-r1-w256` has a reader of depth 1 and a writer of depth 256.
+/// Returns the reader or the writer of Kyber's grid. For example, `micro-bench-r1-w256` has a
+/// reader of depth 1 and a writer of depth 256.
 fn grid_job(line: &Line<'_>, experiment: &str, job: &str) -> Result<String, LabError> {
     let (letter, rw) = match job {
         "reader" => ('r', "randread"),
@@ -111,7 +114,7 @@ fn grid_job(line: &Line<'_>, experiment: &str, job: &str) -> Result<String, LabE
     Ok(section(job, rw, "4k", depth, 1))
 }
 
-/// A job's section of a job file.
+/// Returns the section of a job file for a job.
 fn section(name: &str, rw: &str, bs: &str, iodepth: u32, numjobs: u32) -> String {
     format!("[{name}]\nrw={rw}\nbs={bs}\niodepth={iodepth}\nnumjobs={numjobs}\n")
 }

@@ -1,47 +1,47 @@
-//! How much of what was measured the simulation says, too.
+//! Counts of measured figures and orders that the simulation reproduces.
 
 use std::collections::BTreeMap;
 
 use super::{MeasuredResult, Metric};
 use crate::compare::EQUAL_WITHIN_PERCENT;
 
-/// The scheduler that others are held against.
+/// Scheduler that others are compared with.
 const BASELINE: &str = "none";
-/// From this difference on the disk shows an order, percent.
+/// Smallest measured difference that counts as an order, per cent.
 pub const ORDER_PERCENT: f64 = 10.0;
 
-/// Whether the simulation has the order of two schedulers that the disk shows.
+/// Result for the order of two schedulers, measured and simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The same one is higher, by more than 5 %.
+    /// The same scheduler has the higher value, by more than 5 %.
     Right,
-    /// The other one is.
+    /// The other scheduler has the higher value, by more than 5 %.
     Wrong,
-    /// They are equal within 5 %.
+    /// The simulated values are equal within 5 %.
     Equal,
 }
 
 /// Counts over the results of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Rates.
+    /// Number of rates.
     pub rates: u32,
-    /// Rates that are [near enough](super::Source::rate_within).
+    /// Number of rates that [match](super::Source::rate_within).
     pub rates_met: u32,
-    /// 99th percentiles.
+    /// Number of 99th percentiles.
     pub p99s: u32,
-    /// 99th percentiles that are [near enough](super::Source::p99_within).
+    /// Number of 99th percentiles that [match](super::Source::p99_within).
     pub p99s_met: u32,
-    /// Orders that are the same.
+    /// Number of orders that are the same.
     pub right: u32,
-    /// Orders that are reversed.
+    /// Number of orders that are reversed.
     pub wrong: u32,
-    /// Orders that the simulation does not show.
+    /// Number of orders that the simulation does not show.
     pub equal: u32,
 }
 
 impl Tally {
-    /// Counts these results. An order needs the result under `none` of its group among them.
+    /// Counts these results. An order needs the result under `none` in the same group.
     #[must_use]
     pub fn of(results: &[&MeasuredResult<'_>]) -> Self {
         let mut tally = Self::default();
@@ -71,13 +71,14 @@ impl Tally {
     }
 }
 
-/// Whether a ratio is from 1/within to within.
+/// Whether a ratio is between 1/within and within.
 #[must_use]
 pub(super) fn is_within(ratio: f64, within: f64) -> bool {
     ratio.is_finite() && ratio <= within && ratio >= 1.0 / within
 }
 
-/// Each scheduler against `none` in rate and 99th percentile of each job, where the disk shows a difference.
+/// Compares each scheduler with `none` in rate and 99th percentile of each job, if the disk shows a
+/// difference.
 fn orders(results: &[&MeasuredResult<'_>]) -> Vec<Order> {
     let is_baseline = |result: &&&MeasuredResult<'_>| result.case.setting.to_string() == BASELINE;
     let baselines: BTreeMap<&str, &MeasuredResult<'_>> =
@@ -98,7 +99,8 @@ fn orders(results: &[&MeasuredResult<'_>]) -> Vec<Order> {
     orders
 }
 
-/// The verdict on one order, from the ratio of the two schedulers on the disk and in simulation.
+/// Returns the result for one order, from the ratio of the two schedulers on the disk and in
+/// simulation; `None` if the disk shows no order.
 fn order(measured: f64, simulated: f64) -> Option<Order> {
     let differs = |ratio: f64, percent: f64| !is_within(ratio, 1.0 + percent / 100.0);
     differs(measured, ORDER_PERCENT).then(|| match differs(simulated, EQUAL_WITHIN_PERCENT) {

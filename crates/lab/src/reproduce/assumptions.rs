@@ -1,8 +1,8 @@
-//! What documents do not say: unknowns, each with the values it may have, and parameters that were fitted to published
-//! figures.
+//! Unknowns and fitted parameters of published experiments. An unknown is a value that the document
+//! does not state. A fitted parameter was set so that the model meets published figures.
 //!
-//! The first value of an unknown is the one that is taken. Runs with the others show over which band figures move, and
-//! whether a verdict hangs on it.
+//! Each unknown lists its possible values. The first one is the usual assumption. Runs with the
+//! other values show the band of each metric, and whether a verdict depends on the unknown.
 
 use serde::Deserialize;
 
@@ -11,32 +11,32 @@ use super::run::BAND_RUNS;
 use crate::error::LabError;
 use crate::machine::{MachineProfile, merge};
 
-/// Something a document does not say and figures depend on.
+/// A value that a document does not state and that metrics depend on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unknown {
-    /// In a few words: `size of the file system`.
+    /// Name of the unknown, such as `size of the file system`.
     pub name: String,
-    /// Why nobody knows, and why the first value is taken.
+    /// Reason why it is unknown, and why the first value is assumed.
     pub about: String,
     /// Names of the cases that depend on it.
     pub cases: Vec<String>,
-    /// What it may be: the one that is taken, and the ends of its range.
+    /// Possible values: the assumed one first, then the ends of the range.
     pub values: Vec<UnknownValue>,
 }
 
-/// What an unknown may be.
+/// A possible value of an unknown.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnknownValue {
-    /// In a few words: `20 GB`.
+    /// Name of the value, such as `20 GB`.
     pub label: String,
-    /// What it changes of the machine's description.
+    /// Changes to the machine's description.
     #[serde(default)]
     machine: toml::Table,
-    /// The command that is run instead.
+    /// Command that replaces the case's workload.
     workload: Option<String>,
-    /// The disks that it is run on instead.
+    /// Disks that replace the case's disks.
     devices: Option<Vec<String>>,
 }
 
@@ -44,25 +44,25 @@ pub struct UnknownValue {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
-    /// Where it is and how it is called.
+    /// Place and name of the parameter.
     pub parameter: String,
-    /// What it was set to, with its unit.
+    /// Value, with its unit.
     pub value: String,
-    /// The figures it was set to meet.
+    /// Published figures that the parameter was fitted to.
     pub to: String,
 }
 
-/// A case with every unknown decided.
+/// A case with a value for every unknown.
 #[derive(Clone, Debug)]
 pub(super) struct Decided {
-    /// What is not as it is usually taken; `None`: nothing.
+    /// Assumption that differs from the usual one; `None` if all are as usual.
     pub(super) assumption: Option<String>,
     pub(super) case: Case,
     pub(super) machine: MachineProfile,
 }
 
 impl Experiment {
-    /// `case` with all unknowns as they are taken, and then with each of the other values in turn.
+    /// Returns `case` with the usual value of every unknown, and then once with each other value.
     pub(super) fn decided(&self, case: &Case) -> Result<Vec<Decided>, LabError> {
         let unknowns: Vec<&Unknown> = self.unknowns.iter().filter(|own| own.cases.contains(&case.name)).collect();
         let others = unknowns.iter().enumerate().flat_map(|(number, unknown)| {
@@ -80,7 +80,8 @@ impl Experiment {
         Ok(all)
     }
 
-    /// All runs of it, if each case is run so many times under each setting: those over unknowns are among them.
+    /// Returns the number of all runs, including those with other values of unknowns. `runs` is the
+    /// number of runs of each case under each setting.
     #[must_use]
     pub fn runs_planned(&self, runs: u32) -> usize {
         let others = |case: &Case| {
@@ -110,7 +111,7 @@ impl Experiment {
         Ok(Decided { assumption, case, machine: MachineProfile::changed(&self.machine, &changes)? })
     }
 
-    /// What is wrong with the unknowns, if anything is.
+    /// Returns an error in the unknowns, if there is one.
     pub(super) fn wrong_unknown(&self) -> Option<String> {
         self.unknowns.iter().find_map(|unknown| {
             let missing = unknown.cases.iter().find(|name| !self.cases.iter().any(|case| case.name == **name));

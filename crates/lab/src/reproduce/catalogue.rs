@@ -1,6 +1,7 @@
-//! The experiments as data: what is run, under which settings, on which machine, and what was published of it.
+//! Published experiments as data: workloads, settings, machine and published figures.
 //!
-//! One TOML file each, and one CSV file with the published figures. Nothing is set per case but what the case is.
+//! Each experiment is one TOML file, with the published figures in a CSV file. Cases have no
+//! parameters of their own that would adjust the model.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -12,7 +13,7 @@ use super::published::{self, PublishedFigure, PublishedSeries};
 use crate::error::LabError;
 use crate::machine::MachineProfile;
 
-/// Name, experiment and published figures, in the order of the documents.
+/// Name, description and published figures of each experiment, in the order of the documents.
 const EMBEDDED: &[(&str, &str, &str)] = &[
     ("quantum", include_str!("../../experiments/quantum.toml"), include_str!("../../experiments/quantum.csv")),
     (
@@ -37,22 +38,22 @@ const EMBEDDED: &[(&str, &str, &str)] = &[
     ("shares", include_str!("../../experiments/shares.toml"), include_str!("../../experiments/shares.csv")),
 ];
 
-/// Experiments that belong together.
+/// Family of experiments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// CFQ and the elevators of its time, measured by programs.
+    /// CFQ and other schedulers of its time, measured with programs.
     #[default]
     Cfq,
-    /// Schedulers and policies of today's kernels, measured by fio's jobs.
+    /// Schedulers and policies of current kernels, measured with fio.
     Today,
 }
 
 impl Family {
-    /// All, with their names.
+    /// All families, with their names.
     pub const ALL: [(Self, &'static str); 2] = [(Self::Cfq, "cfq"), (Self::Today, "today")];
 
-    /// The family of that name.
+    /// Returns the family with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|&(_, own)| own == name).map(|(family, _)| family)
@@ -63,37 +64,37 @@ impl Family {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Its name: `quantum`.
+    /// Name of the experiment, such as `quantum`.
     #[serde(skip)]
     pub name: String,
-    /// Of which family it is.
+    /// Family of the experiment.
     #[serde(default)]
     pub family: Family,
-    /// What it compares, in a few words.
+    /// Title: the comparison in a few words.
     pub title: String,
-    /// What it is about, in a sentence or two.
+    /// Description in one or two sentences.
     pub about: String,
-    /// The machine, see [`MachineProfile::named`].
+    /// Name of the machine, see [`MachineProfile::named`].
     pub machine: String,
-    /// Label of the setting that the others are compared with.
+    /// Label of the baseline.
     pub baseline: String,
-    /// What is compared.
+    /// Settings that are compared.
     pub settings: Vec<Variant>,
-    /// What is run under each setting.
+    /// Workloads that run under each setting.
     pub cases: Vec<Case>,
-    /// What is to come out, beside the figures.
+    /// Relations between figures that the experiment must reproduce.
     #[serde(default)]
     pub goals: Vec<Goal>,
-    /// Published values in an order that means something.
+    /// Published series of values.
     #[serde(default)]
     pub series: Vec<PublishedSeries>,
-    /// What the document does not say.
+    /// Values that the document does not state.
     #[serde(default)]
     pub unknowns: Vec<Unknown>,
-    /// What was set so that the model meets published figures.
+    /// Parameters that were set so that the model meets published figures.
     #[serde(default)]
     pub fitted: Vec<Fitted>,
-    /// What was published.
+    /// Published figures.
     #[serde(skip)]
     pub published: Vec<PublishedFigure>,
 }
@@ -102,28 +103,29 @@ pub struct Experiment {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// How the document calls it.
+    /// Label of the setting in the document.
     pub label: String,
-    /// What that stands for, where the label does not say.
+    /// Explanation of the label, if it needs one.
     pub about: Option<String>,
     /// The scheduler of each disk, in the order of [`Case::devices`].
     #[serde(deserialize_with = "schedulers")]
     pub schedulers: Vec<Setting>,
 }
 
-/// What is run under each setting.
+/// A workload that runs under each setting.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Its name: `iozone 1M`.
+    /// Name of the case, such as `iozone 1M`.
     pub name: String,
-    /// The command, see `iosched_workload::app::Spec`; or the text of a fio job file, which begins with a section.
+    /// Command of the workload, see `iosched_workload::app::Spec`, or the text of a fio job file,
+    /// which begins with a section.
     pub workload: String,
-    /// A command that goes on as long as `workload` does, and is not measured.
+    /// Command that runs as long as `workload` does, and that is not measured.
     pub background: Option<String>,
-    /// Profiles of the disks.
+    /// Names of the profiles of the disks.
     pub devices: Vec<String>,
-    /// What each test moves, KiB, where figures are rates: tells how long a test took.
+    /// Amount of data of each test, KiB. If metrics are rates, the time of a test follows from it.
     pub test_kib: Option<u64>,
 }
 
@@ -133,15 +135,15 @@ fn schedulers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Setting>
 }
 
 impl Experiment {
-    /// The names of all, in the order of the documents.
+    /// Returns the names of all experiments, in the order of the documents.
     pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
         EMBEDDED.iter().map(|(name, ..)| *name)
     }
 
-    /// The experiment of that name.
+    /// Returns the experiment with that name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no experiment with that name.
     pub fn named(name: &str) -> Result<Self, LabError> {
         match EMBEDDED.iter().find(|(known, ..)| *known == name) {
             Some((name, text, figures)) => Self::parse(name, text, figures),
@@ -152,10 +154,10 @@ impl Experiment {
         }
     }
 
-    /// All of them.
+    /// Returns all experiments.
     ///
     /// # Errors
-    /// None, unless this crate's own data is damaged.
+    /// Only if the data in this crate are invalid.
     pub fn all() -> Result<Vec<Self>, LabError> {
         EMBEDDED.iter().map(|(name, text, figures)| Self::parse(name, text, figures)).collect()
     }
@@ -171,7 +173,7 @@ impl Experiment {
         }
     }
 
-    /// What is named and not there.
+    /// Returns an error if a name in the experiment refers to nothing.
     fn inconsistency(&self) -> Option<String> {
         let setting = |label: &str| self.settings.iter().any(|known| known.label == label);
         let case = |name: &str| self.cases.iter().any(|known| known.name == name);
@@ -197,24 +199,25 @@ impl Experiment {
         None
     }
 
-    /// The machine.
+    /// Returns the machine.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no machine with that name.
     pub fn machine(&self) -> Result<MachineProfile, LabError> {
         MachineProfile::named(&self.machine)
     }
 
-    /// Number of the setting that the others are compared with.
+    /// Returns the index of the baseline.
     #[must_use]
     pub fn baseline(&self) -> usize {
         self.settings.iter().position(|setting| setting.label == self.baseline).unwrap_or(0)
     }
 
-    /// Of `experiments` the cases whose name holds `text`, or those of exactly that name if there are such.
+    /// Returns the experiments with only the cases whose name equals `text`, or, if there are none,
+    /// whose name contains `text`.
     ///
     /// # Errors
-    /// There are none.
+    /// No case matches.
     pub fn with_cases(experiments: Vec<Self>, text: &str) -> Result<Vec<Self>, LabError> {
         let names = || experiments.iter().flat_map(|own| &own.cases).map(|case| &case.name);
         let exactly = names().any(|name| name == text);
@@ -233,7 +236,7 @@ impl Experiment {
 }
 
 impl Case {
-    /// What is run, in a line: the command, or the sections of the job file.
+    /// Returns the workload in one line: the command, or the sections of the job file.
     #[must_use]
     pub fn command(&self) -> String {
         if !self.workload.starts_with('[') {
@@ -244,10 +247,10 @@ impl Case {
         format!("fio: {}", jobs.join(", "))
     }
 
-    /// The disks.
+    /// Returns the profiles of the disks.
     ///
     /// # Errors
-    /// A profile that is not there.
+    /// There is no profile with one of the names.
     pub fn profiles(&self) -> Result<Vec<Profile>, LabError> {
         let load = |name: &String| {
             Profile::named(name).map_err(|error| LabError::Data { file: self.name.clone(), problem: error.to_string() })

@@ -1,54 +1,54 @@
-//! What is to come out of an experiment, beside its figures: how large one figure is against another.
+//! Goals: ratios of two figures that an experiment must reproduce.
 
 use serde::{Deserialize, Serialize};
 
 use super::judge::Known;
 
-/// A relation between two figures that the documents tell of.
+/// Relation between two figures, as the documents describe it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// What it is, in a sentence.
+    /// Description in a sentence.
     pub about: String,
-    /// Of what of the figures.
+    /// Property of the figures that is compared.
     #[serde(default)]
     pub measure: Measure,
-    /// The figure.
+    /// Figure in the numerator.
     pub of: FigureKey,
-    /// What it is divided by.
+    /// Figure in the denominator.
     pub over: Other,
-    /// The ratio is at least that.
+    /// Smallest ratio that meets the goal.
     pub low: Option<f64>,
-    /// The ratio is at most that.
+    /// Largest ratio that meets the goal.
     pub high: Option<f64>,
 }
 
-/// What is taken of a figure.
+/// Property of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Its mean.
+    /// Mean of the figure.
     #[default]
     Mean,
-    /// Its standard deviation.
+    /// Standard deviation of the figure.
     Deviation,
 }
 
-/// Where a figure is found.
+/// Place of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureKey {
     /// Name of the case.
     pub case: String,
-    /// Name of the test within it.
+    /// Name of the test in the case.
     pub test: String,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: String,
     /// Label of the setting.
     pub setting: String,
 }
 
-/// Where the other figure is found; what is not given is as in the first one.
+/// Place of the second figure. Missing fields are the same as in the first figure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Other {
@@ -57,19 +57,19 @@ pub struct Other {
     setting: Option<String>,
 }
 
-/// How a goal was met.
+/// Outcome of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GoalOutcome {
-    /// The ratio of the published figures.
+    /// Ratio of the published figures.
     pub published: Option<f64>,
-    /// The ratio of ours.
+    /// Ratio of the simulated figures.
     pub simulated: Option<f64>,
-    /// Whether ours is within the goal's bounds; `None` if it is not known.
+    /// Whether the simulated ratio is within the bounds; `None` if it is not known.
     pub met: Option<bool>,
 }
 
 impl Goal {
-    /// The other figure's place.
+    /// Returns the place of the second figure.
     #[must_use]
     pub fn other(&self) -> FigureKey {
         let Other { case, test, setting } = &self.over;
@@ -81,14 +81,14 @@ impl Goal {
         }
     }
 
-    /// Cases and settings it names.
+    /// Returns the cases and settings of both figures.
     pub(super) fn places(&self) -> [(&String, &String); 2] {
         let Other { case, setting, .. } = &self.over;
         let other = (case.as_ref().unwrap_or(&self.of.case), setting.as_ref().unwrap_or(&self.of.setting));
         [(&self.of.case, &self.of.setting), other]
     }
 
-    /// How it was met, by what is known of figures: published, and of our runs.
+    /// Returns the outcome, from functions that look up published and simulated figures.
     pub(super) fn outcome(
         &self,
         published: impl Fn(&FigureKey) -> Option<Known>,
@@ -113,7 +113,7 @@ impl Goal {
         (over != 0.0).then(|| of / over)
     }
 
-    /// Its bounds, for people: "0.12 to 0.3", "at most 0.5".
+    /// Returns the bounds for display: "0.12 to 0.3", "at most 0.5".
     #[must_use]
     pub fn bounds(&self) -> String {
         match (self.low, self.high) {

@@ -1,41 +1,45 @@
-//! Which of two settings is better: the method of the first document, for published figures and ours alike.
+//! Judgement of a setting against the baseline: the method of the first document, applied to
+//! published and simulated figures alike.
 //!
-//! Two settings differ only where the difference of the means is outside the standard deviations: the bars from mean -
-//! deviation to mean + deviation do not touch ([`bars_apart`]). Beyond that:
-//!  - Simulated runs have less noise than real ones, so a difference must also be worth speaking of: at least
-//!    [`RELEVANT_SHARE`] of the mean that is known better. Published figures with deviations all are.
-//!  - A figure of which no deviation is printed, most often of a single run, is taken to be known to a tenth
-//!    ([`NOISE_SHARE`]): smaller differences are none. Where the published figures of a row are such, ours of that row are
-//!    judged likewise, so that both verdicts mean the same.
+//! Two settings differ only if the difference of the means exceeds the standard deviations: the
+//! bars from mean - deviation to mean + deviation do not touch ([`bars_apart`]). There are two more
+//! rules:
+//!  - Simulated runs have less noise than real ones, so a difference must also be relevant. It must
+//!    be at least [`RELEVANT_SHARE`] of the mean with the smaller deviation. All published
+//!    differences of figures with deviations are relevant.
+//!  - A figure without a published deviation, usually of a single run, is assumed to be accurate to
+//!    a tenth ([`NOISE_SHARE`]). Smaller differences do not count. If a row of published figures
+//!    has no deviations, the simulated figures of this row follow the same rule, so both verdicts
+//!    mean the same.
 
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Direction;
 use crate::stat::bars_apart;
 
-/// Smallest difference that is worth a verdict, of the mean that is known better.
+/// Smallest relevant difference, as a share of the mean with the smaller deviation.
 pub const RELEVANT_SHARE: f64 = 0.005;
-/// What a figure without a deviation is known to: smaller differences are none.
+/// Assumed accuracy of a figure without a deviation, as a share. Smaller differences do not count.
 pub const NOISE_SHARE: f64 = 0.1;
 
-/// What the documents' method says of a setting against the baseline.
+/// Judgement of a setting against the baseline by the documents' method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
-    /// Better than the baseline.
+    /// The setting is better than the baseline.
     Better,
-    /// Worse.
+    /// The setting is worse than the baseline.
     Worse,
-    /// More, of a figure that is neither better nor worse for it.
+    /// The value is higher, in a metric without a better direction.
     More,
-    /// Less, of such a figure.
+    /// The value is lower, in a metric without a better direction.
     Less,
-    /// The bars touch, or the difference is not worth speaking of.
+    /// The bars touch, or the difference is not relevant.
     NoDifference,
 }
 
 impl Judgement {
-    /// Its name in data.
+    /// Returns the name of the judgement in data.
     #[must_use]
     pub const fn id(self) -> &'static str {
         match self {
@@ -48,16 +52,17 @@ impl Judgement {
     }
 }
 
-/// A figure as it is known: of several runs, or of one.
+/// A figure of several runs, or of one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
-    /// The mean.
+    /// Mean of the runs.
     pub mean: f64,
-    /// The standard deviation; `None` if it is not told, or of a single run.
+    /// Standard deviation; `None` if it is not published, or for a single run.
     pub sd: Option<f64>,
 }
 
-/// Compares a setting with the baseline. `single`: as figures of single runs, whatever deviations are known.
+/// Compares a setting with the baseline. `single` treats both as figures of single runs, even if
+/// deviations are known.
 #[must_use]
 pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Judgement {
     let difference = own.mean - base.mean;
@@ -80,7 +85,8 @@ pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Jud
     if difference > 0.0 { risen } else { fallen }
 }
 
-/// Which way a figure of that unit is better: times and shares of waiting are better the lower, rates the higher.
+/// Returns the better direction for a unit: lower for times and shares of waiting, higher for
+/// rates.
 #[must_use]
 pub fn direction_of(unit: &str) -> Direction {
     if matches!(unit, "s" | "ms" | "us" | "%") { Direction::Lower } else { Direction::Higher }
@@ -101,7 +107,7 @@ mod tests {
     #[test]
     fn settings_differ_where_the_bars_do_not_touch() {
         let rate = |own, base| judge(Direction::Higher, own, base, false);
-        // As published: random write of 4 MiB, and of 1 MiB; backwards read; file creation.
+        // Published figures: random write of 4 MiB and of 1 MiB, backwards read, file creation.
         assert_eq!(rate(known(86_134.5, 123.38), known(76_935.9, 406.46)), Judgement::Better);
         assert_eq!(rate(known(68_563.1, 498.1), known(66_683.5, 445.16)), Judgement::Better);
         assert_eq!(rate(known(75_570.9, 91.59), known(75_419.5, 135.84)), Judgement::NoDifference);
@@ -124,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_half_percent_is_of_the_mean_that_is_known_better() {
-        // 0.5 % of 2 is less than 0.5 % of 1000; only the better known one counts.
+        // 0.5 % of 2 is less than 0.5 % of 1000. Only the mean with the smaller deviation counts.
         let found = judge(Direction::Higher, known(2.0, 0.001), known(0.0, 1.9), false);
         assert_eq!(found, Judgement::Better);
     }
@@ -133,7 +139,7 @@ mod tests {
     fn single_figures_are_known_to_a_tenth() {
         let rate = |own: f64| judge(Direction::Higher, single(own), single(100.0), false);
         assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
-        // Ours beside them likewise, however sure we are.
+        // Simulated figures of the same row follow the same rule, however small their deviation is.
         assert_eq!(judge(Direction::Higher, known(105.0, 0.1), known(100.0, 0.1), true), Judgement::NoDifference);
         assert_eq!(judge(Direction::Higher, known(115.0, 0.1), known(100.0, 0.1), true), Judgement::Better);
         assert_eq!(judge(Direction::Higher, known(115.0, 9.0), known(100.0, 9.0), true), Judgement::NoDifference);

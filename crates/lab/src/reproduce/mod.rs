@@ -1,8 +1,10 @@
-//! The published experiments, run again: published figures and ours side by side, and whether they say the same.
+//! Published experiments, run again: published and simulated figures side by side, and whether they
+//! lead to the same verdicts.
 //!
-//! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give [`CaseRun`]s, of
-//! which [`ExperimentResults::of`] computes everything that is told to people: means and deviations, verdicts by the
-//! method of the first document ([`judge()`]), how well the [goals](Goal) are met, and a [`Summary`].
+//! An [`Experiment`] is data: cases, settings, a machine, published figures, goals. Its runs give
+//! [`CaseRun`]s. [`ExperimentResults::of`] computes all output from them: means and deviations,
+//! verdicts by the method of the first document ([`judge()`]), the outcomes of the [goals](Goal),
+//! and a [`Summary`].
 
 mod assumptions;
 mod catalogue;

@@ -1,7 +1,7 @@
-//! What was published: figures and series, with the place they belong to.
+//! Published figures and series.
 //!
-//! A file of figures has a line a figure, `case,test,unit,setting,mean,sd,origin`, the deviation empty where the
-//! document prints none; lines that begin with `#` say where it all comes from.
+//! A file of figures has one line per figure: `case,test,unit,setting,mean,sd,origin`. The
+//! deviation is empty if the document prints none. Lines that begin with `#` contain the sources.
 
 use serde::Deserialize;
 
@@ -10,34 +10,34 @@ use crate::error::LabError;
 
 const COLUMNS: &str = "case,test,unit,setting,mean,sd,origin";
 
-/// A figure as published.
+/// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedFigure {
     /// Name of the case.
     pub case: String,
-    /// Name of the test within it, as the application reports it.
+    /// Name of the test in the case, as the application reports it.
     pub test: String,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: String,
     /// Label of the setting.
     pub setting: String,
-    /// Mean and deviation.
+    /// Mean and standard deviation.
     pub known: Known,
-    /// Whether the models were made with it at hand.
+    /// Whether the figure was used to make the models.
     pub origin: Origin,
 }
 
-/// Whether a published figure was at hand when the models were made.
+/// Use of a published figure in the making of the models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It was: what is fitted is fitted to such figures.
+    /// The figure was available. Parameters are fitted to these figures.
     Given,
-    /// It was kept back until the models were there, and judged them first.
+    /// The figure was held back until the models were complete, and then tested them.
     HeldOut,
 }
 
 impl Origin {
-    /// As a file of figures has it.
+    /// Parses the origin from a file of figures.
     fn parse(text: &str) -> Option<Self> {
         match text {
             "given" => Some(Self::Given),
@@ -47,7 +47,7 @@ impl Origin {
     }
 }
 
-/// Values that were published one by one.
+/// A series of published values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSeries {
@@ -59,11 +59,11 @@ pub struct PublishedSeries {
     pub name: String,
     /// Unit of the values.
     pub unit: String,
-    /// The values.
+    /// Values in order.
     pub values: Vec<f64>,
 }
 
-/// Reads a file of figures; `file` stands for it in messages.
+/// Parses a file of figures. `file` is its name in messages.
 pub(super) fn figures(file: &str, text: &str) -> Result<Vec<PublishedFigure>, LabError> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
     let problem = |number: usize, problem: String| LabError::Data {

@@ -1,6 +1,7 @@
-//! Records of reproduced experiments: what was run and what the application reported, raw.
+//! Records of reproduced experiments: the plan, and the raw metrics that applications reported.
 //!
-//! A file of them is JSON lines: the [`ReproductionHeader`] first, then one line per run, in the order of the plan.
+//! A file of records is JSON lines. The [`ReproductionHeader`] comes first, then one line per run,
+//! in the order of the plan.
 
 use std::io::BufRead;
 
@@ -17,27 +18,27 @@ use crate::file::{Line, read_lines};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum ReproductionRecord {
-    /// The plan. Always the first line.
+    /// The plan. It is always the first line.
     Reproduction(Box<ReproductionHeader>),
     /// One run of one case under one setting.
     Case(Box<CaseRun>),
 }
 
-/// The plan.
+/// Plan of the reproduction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReproductionHeader {
-    /// Version of iosched that ran it.
+    /// Version of iosched that made the runs.
     pub version: String,
-    /// The command line that makes these records again.
+    /// Command line that makes these records again.
     pub command: String,
     /// Names of the experiments.
     pub experiments: Vec<String>,
-    /// What chose among their cases, see [`Experiment::with_cases`]; `None`: all are meant.
+    /// Text that selected cases, see [`Experiment::with_cases`]; `None` for all cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
-    /// The seed; the runs' seeds follow from it.
+    /// Seed of the reproduction. The seeds of the runs follow from it.
     pub seed: u64,
-    /// Runs planned of each case under each setting.
+    /// Planned runs of each case under each setting.
     pub runs: u32,
 }
 
@@ -50,52 +51,52 @@ pub struct CaseRun {
     pub case: String,
     /// Label of the setting.
     pub setting: String,
-    /// What was assumed otherwise than usual, of what the document does not say.
+    /// Assumption about an unknown that differs from the usual one; `None` if all are as usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumption: Option<String>,
-    /// Number of the run, from 0. Runs of one number share a seed.
+    /// Number of the run, from 0. Runs with the same number share a seed.
     pub run: u32,
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Virtual time it took, ns.
+    /// Simulated time of the run, ns.
     pub simulated_ns: u64,
-    /// What the application reported.
+    /// Metrics that the application reported.
     pub figures: Vec<FigureRecord>,
-    /// What it followed over time or process by process.
+    /// Series that the application reported, over time or process by process.
     pub series: Vec<SeriesRecord>,
 }
 
-/// One figure of a run.
+/// A metric of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureRecord {
     /// Name of the test.
     pub test: String,
-    /// Unit.
+    /// Unit of the value.
     pub unit: String,
-    /// Value.
+    /// Value, in `unit`.
     pub value: f64,
-    /// Which way it is better.
+    /// Better direction.
     pub better: Direction,
 }
 
-/// Values in an order that means something.
+/// A series of values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRecord {
-    /// What it is of.
+    /// Name of the series.
     pub name: String,
     /// Unit of the values.
     pub unit: String,
-    /// The values.
+    /// Values in order.
     pub values: Vec<f64>,
-    /// Time from one value to the next, s; `None`: they are of one process after the other.
+    /// Time from one value to the next, s; `None` if each value is of one process.
     pub step_s: Option<f64>,
 }
 
 impl ReproductionHeader {
-    /// The experiments that were to be run, with the cases that were chosen.
+    /// Returns the planned experiments, with the selected cases.
     ///
     /// # Errors
-    /// This version does not have them.
+    /// This version does not have these experiments or cases.
     pub fn planned(&self) -> Result<Vec<Experiment>, LabError> {
         let all = self.experiments.iter().map(|name| Experiment::named(name)).collect::<Result<Vec<_>, _>>()?;
         match &self.case {
@@ -105,10 +106,10 @@ impl ReproductionHeader {
     }
 }
 
-/// Reads a file of records; a last line that is cut short is left out.
+/// Reads a file of records. An incomplete last line is left out.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
+/// The file cannot be read, or is not a file of these records.
 pub fn read(reader: impl BufRead, file: &str) -> Result<(ReproductionHeader, Vec<CaseRun>), LabError> {
     read_lines(reader, file, |record| match record {
         ReproductionRecord::Reproduction(header) => Line::Plan(*header),
@@ -117,7 +118,8 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(ReproductionHeader, Vec
 }
 
 impl CaseRun {
-    /// A run of which `report` tells: that of `case` under `setting`, number and seed of the run, and how long it took.
+    /// Creates the record of a run of `case` under `setting` from the application's report. `run`
+    /// is the number and the seed of the run, and `simulated_ns` its length.
     #[must_use]
     pub fn new(
         experiment: &str,
@@ -141,10 +143,11 @@ impl CaseRun {
     }
 }
 
-/// What figures of all jobs together are of.
+/// Name of the metrics over all jobs.
 const ALL_JOBS: &str = "all";
 
-/// What a run reports: an application by itself, and of each group of fio's jobs what fio prints.
+/// Returns the metrics of a run: the report of an application, or fio's output for each name of
+/// jobs and for all jobs.
 pub(super) fn report(result: &RunResult) -> Report {
     if let Some(report) = &result.app {
         return report.clone();
@@ -177,8 +180,8 @@ fn job_figures(job: &JobResult) -> Vec<Figure> {
     ]
 }
 
-/// The figures of a report, and one more for each series of times that goes process by process: how far its first and
-/// its last value are apart, `NAME_spread`.
+/// Returns the metrics of a report. For each series of times with one value per process, adds the
+/// difference between the largest and the smallest value as `NAME_spread`.
 fn figures(report: &Report) -> Vec<FigureRecord> {
     let own = report.figures.iter().map(|figure| FigureRecord {
         test: figure.name.clone(),

@@ -1,4 +1,4 @@
-//! What runs say of an experiment, beside what was published.
+//! Results of a reproduced experiment, beside the published ones.
 
 use std::collections::BTreeSet;
 
@@ -13,95 +13,98 @@ use crate::doubt::SECONDS_PUBLISHED;
 use crate::figure::Direction;
 use crate::stat;
 
-/// A figure of ours is told to be near the published one within this share of it.
+/// Largest difference at which a simulated figure counts as near the published one, as a share of
+/// it.
 pub const WITHIN_SHARE: f64 = 0.15;
 
-/// What came of an experiment.
+/// Results of an experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentResults<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// Its runs with what is taken of the unknowns, in the order of the plan.
+    /// Runs with the usual assumptions, in the order of the plan.
     pub runs: Vec<&'a CaseRun>,
-    /// Those in which something else was assumed.
+    /// Runs with another assumption.
     pub assumed_runs: Vec<&'a CaseRun>,
-    /// Complete rounds of each case: figures are of these.
+    /// Complete rounds of each case. Figures are over these rounds.
     pub rounds: Vec<usize>,
-    /// A row per case, test and unit.
+    /// Rows, one per case, test and unit.
     pub rows: Vec<Row>,
-    /// Its goals that are about cases which are there, each with how it was met.
+    /// Goals whose cases were selected, with their outcomes.
     pub goals: Vec<(&'a Goal, GoalOutcome)>,
 }
 
 /// One test of one case under all settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Number of the case in [`Experiment::cases`].
+    /// Index of the case in [`Experiment::cases`].
     pub case: usize,
     /// Name of the test.
     pub test: String,
-    /// Unit.
+    /// Unit of the figures.
     pub unit: String,
-    /// Which way it is better.
+    /// Better direction.
     pub direction: Direction,
-    /// One per setting.
+    /// Figures by setting.
     pub cells: Vec<Cell>,
-    /// How long the test took in its shortest run, s, where that is known.
+    /// Time of the test in its shortest run, s, if known.
     pub seconds_min: Option<f64>,
 }
 
 /// One test of one case under one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// As published.
+    /// Published figure.
     pub published: Option<Known>,
-    /// Whether that was kept back when the models were made.
+    /// Whether the published figure was held back while the models were made.
     pub held_out: bool,
-    /// As simulated.
+    /// Simulated figure.
     pub simulated: Option<Simulated>,
-    /// What the published figures say against the baseline; `None` of the baseline, or if either is not known.
+    /// Judgement of the published figure against the baseline; `None` for the baseline, or if
+    /// either figure is not known.
     pub verdict_published: Option<Judgement>,
-    /// What ours say.
+    /// Judgement of the simulated figure against the baseline.
     pub verdict_simulated: Option<Judgement>,
-    /// As simulated with other values of what the document does not say.
+    /// Simulated figures under other assumptions about unknowns.
     pub assumed: Vec<Assumed>,
 }
 
-/// What comes out if something unknown is not what it is taken for.
+/// Simulated figure under another assumption about an unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assumed {
-    /// What is assumed: `size of the file system: 20 GB`.
+    /// The assumption, such as `size of the file system: 20 GB`.
     pub assumption: String,
-    /// Mean and deviation.
+    /// Mean and standard deviation.
     pub known: Known,
-    /// What it says against the baseline under the same assumption.
+    /// Judgement against the baseline under the same assumption.
     pub verdict: Option<Judgement>,
 }
 
-/// What runs gave.
+/// A simulated figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
-    /// Mean and deviation.
+    /// Mean and standard deviation.
     pub known: Known,
-    /// Run by run; only runs that every setting has.
+    /// Values by run; only runs that every setting has.
     pub values: Vec<f64>,
 }
 
 impl Cell {
-    /// Ours divided by the published mean.
+    /// Returns the simulated mean divided by the published mean.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let published = self.published.filter(|published| published.mean != 0.0)?;
         Some(self.simulated.as_ref()?.known.mean / published.mean)
     }
 
-    /// Whether both verdicts are the same; `None` unless both are known.
+    /// Whether both judgements are the same; `None` unless both are known.
     #[must_use]
     pub fn same(&self) -> Option<bool> {
         Some(self.verdict_published? == self.verdict_simulated?)
     }
 
-    /// Least and largest mean over all that is assumed of unknowns; `None`: the document says everything.
+    /// Returns the smallest and largest mean over all assumptions; `None` if there are no other
+    /// assumptions.
     #[must_use]
     pub fn band(&self) -> Option<(f64, f64)> {
         let own = self.simulated.as_ref()?.known.mean;
@@ -109,12 +112,13 @@ impl Cell {
         (!self.assumed.is_empty()).then(|| means.fold((own, own), |(low, high), mean| (low.min(mean), high.max(mean))))
     }
 
-    /// Assumptions under which ours say another thing than they do as it is taken.
+    /// Returns the assumptions under which the simulated judgement differs from the usual one.
     pub fn otherwise(&self) -> impl Iterator<Item = &Assumed> {
         self.assumed.iter().filter(|assumed| assumed.verdict != self.verdict_simulated)
     }
 
-    /// Whether the published mean is within [`WITHIN_SHARE`] of some point of the [band](Self::band).
+    /// Whether the published mean is within [`WITHIN_SHARE`] of some point of the
+    /// [band](Self::band).
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
         let near = self.is_near()?;
@@ -123,7 +127,7 @@ impl Cell {
         Some(near || (low <= published * (1.0 + WITHIN_SHARE) && high >= published * (1.0 - WITHIN_SHARE)))
     }
 
-    /// Whether ours is within [`WITHIN_SHARE`] of the published mean.
+    /// Whether the simulated mean is within [`WITHIN_SHARE`] of the published mean.
     #[must_use]
     pub fn is_near(&self) -> Option<bool> {
         self.ratio().map(|ratio| (ratio - 1.0).abs() <= WITHIN_SHARE)
@@ -131,7 +135,8 @@ impl Cell {
 }
 
 impl Row {
-    /// Whether the first document's method would leave it out: the test is shorter than [`SECONDS_PUBLISHED`].
+    /// Whether the first document's method would leave the row out, because the test is shorter
+    /// than [`SECONDS_PUBLISHED`].
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.seconds_min.is_some_and(|seconds| seconds < SECONDS_PUBLISHED)
@@ -139,7 +144,7 @@ impl Row {
 }
 
 impl<'a> ExperimentResults<'a> {
-    /// Computes them; `runs` may be of several experiments.
+    /// Computes the results. `runs` can contain runs of other experiments.
     #[must_use]
     pub fn of(experiment: &'a Experiment, runs: &'a [CaseRun]) -> Self {
         let own = runs.iter().filter(|run| run.experiment == experiment.name);
@@ -168,27 +173,27 @@ impl<'a> ExperimentResults<'a> {
         row.cells.get(setting)
     }
 
-    /// The series of the first run of a case under a setting, both by number.
+    /// Returns the series of the first run of a case under a setting, both given by index.
     pub fn series(&self, case: usize, setting: usize) -> impl Iterator<Item = &'a SeriesRecord> {
         let (case, setting) = (&self.experiment.cases[case].name, &self.experiment.settings[setting].label);
         let first = self.runs.iter().find(|run| run.case == *case && run.setting == *setting);
         first.into_iter().flat_map(|run| &run.series)
     }
 
-    /// Virtual time of all runs together, ns.
+    /// Returns the simulated time of all runs, ns.
     #[must_use]
     pub fn simulated_ns(&self) -> u64 {
         self.runs.iter().chain(&self.assumed_runs).map(|run| run.simulated_ns).sum()
     }
 
-    /// Whether any case has figures.
+    /// Whether any case has a complete round.
     #[must_use]
     pub fn was_run(&self) -> bool {
         self.rounds.iter().any(|&rounds| rounds > 0)
     }
 
-    /// How often cases were run under each setting, if so many runs were planned: "3 runs each", or of a plan that was
-    /// stopped "2 of 3 runs each of write; not run: copy".
+    /// Returns the number of runs in words: "3 runs each". For an incomplete plan: "2 of 3 runs
+    /// each of write; not run: copy".
     #[must_use]
     pub fn runs_in_words(&self, planned: u32) -> String {
         let times = |rounds: usize| match rounds {
@@ -212,7 +217,7 @@ impl<'a> ExperimentResults<'a> {
         counts.iter().map(said).collect::<Vec<_>>().join("; ")
     }
 
-    /// One line per row and setting.
+    /// Returns one line per row and setting.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let baseline = self.experiment.baseline();
         self.rows.iter().flat_map(move |row| {
@@ -243,45 +248,47 @@ impl<'a> ExperimentResults<'a> {
     }
 }
 
-/// What programs are told of a figure.
+/// A figure in machine-readable output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line<'a> {
     /// Name of the experiment.
     pub experiment: &'a str,
-    /// Names of case and test: `iozone 1M/random_write`.
+    /// Names of the case and the test: `iozone 1M/random_write`.
     pub case: String,
     /// Label of the setting.
     pub setting: &'a str,
-    /// Unit of means and deviations.
+    /// Unit of the means and deviations.
     pub unit: &'a str,
-    /// How often the case was run under each setting; 0: it was not, since somebody stopped it before.
+    /// Number of complete runs of the case under each setting. It is 0 if the reproduction was
+    /// stopped before.
     pub runs: usize,
-    /// As published, if it was.
+    /// Published mean, if there is one.
     pub published_mean: Option<f64>,
-    /// Its standard deviation, if it is told.
+    /// Published standard deviation, if there is one.
     pub published_sd: Option<f64>,
-    /// The mean of our runs.
+    /// Mean of the simulated runs.
     pub simulated_mean: Option<f64>,
-    /// Their standard deviation; not of a single run.
+    /// Standard deviation of the simulated runs; `None` for a single run.
     pub simulated_sd: Option<f64>,
-    /// `better`, `worse` or `no_difference` against the setting whose verdict is `baseline`.
+    /// Judgement of the published figure: `baseline` for the baseline, otherwise `better`, `worse`,
+    /// `more`, `less` or `no_difference`.
     pub verdict_published: Option<&'static str>,
-    /// Likewise.
+    /// Judgement of the simulated figure, with the same values.
     pub verdict_simulated: Option<&'static str>,
-    /// Least mean over all that is assumed of what the document does not say; `None`: it says everything.
+    /// Smallest mean over all assumptions; `None` if there are no other assumptions.
     pub band_low: Option<f64>,
-    /// Largest.
+    /// Largest mean over all assumptions.
     pub band_high: Option<f64>,
-    /// Where the verdict is another.
+    /// Assumptions under which the simulated judgement differs.
     pub otherwise: Vec<Otherwise<'a>>,
 }
 
-/// A verdict that hangs on an assumption.
+/// A judgement that depends on an assumption.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Otherwise<'a> {
-    /// What is assumed.
+    /// The assumption.
     pub assumption: &'a str,
-    /// The verdict then.
+    /// Judgement under this assumption.
     pub verdict: Option<&'static str>,
 }
 
@@ -291,7 +298,7 @@ impl<'a> Otherwise<'a> {
     }
 }
 
-/// Runs that every setting of a case has.
+/// Returns the numbers of the runs that every setting of a case has.
 fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
     let own = runs.iter().filter(|run| run.case == experiment.cases[case].name);
     let mut rounds: Vec<u32> = own.map(|run| run.run).collect();
@@ -300,7 +307,8 @@ fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
     rounds.chunk_by(|a, b| a == b).filter(|round| round.len() == settings).map(|round| round[0]).collect()
 }
 
-/// All rows of a case: what was reported, in that order, and what was published and not reported.
+/// Returns all rows of a case: reported metrics in their order, then metrics that were only
+/// published.
 fn rows(experiment: &Experiment, runs: &[&CaseRun], assumed_runs: &[&CaseRun], case: usize) -> Vec<Row> {
     let name = &experiment.cases[case].name;
     let by_setting = by_setting(experiment, runs, case);
@@ -331,7 +339,7 @@ fn rows(experiment: &Experiment, runs: &[&CaseRun], assumed_runs: &[&CaseRun], c
     known.into_iter().map(|figure| row(experiment, case, figure, &by_setting, &assumed)).collect()
 }
 
-/// The complete rounds of a case, by setting.
+/// Returns the runs in complete rounds of a case, by setting.
 fn by_setting<'a>(experiment: &Experiment, runs: &[&'a CaseRun], case: usize) -> Vec<Vec<&'a CaseRun>> {
     let name = &experiment.cases[case].name;
     let complete: BTreeSet<u32> = rounds(experiment, runs, case).into_iter().collect();
@@ -375,7 +383,8 @@ fn row(
         })
         .collect();
     let baseline = experiment.baseline();
-    // What is published without deviations cannot be told apart more finely than that, so ours is not either.
+    // Without published deviations, the published judgement has a coarse limit. The simulated
+    // judgement uses the same limit.
     let single = cells.iter().any(|cell| cell.published.is_some_and(|known| known.sd.is_none()));
     let base = cells[baseline].clone();
     for (_, cell) in cells.iter_mut().enumerate().filter(|(setting, _)| *setting != baseline) {
@@ -389,7 +398,8 @@ fn row(
         if of_setting.iter().any(Vec::is_empty) {
             continue;
         }
-        // A single run has no deviation of its own: chance is what it is in the others.
+        // A single run has no deviation, so it gets the deviation of the runs with the usual
+        // assumptions.
         let knowns: Vec<Known> = of_setting
             .iter()
             .zip(&cells)
@@ -407,13 +417,13 @@ fn row(
     Row { case, test: test.to_owned(), unit: unit.to_owned(), direction, cells, seconds_min }
 }
 
-/// Mean and deviation of what runs gave.
+/// Returns the mean and the standard deviation of runs.
 fn known_of(values: &[f64]) -> Known {
     Known { mean: stat::mean(values), sd: stat::standard_deviation(values) }
 }
 
-/// How long the test took in its shortest run, s: as reported, or by its rate and what it moves; else as long as the
-/// run at most.
+/// Returns the time of the test in its shortest run, s. It is the reported time or follows from the
+/// rate and the amount of data. Otherwise it is the time of the whole run, an upper bound.
 fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<&CaseRun>]) -> Option<f64> {
     let shortest = by_setting.iter().flatten().map(|run| {
         let own = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);
@@ -426,39 +436,40 @@ fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<
     shortest.reduce(f64::min)
 }
 
-/// How much of what was published is reproduced.
+/// Counts of reproduced verdicts, figures and goals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Verdicts that are the same.
+    /// Number of judgements that agree.
     pub verdicts_same: usize,
-    /// Verdicts that are known of both.
+    /// Number of judgements that are known for both published and simulated figures.
     pub verdicts: usize,
-    /// Figures of ours within [`WITHIN_SHARE`] of the published ones.
+    /// Number of simulated figures within [`WITHIN_SHARE`] of the published ones.
     pub figures_near: usize,
-    /// Figures that are known of both.
+    /// Number of figures that are both published and simulated.
     pub figures: usize,
-    /// Of the figures those that were kept back when the models were made, within the same share.
+    /// Number of held-out figures within the same share.
     pub held_out_near: usize,
-    /// How many were kept back.
+    /// Number of held-out figures.
     pub held_out: usize,
-    /// Figures of ours within that share for some value of what the documents do not say.
+    /// Number of figures that are within the same share under some assumption about unknowns.
     pub figures_reached: usize,
-    /// Goals that are met.
+    /// Number of goals that are met.
     pub goals_met: usize,
-    /// Goals of which that is known.
+    /// Number of goals whose outcome is known.
     pub goals: usize,
-    /// Experiments of which at least one case was run under each of its settings.
+    /// Number of experiments with at least one complete round of a case.
     pub experiments_run: usize,
-    /// Runs that were made.
+    /// Number of runs that were made.
     pub runs: usize,
-    /// Runs that were planned.
+    /// Number of planned runs.
     pub runs_planned: usize,
-    /// Virtual time of all runs, ns.
+    /// Simulated time of all runs, ns.
     pub simulated_ns: u64,
 }
 
 impl Summary {
-    /// Of one experiment or several, of which each case was to be run so many times under each setting.
+    /// Summarizes experiments. `runs_planned` is the planned number of runs of each case under each
+    /// setting.
     #[must_use]
     pub fn of(results: &[ExperimentResults<'_>], runs_planned: u32) -> Self {
         let mut summary = Self::default();
@@ -480,14 +491,15 @@ impl Summary {
         summary
     }
 
-    /// Whether it was ended before all that was planned was run.
+    /// Whether fewer runs were made than planned.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         self.runs < self.runs_planned
     }
 
-    /// In a sentence: "verdicts the same: 5 of 6; values within 15 %: 9 of 12; of those held back at first: 2 of 3;
-    /// goals met: 3 of 4"; of what was ended early, that and where comes first.
+    /// Returns the summary in a sentence: "verdicts the same: 5 of 6; values within 15 %: 9 of 12;
+    /// of those held back at first: 2 of 3; goals met: 3 of 4". If the runs were stopped early, the
+    /// sentence begins with the number of runs that were made.
     #[must_use]
     pub fn sentence(&self) -> String {
         let stopped = format!("stopped after {} of {} runs", self.runs, self.runs_planned);

@@ -1,7 +1,8 @@
-//! Runs published experiments: every case under every setting, by turns.
+//! Runs published experiments: every case under every setting, in turn.
 //!
-//! A round runs each case once under each of its settings, with one seed, and the next round begins with another
-//! setting. So what is there when somebody stops it is a whole of fewer runs.
+//! A round runs each case once under each of its settings, with one seed. The next round starts
+//! with another setting. If the runs are stopped, the complete rounds are a smaller but valid
+//! experiment.
 
 use iosched::Setting;
 use iosched_disk::Profile;
@@ -16,63 +17,63 @@ use crate::error::LabError;
 use crate::experiment::run_seed;
 use crate::pool::{Control, Event, in_order, settled};
 
-/// How often, and with which chances.
+/// Number of runs, seed and properties that are stored in the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReproduceOptions {
     /// Runs of each case under each setting, at least 1.
     pub runs: u32,
-    /// Every run's seed follows from it.
+    /// Seed of the reproduction. The seed of every run follows from it.
     pub seed: u64,
-    /// What the cases were chosen by, if not all are meant: kept in the records.
+    /// Text that selected cases; `None` for all cases. The records store it.
     pub case: Option<String>,
-    /// The command line that makes the records again: kept in them.
+    /// Command line that makes the records again. The records store it.
     pub command: String,
 }
 
-/// What happens meanwhile.
+/// Event during a reproduction.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A record, in the order of the plan; the header is the first.
+    /// A record, in the order of the plan. The header is the first one.
     Record(&'a ReproductionRecord),
-    /// A run is done.
+    /// A run is complete.
     Done {
-        /// Runs done, in the order they finish.
+        /// Number of runs done, in the order in which they finish.
         done: usize,
-        /// Runs planned.
+        /// Number of planned runs.
         of: usize,
     },
 }
 
-/// What came of it.
+/// Result of a reproduction.
 #[derive(Clone, Debug)]
 pub struct Reproduced {
     /// The plan.
     pub header: ReproductionHeader,
-    /// What was run, in the order of the plan.
+    /// Runs that were made, in the order of the plan.
     pub runs: Vec<CaseRun>,
-    /// Whether it was stopped before its end.
+    /// Whether the runs were stopped before the end.
     pub interrupted: bool,
 }
 
-/// A case with all that its runs need.
+/// A case that is ready to run.
 struct Prepared<'a> {
     experiment: &'a Experiment,
     case: Case,
-    /// What is assumed otherwise than usual.
+    /// Assumption that differs from the usual one.
     assumption: Option<String>,
     machine: Machine,
     workload: Workload,
     company: Option<app::Spec>,
     first: Profile,
-    /// The other disks, by setting.
+    /// Disks after the first, by setting.
     more: Vec<Vec<(Profile, Setting)>>,
 }
 
-/// Runs with each other value of what a document does not say: it moves means by more than chance does, or it does not
-/// matter.
+/// Number of runs with each other value of an unknown. One run is enough: if the unknown changes a
+/// mean by less than noise does, it does not matter.
 pub(super) const BAND_RUNS: u32 = 1;
 
-/// One run to be made.
+/// A planned run.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     case: usize,
@@ -80,10 +81,11 @@ struct Job {
     run: u32,
 }
 
-/// Runs all cases of `experiments`, handing `observe` what happens. Stops early if `control` is interrupted.
+/// Runs all cases of `experiments` and passes events to `observe`. Stops early if `control` is
+/// interrupted.
 ///
 /// # Errors
-/// 0 runs, a run fails, or `observe` does.
+/// The number of runs is 0, a run fails, or `observe` fails.
 pub fn reproduce(
     experiments: &[Experiment],
     options: &ReproduceOptions,
@@ -142,7 +144,7 @@ pub fn reproduce(
     Ok(Reproduced { header, runs, interrupted: !finished })
 }
 
-/// Everything to be run, in the order it is begun and recorded.
+/// Returns all planned runs, in the order in which they start and are recorded.
 fn jobs(prepared: &[Prepared<'_>], runs: u32) -> Vec<Job> {
     let of_case = |run: u32, case: usize| {
         let settings = prepared[case].experiment.settings.len();
@@ -156,10 +158,10 @@ fn jobs(prepared: &[Prepared<'_>], runs: u32) -> Vec<Job> {
         .collect()
 }
 
-/// A job file that a case holds as text; `case` names it in messages.
+/// Parses the text of a case as a fio job file. `case` is its name in messages.
 ///
 /// # Errors
-/// The text is no job file.
+/// The text is not a fio job file.
 pub(crate) fn fio_jobs(case: &str, text: &str) -> Result<Workload, LabError> {
     let jobs = fio::JobFile::parse(case, text.as_bytes(), &fio::NoVariables)
         .map_err(|error| LabError::Data { file: case.to_owned(), problem: error.to_string() })?;
@@ -202,7 +204,7 @@ impl<'a> Prepared<'a> {
         &self.experiment.settings[setting]
     }
 
-    /// The plan of a run without its seed: where cases and the simulator meet.
+    /// Returns the plan of a run, without its seed.
     fn plan(&self, setting: usize) -> Plan<'_> {
         let scheduler = self.setting(setting).schedulers[0].clone();
         Plan {
@@ -214,7 +216,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Whatever is wrong is said before anything runs.
+    /// Checks the plans of all settings, so that errors are reported before the first run.
     fn check(&self) -> Result<(), LabError> {
         (0..self.more.len()).try_for_each(|setting| {
             check(&self.plan(setting)).map_err(|source| LabError::Run {

@@ -1,31 +1,31 @@
-//! What goes wrong on a real device.
+//! Errors of comparisons on a real device.
 
 use iosched_kernel::settings::Change;
 
 use crate::error::LabError;
 
-/// Why settings cannot be compared on a real device.
+/// Error of a comparison on a real device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The device does not take a setting.
+    /// The device does not accept a setting.
     #[error("{setting}: {problem}")]
     Setting {
         /// The setting.
         setting: String,
-        /// Why.
+        /// Reason.
         problem: String,
     },
     /// A run failed.
     #[error("{problem}")]
     Run {
-        /// Why.
+        /// Reason.
         problem: String,
     },
-    /// The workload cannot be run there, or a run failed.
+    /// The workload cannot run on the target, or a run failed.
     #[error(transparent)]
     Execute(Box<iosched_kernel::execute::ExecuteError>),
-    /// Something else changes settings of the device again and again.
+    /// Another program changes settings of the device again and again.
     #[error(
         "{setting}: {} in each of {runs} runs; another program (udev, tuned or another iosched) sets this device; \
          stop it first",
@@ -34,23 +34,23 @@ pub enum VerifyError {
     Disturbed {
         /// The setting.
         setting: String,
-        /// What was not as it was set, after the last run.
+        /// Settings that had other values after the last run.
         changes: Vec<Change>,
-        /// Runs that were made.
+        /// Number of runs that were made.
         runs: u32,
     },
-    /// Something could not be put back.
+    /// A setting could not be restored.
     #[error("{problem}")]
     Left {
-        /// What, and how to do it by hand.
+        /// The setting, and how to restore it by hand.
         problem: String,
     },
-    /// Something failed, and then something could not be put back.
+    /// A comparison failed, and then a setting could not be restored.
     #[error("{first}; and then: {then}")]
     Twice {
-        /// What failed.
+        /// First error.
         first: Box<LabError>,
-        /// What could not be put back.
+        /// Error of the restoration.
         then: Box<VerifyError>,
     },
 }

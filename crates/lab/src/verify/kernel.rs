@@ -1,4 +1,4 @@
-//! The bench that is real: a device under the kernel's own schedulers.
+//! Bench on a real device, under the schedulers of the kernel.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -24,63 +24,65 @@ use crate::foreign::Benchmark;
 use crate::record::{DeviceRecord, MeasuredRecord, SettingRecord, ValueRecord};
 use crate::request::settings_meant;
 
-/// How long others are watched before the first run.
+/// Time for which the load of other programs is observed before the first run.
 const WATCH: Duration = Duration::from_millis(1000);
-/// How long what is under way is waited for before a run.
+/// Longest wait before a run for I/O that is in flight.
 const QUIET_MAX: Duration = Duration::from_secs(10);
-/// Lines of a failed command's errors that are told.
+/// Number of lines of a failed command's errors in the message.
 const ERROR_LINES: usize = 5;
 
-/// What is run.
+/// Work of a run.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A workload of ours.
+    /// A workload that iosched runs.
     Workload(Workload),
-    /// A command of others.
+    /// An external command.
     Command(ForeignCommand),
 }
 
-/// A command of others, timed and, if it is a benchmark that is known, read.
+/// An external command. It is timed and, if it is a known benchmark, its output is parsed.
 #[derive(Clone, Debug)]
 pub struct ForeignCommand {
-    /// The program and its arguments.
+    /// Program and arguments.
     pub words: Vec<String>,
-    /// A shell command to be run before each, not timed.
+    /// Shell command to run before each run, not timed.
     pub prepare: Option<String>,
 }
 
-/// How long a workload runs, and what of that counts.
+/// Length of a run and of its warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// What is done in this time does not count, ns.
+    /// Warm-up, ns: time from the start that does not count.
     pub warm_up_ns: u64,
-    /// After it nothing is submitted any more from this time on, ns; `None`: the workload decides.
+    /// Time after the warm-up from which nothing more is submitted, ns. If `None`, the workload
+    /// decides.
     pub run_for_ns: Option<u64>,
 }
 
 impl Limits {
-    /// When runs stop, as records tell it.
+    /// Returns the limit of a run from its start, as records contain it.
     #[must_use]
     pub fn of_runs(&self) -> Limit {
         Limit { time_ns: self.run_for_ns.map(|ns| ns.saturating_add(self.warm_up_ns)), ..Limit::default() }
     }
 }
 
-/// See the module page.
+/// A bench on a real device. See the module page.
 #[derive(Debug)]
 pub struct KernelBench<'t> {
     target: &'t Target,
-    /// The disk whose scheduler is set; `None`: nothing is set on one.
+    /// Session that sets the scheduler of the disk; `None` if no setting changes anything.
     session: Option<Session>,
-    /// What is set, where nothing is changed; `None` if it cannot be read.
+    /// Present settings of the disk, if there is no session; `None` if they cannot be read.
     watched: Option<Recorded>,
-    /// In which the workload's cgroups are made; `None`: it has none, or there are none of version 2 here.
+    /// Cgroup that contains the workload's cgroups; `None` if it has none, or if there is no cgroup
+    /// v2.
     cgroup: Option<OwnCgroup>,
-    /// What they are to have under the present setting.
+    /// Values for these cgroups under the present setting.
     writes: Vec<NamedWrite>,
     disk: BlockDevice,
     work: &'t Work,
-    /// The workload on the target, from its first run on.
+    /// Workload on the target; `None` before the first run.
     prepared: Option<Prepared<'t>>,
     replay: Replay,
     limits: Limits,
@@ -91,10 +93,12 @@ pub struct KernelBench<'t> {
 }
 
 impl<'t> KernelBench<'t> {
-    /// A bench for `settings` on `target`. What is there is recorded in `state`, and nothing is changed yet.
+    /// Creates a bench for `settings` on `target`. It records the present settings in `state`, and
+    /// changes none yet.
     ///
     /// # Errors
-    /// The target has no block device of this machine below it; a scheduler is missing; its settings cannot be changed.
+    /// The target is not on a block device of this machine, a scheduler is missing, or settings
+    /// cannot be changed.
     pub fn new(
         target: &'t Target,
         state: &StateDirectory,
@@ -138,7 +142,8 @@ impl<'t> KernelBench<'t> {
         if let Some(obstacle) = obstacle {
             return Err(VerifyError::Run { problem: told(obstacle) });
         }
-        // A module may be loaded when it is asked for: what is missing then is an error of its own.
+        // The kernel may load a missing scheduler when it is set. If not, setting it fails with its
+        // own error.
         findings.retain(|finding| finding.severity() != Severity::Obstacle);
         let cgroup = wanted_cgroups.map(|wanted| wanted.make(&disk, state)).transpose()?.flatten();
         findings.extend(checks::other_load(&disk, WATCH));
@@ -163,7 +168,7 @@ impl<'t> KernelBench<'t> {
         })
     }
 
-    /// What can be set, as it is now.
+    /// Returns the writable attributes with their present values.
     fn values(&self, setting: &Setting) -> Vec<ValueRecord> {
         let attributes = self.disk.attributes().unwrap_or_default().into_iter();
         let value = |attribute: iosched_kernel::attribute::Attribute| {
@@ -219,7 +224,8 @@ impl<'t> KernelBench<'t> {
             }
             quiet::settle(&self.disk, QUIET_MAX);
         }
-        // Who is not root measures with what is cached, as the command would find it.
+        // Only root can drop caches. Other users measure with the present caches, as the command
+        // would.
         let _ = quiet::drop_caches();
         let benchmark = Benchmark::of(&own.words);
         let mut words = own.words.clone();
@@ -236,7 +242,7 @@ impl<'t> KernelBench<'t> {
         Ok(Some(result))
     }
 
-    /// Runs a command to its end; it must succeed.
+    /// Runs a command to its end. A command that fails is an error.
     fn finished(&self, words: &[String], interrupt: &AtomicBool) -> Result<Option<command::Finished>, VerifyError> {
         let line = words.join(" ");
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
@@ -255,29 +261,30 @@ impl<'t> KernelBench<'t> {
     }
 }
 
-/// What a setting has for the workload's cgroups.
+/// Returns the values of a setting for the workload's cgroups.
 fn writes_of(setting: &Setting) -> Result<Vec<NamedWrite>, VerifyError> {
     let mut writes = Vec::new();
     for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
         let wrong = |problem: String| VerifyError::Setting { setting: setting.to_string(), problem };
         writes.extend(NamedWrite::parse(own.name(), &own.text()).map_err(|error| wrong(error.to_string()))?);
     }
-    // What is of the device is set with it.
+    // Values of the device are set with the scheduler.
     writes.retain(|write| !write.is_of_device());
     Ok(writes)
 }
 
-/// The cgroups that a workload has, and what settings want of them.
+/// Cgroups of a workload, and the files that settings need in them.
 struct WantedCgroups {
-    /// Settings that name files of controllers.
+    /// Label of the first setting that names files of controllers.
     label: Option<String>,
     files: BTreeSet<String>,
-    /// Those of the device.
+    /// Files that belong to the device.
     of_device: BTreeSet<String>,
     of_workload: bool,
 }
 
-/// What is wanted of cgroups; what cannot be is known before anything is changed.
+/// Returns the cgroups that the comparison needs. Impossible settings are errors here, before
+/// anything is changed.
 fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<WantedCgroups>, VerifyError> {
     let names = match work {
         Work::Workload(workload) => execute::cgroups(workload),
@@ -319,7 +326,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
 }
 
 impl WantedCgroups {
-    /// The cgroup beside which they are made. `None` where that cannot be, and only figures suffer.
+    /// Makes the cgroup for the workload's cgroups. Returns `None` if that is not possible and no
+    /// setting needs it.
     fn make(self, disk: &BlockDevice, state: &StateDirectory) -> Result<Option<OwnCgroup>, VerifyError> {
         let tree = Tree::of(disk.roots()).map_err(|error| error.to_string());
         let made = tree.and_then(|tree| {
@@ -339,12 +347,12 @@ impl WantedCgroups {
     }
 }
 
-/// A finding and what would help.
+/// Returns a finding with its remedy.
 fn told(finding: &Finding) -> String {
     finding.remedy().map_or_else(|| finding.to_string(), |remedy| format!("{finding}; {remedy}"))
 }
 
-/// A setting of the kernel's as records keep it.
+/// Returns a setting of the kernel with its label.
 #[must_use]
 pub fn for_records(setting: Setting) -> SettingRecord {
     SettingRecord { label: setting.to_string(), setting }

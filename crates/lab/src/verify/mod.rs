@@ -1,7 +1,8 @@
-//! Settings compared on a real device: runs in random order, with other noise than that of seeds.
+//! Comparison of settings on a real device. Runs are in random order, and their noise is not that
+//! of seeds.
 //!
-//! The same records come of it as of a simulation, and so everything that is computed and shown is the same. What a run
-//! is, and what it is made on, is a [`Bench`]'s; here is in which order, how often, and when there are enough.
+//! The records have the same format as those of a simulation, so all computation and output is the
+//! same. A [`Bench`] makes the runs. This module decides their order and number.
 
 pub(crate) mod error;
 mod kernel;
@@ -30,66 +31,67 @@ use crate::record::{
 use crate::results::Results;
 use crate::sure::unclear;
 
-/// Stream of random numbers that decide the order of runs.
+/// Stream of random numbers for the order of runs.
 const ORDER_STREAM: u64 = 0x0de2;
 
-/// A run is made so often at most if something else changes settings meanwhile.
+/// Largest number of attempts at a run, if another program changes settings during each.
 const DISTURBED_MAX: u32 = 4;
 
-/// Something that runs are made on: a device under the kernel's schedulers, and what is done to it.
+/// Target of runs: a device under the kernel's schedulers, with its workload.
 pub trait Bench {
-    /// What is known of the device; the values of settings are filled in by who asks.
+    /// Returns the description of the device. The caller adds the values of the settings.
     fn device(&self) -> DeviceRecord;
 
-    /// Brings a setting into effect, on a device that does nothing. What is in effect then.
+    /// Applies a setting to the idle device, and returns the values then in effect.
     ///
     /// # Errors
-    /// The device does not take it.
+    /// The device does not accept the setting.
     fn set(&mut self, setting: &Setting) -> Result<Vec<ValueRecord>, VerifyError>;
 
-    /// Makes a run, with nothing in caches that an earlier one left. `None` if it was ended by `interrupt`, which
-    /// becomes true when runs are to end at once.
+    /// Makes a run without cached data of earlier runs. Returns `None` if `interrupt` ended it,
+    /// which becomes true when runs must end at once.
     ///
     /// # Errors
-    /// It cannot be made to its end.
+    /// The run cannot be completed.
     fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError>;
 
-    /// What is not as it was set last, because something else has changed it meanwhile.
+    /// Returns the settings that another program has changed since they were last set.
     fn foreign(&self) -> Vec<Change>;
 
-    /// Puts everything back as it was, but for what something else has set meanwhile: that is returned.
+    /// Restores all settings, except those that another program has changed. Returns the latter.
     ///
     /// # Errors
-    /// What cannot be put back, and how to do that by hand.
+    /// A setting cannot be restored. The message says how to restore it by hand.
     fn finish(&mut self) -> Result<Vec<Change>, VerifyError>;
 }
 
-/// What is compared on a real device.
+/// Plan of a comparison on a real device.
 #[derive(Clone, Debug)]
 pub struct Verification {
-    /// What is to be known of what is run.
+    /// Description of the workload.
     pub workload: WorkloadRecord,
     /// The settings, each once.
     pub settings: Vec<SettingRecord>,
-    /// Number in `settings` of the one that others are compared with.
+    /// Index of the baseline in `settings`.
     pub baseline: usize,
-    /// Runs of each setting; the most there are if it ends when it is sure.
+    /// Runs of each setting; with `until_sure_percent`, the maximum.
     pub runs: u32,
-    /// Every run's seed follows from it, and the order of runs.
+    /// Seed of the comparison. The seed of every run and the order of runs follow from it.
     pub seed: u64,
-    /// How a trace is replayed.
+    /// Replay mode of a trace.
     pub replay: Replay,
-    /// What is done in this time from the start of each run does not count, ns.
+    /// Warm-up, ns: time from the start of each run that does not count.
     pub warm_up_ns: u64,
-    /// When runs stop early.
+    /// Limits that end a run early.
     pub limit: Limit,
-    /// Ends once every difference is clear or known to within so many per cent of the baseline.
+    /// Precision at which the runs stop, per cent of the baseline. The runs stop when every
+    /// difference is clear or known this precisely.
     pub until_sure_percent: Option<f64>,
-    /// Differences within so many per cent of the baseline matter to nobody.
+    /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// The figures that something is concluded from; none: the usual ones.
+    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
     pub goals: Vec<Goal>,
-    /// The command line that makes such records again: kept in them.
+    /// Command line that makes comparable records. The records store it.
     pub command: String,
 }
 
@@ -118,7 +120,8 @@ impl Verification {
         }
     }
 
-    /// The order of settings in a round: another one in each, so that none always comes behind the same other.
+    /// Returns the order of settings in a round. It is random, so no setting always follows the
+    /// same other one.
     fn order(&self, round: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.settings.len()).collect();
         let mut rng = SplitMix64::entity(self.seed ^ ORDER_STREAM, round.into());
@@ -129,11 +132,11 @@ impl Verification {
     }
 }
 
-/// Makes all runs on `bench`, handing `observe` what happens, and puts everything back, whatever happens. Stops early
-/// if `control` is interrupted, or if it is sure.
+/// Makes all runs on `bench` and passes events to `observe`. Restores all settings, also after an
+/// error. Stops early if `control` is interrupted, or if the results are precise enough.
 ///
 /// # Errors
-/// A setting is not taken, a run fails, `observe` does, or something cannot be put back.
+/// A setting is not accepted, a run fails, `observe` fails, or a setting cannot be restored.
 pub fn verify(
     verification: &Verification,
     bench: &mut dyn Bench,
@@ -145,7 +148,7 @@ pub fn verify(
     if let Some(changes) = left.as_ref().ok().filter(|changes| !changes.is_empty()) {
         observe(Progress::Left { changes })?;
     }
-    // What failed first is the cause; that something was left behind must be told in any case.
+    // The first error is the cause. A setting that was not restored must be reported in any case.
     match (outcome, left) {
         (outcome, Ok(_)) => outcome,
         (Ok(_), Err(left)) => Err(left.into()),
@@ -166,7 +169,7 @@ fn make_runs(
     if settings.is_empty() {
         return Err(LabError::NoSettings);
     }
-    // Whatever is not taken is told before anything runs.
+    // Settings that the device does not accept are reported before the first run.
     let values: Vec<_> = settings.iter().map(|own| bench.set(&own.setting)).collect::<Result<_, _>>()?;
     let header = verification.header(DeviceRecord { values, ..bench.device() });
     observe(Progress::Record(&Record::Header(Box::new(header.clone()))))?;
@@ -204,7 +207,7 @@ fn make_runs(
     Ok(Finished { records, interrupted: false })
 }
 
-/// A run under its setting from the beginning to the end; `None` if it was ended.
+/// Makes a run during which no other program changes settings; `None` if it was ended.
 fn run_undisturbed(
     bench: &mut dyn Bench,
     own: &SettingRecord,

@@ -1,6 +1,8 @@
-//! A comparison on a real device, assembled from a request: the target, the settings, the work and the plan of runs.
+//! Requests for comparisons on a real device: the target, the settings, the work and the plan of
+//! runs.
 //!
-//! `iosched compare --on`, the last step of `iosched advise` and the runs of `iosched validate` are made here.
+//! `iosched compare --on`, the last step of `iosched advise` and the runs of `iosched validate` use
+//! this module.
 
 use std::path::Path;
 
@@ -28,34 +30,34 @@ pub enum DeviceRequestError {
     /// An argument is wrong.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The request is wrong: another one would be right.
+    /// The request is wrong. The message says what would be right.
     #[error("{0}")]
     Wrong(String),
     /// The parts of the request do not fit together.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The directory cannot be used.
+    /// The directory is not usable.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     /// There is no such device.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// The device may not be written.
+    /// Writing to the device is not allowed.
     #[error(transparent)]
     Refusal(#[from] Refusal),
-    /// The directory for records of changed settings cannot be used.
+    /// The directory for records of changed settings is not usable.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// What runs on a device, under which settings, and how often.
+/// Work on a device, with its settings and number of runs.
 #[derive(Clone, Debug)]
 pub struct RealComparison {
     /// The workload or command.
     pub work: Work,
     /// The settings, each once.
     pub settings: Vec<SettingRecord>,
-    /// Number in `settings` of the one that others are compared with.
+    /// Index of the baseline in `settings`.
     pub baseline: usize,
     /// Runs of each setting; with `until_sure_percent`, the maximum.
     pub runs: u32,
@@ -65,18 +67,20 @@ pub struct RealComparison {
     pub replay: Replay,
     /// Warm-up and length of each run.
     pub limits: Limits,
-    /// Ends once every difference is clear, or known to within this share of the baseline, per cent.
+    /// Precision at which the runs stop, per cent of the baseline. The runs stop when every
+    /// difference is clear or known this precisely.
     pub until_sure_percent: Option<f64>,
-    /// Differences within this share of the baseline do not matter, per cent.
+    /// Largest difference from the baseline that counts as equal, per cent.
     pub equal_within_percent: f64,
-    /// The metrics that matter; none: the usual ones.
+    /// Metrics that conclusions are drawn from. If empty, the usual metrics apply.
     pub goals: Vec<Goal>,
-    /// The command line that makes such records again.
+    /// Command line that makes comparable records.
     pub command: String,
 }
 
 impl RealComparison {
-    /// A comparison of `settings` with the first of them, in closed replay, for the whole workload.
+    /// Creates a comparison of `settings`, with the first as baseline, in a closed loop, of the
+    /// whole workload.
     #[must_use]
     pub fn of(work: Work, settings: impl IntoIterator<Item = Setting>, command: String) -> Self {
         Self {
@@ -94,7 +98,7 @@ impl RealComparison {
         }
     }
 
-    /// The bench for its runs on `target`. Nothing is changed yet.
+    /// Creates the bench for the runs on `target`. Nothing is changed yet.
     ///
     /// # Errors
     /// As [`KernelBench::new`].
@@ -102,7 +106,7 @@ impl RealComparison {
         KernelBench::new(target, state, &self.work, &self.settings, self.replay, self.limits)
     }
 
-    /// Makes all runs on `bench`, and puts everything back.
+    /// Makes all runs on `bench`, and restores all settings.
     ///
     /// # Errors
     /// As [`verify`].
@@ -138,7 +142,8 @@ impl RealComparison {
     }
 }
 
-/// Opens the directory or device `on` for `work`. A device is only read, unless `destroy` names it again.
+/// Opens the directory or device `on` for `work`. A device is opened for reading only, unless
+/// `destroy` names it again.
 ///
 /// # Errors
 /// There is no such device or directory, or it may not be written.
@@ -169,8 +174,8 @@ pub fn open_target(
     }
 }
 
-/// The disk whose scheduler is set for runs on `target`, which the user called `name`. Checks that the work can run
-/// there.
+/// Returns the disk whose scheduler is set for runs on `target`, which the user called `name`.
+/// Checks that the work can run there.
 ///
 /// # Errors
 /// The work cannot run on the target, or the target is on no block device of this machine.
@@ -186,7 +191,7 @@ pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Resul
     })
 }
 
-/// The settings that the user named, or every scheduler that the device offers now.
+/// Returns the settings that the user named, or every scheduler that the device offers now.
 ///
 /// # Errors
 /// A text is not a setting, a setting is named twice, or the device has no scheduler.
@@ -209,8 +214,8 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
     Ok(settings)
 }
 
-/// The number of the setting that others are compared with: the one that the user named, else the present one if it is
-/// compared, else the first.
+/// Returns the index of the baseline: the setting that the user named. Without one, it is the
+/// present setting if it is compared, otherwise the first setting.
 ///
 /// # Errors
 /// The text is not a setting, or the setting is not compared.
@@ -236,7 +241,7 @@ impl ForeignCommand {
     /// Checks that there is a program to run.
     ///
     /// # Errors
-    /// There is none of that name. The message says which one is near.
+    /// There is no program with that name. The message suggests a similar one.
     pub fn check(&self) -> Result<(), DeviceRequestError> {
         let Some(program) = self.words.first() else {
             return Err(DeviceRequestError::Wrong("there is no command to run".to_owned()));
@@ -255,7 +260,7 @@ impl ForeignCommand {
         let entries =
             std::env::split_paths(&path).filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
         let mut known: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        // Of several that are as near, always the same one.
+        // Sorted, so that the suggestion does not depend on the order of the directories.
         known.sort();
         let meant = did_you_mean(program, known.iter().map(String::as_str));
         Err(DeviceRequestError::Wrong(format!("{program}: there is no such program in $PATH{meant}")))

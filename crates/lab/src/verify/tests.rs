@@ -1,25 +1,25 @@
-//! The order of runs and their ends, on a bench that runs nothing.
+//! Tests of the order and the end of runs, with a bench that runs nothing.
 
 use super::*;
 use crate::record::{MeasuredRecord, WorkloadKind};
 use iosched_sim::{IoKind, IoTimeline, TaskResult};
 
-/// A bench whose settings take as long as is told, with some noise.
+/// A bench whose settings take a given time, with some noise.
 #[derive(Default)]
 struct Mock {
     present: String,
-    /// What was done, in order.
+    /// Calls in their order.
     log: Vec<String>,
-    /// By setting: ms of a run, and of its noise.
+    /// Label of each setting, with the mean and the noise of its runs, ms.
     ms: Vec<(&'static str, f64, f64)>,
-    /// The run that fails.
+    /// Number of the run that fails.
     fails_at: Option<usize>,
-    /// What is interrupted after so many runs.
+    /// Number of runs before an interruption, and the control to interrupt.
     interrupt: Option<(usize, std::sync::Arc<Control>)>,
     cannot_restore: bool,
-    /// Runs while which something else changes a setting.
+    /// Numbers of runs during which another program changes a setting.
     disturbed: Vec<usize>,
-    /// What something else has set at the end.
+    /// Changes by another program that `finish` returns.
     left: Vec<Change>,
     runs: usize,
     rng: Option<SplitMix64>,
@@ -153,7 +153,7 @@ fn every_round_has_every_setting_once_in_another_order() {
         turns.chunks(3).map(|round| round.iter().map(|(.., setting)| *setting).collect()).collect();
     assert!(orders.len() >= 4, "{orders:?}");
     assert!(orders.iter().all(|order| order.iter().sum::<usize>() == 3));
-    // Each was tried before the first run, and set again before each.
+    // Each setting was applied once before the first run, and again before each run.
     assert_eq!(bench.log[..3], ["set a", "set b", "set c"]);
     assert!(bench.log[3..bench.log.len() - 1].chunks(2).all(|pair| pair[0][4..] == pair[1][4..]));
     assert_eq!(bench.log.last().unwrap(), "finish");
@@ -203,7 +203,8 @@ fn it_ends_when_it_is_sure_and_not_before() {
         assert!(!incomplete, "{:?}", results.doubts);
         results.rounds
     };
-    // Twice as slow; the same with little noise; the same with more; too noisy for so few runs.
+    // Twice as slow; equal with little noise; equal with more noise; too noisy for this number of
+    // runs.
     assert!(rounds(&[("a", 10.0, 0.3), ("b", 20.0, 0.3)]) <= 6);
     assert!(rounds(&[("a", 10.0, 0.1), ("b", 10.0, 0.1)]) <= 10);
     let more = rounds(&[("a", 10.0, 0.5), ("b", 10.0, 0.5)]);
@@ -228,7 +229,7 @@ fn a_run_under_another_setting_is_made_again() {
         "{told:?}"
     );
     assert_eq!(told[2], "not put back, because another program has changed it: nr_requests is 256 (before: 64)");
-    // The same setting is set and run again.
+    // The same setting is applied and run again.
     let first = &bench.log[2..8];
     assert_eq!(first[2..4], first[4..6], "{first:?}");
 }
