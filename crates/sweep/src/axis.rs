@@ -1,8 +1,8 @@
-//! Values of one axis of a plan: one, a list, or a range.
+//! Values of one axis of a plan: a single value, a list, or a range.
 
 use serde::Deserialize;
 
-/// One or a list.
+/// A single value or a list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -10,9 +10,10 @@ use serde::Deserialize;
      command"
 )]
 pub(crate) enum OneOrMore<T> {
-    /// A list. It comes first: a table is read from a list, too, field by field.
+    /// A list. It is the first variant, because a table would also be parsed from a list, field by
+    /// field.
     More(Vec<T>),
-    /// One.
+    /// A single value.
     One(T),
 }
 
@@ -35,11 +36,11 @@ impl<T: Clone> OneOrMore<T> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "seeds must be a whole number, a list of whole numbers, or a range such as \"1..5\"")]
 pub(crate) enum Seeds {
-    /// One.
+    /// A single seed.
     One(u64),
-    /// A list.
+    /// A list of seeds.
     More(Vec<u64>),
-    /// A range.
+    /// A range of seeds.
     Range(String),
 }
 

@@ -1,4 +1,5 @@
-//! Tables as Parquet files: text, whole numbers, numbers and truth values, any of which may be missing.
+//! Tables as Parquet files. Values are text, whole numbers, numbers or truth values, and may be
+//! missing.
 
 use std::sync::Arc;
 
@@ -14,22 +15,22 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::error::SweepError;
 
-/// Columns of one length, by name.
+/// Named columns of the same length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     columns: Vec<(String, Values)>,
 }
 
-/// The values of a column.
+/// Values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// UTF-8.
+    /// UTF-8 text.
     Text(Vec<Option<String>>),
-    /// 64 bits, without sign.
+    /// Unsigned whole numbers of 64 bits.
     Whole(Vec<Option<u64>>),
-    /// 64 bits.
+    /// Floating-point numbers of 64 bits.
     Number(Vec<Option<f64>>),
-    /// True or false.
+    /// Truth values.
     Truth(Vec<Option<bool>>),
 }
 
@@ -85,7 +86,7 @@ impl Values {
         }
     }
 
-    /// None of the type of a column; `None` if there is no such type here.
+    /// Returns an empty column for a physical type; `None` if no column has this type.
     const fn none_of(physical: PhysicalType) -> Option<Self> {
         Some(match physical {
             PhysicalType::BYTE_ARRAY => Self::Text(Vec::new()),
@@ -159,7 +160,7 @@ fn read<P, V>(
 }
 
 impl Table {
-    /// One column more, of the others' length.
+    /// Adds a column with the same length as the others.
     #[must_use]
     pub fn with(mut self, name: &str, values: Values) -> Self {
         debug_assert!(self.columns.is_empty() || values.len() == self.rows(), "{name}");
@@ -167,19 +168,19 @@ impl Table {
         self
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, values)| values.len())
     }
 
-    /// Its columns.
+    /// Returns the columns.
     #[must_use]
     pub fn columns(&self) -> &[(String, Values)] {
         &self.columns
     }
 
-    /// A column of text.
+    /// Returns a column of text; `None` if there is none with that name and type.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&[Option<String>]> {
         match self.column(name)? {
@@ -188,7 +189,7 @@ impl Table {
         }
     }
 
-    /// A column of whole numbers.
+    /// Returns a column of whole numbers; `None` if there is none with that name and type.
     #[must_use]
     pub fn whole(&self, name: &str) -> Option<&[Option<u64>]> {
         match self.column(name)? {
@@ -197,7 +198,7 @@ impl Table {
         }
     }
 
-    /// A column of numbers.
+    /// Returns a column of numbers; `None` if there is none with that name and type.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<&[Option<f64>]> {
         match self.column(name)? {
@@ -206,7 +207,7 @@ impl Table {
         }
     }
 
-    /// A column of truth values.
+    /// Returns a column of truth values; `None` if there is none with that name and type.
     #[must_use]
     pub fn truth(&self, name: &str) -> Option<&[Option<bool>]> {
         match self.column(name)? {
@@ -219,10 +220,10 @@ impl Table {
         self.columns.iter().find(|(column, _)| column == name).map(|(_, values)| values)
     }
 
-    /// As a Parquet file: the same table gives the same bytes.
+    /// Returns the table as a Parquet file. The same table gives the same bytes.
     ///
     /// # Errors
-    /// It is no table; `file` is what it is called then.
+    /// The table cannot be written. `file` is its name in the message.
     pub fn to_parquet(&self, file: &str) -> Result<Vec<u8>, SweepError> {
         self.written().map_err(|error| SweepError::Dataset { file: file.to_owned(), problem: error.to_string() })
     }
@@ -254,10 +255,10 @@ impl Table {
         Ok(bytes)
     }
 
-    /// Of a Parquet file.
+    /// Reads a table from a Parquet file. `file` is its name in messages.
     ///
     /// # Errors
-    /// It is none, or has columns of other types.
+    /// The file is not a Parquet file, or has columns of other types.
     pub fn from_parquet(bytes: Vec<u8>, file: &str) -> Result<Self, SweepError> {
         Self::read(bytes).map_err(|error| SweepError::Dataset { file: file.to_owned(), problem: error.to_string() })
     }
@@ -285,7 +286,7 @@ impl Table {
     /// Adds the rows of `other`, a table with the same columns.
     ///
     /// # Errors
-    /// What of its columns is not the same.
+    /// The columns differ. The message says how.
     pub fn append(&mut self, other: Self) -> Result<(), String> {
         if self.columns.is_empty() {
             *self = other;

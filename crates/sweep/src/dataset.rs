@@ -1,12 +1,13 @@
-//! Where the files of a dataset are, and what is in them.
+//! Layout of a dataset's files, and access to them.
 //!
-//! | place | what |
+//! | place | content |
 //! |---|---|
-//! | `runs/device=NAME/UNIT.parquet` | a row for each figure of each run |
-//! | `verdicts/device=NAME/UNIT.parquet` | a row for each figure of each setting |
-//! | `failed.json` | units that could not be made, and why |
+//! | `runs/device=NAME/UNIT.parquet` | a row for each metric of each run |
+//! | `verdicts/device=NAME/UNIT.parquet` | a row for each metric of each setting |
+//! | `failed.json` | units that failed, with the reasons |
 //!
-//! A unit's verdicts are written before its runs: it is done when its runs are there. `docs/sweep.md` has the columns.
+//! A unit's verdicts are written before its runs, so a unit is done when its runs exist.
+//! `docs/sweep.md` describes the columns.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,43 +19,43 @@ use crate::error::SweepError;
 use crate::summary::{Gathering, Summary};
 use crate::unit::{Unit, UnitTables};
 
-/// The tables of a dataset.
+/// Name of the table of runs.
 pub const RUNS: &str = "runs";
-/// See [`RUNS`].
+/// Name of the table of verdicts.
 pub const VERDICTS: &str = "verdicts";
-/// Units that could not be made.
+/// Name of the file that lists failed units.
 pub const FAILED: &str = "failed.json";
 const ENDING: &str = ".parquet";
 
-/// Where the file of a unit is in a table.
+/// Returns the path of a unit's file in a table, relative to the dataset.
 #[must_use]
 pub fn place(table: &str, unit: &Unit) -> String {
     format!("{table}/device={}/{}{ENDING}", partition(unit.device()), unit.id())
 }
 
-/// A device's name as a part of a path.
+/// Returns the name of a device as a part of a path.
 fn partition(device: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     device.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The unit whose file it is, by its path.
+/// Returns the id of the unit that a file belongs to, from its path.
 #[must_use]
 pub fn unit_of(path: &str) -> Option<&str> {
     path.rsplit('/').next()?.strip_suffix(ENDING)
 }
 
-/// A dataset in a directory of this machine.
+/// A dataset in a local directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: PathBuf,
 }
 
 impl Directory {
-    /// The one at `root`, which is made if it is not there.
+    /// Opens the dataset at `root`, and creates its directory if there is none.
     ///
     /// # Errors
-    /// It is no directory, or cannot be made.
+    /// `root` is not a directory, or cannot be created.
     pub fn create(root: &Path) -> Result<Self, SweepError> {
         if root.exists() && !root.is_dir() {
             return Err(SweepError::NoDirectory { file: root.display().to_string() });
@@ -63,22 +64,22 @@ impl Directory {
         Ok(Self { root: root.to_owned() })
     }
 
-    /// The one at `root`, if it is there.
+    /// Opens the dataset at `root` without creating a directory.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// The ids of units that are done.
+    /// Returns the ids of units that are done.
     ///
     /// # Errors
-    /// It cannot be listed.
+    /// The directory cannot be listed.
     pub fn done(&self) -> Result<BTreeSet<String>, SweepError> {
         let files = self.files(RUNS)?;
         Ok(files.iter().filter_map(|path| Some(unit_of(path.to_str()?)?.to_owned())).collect())
     }
 
-    /// The files of a table, in the order of their names.
+    /// Returns the files of a table, sorted by name.
     fn files(&self, table: &str) -> Result<Vec<PathBuf>, SweepError> {
         let mut all = Vec::new();
         for directory in listed(&self.root.join(table))? {
@@ -89,10 +90,10 @@ impl Directory {
         Ok(all)
     }
 
-    /// Hands the files of a table to `take`, one by one.
+    /// Passes the files of a table to `take`, one by one.
     ///
     /// # Errors
-    /// One cannot be read or is none of a dataset, or `take` fails.
+    /// A file cannot be read or does not belong to a dataset, or `take` fails.
     pub fn each(&self, table: &str, mut take: impl FnMut(Table) -> Result<(), SweepError>) -> Result<(), SweepError> {
         for path in self.files(table)? {
             let file = path.display().to_string();
@@ -102,10 +103,10 @@ impl Directory {
         Ok(())
     }
 
-    /// A whole table.
+    /// Returns a whole table.
     ///
     /// # Errors
-    /// As [`Self::each`], or files have other columns than others.
+    /// As [`Self::each`], or the columns of the files differ.
     pub fn table(&self, table: &str) -> Result<Table, SweepError> {
         let mut all = Table::default();
         self.each(table, |part| {
@@ -115,10 +116,10 @@ impl Directory {
         Ok(all)
     }
 
-    /// What it says of a figure; `None` if nothing is in it.
+    /// Returns the summary of a metric; `None` if the dataset has no runs.
     ///
     /// # Errors
-    /// As [`Self::each`], or nothing can be said of that figure.
+    /// As [`Self::each`], or there is no summary of that metric.
     pub fn summary(&self, figure: &str) -> Result<Option<Summary>, SweepError> {
         let mut gathering = Gathering::new(figure);
         let mut rows = 0;
@@ -133,28 +134,29 @@ impl Directory {
         Summary::of_all(gathering, figure).map(Some)
     }
 
-    /// Puts a unit's files there, each whole or not at all.
+    /// Writes the files of a unit. Each is written completely or not at all.
     ///
     /// # Errors
-    /// One cannot be written.
+    /// A file cannot be written.
     pub fn put(&self, unit: &Unit, results: &UnitTables) -> Result<(), SweepError> {
         self.write(&place(VERDICTS, unit), &results.verdicts)?;
         self.write(&place(RUNS, unit), &results.runs)
     }
 
-    /// A file at `place`, whole or not at all.
+    /// Writes a file at `place`, completely or not at all.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, place: &str, content: &[u8]) -> Result<(), SweepError> {
         let target = self.root.join(place);
         let written = || -> io::Result<()> {
             let directory = target.parent().unwrap_or(&self.root);
             fs::create_dir_all(directory)?;
-            // Beside its place, with a name that nothing takes for a file of the dataset.
+            // A temporary file in the same directory, with a name that no file of a dataset has.
             let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let beside = directory.join(format!(".{name}.{}", std::process::id()));
-            // A killed process with the same number may have left one. A link is removed, and never followed.
+            // A killed process with the same process id may have left this file. A link is removed,
+            // and never followed.
             if let Err(error) = fs::remove_file(&beside)
                 && error.kind() != io::ErrorKind::NotFound
             {
@@ -169,7 +171,7 @@ impl Directory {
     }
 }
 
-/// What is in a directory; nothing if there is none.
+/// Returns the entries of a directory; empty if there is no directory.
 fn listed(directory: &Path) -> Result<Vec<PathBuf>, SweepError> {
     let name = directory.display().to_string();
     match fs::read_dir(directory) {

@@ -1,51 +1,51 @@
-//! What is wrong with a plan, a unit or a dataset.
+//! Errors of plans, units and datasets.
 
 use std::io;
 
 use iosched_lab::LabError;
 use iosched_lab::request::RequestError;
 
-/// What is wrong.
+/// Error of a sweep.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SweepError {
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// Which.
+        /// Name of the file.
         file: String,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
-    /// The plan.
+    /// The plan is not valid.
     #[error("{file}: {problem}")]
     Plan {
-        /// Its name.
+        /// Name of the plan's file.
         file: String,
         /// What is wrong, and what would be right.
         problem: String,
     },
-    /// What a unit is to compare.
+    /// The comparison that a unit requests is not valid.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// A comparison.
+    /// A comparison failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A file of a dataset.
+    /// A file does not belong to a dataset.
     #[error("{file}: not a file of a sweep's dataset: {problem}")]
     Dataset {
-        /// Which.
+        /// Name of the file.
         file: String,
-        /// What is wrong with it.
+        /// Reason.
         problem: String,
     },
-    /// Something else is where a dataset is to be.
+    /// The path of a dataset is not a directory.
     #[error("{file}: is a file, but a dataset is a directory; name an existing or a new directory")]
     NoDirectory {
-        /// Which.
+        /// Path of the dataset.
         file: String,
     },
-    /// A summary.
+    /// A summary is not possible.
     #[error("{0}")]
     Summary(String),
 }

@@ -1,4 +1,4 @@
-//! What a plan will take: some of its units are tried with one run.
+//! Estimate of the resources of a plan, from trials of some units with one run.
 
 use std::time::Instant;
 
@@ -8,52 +8,52 @@ use iosched_workload::Workload;
 use crate::error::SweepError;
 use crate::unit::Unit;
 
-/// Units that are tried.
+/// Number of units that are tried.
 const TRIED: usize = 3;
-/// A request of a trace in memory, with what a run keeps of it, bytes.
+/// Memory for a request of a trace, including what a run keeps of it, bytes.
 const REQUEST_BYTES: u64 = 64;
-/// Memory for requests of all traces together, unless `IOSCHED_ROWS_MIB` is set: the rest is in
-/// temporary files, bytes.
+/// Memory for the requests of all traces, unless `IOSCHED_ROWS_MIB` is set, bytes. Temporary files
+/// hold the other requests.
 const ROWS_BYTES: u64 = 256 << 20;
-/// What a run needs beside its workload, bytes.
+/// Memory of a run without its workload, bytes.
 const RUN_BYTES: u64 = 8 << 20;
 
-/// What a plan will take.
+/// Estimated resources of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Units to be made.
+    /// Number of units to make.
     pub units: usize,
-    /// Runs of them, but for those of tasks alone.
+    /// Number of their runs, without runs of tasks alone.
     pub runs: u64,
-    /// Workloads.
+    /// Number of workloads.
     pub workloads: usize,
-    /// Bytes of the workloads, each counted once.
+    /// Size of the workloads, each counted once, bytes.
     pub bytes: u64,
-    /// Time of one core, seconds; `None` if nothing could be tried.
+    /// Time on one core, seconds; `None` if no unit could be tried.
     pub core_s: Option<f64>,
-    /// Memory that one unit needs at most, bytes.
+    /// Largest memory of one unit, bytes.
     pub memory_bytes: u64,
-    /// Workloads that were tried and cannot be read.
+    /// Number of tried workloads that cannot be read.
     pub unreadable: usize,
 }
 
-/// What a run of a task alone takes, in runs of all tasks.
+/// Time of a run of a task alone, as a share of a run of all tasks.
 const ALONE: f64 = 0.5;
 
-/// A unit that was tried.
+/// Measurements of a unit that was tried.
 struct Tried {
     bytes: u64,
-    /// Runs that it made, those of tasks alone counted as parts of one.
+    /// Number of its runs. A run of a task alone counts as [`ALONE`] of a run.
     runs: f64,
-    /// Those of tasks alone, which are as many whatever the number of runs.
+    /// Part of `runs` for tasks alone, which does not depend on the number of runs.
     alone: f64,
     read_s: f64,
     run_s: f64,
     requests: u64,
 }
 
-/// What `units` will take, by trying some of them: the smallest workload, the largest, and some between, as `open`
-/// gives them. Those that cannot be made are left out.
+/// Estimates the resources of `units` by trying some of them: those with the smallest and the
+/// largest workload, and some between. `open` opens workloads. Units that fail are left out.
 pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Estimate {
     let mut by_size: Vec<&Unit> = units.iter().collect();
     by_size.sort_by_key(|unit| (unit.bytes(), unit.id()));
@@ -86,13 +86,14 @@ pub fn estimate(units: &[Unit], open: impl Fn(&Unit) -> Result<Workload, SweepEr
     }
 }
 
-/// Memory of a unit whose workload has so many bytes.
+/// Returns the memory of a unit with a workload of this size, bytes.
 fn memory_bytes(bytes: u64, requests_a_byte: f64) -> u64 {
     let whole = bytes.saturating_add((bytes as f64 * requests_a_byte) as u64 * REQUEST_BYTES);
     RUN_BYTES + whole.min(ROWS_BYTES)
 }
 
-/// Time of a unit, by that of the tried one whose workload is nearest in size, in proportion.
+/// Returns the time of a unit, seconds, in proportion to the tried unit whose workload is nearest
+/// in size.
 fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
     let distance = |trial: &&Tried| trial.bytes.abs_diff(unit.bytes());
     let Some(near) = tried.iter().min_by_key(distance) else { return 0.0 };
@@ -100,7 +101,7 @@ fn core_s(unit: &Unit, tried: &[Tried]) -> f64 {
     (near.read_s + near.run_s * (unit.runs() as f64 + near.alone) / near.runs) * larger
 }
 
-/// One run of each setting.
+/// Tries a unit with one run of each setting.
 fn probe(unit: &Unit, open: impl Fn(&Unit) -> Result<Workload, SweepError>) -> Result<Tried, SweepError> {
     let began = Instant::now();
     let workload = open(unit)?;

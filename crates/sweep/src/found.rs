@@ -1,4 +1,4 @@
-//! Workloads that a path or a pattern names on this machine.
+//! Search for local workloads by path or pattern.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,37 +7,37 @@ use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_128;
 
-/// A workload that was found.
+/// A workload that the search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it is called in results: as the plan names it.
+    /// Name in results, as in the plan.
     pub name: String,
-    /// Where it is; of a command the command line.
+    /// Place of the workload; for a command, the command line.
     pub place: String,
-    /// What its content is known by: two with the same are the same.
+    /// Identity of the content. Workloads with the same identity are the same.
     pub identity: String,
-    /// Its size; 0 of a command.
+    /// Size, bytes; 0 for a command.
     pub bytes: u64,
-    /// Whether it is a command line.
+    /// Whether the workload is a command line.
     pub command: bool,
-    /// Why it cannot be read.
+    /// Reason why it cannot be read, if it cannot.
     pub problem: Option<String>,
 }
 
 impl Found {
-    /// An application.
+    /// Creates the workload of an application's command line.
     pub(crate) fn command(line: &str) -> Self {
         let (name, place) = (line.to_owned(), line.to_owned());
         Self { name, place, identity: "command".to_owned(), bytes: 0, command: true, problem: None }
     }
 
-    /// What is at a URL, and what its content is known by.
+    /// Creates the workload at a URL, with the identity and the size of its content.
     #[must_use]
     pub fn at_url(url: String, identity: String, bytes: u64) -> Self {
         Self { name: url.clone(), place: url, identity, bytes, command: false, problem: None }
     }
 
-    /// What is in `files`: one, or one for each CPU.
+    /// Creates the workload in `files`: one file, or one for each CPU.
     fn files(name: String, path: &Path, files: &[PathBuf]) -> Self {
         let place = path.display().to_string();
         let (bytes, identity, problem) = match content(files) {
@@ -48,7 +48,7 @@ impl Found {
     }
 }
 
-/// Size and hash of the content of files.
+/// Returns size and hash of the content of files.
 fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
     let mut hasher = XxHash3_128::new();
     let mut buffer = vec![0; 1 << 16];
@@ -68,14 +68,15 @@ fn content(files: &[PathBuf]) -> io::Result<(u64, u128)> {
     Ok((bytes, hasher.finish_128()))
 }
 
-/// The files that `pattern` names, seen from `directory`, by name. What is there and cannot be read has
-/// [`Found::problem`].
+/// Returns the files that match `pattern`, relative to `directory`, sorted by name. Files that
+/// cannot be read have a [`Found::problem`].
 ///
 /// # Errors
-/// There is none, or it is no pattern.
+/// No file matches, or the pattern is not valid.
 pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
     let whole = directory.join(pattern);
-    // A file may have the name of a pattern, or be several, of one CPU each.
+    // A file can have a name that looks like a pattern. It can also stand for several files, one
+    // per CPU.
     if !whole.is_dir()
         && let Ok(files) = iosched_trace::files(&whole)
     {

@@ -1,4 +1,4 @@
-//! All units of a plan on this machine's cores.
+//! Execution of all units of a plan on the cores of this machine.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -12,36 +12,36 @@ use crate::plan::{Failed, Units};
 use crate::unit::Unit;
 use crate::workloads::Workloads;
 
-/// How it is stopped; may be shared with another thread.
+/// Control that stops a sweep. It can be shared with another thread.
 #[derive(Debug, Default)]
 pub struct Sweeping {
     stop: AtomicBool,
     abort: AtomicBool,
-    /// Of units under way.
+    /// Controls of the running units.
     controls: Mutex<Vec<Arc<Control>>>,
 }
 
-/// What happens.
+/// Event during a sweep.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// A unit is done.
     Done(&'a Unit),
-    /// A unit cannot be made.
+    /// A unit failed.
     Failed(&'a Failed),
 }
 
-/// What came of it.
+/// Outcome of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Units that the dataset had before.
+    /// Units that the dataset had before this call.
     pub before: usize,
     /// Units that this call finished.
     pub finished: usize,
     /// Units that failed.
     pub failed: Vec<Failed>,
-    /// Units of the dataset that are not of this plan, or of another version.
+    /// Units of the dataset that belong to another plan or version.
     pub others: usize,
-    /// Whether it was stopped before its end.
+    /// Whether the sweep was stopped before its end.
     pub interrupted: bool,
 }
 
@@ -50,7 +50,8 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sweeping {
-    /// The first time: begins no further unit; those under way are finished. The second time: ends them.
+    /// Stops the sweep. The first call starts no more units and lets the running ones finish. The
+    /// second call also ends the running units.
     pub fn interrupt(&self) {
         if self.stop.swap(true, Ordering::SeqCst) {
             self.abort.store(true, Ordering::SeqCst);
@@ -60,11 +61,11 @@ impl Sweeping {
         }
     }
 
-    /// A unit that is under way until what is given back is dropped.
+    /// Registers a running unit. It is running until the returned value is dropped.
     fn begin(&self, threads: usize) -> Begun<'_> {
         let control = Arc::new(Control::new(threads));
         locked(&self.controls).push(Arc::clone(&control));
-        // It may have been aborted just before.
+        // The sweep may have been aborted just before.
         if self.abort.load(Ordering::SeqCst) {
             (0..2).for_each(|_| control.interrupt());
         }
@@ -83,7 +84,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// What a thread says of a unit.
+/// Result of a unit, from the thread that ran it.
 enum Said {
     Done,
     Failed(String),
@@ -91,11 +92,12 @@ enum Said {
     Halt(SweepError),
 }
 
-/// Makes the units that are not in the dataset yet, `jobs` at a time, and writes each as it is done.
+/// Makes the units that are not in the dataset yet, `jobs` at a time, and writes each when it is
+/// done.
 ///
 /// # Errors
-/// The dataset cannot be read or written, or `observe` fails. A unit that cannot be made is no error: it is in the
-/// outcome, and in the dataset's list.
+/// The dataset cannot be read or written, or `observe` fails. A failed unit is not an error. It is
+/// listed in the outcome and in the dataset.
 pub fn run(
     units: &Units,
     directory: &Directory,
@@ -173,7 +175,7 @@ fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &
     }
 }
 
-/// What could not be made, as the dataset has it.
+/// Returns the list of failed units for the dataset.
 ///
 /// # Errors
 /// Never.

@@ -1,24 +1,26 @@
-//! Many comparisons, of a fleet's volumes or of a study's cases, on one machine or on many.
+//! Sweeps: many comparisons, such as of a fleet's volumes or a study's cases, on one machine or on
+//! many.
 //!
-//! A [`Plan`] says which workloads, devices, settings and seeds are to be crossed. It is cut into [`Unit`]s: a unit is
-//! one comparison of all settings for one workload on one device, and is named by what goes into it, so that it is made
-//! once, wherever and in whatever order. A unit gives rows, which go into a dataset of Parquet files ([`dataset`]), and
-//! a [`Summary`] says of a dataset which setting each volume should have, and what the fleet gains.
+//! A [`Plan`] names workloads, devices, settings and seeds to be crossed. It consists of [`Unit`]s.
+//! A unit is one comparison of all settings for one workload on one device. Its name is a hash of
+//! its inputs, so each unit is made only once, on any machine and in any order. The rows of a unit
+//! go into a dataset of Parquet files ([`dataset`]). A [`Summary`] of a dataset names the best
+//! setting of each volume, and the gain of the fleet.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
 //! | `plan.rs`, `axis.rs` | plans, and their units |
-//! | `unit.rs` | a unit: how it is named, run and told |
-//! | `found.rs` | workloads that a pattern names on this machine |
+//! | `unit.rs` | a unit: its name, runs and rows |
+//! | `found.rs` | search for local workloads |
 //! | `columns.rs` | tables as Parquet files, and back |
-//! | `dataset.rs` | where files of a dataset are, and what is in them |
-//! | `workloads.rs` | workloads of late, each read once |
-//! | `here.rs` | all units of a plan on this machine's cores |
-//! | `estimate.rs` | what a plan will take |
-//! | `summary/` | what a dataset says |
+//! | `dataset.rs` | layout of a dataset's files, and access to them |
+//! | `workloads.rs` | cache of recent workloads |
+//! | `here.rs` | execution of a plan on this machine |
+//! | `estimate.rs` | estimate of a plan's resources |
+//! | `summary/` | summary of a dataset |
 //!
-//! Nothing here knows of clusters: whoever runs units elsewhere hands them out as JSON and puts their files where
-//! [`dataset`] says.
+//! This crate does not depend on a cluster system. To run units elsewhere, pass them on as JSON,
+//! and store their files in the places that [`dataset`] defines.
 #![forbid(unsafe_code)]
 
 mod axis;

@@ -1,4 +1,4 @@
-//! Plans: which workloads, devices, settings and seeds are crossed.
+//! Plans: the workloads, devices, settings and seeds to be crossed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -14,11 +14,11 @@ use crate::error::SweepError;
 use crate::found::Found;
 use crate::unit::{Question, Unit};
 
-/// A plan as it is written, or a cross of it: what is crossed.
+/// Fields of a plan or of a cross in it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Axes {
-    /// Of a plan: crosses of their own; what they do not say is as of the whole plan. Of a cross there are none.
+    /// Crosses of a plan. A cross takes missing fields from the plan, and contains no crosses.
     cross: Vec<Axes>,
     workloads: Option<OneOrMore<Named>>,
     devices: Option<OneOrMore<String>>,
@@ -35,7 +35,7 @@ struct Axes {
     no_fairness: Option<bool>,
 }
 
-/// Workloads: a path, pattern or URL, maybe with how it is read; or a command line.
+/// Workloads: a path, a pattern or a URL, with optional settings for reading, or a command line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a workload is a path, a pattern, a URL, or a table with path or command")]
 enum Named {
@@ -66,14 +66,14 @@ struct Command {
     command: String,
 }
 
-/// Workloads, devices, settings and seeds, every name checked.
+/// A plan: workloads, devices, settings and seeds. All names are checked.
 #[derive(Clone, Debug)]
 pub struct Plan {
     crosses: Vec<Cross>,
     directory: PathBuf,
 }
 
-/// One cross, with all that it does not say filled in.
+/// A cross with a value for every field.
 #[derive(Clone, Debug)]
 struct Cross {
     workloads: Vec<Named>,
@@ -88,50 +88,51 @@ struct Device {
     profile: String,
 }
 
-/// All units of a plan, in its order.
+/// All units of a plan, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Units {
-    /// What can be run.
+    /// Units that can be run.
     pub units: Vec<Unit>,
-    /// Workloads that are not there or cannot be read.
+    /// Workloads that do not exist or cannot be read.
     pub refused: Vec<Failed>,
 }
 
-/// What could not be made, and why.
+/// A unit or workload that failed, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Failed {
     /// The workload, as the plan names it.
     pub workload: String,
-    /// The device; of a workload that is not there, none.
+    /// Device of the unit; `None` if the workload cannot be read.
     pub device: Option<String>,
-    /// The unit, likewise.
+    /// Id of the unit; `None` if the workload cannot be read.
     pub id: Option<String>,
-    /// What is wrong.
+    /// Reason.
     pub problem: String,
 }
 
 impl Failed {
-    /// A workload that no unit can be made of.
+    /// Creates the entry of a workload without units.
     fn refused(workload: &str, problem: String) -> Self {
         Self { workload: workload.to_owned(), device: None, id: None, problem }
     }
 }
 
-/// Whether a workload is at a URL, which this crate does not open.
+/// Whether a workload is at a URL. This crate does not open URLs.
 #[must_use]
 pub fn is_url(pattern: &str) -> bool {
     pattern.contains("://")
 }
 
-/// Scans stand for so many settings at most in one unit.
+/// Largest number of settings in a unit, including those of scans.
 const SETTINGS_MAX: usize = 256;
 const RUNS_MAX: u32 = 10_000;
 
 impl Plan {
-    /// Of TOML; `name` is what it is called in messages, and paths are seen from `directory`.
+    /// Parses a plan from TOML. `name` is its name in messages, and paths are relative to
+    /// `directory`.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right.
+    /// The plan is not valid. The message says what would be right.
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<Self, SweepError> {
         let wrong = |problem: String| SweepError::Plan { file: name.to_owned(), problem };
         check_fields(text).map_err(wrong)?;
@@ -142,10 +143,10 @@ impl Plan {
         Ok(Self { crosses: crosses.collect::<Result<_, _>>()?, directory: directory.to_owned() })
     }
 
-    /// The plan in a file.
+    /// Reads the plan in a file.
     ///
     /// # Errors
-    /// As [`Self::parse`], or it cannot be read.
+    /// As [`Self::parse`], or the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         let name = path.display().to_string();
         if path.is_dir() {
@@ -156,14 +157,14 @@ impl Plan {
         Self::parse(&name, &text, path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Where its paths are seen from.
+    /// Returns the directory that paths are relative to.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Its units. `find` says which workloads a path, pattern or URL stands for; what it cannot find is refused, and no
-    /// reason to stop.
+    /// Returns the units of the plan. `find` returns the workloads of a path, pattern or URL.
+    /// Workloads that it does not find are listed in [`Units::refused`].
     pub fn units(&self, mut find: impl FnMut(&str) -> Result<Vec<Found>, String>) -> Units {
         let mut all = Units::default();
         let mut found: BTreeMap<String, Result<Vec<Found>, String>> = BTreeMap::new();
@@ -235,7 +236,7 @@ impl Named {
 }
 
 impl Axes {
-    /// What is not said is as `other` says.
+    /// Fills missing fields from `other`.
     fn or(self, other: &Self) -> Self {
         let other = other.clone();
         Self {
@@ -354,7 +355,7 @@ impl Device {
     }
 }
 
-/// Fields that no plan has, each with the one that may be meant.
+/// Checks that all fields are known. The error suggests a similar one.
 fn check_fields(text: &str) -> Result<(), String> {
     const FIELDS: [&str; 13] = [
         "workloads",

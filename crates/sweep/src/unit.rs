@@ -1,4 +1,4 @@
-//! A unit of work: one comparison, named by what goes into it.
+//! A unit of work: one comparison, named by its inputs.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::columns::{Table, Values};
 use crate::error::SweepError;
 use crate::found::Found;
 
-/// Changes when the same unit gives other rows.
+/// Version of the rows. It changes when the same unit gives other rows.
 const FORMAT: u32 = 1;
 
-/// What is asked of each workload on each device.
+/// Properties of the comparison that are the same for all workloads and devices of a cross.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Question {
     pub(crate) schedulers: Vec<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Question {
     pub(crate) equal_within_percent: Option<f64>,
     pub(crate) run_for_s: Option<f64>,
     pub(crate) warm_up_s: Option<f64>,
-    /// Not written where it is false: units of earlier versions keep their names.
+    /// Omitted if false, so that units keep the ids of earlier versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_fairness: bool,
     pub(crate) format: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// How a workload is read.
+    /// Sets the options for reading a workload.
     pub(crate) fn read_as(&mut self, format: Option<&str>, columns: Option<&str>, partial: bool) {
         self.format = format.map(str::to_owned);
         self.columns = columns.map(str::to_owned);
@@ -67,7 +67,7 @@ impl Question {
 pub struct Unit {
     id: String,
     workload: String,
-    /// What the content of the workload is known by.
+    /// Identity of the workload's content.
     identity: String,
     place: String,
     command: bool,
@@ -101,7 +101,7 @@ impl Unit {
             seed,
             question,
         };
-        // Where it is read from changes nothing.
+        // The place of the workload does not change the result.
         let inputs = Self { place: String::new(), bytes: 0, ..unit.clone() };
         let version = env!("CARGO_PKG_VERSION");
         let text = serde_json::to_string(&(FORMAT, version, inputs)).unwrap_or_default();
@@ -109,85 +109,87 @@ impl Unit {
         unit
     }
 
-    /// Its name: a hash of all that goes into it, content of the workload and version included.
+    /// Returns the id: a hash of all inputs, including the workload's content and the version.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its workload, as the plan names it.
+    /// Returns the name of the workload, as in the plan.
     #[must_use]
     pub fn workload(&self) -> &str {
         &self.workload
     }
 
-    /// Where the workload is: a path or URL, or the command line.
+    /// Returns the place of the workload: a path, a URL, or the command line.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Its device's name.
+    /// Returns the name of the device.
     #[must_use]
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// Its seed: those of its runs follow from it.
+    /// Returns the seed of the unit. The seeds of its runs follow from it.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Size of the workload, as it is stored.
+    /// Returns the size of the workload as stored, bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Runs that it makes, but for those of tasks alone.
+    /// Returns the number of runs, without runs of tasks alone.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.question.schedulers.len() as u64 * u64::from(self.question.runs)
     }
 
-    /// The same with so many runs, under the same name: to be tried.
+    /// Returns the unit with another number of runs and the same id, for a trial.
     pub(crate) fn with_runs(&self, runs: u32) -> Self {
         let mut unit = self.clone();
         unit.question.runs = runs;
         unit
     }
 
-    /// As it is handed to another machine.
+    /// Returns the unit as JSON, for another machine.
     ///
     /// # Errors
-    /// Never of a unit of a plan.
+    /// Never for a unit of a plan.
     pub fn to_json(&self) -> Result<String, SweepError> {
         let wrong = |error: serde_json::Error| SweepError::Plan { file: self.id.clone(), problem: error.to_string() };
         serde_json::to_string(self).map_err(wrong)
     }
 
-    /// As it was handed over.
+    /// Parses a unit from JSON.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a unit.
     pub fn from_json(text: &str) -> Result<Self, SweepError> {
         let wrong =
             |error: serde_json::Error| SweepError::Plan { file: "a unit".to_owned(), problem: error.to_string() };
         serde_json::from_str(text).map_err(wrong)
     }
 
-    /// A key of the workload on one machine. Units with the same key read the same file in the same way.
+    /// Returns a key of the workload on one machine. Units with the same key read the same file in
+    /// the same way.
     #[must_use]
     pub fn workload_key(&self) -> String {
         let Question { format, columns, time_unit, partial, ionice, .. } = &self.question;
         format!("{:?}", (&self.place, &self.identity, format, columns, time_unit, partial, ionice))
     }
 
-    /// Its workload; `content` if it is no file of this machine, such as an object at a URL.
+    /// Opens the workload. `content` is given if it is not a local file, such as an object at a
+    /// URL.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The workload cannot be read, or is not valid.
     pub fn open(&self, content: Option<Box<dyn Read + Send>>) -> Result<Workload, SweepError> {
         let reading = self.question.reading();
         Ok(match content {
@@ -222,7 +224,7 @@ impl Unit {
     pub(crate) fn experiment(&self, workload: Workload) -> Result<Experiment, SweepError> {
         let profile = Profile::parse(&self.device, &self.profile).map_err(RequestError::from)?;
         let mut request = self.request();
-        // A sweep may name applications and others in one plan: machines are for those.
+        // A plan can contain applications and other workloads. Only applications use the machine.
         if !matches!(workload, Workload::Application(_)) {
             request.machine = None;
         }
@@ -232,10 +234,10 @@ impl Unit {
         Ok(request.experiment_of(workload, vec![profile])?)
     }
 
-    /// Makes it; `None` if `control` ended it before.
+    /// Runs the unit; `None` if `control` ended it.
     ///
     /// # Errors
-    /// The workload cannot be put on the device, a setting is not possible on it, or a run fails.
+    /// The workload does not fit the device, a setting is not possible on it, or a run fails.
     pub fn make(&self, workload: Workload, control: &Control) -> Result<Option<UnitTables>, SweepError> {
         let experiment = self.experiment(workload)?;
         let Finished { records, interrupted } = execute(&experiment, control, |_| Ok(()))?;
@@ -251,7 +253,7 @@ impl Unit {
         }))
     }
 
-    /// The columns that every table begins with.
+    /// Returns the first columns of every table.
     fn of_unit(&self, rows: usize) -> Table {
         let text = |value: &str| Values::Text(vec![Some(value.to_owned()); rows]);
         Table::default()
@@ -294,7 +296,7 @@ impl Unit {
         doubts.dedup();
         let doubts = doubts.join("\n");
         let answer = results.decision.to_string();
-        // Of the baseline: how many I/Os a volume does is what it weighs.
+        // The I/Os of a run under the baseline are the weight of a volume.
         let of_baseline = records.runs.iter().filter(|run| run.setting == records.header.baseline);
         let (ios, runs) = of_baseline.fold((0, 0), |(ios, runs), run| (ios + run.result.ios, runs + 1));
         let count = rows.len();

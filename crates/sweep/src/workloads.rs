@@ -1,4 +1,4 @@
-//! Workloads of late: each is read once for all units under way that want it.
+//! Cache of recent workloads. Each workload is read once for all running units that use it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,23 +9,24 @@ use crate::unit::Unit;
 
 type Opened = Arc<OnceLock<Result<Workload, String>>>;
 
-/// The workloads that were wanted last, of several threads.
+/// Recent workloads, shared by several threads.
 pub struct Workloads {
     kept: Mutex<VecDeque<(String, Opened)>>,
     most: usize,
 }
 
 impl Workloads {
-    /// Keeps so many at most.
+    /// Creates a cache of at most `most` workloads.
     #[must_use]
     pub const fn new(most: usize) -> Self {
         Self { kept: Mutex::new(VecDeque::new()), most }
     }
 
-    /// The workload of `unit`: `open` is called if it is not kept. Whoever wants the same meanwhile waits for it.
+    /// Returns the workload of `unit`. Calls `open` if the cache does not have it. Other threads
+    /// that need the same workload wait.
     ///
     /// # Errors
-    /// What `open` said.
+    /// The error of `open`.
     pub fn get(&self, unit: &Unit, open: impl FnOnce() -> Result<Workload, String>) -> Result<Workload, String> {
         let key = unit.workload_key();
         let opened = {

@@ -1,9 +1,10 @@
-//! What is said of a fleet, of tables whose answer is known.
+//! Tests of summaries, from tables with a known answer.
 
 use iosched_numbers::SplitMix64;
 use iosched_sweep::{Choice, Strategy, Summary, Table, Values};
 
-/// A volume: its workload, device, and by setting the mean of a figure, the noise of its runs, and its verdict.
+/// A volume: workload, device, I/Os, and for each setting its label, the mean of the metric, and
+/// its verdict.
 struct TestVolume {
     workload: String,
     device: &'static str,
@@ -20,7 +21,7 @@ fn tables(volumes: &[TestVolume], noise: f64, seed: u64) -> (Table, Table) {
     for volume in volumes {
         for &(label, mean, verdict) in &volume.settings {
             for number in 0..RUNS {
-                // The sum of twelve is normal enough.
+                // The sum of twelve uniform values is close enough to a normal distribution.
                 let normal: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
                 workload.push(Some(volume.workload.clone()));
                 device.push(Some(volume.device.to_owned()));
@@ -62,7 +63,8 @@ fn volume(number: usize, device: &'static str, settings: &[(&'static str, f64, &
 
 #[test]
 fn gains_are_what_settings_are_worth() {
-    // On disks bfq halves it, on flash it doubles it: one for all gains nothing, one for each device a lot.
+    // bfq halves the metric on disks and doubles it on flash. One setting for all gains nothing,
+    // but one for each device gains a lot.
     let mut volumes: Vec<TestVolume> = (0..20)
         .map(|n| volume(n, "disk", &[("none", 10.0, ""), ("bfq", 5.0, "better")]))
         .chain((20..40).map(|n| volume(n, "flash", &[("none", 1.0, ""), ("bfq", 2.0, "worse")])))
@@ -82,12 +84,13 @@ fn gains_are_what_settings_are_worth() {
         (Strategy::Common, Strategy::PerDevice, Strategy::PerVolume)
     );
     assert!(common.percent.abs() < 2.0, "{common:?}");
-    // Half of the volumes at a half: the geometric mean is the root of a half.
+    // If half of the volumes change by a factor of 0.5, the geometric mean is the square root of
+    // 0.5.
     for gain in [device, each] {
         assert!((gain.percent - (0.5_f64.sqrt() - 1.0) * 100.0).abs() < 1.0, "{gain:?}");
         let (low, high) = gain.interval.unwrap();
         assert!(low < gain.percent && gain.percent < high);
-        // The one volume with nearly all I/Os is on a disk.
+        // The volume with nearly all I/Os is on a disk.
         assert!(gain.total_percent.unwrap() < -45.0, "{gain:?}");
         assert!(gain.is_gain);
     }
@@ -102,8 +105,8 @@ fn gains_are_what_settings_are_worth() {
 
 #[test]
 fn chance_is_no_gain() {
-    // All settings are the same, and each volume's best of eight looks better by chance: who judged by the same runs
-    // would see 8 % less.
+    // All settings are equal. By chance, the best of eight looks better for each volume. Judging by
+    // the same runs would show 8 % less.
     let labels = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut settings: Vec<(&str, f64, &str)> = labels.iter().map(|label| (*label, 10.0, "cannot_tell")).collect();
     settings[0].2 = "";
@@ -113,7 +116,7 @@ fn chance_is_no_gain() {
     let each = summary.gains.iter().find(|gain| gain.strategy == Strategy::PerVolume).unwrap();
     let (low, high) = each.interval.unwrap();
     assert!(low < 0.0 && 0.0 < high && each.percent.abs() < 2.0, "{each:?}");
-    // And of each it is said that it cannot be told; the baseline stays.
+    // For each volume, the runs do not decide, so the baseline stays.
     assert!(summary.count(Choice::CannotTell) > 180);
     assert!(summary.answer().contains(" for now: too few runs to tell whether sync mean can be better."));
     assert_eq!(summary.chosen(), [("a", 200)]);

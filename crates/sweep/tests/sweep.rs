@@ -1,4 +1,5 @@
-//! Sweeps from outside: the same dataset however they were made, and nothing that one bad workload stops.
+//! Tests of sweeps: the dataset does not depend on the execution, and one invalid workload stops
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +9,7 @@ use iosched_sweep::dataset::{Directory, FAILED, RUNS, VERDICTS};
 use iosched_sweep::{Event, Outcome, Plan, Summary, Sweeping, Unit, Units, estimate, find, run};
 use tempfile::TempDir;
 
-/// A plan of some traces that differ, seen from a directory of its own.
+/// A plan for several different traces, in a temporary directory.
 struct Fleet {
     place: TempDir,
 }
@@ -40,7 +41,7 @@ baseline = "mq-deadline"
 runs = 2
 "#;
 
-/// A table of reads and writes, in no order of places.
+/// Returns a trace of reads and writes at scattered places.
 fn trace(number: u64) -> String {
     let mut text = String::from("time_us,op,offset_bytes,length_bytes,pid\n");
     for line in 0..60 {
@@ -51,7 +52,7 @@ fn trace(number: u64) -> String {
     text
 }
 
-/// Every file of a dataset, by its place.
+/// Returns every file of a dataset, by its path.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     fn walk(root: &Path, directory: &Path, all: &mut BTreeMap<String, Vec<u8>>) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -84,7 +85,7 @@ fn a_dataset_is_the_same_however_many_work_on_it() {
     let one = files(&fleet.path("one"));
     assert_eq!(one.len(), 2 * 8 + 1);
     assert_eq!(one, files(&fleet.path("two")));
-    // Nothing is made twice, and nothing is changed.
+    // No unit is made twice, and no file is changed.
     let again = sweep(&units, &fleet.path("one"), 2);
     assert_eq!((again.finished, again.before), (0, 8));
     assert_eq!(one, files(&fleet.path("one")));
@@ -102,7 +103,7 @@ fn one_that_was_stopped_goes_on_where_it_was() {
         let directory = Directory::create(&root).unwrap();
         let outcome = run(&units, &directory, 2, &sweeping, |event, _, _| {
             if matches!(event, Event::Done(_)) {
-                // Once what runs is finished, and once it is ended.
+                // Alternates between letting running units finish and ending them.
                 (0..1 + stops % 2).for_each(|_| sweeping.interrupt());
             }
             Ok(())
@@ -123,7 +124,7 @@ fn units_are_known_by_what_goes_into_them() {
     let ids = |units: &Units| units.units.iter().map(|unit| unit.id().to_owned()).collect::<Vec<_>>();
     let first = ids(&fleet.units(PLAN));
     assert_eq!(first, ids(&fleet.units(PLAN)));
-    // Another place with the same content is the same.
+    // The same content in another place gives the same ids.
     let copy = Fleet::new(2);
     assert_eq!(first, ids(&copy.units(PLAN)));
     for other in ["runs = 3", "seeds = 2", "warm_up_s = 0.01", "replay = \"open\"", "equal_within_percent = 1.0"] {
@@ -134,7 +135,7 @@ fn units_are_known_by_what_goes_into_them() {
     fs::write(fleet.path("vol0.csv"), longer).unwrap();
     let changed = ids(&fleet.units(PLAN));
     assert_eq!(changed.iter().filter(|id| first.contains(id)).count(), 2, "vol1 on two devices");
-    // What a unit is told as, and what is made of that elsewhere.
+    // A unit that is converted to JSON and back is the same.
     let unit = &fleet.units(PLAN).units[0];
     assert_eq!(&Unit::from_json(&unit.to_json().unwrap()).unwrap(), unit);
     assert!(Unit::from_json("{}").is_err());
@@ -162,7 +163,7 @@ fn a_bad_workload_is_told_with_its_place_and_stops_nothing() {
     );
     let listed = fs::read_to_string(root.join(FAILED)).unwrap();
     assert!(listed.contains("vol2.csv") && !listed.contains(good), "{listed}");
-    // Mended, they are made.
+    // After the traces are corrected, their units are made.
     for number in [0, 2] {
         fs::write(fleet.path(&format!("vol{number}.csv")), trace(number)).unwrap();
     }
@@ -311,7 +312,7 @@ fn wrong_plan_is_refused_with_the_key() {
         let found = wrong(text);
         assert!(found.contains(said), "{text}: {found}");
     }
-    // A wrong number is pointed at where it stands, also in a cross.
+    // The message points to the place of a wrong number, also in a cross.
     for (text, place) in
         [("x\"\nruns = \"ten\"", "line 2, column 8"), ("x\"\n[[cross]]\nspeed = [1]", "line 3, column 9")]
     {

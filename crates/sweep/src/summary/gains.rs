@@ -1,4 +1,5 @@
-//! What a fleet gains: chosen by one half of the runs, judged by the other, and the other way round.
+//! Gains of a fleet, by cross-validation: one half of the runs chooses settings and the other half
+//! judges them, and vice versa.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +8,20 @@ use serde::Serialize;
 
 use super::volumes::Volume;
 
-/// How settings are chosen for a fleet.
+/// Strategy of choosing settings for a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// One setting for all volumes.
     Common,
-    /// One for the volumes of each device.
+    /// One setting for the volumes of each device.
     PerDevice,
-    /// One for each volume.
+    /// One setting for each volume.
     PerVolume,
 }
 
 impl Strategy {
-    /// As it is called in sentences.
+    /// Returns the strategy in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -31,28 +32,30 @@ impl Strategy {
     }
 }
 
-/// What is gained against the baseline, in per cent of it: negative is less of the figure.
+/// Change of a metric against the baseline, per cent of the baseline. A negative value is a
+/// decrease.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// How settings are chosen.
+    /// Strategy of choosing settings.
     pub strategy: Strategy,
-    /// By what is chosen for: a device's name, or nothing for all volumes. What all runs together choose; empty for
-    /// each volume.
+    /// Chosen settings, from all runs together. The key is the device's name, or empty for all
+    /// volumes. The map is empty if each volume has its own setting.
     pub settings: BTreeMap<String, String>,
-    /// Of a typical volume: the geometric mean over volumes.
+    /// Change of a typical volume: geometric mean over the volumes.
     pub percent: f64,
-    /// Its 95 % interval over volumes; `None` of fewer than two.
+    /// 95 % interval of the change over the volumes; `None` for fewer than two volumes.
     pub interval: Option<(f64, f64)>,
-    /// Of the fleet's total, in which volumes count by their I/Os.
+    /// Change of the fleet's total, with volumes weighted by their I/Os.
     pub total_percent: Option<f64>,
-    /// Whether less of the figure is good, so that less is a gain.
+    /// Whether the change is an improvement.
     pub is_gain: bool,
-    /// Volumes it rests on.
+    /// Number of volumes that the values are based on.
     pub volumes: usize,
 }
 
 impl Gain {
-    /// "One setting for all (`bfq`): 12 % less (9 to 15 %), of the total 8 % less."
+    /// Returns a sentence: "One setting for all (`bfq`): 12 % less (9 to 15 %), of the total 8 %
+    /// less."
     #[must_use]
     pub fn sentence(&self) -> String {
         let mut words = self.strategy.words().to_owned();
@@ -75,7 +78,7 @@ impl Gain {
     }
 }
 
-/// "12 % less".
+/// Returns a change in words, such as "12 % less".
 pub(super) fn signed_percent(percent: f64) -> String {
     let shown = significant(percent.abs(), 2);
     match percent {
@@ -85,7 +88,8 @@ pub(super) fn signed_percent(percent: f64) -> String {
     }
 }
 
-/// " (9 to 15 %)", of the same sign or with signs.
+/// Returns an interval in parentheses: " (9 to 15 %)", with signs only if the ends have different
+/// signs.
 pub(super) fn between(interval: Option<(f64, f64)>) -> String {
     let Some((low, high)) = interval else { return String::new() };
     if low.signum() == high.signum() {
@@ -99,7 +103,7 @@ pub(super) fn between(interval: Option<(f64, f64)>) -> String {
     format!(" ({} to {} %)", signed(low), signed(high))
 }
 
-/// A half of the runs.
+/// Part of the runs.
 #[derive(Clone, Copy)]
 enum Half {
     Even,
@@ -118,14 +122,14 @@ impl Half {
     }
 }
 
-/// The logarithm of a setting's figure over the baseline's.
+/// Returns the logarithm of the ratio of a setting's metric to the baseline's.
 fn ratio(volume: &Volume, label: &str, half: Half) -> Option<f64> {
     let mean = half.mean(volume.values.get(label)?);
     let base = half.mean(volume.values.get(&volume.baseline)?);
     (mean > 0.0 && base > 0.0).then(|| (mean / base).ln())
 }
 
-/// Of several volumes, the setting that all of them have with the best mean of ratios.
+/// Returns the setting with the best mean ratio, of the settings that all volumes have.
 fn best<'a>(volumes: &[&'a Volume], half: Half, higher_is_better: bool) -> Option<&'a str> {
     let first = volumes.first()?;
     let labels = first.values.keys().filter(|label| volumes.iter().all(|volume| volume.values.contains_key(*label)));
@@ -135,12 +139,12 @@ fn best<'a>(volumes: &[&'a Volume], half: Half, higher_is_better: bool) -> Optio
     };
     let rated = labels.filter_map(|label| Some((label.as_str(), mean(label)?)));
     let better = |a: f64, b: f64| if higher_is_better { b.total_cmp(&a) } else { a.total_cmp(&b) };
-    // Of equal ones the baseline.
+    // Of equal settings, the baseline is chosen.
     rated.min_by(|a, b| better(a.1, b.1).then((a.0 != first.baseline).cmp(&(b.0 != first.baseline)))).map(|rate| rate.0)
 }
 
 pub(super) fn all(volumes: &[Volume], higher_is_better: bool) -> Vec<Gain> {
-    // What is chosen by one half is judged by the other.
+    // Each half of the runs needs at least one run.
     let judged: Vec<&Volume> = volumes
         .iter()
         .filter(|volume| volume.runs >= 2)
@@ -150,7 +154,7 @@ pub(super) fn all(volumes: &[Volume], higher_is_better: bool) -> Vec<Gain> {
     strategies.into_iter().filter_map(|strategy| gain(strategy, &judged, higher_is_better)).collect()
 }
 
-/// The volumes for which one setting is chosen, by what they are called.
+/// Groups volumes that get a common setting.
 fn groups<'a>(strategy: Strategy, volumes: &[&'a Volume]) -> BTreeMap<String, Vec<&'a Volume>> {
     let mut all: BTreeMap<String, Vec<&Volume>> = BTreeMap::new();
     for (number, volume) in volumes.iter().enumerate() {

@@ -1,9 +1,10 @@
-//! What a dataset says of a fleet: which setting each volume should have, and what is gained by one for all, one for
-//! each device, or one for each volume.
+//! Summary of a fleet's dataset: the setting for each volume, and the gain of one setting for all,
+//! for each device, or for each volume.
 //!
-//! A volume is a workload on a device. What is chosen by some runs looks better in them than it is: settings are chosen
-//! by every second run and judged by the others, and the other way round, and gains are the means of both. Of volumes
-//! with a single run nothing can be said so, and that is told.
+//! A volume is a workload on a device. A setting looks too good in the runs that chose it.
+//! Therefore one half of the runs chooses settings and the other half judges them, and vice versa.
+//! Gains are the means of both. This is not possible for volumes with a single run, and the summary
+//! says so.
 
 mod gains;
 mod page;
@@ -21,33 +22,33 @@ use crate::error::SweepError;
 pub use gains::{Gain, Strategy};
 pub use volumes::{Choice, Gathering, Volume};
 
-/// What a dataset says of one figure.
+/// Summary of a dataset for one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The figure's id.
+    /// Id of the metric.
     pub metric: String,
-    /// Its name, for people.
+    /// Name of the metric for display.
     pub name: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
-    /// Whether more is better.
+    /// Whether higher values are better.
     pub higher_is_better: bool,
-    /// By device, then workload.
+    /// Volumes, sorted by device and workload.
     pub volumes: Vec<Volume>,
-    /// Volumes that do not have the figure.
+    /// Number of volumes without the metric.
     pub without: usize,
-    /// What is gained by one setting for all, by one for each device, by one for each volume.
+    /// Gains of each strategy: one setting for all, for each device, for each volume.
     pub gains: Vec<Gain>,
-    /// Reservations, a sentence each.
+    /// Reservations, one sentence each.
     pub doubts: Vec<String>,
 }
 
 impl Summary {
-    /// Of the tables `runs` and `verdicts` of a dataset; `figure` is the id of a figure that has a good side, such as
-    /// `sync_mean`.
+    /// Summarizes the tables `runs` and `verdicts` of a dataset. `figure` is the id of a metric
+    /// with a better direction, such as `sync_mean`.
     ///
     /// # Errors
-    /// They are no such tables, or no volume has the figure.
+    /// The tables do not belong to a dataset, or no volume has the metric.
     pub fn of(runs: &Table, verdicts: &Table, figure: &str) -> Result<Self, SweepError> {
         let mut gathering = Gathering::new(figure);
         gathering.runs(runs)?;
@@ -55,10 +56,10 @@ impl Summary {
         Self::of_all(gathering, figure)
     }
 
-    /// Of all that was gathered for a figure.
+    /// Summarizes everything that was gathered for a metric.
     ///
     /// # Errors
-    /// No volume has it, or it has no good side.
+    /// No volume has the metric, or it has no better direction.
     pub fn of_all(gathering: Gathering, figure: &str) -> Result<Self, SweepError> {
         let found = gathering.volumes()?;
         let doubts = doubts(&found.volumes, found.without);
@@ -76,18 +77,18 @@ impl Summary {
         })
     }
 
-    /// Volumes by what is said of them.
+    /// Returns the number of volumes with this kind of choice.
     #[must_use]
     pub fn count(&self, choice: Choice) -> usize {
         self.volumes.iter().filter(|volume| volume.choice == choice).count()
     }
 
-    /// Volumes of which it cannot be told whether another setting is better.
+    /// Returns the volumes for which the runs do not decide whether another setting is better.
     pub fn doubtful(&self) -> impl Iterator<Item = &Volume> {
         self.volumes.iter().filter(|volume| volume.choice == Choice::CannotTell)
     }
 
-    /// How many volumes should have each setting, most first.
+    /// Returns the number of volumes for each chosen setting, largest first.
     #[must_use]
     pub fn chosen(&self) -> Vec<(&str, usize)> {
         let mut counts: Vec<(&str, usize)> = Vec::new();
@@ -101,7 +102,8 @@ impl Summary {
         counts
     }
 
-    /// How many volumes should have each setting, and how sure that is: what is better first, then the baselines.
+    /// Returns the number of volumes for each chosen setting and kind of choice. Better settings
+    /// come first, then the baselines.
     #[must_use]
     pub fn choices(&self) -> Vec<(&str, Choice, usize)> {
         let mut counts: BTreeMap<(Choice, &str), usize> = BTreeMap::new();
@@ -113,7 +115,7 @@ impl Summary {
         all
     }
 
-    /// What to set where and what is gained, in sentences.
+    /// Returns the settings to use and their gains, in sentences.
     #[must_use]
     pub fn decision(&self) -> Vec<String> {
         let [better, nothing, unknown] =
@@ -150,13 +152,13 @@ impl Summary {
         said
     }
 
-    /// [`Self::decision`] in one line.
+    /// Returns [`Self::decision`] in one line.
     #[must_use]
     pub fn answer(&self) -> String {
         self.decision().join(" ")
     }
 
-    /// One HTML page.
+    /// Returns the summary as an HTML page.
     #[must_use]
     pub fn html(&self) -> String {
         page::page(self)

@@ -1,4 +1,4 @@
-//! A summary as one HTML page.
+//! Output of a summary as an HTML page.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::gains::{Gain, between, signed_percent};
 use super::volumes::{Choice, Volume};
 use super::{Strategy, Summary};
 
-/// Volumes of a kind that are listed, at most: the table of verdicts has all.
+/// Largest number of volumes in a list. The table of verdicts contains all volumes.
 const LISTED_MAX: usize = 500;
 
 pub(super) fn page(summary: &Summary) -> String {
@@ -122,7 +122,7 @@ fn chosen(summary: &Summary) -> Markup {
 
 fn listed(summary: &Summary, choice: Choice) -> Markup {
     let mut all: Vec<&Volume> = summary.volumes.iter().filter(|volume| volume.choice == choice).collect();
-    // What matters most comes first.
+    // Volumes with the most I/Os come first.
     all.sort_by_key(|volume| std::cmp::Reverse(volume.ios));
     let more = all.len().saturating_sub(LISTED_MAX);
     all.truncate(LISTED_MAX);

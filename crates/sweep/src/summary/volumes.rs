@@ -1,4 +1,4 @@
-//! Volumes: what each setting does for each, and which it should have.
+//! Volumes: the effect of each setting on each volume, and the choice of a setting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use serde::Serialize;
 use crate::columns::Table;
 use crate::error::SweepError;
 
-/// How sure it is which setting a volume should have.
+/// Certainty of the choice of a setting for a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// A setting is better than the baseline for sure.
+    /// A setting is certainly better than the baseline.
     Better,
-    /// None is better, or not by what matters.
+    /// No setting is better, or not by a difference that matters.
     NothingBetter,
-    /// None is better for sure, and one may be: the baseline stays until that is known.
+    /// No setting is certainly better, but one may be. The baseline is kept until more is known.
     CannotTell,
 }
 
 impl Choice {
-    /// What is said of a setting that volumes should have.
+    /// Returns the reason for the chosen setting, in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -35,27 +35,28 @@ impl Choice {
 /// A workload on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Volume {
-    /// The workload, as the plan names it.
+    /// Name of the workload, as in the plan.
     pub workload: String,
-    /// Its device.
+    /// Name of the device.
     pub device: String,
-    /// The setting that the others are compared with.
+    /// Label of the baseline.
     pub baseline: String,
-    /// The setting to choose.
+    /// Label of the chosen setting.
     pub chosen: String,
-    /// How sure that is.
+    /// Certainty of the choice.
     pub choice: Choice,
-    /// What may be better where it cannot be told.
+    /// Label of a setting that may be better, if the choice is uncertain.
     pub maybe: Option<String>,
-    /// How much better the chosen setting is than the baseline, in per cent of that (negative: less), in all runs.
+    /// Change under the chosen setting in all runs, per cent of the baseline; negative for a
+    /// decrease.
     pub percent: Option<f64>,
-    /// Runs of each setting.
+    /// Number of runs of each setting.
     pub runs: usize,
-    /// I/Os of a run.
+    /// Mean number of I/Os of a run under the baseline.
     pub ios: u64,
-    /// What makes the comparison doubtful.
+    /// Doubts about the comparison, one per line.
     pub doubts: Option<String>,
-    /// The figure of each run, by setting; runs of one number share a seed.
+    /// Values of the metric in each run, by setting. Values at the same index share a seed.
     #[serde(skip)]
     pub values: BTreeMap<String, Vec<f64>>,
 }
@@ -67,7 +68,7 @@ pub(super) struct Read {
     pub(super) without: usize,
 }
 
-/// What the verdicts say of a setting of a volume, of each seed.
+/// Verdicts on a setting of a volume, one per seed.
 #[derive(Default)]
 struct Judged {
     verdicts: Vec<String>,
@@ -76,7 +77,7 @@ struct Judged {
 
 #[derive(Default)]
 struct Gathered {
-    /// By setting: value by seed and run.
+    /// Value by setting, and by seed and run.
     values: BTreeMap<String, BTreeMap<(u64, u64), f64>>,
     judged: BTreeMap<String, Judged>,
     ios: u64,
@@ -87,30 +88,32 @@ fn missing(table: &str, column: &str) -> SweepError {
     SweepError::Summary(format!("the table of {table} has no column {column}, so it is not from a sweep"))
 }
 
-/// What a summary is made of, file by file: only what is wanted of each is kept.
+/// Collector of the rows that a summary needs, file by file. It keeps only the columns and the
+/// metric that it needs.
 #[derive(Default)]
 pub struct Gathering {
     figure: String,
     by_volume: BTreeMap<(String, String), Gathered>,
-    /// Volumes of any figure.
+    /// Volumes with any metric.
     seen: BTreeSet<(String, String)>,
-    /// Figures that have a good side.
+    /// Metrics with a better direction.
     known: BTreeSet<String>,
     unit: Option<String>,
     better: Option<String>,
 }
 
 impl Gathering {
-    /// Nothing yet; `figure` is the id of a figure that has a good side, such as `sync_mean`.
+    /// Creates an empty collector. `figure` is the id of a metric with a better direction, such as
+    /// `sync_mean`.
     #[must_use]
     pub fn new(figure: &str) -> Self {
         Self { figure: figure.to_owned(), ..Self::default() }
     }
 
-    /// Rows of the table `runs`.
+    /// Adds rows of the table `runs`.
     ///
     /// # Errors
-    /// They are none.
+    /// The table does not have the columns of `runs`.
     pub fn runs(&mut self, runs: &Table) -> Result<(), SweepError> {
         let text = |name: &str| runs.text(name).ok_or_else(|| missing("runs", name));
         let whole = |name: &str| runs.whole(name).ok_or_else(|| missing("runs", name));
@@ -132,10 +135,10 @@ impl Gathering {
         Ok(())
     }
 
-    /// Rows of the table `verdicts`.
+    /// Adds rows of the table `verdicts`.
     ///
     /// # Errors
-    /// They are none.
+    /// The table does not have the columns of `verdicts`.
     pub fn verdicts(&mut self, verdicts: &Table) -> Result<(), SweepError> {
         let text = |name: &str| verdicts.text(name).ok_or_else(|| missing("verdicts", name));
         let (workload, device, scheduler) = (text("workload")?, text("device")?, text("scheduler")?);
@@ -168,7 +171,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// All volumes that have the figure.
+    /// Returns all volumes that have the metric.
     pub(super) fn volumes(self) -> Result<Read, SweepError> {
         let Self { figure, by_volume, seen, known, unit, better } = self;
         let Some(unit) = unit else {
@@ -190,7 +193,7 @@ impl Gathering {
 impl Gathered {
     fn volume(self, (device, workload): (String, String), higher_is_better: bool) -> Option<Volume> {
         let baseline = self.judged.iter().find(|(_, judged)| judged.baseline).map(|(label, _)| label.clone())?;
-        // Of runs that every setting has: they are paired.
+        // Only runs that every setting has are used, because runs are paired.
         let of_baseline = self.values.get(&baseline)?;
         let keys: Vec<(u64, u64)> = of_baseline
             .keys()
@@ -219,8 +222,8 @@ impl Gathered {
         };
         let base_mean = mean(&baseline)?;
         let is_better = |value: f64| if higher_is_better { value > base_mean } else { value < base_mean };
-        // Of several seeds: better in all of them, else it cannot be told; better on the whole and not sure is a
-        // perhaps.
+        // A setting is better only if it is better with all seeds. If its mean is better but a
+        // verdict is not clear, it may be better.
         let better = best_of("better");
         let unsure =
             |judged: &Judged| judged.verdicts.iter().any(|verdict| verdict == "cannot_tell" || verdict == "better");
@@ -234,7 +237,7 @@ impl Gathered {
         let (chosen, choice, maybe) = match (better, maybe) {
             (Some((label, _)), _) => (label.clone(), Choice::Better, None),
             (None, Some((label, _))) => (baseline.clone(), Choice::CannotTell, Some(label.clone())),
-            // A single run tells nothing.
+            // A single run does not decide.
             (None, None) if keys.len() < 2 && self.judged.len() > 1 => (baseline.clone(), Choice::CannotTell, None),
             (None, None) => (baseline.clone(), Choice::NothingBetter, None),
         };
