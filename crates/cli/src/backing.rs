@@ -1,5 +1,5 @@
-//! Whether what a live disk is to be on is somebody else's: mounted, swapped to, or made into another device. Two who
-//! write to the same blocks and do not know of each other destroy what is there.
+//! Checks whether the backing of a served disk is already in use: mounted, used as swap, or
+//! part of another device. Two independent writers of the same blocks would destroy the data.
 
 use std::os::unix::fs::FileTypeExt;
 
@@ -11,10 +11,10 @@ use iosched_live::backend::Spec;
 use crate::fail::usage;
 use crate::output::say;
 
-/// Refuses what is in use; with `force` that is only told.
+/// Refuses a backing that is in use. With `force`, it only warns.
 pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
     let Some(path) = spec.path() else { return Ok(()) };
-    // What cannot be looked at cannot be opened either, which says why.
+    // If the metadata cannot be read, opening the backing fails with a better message.
     let Ok(found) = std::fs::metadata(path) else { return Ok(()) };
     let roots = Roots::default();
     let used = if found.file_type().is_block_device() {

@@ -1,4 +1,4 @@
-//! `iosched compare --blktrace DIR`: simulated runs as files that blkparse finds.
+//! `iosched compare --blktrace DIR`: simulated runs as files for blkparse.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use iosched_lab::Experiment;
 use crate::fail::usage;
 use crate::output::{Kind, Output, Outputs};
 
-/// A file for one setting on one device.
+/// The file of one setting on one device.
 pub(crate) struct BlockTrace {
     device: usize,
     setting: usize,
@@ -16,13 +16,13 @@ pub(crate) struct BlockTrace {
 }
 
 impl BlockTrace {
-    /// Writes what happens in the first run.
+    /// Writes the events of the first run.
     pub(crate) fn write(&self, experiment: &Experiment) -> Result<()> {
         self.out.write(|mut out| Ok(iosched_lab::write_blktrace(experiment, self.device, self.setting, &mut out)?))
     }
 }
 
-/// Makes the directory, if it is not there, and names a file for every setting on every device.
+/// Creates the directory if it is missing, and returns a file for every setting on every device.
 pub(crate) fn prepare(experiment: &Experiment, directory: &Path, outputs: &mut Outputs) -> Result<Vec<BlockTrace>> {
     std::fs::create_dir_all(directory).map_err(|error| {
         usage(format_args!("{}: cannot create the directory for block traces: {error}", directory.display()))
@@ -44,14 +44,14 @@ pub(crate) fn prepare(experiment: &Experiment, directory: &Path, outputs: &mut O
     Ok(traces)
 }
 
-/// A name for people as part of a file's: without directories, and without what a shell would take for its own.
+/// Returns a name as part of a file name, without directories and special characters of shells.
 fn file_name(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     let last = last.strip_suffix(".toml").unwrap_or(last);
     last.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.=,+".contains(c) { c } else { '-' }).collect()
 }
 
-/// The name, with a number if it is taken.
+/// Returns the name, with a number if it is taken.
 fn unused(base: String, taken: &[String]) -> String {
     let numbered = (2..).map(|number| format!("{base}-{number}"));
     let found = std::iter::once(base.clone()).chain(numbered).find(|name| !taken.contains(name));

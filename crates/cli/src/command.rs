@@ -1,5 +1,5 @@
-//! All commands. What each takes is declared in its own file; what several take in `options`. Parsing, help, man pages
-//! and completions come from there.
+//! All commands. Each command declares its arguments in its own file, and shared arguments
+//! are in `options`. Parsing, help, man pages and completions use these declarations.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -76,7 +76,8 @@ pub(crate) enum Command {
     Man(crate::man::ManArgs),
 }
 
-/// The command line. A negative number is a value, which is then out of range, and no option that does not exist.
+/// Returns the clap command. Options accept negative numbers, so
+/// that the error names the range instead of an unknown option.
 pub(crate) fn command() -> clap::Command {
     fn numbers(command: clap::Command) -> clap::Command {
         let takes = |argument: &clap::Arg| argument.get_action().takes_values();

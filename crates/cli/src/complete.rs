@@ -1,5 +1,5 @@
-//! Values that a shell completes: schedulers and their tunables, profiles, disks. What an argument takes is told by the
-//! name of its value.
+//! Completion of values in a shell: schedulers and their tunables, profiles,
+//! and disks. The name of an argument's value selects the candidates.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -15,16 +15,16 @@ use iosched_kernel::{BlockDevice, Roots};
 
 use iosched_attributes::lives;
 
-/// The variable by which a shell asks.
+/// Environment variable with which a shell requests candidates.
 const VARIABLE: &str = "COMPLETE";
 const COMMAND: &str = "iosched";
 
-/// Answers a shell that asks for candidates, and ends; if none asks, nothing happens.
+/// Prints the candidates and exits, if a shell requests them.
 pub(crate) fn answer(command: fn() -> Command) {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
-/// What has a shell ask.
+/// Returns the script that makes a shell request candidates.
 pub(crate) fn registration(shell: Shell) -> Result<String> {
     let shells = Shells::builtins();
     let name = shell.to_string();
@@ -35,7 +35,7 @@ pub(crate) fn registration(shell: Shell) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// The argument with its candidates.
+/// Returns the argument with its completer.
 pub(crate) fn completed(own: Arg) -> Arg {
     let mut takes = String::new();
     for name in own.get_value_names().unwrap_or_default() {
@@ -64,12 +64,13 @@ fn beginning<'a>(current: &str, all: impl IntoIterator<Item = (String, &'a str)>
         .collect()
 }
 
-/// Files, as they are completed wherever nothing else is known.
+/// Returns file names, the default for other values.
 fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
     PathCompleter::any().complete(current)
 }
 
-/// `cfq`, and behind a colon or comma what can be set of it: `cfq:slice_idle=`.
+/// Completes a scheduler such as `cfq`. After a colon or
+/// comma, it completes a tunable, such as `cfq:slice_idle=`.
 fn schedulers(current: &OsStr) -> Vec<CompletionCandidate> {
     let (current, linux) = (text(current), Registry::linux());
     let Some((name, _)) = current.split_once(':') else {
@@ -89,7 +90,7 @@ fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
     found
 }
 
-/// The kernel's disks, and live ones that have names.
+/// Completes disks of the kernel and named served disks.
 fn disks(current: &OsStr) -> Vec<CompletionCandidate> {
     let kernels = BlockDevice::disks(&Roots::default()).into_iter().map(|disk| (disk.name().to_owned(), ""));
     let lives = lives().into_iter().map(|name| (format!("live:{name}"), "a served disk"));

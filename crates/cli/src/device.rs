@@ -1,4 +1,4 @@
-//! `iosched device`: the modelled devices, and what each is like beside the real one.
+//! `iosched device`: the device models and their comparison with the real devices.
 
 use std::fmt::Write as _;
 
@@ -16,11 +16,11 @@ use crate::{io_cost, output, show};
 
 /// Columns of a latency plot.
 const PLOT_COLUMNS: usize = 32;
-/// A share of latencies by height.
+/// Bars of a plot, by height.
 const PLOT_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Quantiles that are told: name and share.
+/// Quantiles in the table: name and share.
 const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-/// How far a model may be from the real device.
+/// Largest relative deviation of a model that counts as met.
 const TOLERANCE: f64 = 0.1;
 
 #[derive(Debug, Subcommand)]
@@ -72,14 +72,14 @@ fn family(text: &str) -> Result<&'static Family, String> {
     })
 }
 
-/// A figure as it was in all runs: one, or from the least to the most.
+/// Formats the least and the greatest value of all runs. Equal values appear once.
 fn range((least, most): (u64, u64), divisor: f64) -> String {
     let number = |value: u64| rounded(value as f64 / divisor);
     let (least, most) = (number(least), number(most));
     if least == most { least } else { format!("{least}-{most}") }
 }
 
-/// The members of a family with the range of their runs.
+/// Returns the members of a family with the ranges of their runs.
 fn members(family: &Family) -> String {
     let mut text = format!("{}\n\n{:34}{:>5}", family.about, "", "runs");
     let heads = ["read MB/s", "seq. 1000/s", "random 1000/s", "write MB/s", "seq. 1000/s", "random 1000/s"];
@@ -160,7 +160,7 @@ pub(crate) fn device(command: &DeviceCommand) -> Result<()> {
     output::print(&text)
 }
 
-/// What was fitted and what is assumed, as the profile says.
+/// Returns the fitted and the assumed parameters, as listed in the profile.
 fn assumptions_of(profile: &Profile) -> String {
     let mut text = format!("{}: {}\n", profile.name(), profile.about());
     for (title, list) in [("fitted", profile.fitted_to()), ("assumed", profile.assumed())] {
@@ -206,7 +206,7 @@ fn as_text(profile: &Profile, sheet: &DataSheet) -> String {
     text
 }
 
-/// How near a profile comes to the device that it was fitted to, as it says of itself.
+/// Returns a sentence about the errors of a profile's fit.
 fn near(fit: Fit) -> String {
     let Fit { rate_error_percent, tail_error_percent, .. } = fit;
     let errors = format!(
@@ -230,7 +230,7 @@ fn near(fit: Fit) -> String {
     }
 }
 
-/// Quantiles and a plot of each distribution; the plots have one axis.
+/// Writes quantiles and a plot of each distribution. All plots share one axis.
 fn latencies(text: &mut String, distributions: &[Distribution]) {
     let extreme = |share| distributions.iter().map(move |distribution| distribution.latencies.quantile_ns(share));
     let from_ns = extreme(0.0).min().unwrap_or(0).max(1) as f64;
@@ -260,7 +260,7 @@ fn plot(counts: &[u64]) -> String {
     counts.iter().map(|&count| bar(count)).collect()
 }
 
-/// How well the model does, in a sentence.
+/// Returns a sentence about how well the model meets the measurements.
 fn answer(figures: &[Measured]) -> String {
     let known: Vec<_> = figures.iter().filter_map(|measured| Some((measured.figure, measured.deviation()?))).collect();
     let off: Vec<_> = known.iter().filter(|(_, deviation)| deviation.abs() > TOLERANCE).collect();
@@ -279,7 +279,7 @@ fn answer(figures: &[Measured]) -> String {
     }
 }
 
-/// Three significant digits, or all before the point.
+/// Formats with three significant digits, or with all digits before the decimal point.
 fn rounded(value: f64) -> String {
     match value {
         value if value >= 999.5 => grouped(value.round() as u64),

@@ -1,4 +1,4 @@
-//! `iosched doctor`: what is in force on the way to a disk, and what of it does nothing there.
+//! `iosched doctor`: shows which I/O settings of a disk take effect, and which do not.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -51,9 +51,9 @@ const EXAMPLES: &str = "Examples:
   iostat -x 1 60 | iosched doctor sda --rates -
   iosched doctor --json";
 
-/// The version of the JSON document: another one if a field changes its meaning or goes.
+/// Version of the JSON document. It increases if a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
-/// Columns of text where there is no terminal, and at most.
+/// Columns of text without a terminal, and the maximum.
 const WIDTH: usize = 80;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
@@ -78,11 +78,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
     output::print(&if name.is_some() { report.in_full(look) } else { report.briefly(look) })
 }
 
-/// What iostat or sar say in a file of the disks of this machine.
+/// Returns the findings from a file with the output of iostat or sar.
 fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
     let shown = file.display();
     let from = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
-    // Once: what comes through a pipe is not there a second time.
+    // The file is read only once, because a pipe cannot be read twice.
     let text = read_text(from, RATES_BYTES_MAX).map_err(|error| {
         of_file(format!("--rates {shown}: {error}; give a file with the output of iostat -x or sar -d"), &error)
     })?;
@@ -99,7 +99,7 @@ fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// The disk that is meant; a name that there is not is told with the nearest one.
+/// Returns the name of the disk. The error for an unknown name suggests the nearest one.
 fn find(roots: &Roots, given: &Path) -> Result<String> {
     match BlockDevice::find(roots, given) {
         Ok(device) => Ok(device.disk_name().to_owned()),
@@ -119,15 +119,15 @@ fn find(roots: &Roots, given: &Path) -> Result<String> {
     }
 }
 
-/// What is shown.
+/// The content of the output.
 struct Report<'m> {
     machine: &'m Snapshot,
-    /// The disks on the way, the one that was asked for first.
+    /// The disks of the stack, the chosen disk first.
     disks: Vec<&'m Disk>,
     findings: Vec<Finding>,
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct Document<'r> {
     schema: u32,
@@ -142,7 +142,7 @@ impl<'m> Report<'m> {
         Self { machine, disks: machine.disks.iter().collect(), findings }
     }
 
-    /// Of a disk, of what it is made of, and of layers that are made of it.
+    /// Creates the report of a disk, the disks below it, and the layers above it.
     fn of_disk(machine: &'m Snapshot, name: &str, mut findings: Vec<Finding>) -> Result<Self> {
         let disks = machine.way(name);
         if disks.is_empty() {
@@ -175,7 +175,7 @@ impl<'m> Report<'m> {
         }
     }
 
-    /// A line for each disk, and what matters.
+    /// Returns a line for each disk, and the important findings.
     fn briefly(&self, look: Look) -> String {
         let mut text = table(self.machine, &self.disks);
         let matter: Vec<&Finding> = self.findings.iter().filter(|own| own.weight == Weight::Matters).collect();
@@ -198,7 +198,7 @@ impl<'m> Report<'m> {
         text
     }
 
-    /// Everything.
+    /// Returns the full text.
     fn in_full(&self, look: Look) -> String {
         let mut text = String::new();
         for disk in &self.disks {
@@ -216,7 +216,8 @@ impl<'m> Report<'m> {
     }
 }
 
-/// `mq-deadline; 64 requests, 32 commands; rotating; 1.0 TB; ST1000DM003`.
+/// Describes a disk, such as `mq-deadline; 64 requests,
+/// 32 commands; rotating; 1.0 TB; ST1000DM003`.
 fn about(disk: &Disk) -> String {
     let mut parts = vec![disk.scheduler.clone().unwrap_or_else(|| "no scheduler".to_owned())];
     if let (Some(queues), true) = (disk.hw_queues, disk.scheduler.is_some()) {
@@ -227,7 +228,7 @@ fn about(disk: &Disk) -> String {
         parts.push(format!("{requests} requests{depth}"));
     }
     parts.extend(disk.is_rotational.map(|is| if is { "rotating" } else { "not rotating" }.to_owned()));
-    // A number stays with its unit.
+    // A no-break space keeps the number with its unit.
     parts.push(size(disk.size_bytes).replace(' ', "\u{a0}"));
     parts.extend(disk.model.clone().filter(|model| !model.is_empty()));
     if !disk.below.is_empty() {
@@ -236,7 +237,7 @@ fn about(disk: &Disk) -> String {
     parts.join("; ")
 }
 
-/// What of ionice is in force on a disk, in a word.
+/// Returns in one word how far ionice takes effect on a disk.
 fn ionice(machine: &Snapshot, disk: &Disk) -> &'static str {
     match machine.looks(disk) {
         Some(Looks::AtBoth) => "yes",
@@ -246,7 +247,7 @@ fn ionice(machine: &Snapshot, disk: &Disk) -> &'static str {
     }
 }
 
-/// A line for each disk.
+/// Returns a table with one line per disk.
 fn table(machine: &Snapshot, disks: &[&Disk]) -> String {
     let heads = ["name", "size", "scheduler", "ionice", "wbt", "rotating", "over"].map(str::to_owned);
     let row = |disk: &&Disk| {
@@ -283,7 +284,8 @@ fn table(machine: &Snapshot, disks: &[&Disk]) -> String {
     text
 }
 
-/// A finding in a few lines; in full with its file, and what is not so sure always.
+/// Formats a finding. `in_full` adds its file. The
+/// certainty always appears if the finding is not certain.
 fn shown(finding: &Finding, look: Look, in_full: bool) -> String {
     let tone = if finding.weight == Weight::Matters { Tone::Bad } else { Tone::Faint };
     let head = match &finding.disk {
@@ -299,7 +301,7 @@ fn shown(finding: &Finding, look: Look, in_full: bool) -> String {
     let indent = "    ";
     let _ = writeln!(text, "{}", look.wrap(&format!("{indent}{}", finding.meaning), indent));
     if let Some(remedy) = &finding.remedy {
-        // A command stays whole, so that it can be taken as it is.
+        // A command is not wrapped, so that it can be copied.
         let _ = writeln!(text, "{indent}do:   {remedy}");
     }
     if in_full {
@@ -314,7 +316,8 @@ mod tests {
 
     use super::*;
 
-    /// A rotating disk without a scheduler below an encrypted device, on a machine whose units have weights.
+    /// Returns a rotating disk without a scheduler below an
+    /// encrypted device, on a machine with weights of units.
     fn machine() -> Snapshot {
         let sda = Disk {
             name: "sda".to_owned(),
@@ -432,7 +435,7 @@ mod tests {
         for line in text.lines().filter(|line| !line.contains("read: ") && !line.contains("do:   ")) {
             assert!(line.chars().count() <= WIDTH, "{line}");
         }
-        // Of what is above a disk only the layer is told.
+        // For a disk above, only the finding about its layer appears.
         let above: Vec<_> = Report::of_disk(&machine, "sda", examine(&machine)).unwrap().findings;
         let above: Vec<_> = above.iter().filter(|own| own.disk.as_deref() == Some("dm-0")).collect();
         assert!(above.len() == 1 && above[0].id.is_of_layer(), "{above:?}");

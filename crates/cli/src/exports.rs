@@ -1,4 +1,4 @@
-//! Exports of a disk, as options declare them.
+//! Options that declare the exports of a disk.
 
 use std::path::{Path, PathBuf};
 
@@ -24,23 +24,23 @@ pub(crate) struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// The exports, one at least, of a disk of that name.
+    /// Returns the exports of a disk with this name, at least one.
     pub(crate) fn load(&self, disk: &str) -> Result<Exports> {
         Ok(self.declared().map_err(usage)?.or_default(disk))
     }
 
-    /// The file that declares some, if there is one.
+    /// Returns the file that declares exports, if any.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.exports_file.as_deref()
     }
 
-    /// One for each of so many sockets, in the order in which they were declared; of a disk of that name, if there is
-    /// one socket and no export is declared.
+    /// Returns one export for each of `sockets` sockets, in the order of declaration.
+    /// With one socket and no declared export, it is the default export of the disk.
     pub(crate) fn load_each(&self, disk: &str, sockets: usize) -> Result<(Exports, Vec<Export>)> {
         let exports = self.load(disk)?;
         let given = self.exports.iter().map(|export| Export::from_option(export)).collect::<Result<Vec<_>, _>>();
         let mut each = given.map_err(usage)?;
-        // Those of a file have no other order than that of their names.
+        // Exports of a file are in the order of their names.
         each.extend(exports.as_slice().iter().filter(|&export| !each.contains(export)).cloned().collect::<Vec<_>>());
         if each.len() != sockets {
             return Err(usage(format!(
@@ -63,7 +63,7 @@ impl ExportArgs {
     }
 }
 
-/// What has become of exports, for people: a line for each that is new, another than before, or gone.
+/// Returns a line for each export that is new, changed or removed.
 pub(crate) fn changes(before: &Exports, after: &Exports) -> Vec<String> {
     let named = |all: &Exports, name: &str| all.as_slice().iter().find(|export| export.name == name).cloned();
     let now = after.as_slice().iter().filter_map(|export| match named(before, &export.name) {
@@ -74,7 +74,7 @@ pub(crate) fn changes(before: &Exports, after: &Exports) -> Vec<String> {
     now.chain(gone.map(|export| format!("gone: {}", describe(export)))).collect()
 }
 
-/// An export for people.
+/// Describes an export.
 pub(crate) fn describe(export: &Export) -> String {
     let name = if export.name.is_empty() { "(without a name)" } else { &export.name };
     let weight = export.weight.map(|weight| format!(", weight {weight}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How the command ends: exit codes, and what is said with them.
+//! The end of the command: exit codes and error messages.
 
 use std::fmt;
 use std::io;
@@ -31,20 +31,20 @@ use iosched_workload::fio::JobError;
 
 use crate::output::{self, say};
 
-/// Ended by Ctrl-C: as a shell says of a program that SIGINT ended.
+/// Exit code after Ctrl-C, as shells report a program that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
-/// Whether errors are told with their details.
+/// Whether error messages include details.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
-/// Tells errors with their details from now on.
+/// Makes error messages include details from now on.
 pub(crate) fn be_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
 }
 
-/// What the user asked for is not possible: another command line or another file would be.
+/// An error of usage: a different command line or file would work.
 #[derive(Debug)]
 pub(crate) struct Usage(String);
 
@@ -56,17 +56,17 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Whoever read standard output has seen enough.
+/// The reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("the reader of standard output has ended")]
 pub(crate) struct Unread;
 
-/// An error of usage.
+/// Returns an error of usage.
 pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(problem.to_string()))
 }
 
-/// An error of a request for a comparison, in the words of options.
+/// Converts an error of a comparison request to the names of options.
 pub(crate) fn of_comparison(error: RequestError) -> anyhow::Error {
     match error {
         RequestError::Argument { .. } => usage(format_args!("--{error}")),
@@ -76,7 +76,7 @@ pub(crate) fn of_comparison(error: RequestError) -> anyhow::Error {
     }
 }
 
-/// An error of a device, file or directory to measure.
+/// Converts an error of a device, file or directory to measure.
 pub(crate) fn of_place(error: PlaceError) -> anyhow::Error {
     match error {
         PlaceError::Directory(error) => error.into(),
@@ -88,7 +88,7 @@ pub(crate) fn of_place(error: PlaceError) -> anyhow::Error {
     }
 }
 
-/// An error of the way to advice.
+/// Converts an error of the advice.
 pub(crate) fn of_advice(error: AdviseError) -> anyhow::Error {
     match error {
         AdviseError::Request(error) => of_device_request(error),
@@ -103,7 +103,7 @@ pub(crate) fn of_advice(error: AdviseError) -> anyhow::Error {
     }
 }
 
-/// An error of a request for runs on a real device.
+/// Converts an error of a request for runs on a real device.
 pub(crate) fn of_device_request(error: DeviceRequestError) -> anyhow::Error {
     match error {
         DeviceRequestError::Request(error) => of_comparison(error),
@@ -116,7 +116,7 @@ pub(crate) fn of_device_request(error: DeviceRequestError) -> anyhow::Error {
     }
 }
 
-/// Says what went wrong; the exit code.
+/// Prints the error, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<Unread>() {
         return ExitCode::SUCCESS;
@@ -125,7 +125,8 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if is_usage(error) { USAGE } else { FAILED })
 }
 
-/// Says what is wrong with the arguments, and ends. What `--help` and `--version` print comes this way, too.
+/// Prints an error of the arguments and exits. The
+/// output of `--help` and `--version` also comes here.
 pub(crate) fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
     if let Some(tip) = workload_tip(&error, command) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -139,7 +140,7 @@ pub(crate) fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -
     output::exit(error.exit_code())
 }
 
-/// A workload given without its option is named with it: `compare job.fio`.
+/// Returns a hint for a workload without its option, as in `compare job.fio`.
 fn workload_tip(error: &clap::Error, command: &clap::Command) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
@@ -149,14 +150,14 @@ fn workload_tip(error: &clap::Error, command: &clap::Command) -> Option<String> 
     is_wanted.then(|| format!("name a workload with --workload {}", quoted(word)))
 }
 
-/// Says what went wrong.
+/// Prints the error message.
 pub(crate) fn tell(error: &anyhow::Error) {
     let tried = of_trace(error).filter(|_| VERBOSE.load(Ordering::Relaxed)).and_then(TraceError::tried);
     let tried = tried.map(|tried| format!("\n{tried}")).unwrap_or_default();
     say!("{}", with_short_arguments(&format!("error: {error}{}{}{tried}", meant(error), hint(error))));
 }
 
-/// A message that quotes arguments of this command: of each long one, it has the first characters.
+/// Shortens long arguments of this command in a message to their first characters.
 fn with_short_arguments(message: &str) -> String {
     let mut short = message.to_owned();
     for argument in std::env::args_os().filter(|argument| argument.len() > QUOTED_CHARS_MAX) {
@@ -166,18 +167,19 @@ fn with_short_arguments(message: &str) -> String {
     short
 }
 
-/// Whether another name would do: there is nothing of that name, or something that holds no such data.
+/// Returns whether another name would work: there is
+/// no such file, or its content has the wrong type.
 fn is_wrong_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
 }
 
-/// What is wrong with a file: of usage, if another name would do.
+/// Returns the error of a file. It is an error of usage if another name would work.
 pub(crate) fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
     if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
 }
 
-/// What was meant, most likely.
+/// Returns the name that the user probably meant.
 fn meant(error: &anyhow::Error) -> String {
     if let Some(unknown) = error.downcast_ref::<UnknownElevator>() {
         return did_you_mean(&unknown.name, unknown.known.iter().copied());
@@ -224,7 +226,7 @@ fn meant(error: &anyhow::Error) -> String {
     String::new()
 }
 
-/// A device that was not found, by itself or as a disk with attributes.
+/// Returns the error of an unknown device, directly or from disk attributes.
 fn of_find(error: &anyhow::Error) -> Option<&FindError> {
     let of_attributes = error.downcast_ref::<AttributesError>().and_then(|error| match error {
         AttributesError::Find(error) => Some(error),
@@ -233,7 +235,7 @@ fn of_find(error: &anyhow::Error) -> Option<&FindError> {
     error.downcast_ref::<FindError>().or(of_attributes)
 }
 
-/// What is wrong with a trace, by itself or as a workload.
+/// Returns the error of a trace, directly or from a workload.
 fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
     let of_workload = error.downcast_ref::<WorkloadError>().and_then(|error| match error {
         WorkloadError::Trace(error) => Some(error),
@@ -242,7 +244,7 @@ fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
     error.downcast_ref::<TraceError>().or(of_workload)
 }
 
-/// The options that help.
+/// Returns a hint about options that help.
 fn hint(error: &anyhow::Error) -> &'static str {
     match of_trace(error) {
         Some(TraceError::Partial { .. }) => "; to read it anyway, add --partial",
@@ -253,7 +255,7 @@ fn hint(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Whether another command line, setting or file would be right.
+/// Returns whether another command line, setting or file would work.
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<WorkloadError>() {
         return match error {
@@ -320,7 +322,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         return match error {
             SocketError::Io { source, .. } => is_wrong_file(source),
             SocketError::NotASocket { .. } | SocketError::Replaceable { .. } => true,
-            // It was right, if nobody else were there.
+            // The path is right, but another program uses the socket.
             SocketError::InUse { .. } | SocketError::NotOurs { .. } => false,
         };
     }

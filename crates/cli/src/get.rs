@@ -1,4 +1,4 @@
-//! `iosched get`: attributes of disks.
+//! `iosched get`: prints attributes of disks.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &GetArgs) -> Result<()> {
     let mut text = String::new();
     let alone = disks.disks.len() == 1;
     let mut line = |file: &Named, value: &str| {
-        // One value a line, whatever it holds.
+        // Each value is one line, even if it contains newlines.
         let value = value.trim_end().replace('\n', "\\n");
         let _ = match (args.values, alone) {
             (true, _) => writeln!(text, "{value}"),
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &GetArgs) -> Result<()> {
     if names.is_empty() {
         for disk in disks.disks.clone() {
             for file in disks.all_of(&disk)? {
-                // Some of the kernel's can only be written.
+                // Some files of the kernel are write-only.
                 if let Ok(value) = disks.tree.read(&file.path) {
                     line(&file, &value);
                 }

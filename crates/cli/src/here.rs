@@ -1,5 +1,5 @@
-//! What `iosched` without a command says on a terminal besides its comparison: which disks there are here, and how to
-//! go on with them.
+//! Additional output of `iosched` without a command on a
+//! terminal: the disks of this machine, and the next commands.
 
 use std::fmt::Write as _;
 
@@ -8,17 +8,17 @@ use iosched_kernel::{BlockDevice, Roots};
 
 use crate::served::size;
 
-/// So many disks are shown.
+/// Number of disks that are shown.
 const DISKS_SHOWN: usize = 5;
-/// What is made of memory or files is no disk that somebody tunes.
+/// Prefixes of devices in memory, in files or without a medium, which are not shown.
 const NO_DISKS: [&str; 4] = ["loop", "ram", "zram", "sr"];
 
-/// The disks of this machine, and the commands to go on with; nothing if there are none.
+/// Returns the disks of this machine and the next commands. Empty without disks.
 pub(crate) fn found(roots: &Roots) -> String {
     let is_disk =
         |device: &BlockDevice| !NO_DISKS.iter().any(|kind| device.name().starts_with(kind)) && device.size_bytes() > 0;
     let disks: Vec<_> = BlockDevice::disks(roots).into_iter().filter(is_disk).map(|device| device.card()).collect();
-    // What a disk is made of is another disk: the one that is used is the one to begin with.
+    // The parts of a stacked device are disks, too. The suggestion uses the mounted disk.
     let Some(first) = disks.iter().find(|disk| !disk.usage.mounts.is_empty()).or(disks.first()) else {
         return String::new();
     };
@@ -45,7 +45,7 @@ pub(crate) fn found(roots: &Roots) -> String {
     text
 }
 
-/// `mq-deadline; rotating; / and 1 more`.
+/// Describes a disk, such as `mq-deadline; rotating; / and 1 more`.
 fn about(disk: &DeviceCard) -> String {
     let scheduler = disk.scheduler.clone().unwrap_or_else(|| "no scheduler".to_owned());
     let kind = if disk.is_rotational { "rotating" } else { "not rotating" };

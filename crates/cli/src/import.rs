@@ -1,4 +1,4 @@
-//! `iosched import`: what others know of a device, as a profile.
+//! `iosched import`: makes profiles from descriptions of other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use iosched_lab::request::quoted;
 use crate::fail::{of_file, usage};
 use crate::output::{Kind, Outputs, WriteArgs, say};
 
-/// Larger files are no descriptions of disks.
+/// Largest file that is read, bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Subcommand)]
@@ -139,12 +139,12 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
     Ok(())
 }
 
-/// A profile's file as devices are named: with a slash.
+/// Returns the path of a profile with a slash, so that it is not taken for a name.
 fn as_path(file: &Path) -> String {
     if file.components().count() > 1 { file.display().to_string() } else { format!("./{}", file.display()) }
 }
 
-/// A text, compressed or not. A file that is not there or is no text is an error of usage.
+/// Reads a text, compressed or not. A missing file or a file without text is an error of usage.
 pub(crate) fn read(path: &Path) -> Result<String> {
     iosched_trace::read_text(path, BYTES_MAX)
         .map_err(|error| of_file(format!("{}: cannot be read: {error}", path.display()), &error))

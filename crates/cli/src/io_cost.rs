@@ -1,4 +1,4 @@
-//! What io.cost should be told of a device, for people.
+//! The parameters of io.cost for a device, as text.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use iosched_advise::io_cost::{IoCost, hwdb_path};
 use iosched_disk::io_cost::{PERMANENT, TOLD};
 use iosched_lab::grouped;
 
-/// The lines for the kernel's files, the entry of hwdb, and what each figure comes from.
+/// Returns the lines for the kernel's files, the hwdb entry, and the source of each parameter.
 pub(crate) fn text(own: &IoCost, model_name: Option<&str>) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", own.model.line());

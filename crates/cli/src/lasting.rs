@@ -1,4 +1,4 @@
-//! What is set at every start, too: a udev rule for each disk, which keeps what was set so before.
+//! `iosched set --persist`: a udev rule per disk, which also keeps the values of earlier calls.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::output::{self, Kind, MARK, Output, Outputs, WriteArgs};
 
 const QUEUE: &str = "queue/";
 
-/// Rules to be written once everything is set.
+/// Rules that are written after all values are set.
 #[derive(Default)]
 pub(crate) struct LastingRules {
     rules: Vec<Rule>,
@@ -24,10 +24,11 @@ struct Rule {
 }
 
 impl LastingRules {
-    /// Rules for the disks of `files`, in `directory`; looked at before anything is set.
+    /// Prepares the rules of the disks of `files` in `directory`, before anything is set.
     ///
     /// # Errors
-    /// They are not the kernel's disks, something else is in a file's place, or what is set is no attribute of a queue.
+    /// The disks are not disks of the kernel, a file in the directory is
+    /// not a rule of iosched, or an attribute does not belong to the queue.
     pub(crate) fn prepare(directory: &Path, disks: &Disks, files: &[Named], write: WriteArgs) -> Result<Self> {
         if !disks.are_the_kernels {
             return Err(usage(
@@ -53,7 +54,7 @@ impl LastingRules {
         Ok(Self { rules })
     }
 
-    /// This has been set.
+    /// Adds a value that was set.
     pub(crate) fn add(&mut self, file: &Named, value: &str) {
         if let Some(rule) = self.rules.iter_mut().find(|rule| rule.values.disk() == file.disk.name) {
             rule.values.set(file, value);
@@ -63,7 +64,7 @@ impl LastingRules {
     /// Writes the rules.
     ///
     /// # Errors
-    /// One cannot be written.
+    /// A rule cannot be written.
     pub(crate) fn write(&mut self, disks: &mut Disks) -> Result<()> {
         for rule in &mut self.rules {
             let text = rule.values.text(disks)?;

@@ -1,4 +1,4 @@
-//! `iosched ls`: disks, the kernel's and ours.
+//! `iosched ls`: lists the disks of the kernel and served disks.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:
   iosched ls /mnt/disk
   iosched ls live:db";
 
-/// Files of cgroups that are named of a disk.
+/// Largest number of cgroup files that are listed for a disk.
 const NAMED_MAX: usize = 4;
 
 pub(crate) fn run(args: &LsArgs) -> Result<()> {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &LsArgs) -> Result<()> {
     output::print(&table(listed.iter().map(row).collect(), Look::of_standard_output()))
 }
 
-/// Which disks cgroups set anything for, and where that is shown.
+/// Returns a line about the cgroups that have settings for the disks.
 fn of_cgroups(disks: &[KernelDisk]) -> String {
     let set = disks.iter().filter(|disk| !disk.cgroups.is_empty());
     let of = |disk: &KernelDisk| {
@@ -85,7 +85,7 @@ fn of_cgroups(disks: &[KernelDisk]) -> String {
     set.filter(|disk| disk.card.size_bytes > 0).map(of).collect()
 }
 
-/// Live disks that have names, for whoever lists the kernel's.
+/// Returns a line with the named served disks.
 fn live(names: &[String]) -> String {
     let named: Vec<_> = names.iter().map(|name| format!("live:{name}")).collect();
     if named.is_empty() { String::new() } else { format!("served disks: {}\n", named.join(", ")) }
@@ -101,7 +101,7 @@ fn yes_or_no(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// The kernel's disks.
+/// Returns the table of the kernel's disks.
 fn kernels(disks: &[KernelDisk], all: bool) -> String {
     let (shown, empty): (Vec<_>, Vec<_>) =
         disks.iter().map(|own| &own.card).partition(|disk| all || disk.size_bytes > 0);
@@ -123,7 +123,8 @@ fn kernels(disks: &[KernelDisk], all: bool) -> String {
     shown
 }
 
-/// `/boot (sda1), swap (sda2)`: where it is mounted, and which part of it.
+/// Returns the mount points and swaps of a disk with
+/// the partition, such as `/boot (sda1), swap (sda2)`.
 fn used(disk: &DeviceCard) -> String {
     let part = |device: &str| if device == disk.name { String::new() } else { format!(" ({device})") };
     let mounts = disk.usage.mounts.iter().map(|Mount { device, at }| format!("{}{}", at.display(), part(device)));
@@ -131,7 +132,7 @@ fn used(disk: &DeviceCard) -> String {
     mounts.chain(swaps).collect::<Vec<_>>().join(", ")
 }
 
-/// The row of a disk of another tree than the kernel's.
+/// Returns the row of a disk that does not belong to the kernel.
 fn row(disk: &DiskSummary) -> Vec<String> {
     vec![
         disk.name.clone(),
@@ -142,7 +143,7 @@ fn row(disk: &DiskSummary) -> Vec<String> {
     ]
 }
 
-/// Heads of columns, and whether they are numbers.
+/// Heads of the columns, and whether their cells are numbers.
 const COLUMNS: [(&str, bool); 7] = [
     ("name", false),
     ("size", true),
@@ -153,10 +154,10 @@ const COLUMNS: [(&str, bool); 7] = [
     ("mounted on", false),
 ];
 
-/// Columns that stand below their row where the table is wider than the terminal: names of files.
+/// Columns with file names. If the table is wider than the terminal, they appear below their row.
 const NAMES: std::ops::Range<usize> = 5..COLUMNS.len();
 
-/// The rows, all equally long, below their heads.
+/// Formats rows of equal length below their heads.
 fn table(rows: Vec<Vec<String>>, look: Look) -> String {
     let columns = rows.first().map_or(COLUMNS.len(), Vec::len);
     let heads = COLUMNS[..columns].iter().map(|(head, _)| (*head).to_owned()).collect();

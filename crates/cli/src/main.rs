@@ -1,12 +1,15 @@
-//! The command `iosched`: arguments in, answers out. What it knows is in the libraries.
+//! The command `iosched`: argument parsing and output. The functionality is in the libraries.
 //!
 //! # Inside
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `command.rs` | all commands; a file or folder each declares what its command takes, and does it |
-//! | `options/` | what several commands take: numbers, schedulers, workloads, replay, how long runs are, how differences are judged |
-//! | `output/` | the one way to write: beside its place and put there whole, through links, into devices and pipes; what is said while something goes on |
+//! | `command.rs` | all commands; each command has a
+//! file or folder with its arguments and its code |
+//! | `options/` | shared arguments: numbers, schedulers,
+//! workloads, replay, length of runs, judgement of differences |
+//! | `output/` | output: files that appear complete or not at
+//! all, links, devices and pipes, and messages during long work |
 //! | `show/` | pages of text: tables, verdicts, closing sentences; JSON, CSV, Markdown |
 //! | `tree/` | attribute trees: of the kernel's disks, of live disks, of a mount |
 //! | `fail.rs`, `signals.rs`, `watched.rs` | exit codes, signals, progress |
@@ -80,7 +83,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     }
     let command = match cli.command {
         Some(command) => command,
-        // The same declaration, without options.
+        // The same declaration provides the defaults.
         None => match Cli::parse_from(["iosched", "compare"]).command {
             Some(Command::Compare(args)) => return compare_here(&args),
             _ => return Ok(ExitCode::SUCCESS),
@@ -120,7 +123,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The comparison of the sample, and on a terminal what there is here.
+/// Runs the comparison of the sample. On a terminal, it also prints the disks of this machine.
 fn compare_here(args: &compare::CompareArgs) -> Result<ExitCode> {
     let code = compare::compare(args)?;
     if std::io::stdout().is_terminal() {
@@ -134,7 +137,7 @@ fn compare_here(args: &compare::CompareArgs) -> Result<ExitCode> {
 mod tests {
     use super::*;
 
-    /// Every command, however deep, with its name as it is typed.
+    /// Collects every command and subcommand with its name as typed.
     fn every_command(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
         all.push((name.to_owned(), command.clone()));
         for below in command.get_subcommands() {
@@ -142,7 +145,7 @@ mod tests {
         }
     }
 
-    /// As a shell splits it, of what examples have: words, and words in quotes.
+    /// Splits a line like a shell into words and quoted words.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut quote, mut begun) = (vec![String::new()], None, false);
         for c in line.chars() {

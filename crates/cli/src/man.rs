@@ -1,4 +1,4 @@
-//! `iosched man`: the manual page of a command, on a terminal by man; or all pages in a directory.
+//! `iosched man`: shows the man page of a command, or writes all pages to a directory.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ManArgs, root: Command) -> Result<()> {
     }
 }
 
-/// The command of that name, and of that name below it.
+/// Returns the command with this name, or its subcommand.
 fn find(root: Command, names: &[String]) -> Result<Command> {
     let mut at = root;
     for name in names {
@@ -67,7 +67,8 @@ fn page(command: Command) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// On a terminal by man, or as --help has it if there is none; elsewhere as man reads it.
+/// Shows the page with man on a terminal, or the text of --help if
+/// man fails. Without a terminal, prints the source of the page.
 fn show(mut command: Command) -> Result<()> {
     let page = page(command.clone())?;
     if !Term::stdout().is_term() {
@@ -76,11 +77,11 @@ fn show(mut command: Command) -> Result<()> {
     by_man(&page).or_else(|_| output::print(&command.render_long_help().to_string()))
 }
 
-/// It is an error if there is no man, or none that reads pages from standard input.
+/// Shows the page with man. Fails if man is missing or cannot read a page from standard input.
 fn by_man(page: &str) -> Result<()> {
     let mut man = process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     if let Some(mut input) = man.stdin.take() {
-        // Whoever leaves the page early has seen enough.
+        // The reader may quit before the end of the page.
         let _ = input.write_all(page.as_bytes());
     }
     if man.wait()?.success() { Ok(()) } else { Err(anyhow!("man cannot display the page")) }

@@ -1,4 +1,4 @@
-//! `iosched mount`: a live disk as a file, with its control tree beside it.
+//! `iosched mount`: a served disk as a file, with its control tree.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let unmounter = mounted.unmounter();
     let place = unmounter.directory().display().to_string();
     ending.by(move || unmount(&unmounter));
-    // Without systemd nobody listens.
+    // Without systemd, nothing receives the message.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let unmounted = mounted.wait();
     end(served)?;
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Files are not taken out of sight by a disk that is mounted over them.
+/// Refuses a directory with files, which the mount would hide.
 fn hides_nothing(directory: &Path) -> Result<()> {
     let some =
         std::fs::read_dir(directory).ok().and_then(|mut entries| entries.next()).and_then(std::result::Result::ok);
@@ -91,7 +91,7 @@ fn hides_nothing(directory: &Path) -> Result<()> {
     }
 }
 
-/// Unmounts it, or takes it out of sight while it is in use; whether the end has begun.
+/// Unmounts the disk, or detaches it while it is in use. Returns whether the end has begun.
 fn unmount(unmounter: &Unmounter) -> bool {
     match unmounter.unmount() {
         Ok(Unmounted::Done) => true,
@@ -119,7 +119,7 @@ fn announce(served: &Served, chosen: &Chosen, mounted: &Mounted) {
     ));
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+:,@%".contains(c));

@@ -1,4 +1,4 @@
-//! `iosched record`: what a disk is asked, recorded as a block trace, and what was seen.
+//! `iosched record`: records the requests of a disk as a block trace, and prints a summary.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::signals::on_signal;
 use crate::trace::first_processes;
 use crate::watched::Meter;
 
-/// How often the kernel's events are taken.
+/// Interval of reading the kernel's events.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Record the requests of a disk as a trace for compare, tune and advise
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let begun = Recorder::begin(&device, &StateDirectory::usual()?);
     let mut recorder = begun.map_err(|error| anyhow!("{}: {error}", args.disk.display()))?;
     let (recorded_for, no_room) = record(&mut recorder, &device, args.seconds, &mut room)?;
-    // For the trace.
+    // Frees the reserved room for the trace.
     drop(room);
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// A recording without requests, which no command can use.
+/// Returns the error of a recording without requests, which no command can use.
 fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str) -> anyhow::Error {
     let (name, seconds) = (device.name(), recorded_for.as_secs_f64());
     anyhow!(
@@ -133,7 +133,8 @@ fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str)
     )
 }
 
-/// Records for so long, until a signal, or until there is no room; how long that was, and what says that there is none.
+/// Records until the time is over, a signal arrives or the room
+/// ends. Returns the duration, and the error if there is no room.
 fn record(
     recorder: &mut Recorder,
     device: &BlockDevice,
@@ -148,7 +149,8 @@ fn record(
     let begun = Instant::now();
     while begun.elapsed().as_secs_f64() < seconds && !ended.load(Ordering::SeqCst) {
         recorder.take()?;
-        // The trace may have more in it than the kernel's events: names and priorities of processes.
+        // The trace can be larger than the kernel's events,
+        // because it adds names and priorities of processes.
         let taken = room.take(recorder.bytes() + recorder.bytes() / 4);
         let no_room = recorder.no_room().map(|error| error.kind().into());
         if let Some(error) = taken.err().or(no_room) {
@@ -161,7 +163,7 @@ fn record(
     Ok((begun.elapsed(), None))
 }
 
-/// What was seen, and what to do with it.
+/// Returns the summary and the next commands.
 fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Duration, seen: &TraceSummary) -> String {
     let name = device.name();
     let seconds = recorded_for.as_secs_f64();
@@ -214,8 +216,8 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
     lines.join("\n") + "\n"
 }
 
-/// Where `iosched advise` can run the trace: a device is only read, so that a trace with writes needs a directory in a
-/// file system on the device.
+/// Returns where `iosched advise` can run the trace. A device is only read,
+/// so a trace with writes needs a directory in a file system on the device.
 fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBuf> {
     if !writes {
         return (!device.is_partition()).then(|| device.path());
@@ -230,8 +232,8 @@ fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBu
     given.map(Path::to_owned).or_else(mounted)
 }
 
-/// The profile that is most like the device, as far as its name and the kernel tell; `None` of virtual disks and what
-/// is made of others, of which neither says much.
+/// Returns the profile that is most similar to the device, by its name and the kernel's
+/// attributes. `None` for virtual and stacked devices, for which these say little.
 fn like(device: &BlockDevice) -> Option<&'static str> {
     const DRIVES: [&str; 3] = ["sd", "hd", "nvme"];
     let name = device.disk_name();

@@ -1,4 +1,4 @@
-//! `iosched report`: the page of records, without running anything again.
+//! `iosched report`: makes the page of records without running anything again.
 
 use std::path::{Path, PathBuf};
 
@@ -57,21 +57,21 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     }
 }
 
-/// The names of plots.
+/// Prints the names of the plots.
 fn list() -> Result<()> {
     let names = iosched_report::plots();
     let lines: String = names.map(|(name, about)| format!("{name:<15} {about}\n")).collect();
     output::print(&lines)
 }
 
-/// Figures and verdicts as lines, those of the last comparison if no records are named.
+/// Prints metrics and verdicts as CSV, by default of the last comparison.
 fn csv(path: Option<&Path>) -> Result<()> {
     let path = path.map_or_else(output::last_records, |path| Ok(path.to_owned()))?;
     is_of_comparison(&path, "--csv")?;
     output::print(&show::csv(&Page::of(&open(&path)?, None, None, None)))
 }
 
-/// Refuses what is no file of records of a comparison, but of something else that we know.
+/// Refuses a file of iosched that does not contain records of a comparison.
 fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     std::fs::File::open(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
     let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
@@ -81,14 +81,14 @@ fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     Ok(())
 }
 
-/// Records of a comparison; what is wrong with them and does not matter is said.
+/// Reads the records of a comparison, and prints warnings about minor errors in them.
 fn open(path: &Path) -> Result<Records> {
     let records = RecordReader::open(path)?;
     records.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     Ok(records)
 }
 
-/// A plot as a picture.
+/// Writes a plot as a picture.
 fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     let names = || iosched_report::plots().map(|(name, _)| name);
     if !names().any(|name| name == plot) {
@@ -118,7 +118,7 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
-/// What a picture is written as.
+/// Format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Svg,
@@ -127,7 +127,7 @@ enum Format {
 }
 
 impl Format {
-    /// By the end of the file's name; what has none is SVG.
+    /// Returns the format for the ending of a file name. Without an ending, it is SVG.
     fn of(file: &Path) -> Result<Self> {
         let end = file.extension().map(|end| end.to_string_lossy().to_lowercase());
         let format = match end.as_deref() {
@@ -163,7 +163,7 @@ impl Format {
     }
 }
 
-/// Everything again from records; from those of the last comparison, if no others are named.
+/// Writes the page of records, by default of the last comparison.
 fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<()> {
     let (path, page, of_last) = match path {
         Some(path) => (path.to_owned(), page.map_or_else(|| path.with_extension("html"), Path::to_owned), false),
@@ -191,14 +191,15 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
     Ok(())
 }
 
-/// Says where what was written is.
+/// Prints where the output is.
 fn told(out: &Output, what: &str, records: &Path) {
     if out.is_file() {
         say!("{}: the {what} of {}", out.name().display(), records.display());
     }
 }
 
-/// The page; it names the file of records, unless that is another's with the next comparison.
+/// Returns the page of a comparison. It names the file of
+/// records, unless the next comparison will replace that file.
 pub(crate) fn html(records: &Records, path: Option<&Path>) -> String {
     let name = path.map(|path| path.display().to_string());
     iosched_report::html(records, name.as_deref())

@@ -1,4 +1,5 @@
-//! `iosched restore`: puts back what a killed iosched has left, and undoes what `iosched set` changed.
+//! `iosched restore`: restores the settings that a killed
+//! iosched left changed, and undoes `iosched set`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         }
     }
     for device in settings::kept(&state).iter().filter(|device| is_all || devices.contains(device)) {
-        // Without a name, a look only.
+        // Without a named disk, the changes are only reported.
         let options = RestoreOptions { dry_run: options.dry_run || is_all, ..options };
         match settings::undo(&roots, &state, device, options) {
             Ok(Restoration::PutBack(done)) if is_all && !done.changes.is_empty() => {
@@ -133,7 +134,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     Ok(if told.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The disk that is meant; one that is gone has only the name in its journal.
+/// Returns the name of the disk. For a removed disk, the name comes from its journal.
 fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> {
     let given = device.strip_prefix("/dev").unwrap_or(device).to_string_lossy().replace('/', "!");
     if settings::left_over(state).contains(&given) || settings::kept(state).contains(&given) {
@@ -143,7 +144,7 @@ fn name(roots: &Roots, state: &StateDirectory, device: &Path) -> Result<String> 
     Ok(found.disk_name().to_owned())
 }
 
-/// What was said.
+/// The messages so far, and whether all went well.
 struct Messages {
     all_well: bool,
     lines: u32,
@@ -176,7 +177,7 @@ impl Messages {
                 "the machine was restarted since then; the settings are the same as before".to_owned()
             }
             Restoration::Rebooted { changes } => {
-                // In the other direction: how it was, and how it is.
+                // These changes are in the opposite direction: the old and the present value.
                 let was = |Change { name, from, to }: &Change| {
                     format!("{name} was {to} and is {}", from.as_deref().unwrap_or("gone"))
                 };
@@ -187,7 +188,7 @@ impl Messages {
             Restoration::Forgotten => "the device is gone; its record is discarded".to_owned(),
             Restoration::Nothing => "nothing to restore".to_owned(),
             Restoration::Kept { reason } => {
-                // What is at work is no left-over.
+                // A running command is not an error.
                 self.all_well &= is_all && matches!(reason, LeftAlone::InUse { .. });
                 format!("left alone: {}", why(reason))
             }
@@ -195,7 +196,7 @@ impl Messages {
         self.say(&format!("{device}: {text}"))
     }
 
-    /// What a person has changed, which stays until the disk is named.
+    /// Reports changes of a user, which stay until the disk is named.
     fn stays(&mut self, device: &str, changes: &[Change]) -> Result<()> {
         self.say(&format!("{device}: changed by iosched set; iosched restore {device} would undo: {}", list(changes)))
     }
@@ -227,7 +228,8 @@ impl Messages {
     }
 }
 
-/// What something else has set since, and how to set it back. Once the journal is gone, --force has nothing to go by.
+/// Reports values that another program has set since, with the command that restores
+/// them. After the restoration the journal is gone, so --force would not help.
 fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String {
     let one = |own: &Change| format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to);
     let all: Vec<_> = left.iter().map(one).collect();
@@ -244,7 +246,7 @@ fn list(changes: &[Change]) -> String {
     changes.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A device, as a person tells it from others: its size, and its file or serial number.
+/// Describes a device by its size, and by its file or serial number.
 fn described(identity: &Identity) -> String {
     let size = crate::served::size(identity.size_bytes);
     let named = identity.backing_file.as_ref().map(|file| file.display().to_string());

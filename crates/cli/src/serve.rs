@@ -1,4 +1,4 @@
-//! `iosched serve`: a disk by NBD, with an elevator in its path.
+//! `iosched serve`: serves a disk to NBD clients through a scheduler.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     }
     let sockets = args.unix.iter().map(|path| ("--unix", path));
     check_sockets(sockets.chain(args.control.iter().map(|path| ("--control", path))))?;
-    // What can be wrong with the disk is found before anything is done that others see.
+    // Errors of the disk are found before any effect is visible to others.
     let shares = exports.shares();
     let chosen = args.disk.choose(shares)?;
     let disk = args.disk.open(&chosen, args.exports.file())?;
@@ -138,7 +138,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     if let Some(path) = &args.control {
         say!("control: iosched ls {}", path.display());
     }
-    // Without systemd nobody listens.
+    // Without systemd, nothing receives the message.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let ended = wait(served);
     drop((socket, control));
@@ -146,7 +146,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// At each hangup exports are declared anew. What is wrong with them is said, and they stay as they were.
+/// Reads the exports again at each hangup. On an error, it warns and keeps the exports.
 fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups: mpsc::Receiver<()>) -> Result<()> {
     let (own, name) = (args.exports.clone(), args.disk.name());
     let reread = move || {
@@ -183,11 +183,11 @@ fn load_tls(folder: &Path) -> Result<Arc<ServerConfig>> {
     Ok(loaded)
 }
 
-/// Where clients connect, and how that is told.
+/// The sockets for clients, and their descriptions.
 struct Doors {
     listeners: Vec<Listener>,
     places: Vec<String>,
-    /// Its file is removed in the end.
+    /// The socket whose file is removed at the end.
     socket: Option<OwnedListener>,
 }
 

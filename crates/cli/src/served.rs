@@ -1,4 +1,5 @@
-//! What `serve`, `mount`, `ublk` and `vhost` have in common: a disk that is served until it is told to stop.
+//! Common parts of `serve`, `mount`, `ublk` and `vhost`:
+//! a disk that is served until a signal arrives.
 
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -21,7 +22,7 @@ use crate::output::{self, Outputs, Replacing, say};
 use crate::signals::{on_signal, on_signal_and_hangup};
 use iosched_attributes::socket_to_make;
 
-/// What a shell says of a program that a signal ended: so much more than the signal's number.
+/// Base of the exit code after a signal, as in shells. The number of the signal is added.
 const BY_SIGNAL: i32 = 128;
 
 /// Which disk is served, and how.
@@ -106,28 +107,28 @@ impl Purpose {
     }
 }
 
-/// How a disk is scheduled.
+/// The scheduler and depth of a disk.
 pub(crate) struct Chosen {
     setting: Setting,
     depth: Option<u32>,
     shows_depth: bool,
-    /// It was chosen to keep these.
+    /// The declared shares for which the setting was chosen.
     kept: Option<Shares>,
 }
 
-/// A disk that is ready to be served: what can be wrong with it has been found, and nothing has changed yet.
+/// A disk that is ready to be served. Its errors have been found, and nothing has changed yet.
 pub(crate) struct Opened {
     disk: reactor::Opened,
     metrics: Option<Listening>,
 }
 
 impl DiskArgs {
-    /// What the disk is called.
+    /// Returns the name of the disk.
     pub(crate) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.backing.default_name())
     }
 
-    /// Whether it can be called that.
+    /// Checks that the name is valid.
     pub(crate) fn check_name(&self) -> Result<()> {
         let name = self.name();
         if name.is_empty() || name.contains('/') || !name.chars().all(is_printable) {
@@ -139,7 +140,8 @@ impl DiskArgs {
         Ok(())
     }
 
-    /// The scheduler and depth that keep what is declared, unless others are named.
+    /// Returns the scheduler and depth of the options.
+    /// By default, they enforce the declared shares.
     pub(crate) fn choose(&self, declared: Option<Shares>) -> Result<Chosen> {
         let kept = declared.filter(|&shares| shares == Shares::Weights && self.scheduler.is_none());
         let purpose = self.purpose.or(kept.map(|_| Purpose::Shared));
@@ -186,7 +188,7 @@ impl DiskArgs {
 }
 
 impl Opened {
-    /// Begins to serve it.
+    /// Starts serving the disk.
     pub(crate) fn serve(self, nbd: Option<nbd::Config>) -> Result<Served> {
         let served = self.disk.serve(nbd)?;
         if let Some(metrics) = self.metrics {
@@ -196,28 +198,29 @@ impl Opened {
     }
 }
 
-/// How far a command is that serves a disk until it is told to stop.
+/// Phase of a command that serves a disk.
 enum Phase {
-    /// Files are read and looked at, which may take long; nothing is there that has to be put in order.
+    /// Files are read and checked, which may take long. Nothing needs an orderly end.
     Preparing,
-    /// Something is there that has to be put in order, and how is not known yet.
+    /// Something needs an orderly end, but the function for it is not known yet.
     Starting,
-    /// The end was asked for then: it comes when there is something to end.
+    /// A signal arrived in phase `Starting`. The end begins when its function is known.
     Asked,
     Serving(Arc<Stop>),
     Stopping,
 }
 
-/// Begins the end; whether it has begun.
+/// Function that begins the end. Returns whether the end has begun.
 type Stop = dyn Fn() -> bool + Send + Sync;
 
-/// The end of a disk that is served: SIGTERM, SIGINT or (unless it means something else) SIGHUP let it finish what it
-/// has and flush, the next one ends everything at once. The first one does so before [`Ending::starts`].
+/// The end of a served disk. After SIGTERM, SIGINT or SIGHUP (unless SIGHUP has
+/// another meaning), the disk finishes its requests and flushes. The next signal
+/// exits immediately. Before [`Ending::starts`], the first signal exits immediately.
 #[derive(Clone)]
 pub(crate) struct Ending(Arc<Mutex<Phase>>);
 
 impl Ending {
-    /// From now on signals are taken; before anything is there that has to be put in order.
+    /// Handles signals from now on. Call this before anything needs an orderly end.
     pub(crate) fn on_signal() -> Result<Self> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let asked = ending.clone();
@@ -225,13 +228,14 @@ impl Ending {
         Ok(ending)
     }
 
-    /// As [`Ending::on_signal`], but for SIGHUP: that comes out of the receiver, once for all that came meanwhile.
+    /// Like [`Ending::on_signal`], except for SIGHUP. The receiver
+    /// gets one message for all hangups since the last one.
     pub(crate) fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
         let asked = ending.clone();
         let (sender, hangups) = mpsc::sync_channel(1);
         let hung_up = move || {
-            // One that is not looked at yet stands for this one, too.
+            // A pending message also covers this hangup.
             let _ = sender.try_send(());
         };
         on_signal_and_hangup(move |signal| asked.asked(signal), hung_up)?;
@@ -258,14 +262,14 @@ impl Ending {
         }
     }
 
-    /// From now on something is there that has to be put in order, such as a socket. Until [`Ending::by`] nothing may
-    /// wait for others: a signal would wait with it.
+    /// Marks that something needs an orderly end from now on, such as a socket. Until
+    /// [`Ending::by`], nothing may wait for other processes, because a signal would wait, too.
     pub(crate) fn starts(&self) {
         *self.phase() = Phase::Starting;
     }
 
-    /// From now on this is how it ends; at once, if that has been asked for. Everything that needs the disk comes before:
-    /// it may end right here.
+    /// Sets the function for the end. If a signal has arrived, the end begins
+    /// immediately, so everything that needs the disk must come before.
     pub(crate) fn by(&self, stop: impl Fn() -> bool + Send + Sync + 'static) {
         let mut phase = self.phase();
         let stop = Arc::new(stop);
@@ -275,7 +279,7 @@ impl Ending {
         }
     }
 
-    /// From now on it ends by stopping a disk without mounts or devices, as [`Ending::by`] has it.
+    /// Sets the end of a disk without mounts or devices. See [`Ending::by`].
     pub(crate) fn stops(&self, served: &Served) {
         let handle = served.handle.clone();
         self.by(move || {
@@ -285,7 +289,8 @@ impl Ending {
         });
     }
 
-    /// On a thread of its own: it may take long, and the next signal ends it.
+    /// Runs `stop` on its own thread, because it may take
+    /// long and the next signal must be able to exit.
     fn begin(&self, phase: &mut Phase, stop: Arc<Stop>) {
         *phase = Phase::Stopping;
         let (ending, own) = (self.clone(), Arc::clone(&stop));
@@ -294,14 +299,14 @@ impl Ending {
                 *ending.phase() = Phase::Serving(own);
             }
         };
-        // Where there is no memory for a thread, no other signal is looked at until it has ended.
+        // Without memory for a thread, further signals wait until `stop` returns.
         if thread::Builder::new().name("stop".to_owned()).spawn(run).is_err() && !stop() {
             *phase = Phase::Serving(stop);
         }
     }
 }
 
-/// Waits until the disk has ended, and says what did not go well.
+/// Waits for the end of the disk, and reports errors.
 pub(crate) fn wait(served: Served) -> Result<()> {
     let Ended { flushed, recorded, driver_recorded, gone } = served.wait();
     if let Some(path) = gone {
@@ -330,21 +335,23 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     ))
 }
 
-/// Serves what is under way, flushes, and ends.
+/// Stops the disk: finishes the requests, flushes and ends.
 pub(crate) fn end(served: Served) -> Result<()> {
     served.handle.stop();
     wait(served)
 }
 
-/// On a fast backing few requests wait. CFQ then waits for the next request of an export's turn, as long as this.
+/// A clause about weights. On a fast backing, few requests wait,
+/// and CFQ idles this long for the next request of an export.
 const WITHIN: &str = "of clients that send the next request within 8 ms";
 
-/// A disk for people: what it is on, its size and its scheduler, and why it has that one if nobody named it.
+/// Describes a disk: its backing, size and scheduler, and
+/// the reason for a scheduler that the user did not choose.
 pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let Chosen { setting, depth, shows_depth, kept } = chosen;
     let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
     let why = match kept {
-        // Async writes of all clients share few queues, so weights decide little among them.
+        // Async writes of all clients share few queues, so weights have little effect on them.
         Some(Shares::Weights) => format!(" (keeps the declared weights {WITHIN}; for writes, too, declare sync=all)"),
         Some(shares) => format!(" (keeps the declared {})", shares.declared()),
         None => String::new(),
@@ -352,7 +359,7 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     format!("{}, {}, {setting}{depth}{why}", served.about, size(served.handle.capacity_bytes()))
 }
 
-/// Says what to do if a disk's scheduler takes no notice of what exports declare; `way` is what would keep it.
+/// Warns if the scheduler of a disk ignores the declared shares. `way` describes how to apply them.
 pub(crate) fn warn_if_ignored(disk: &Handle, declared: Option<Shares>, way: impl Fn(Shares) -> String) {
     let Some(shares) = declared else { return };
     // A disk that has ended ignores nothing.
@@ -362,12 +369,12 @@ pub(crate) fn warn_if_ignored(disk: &Handle, declared: Option<Shares>, way: impl
     }
 }
 
-/// What keeps shares when a disk is served.
+/// Describes the options that apply the shares.
 pub(crate) fn by_options(shares: Shares) -> String {
     format!("use {}", shares.options())
 }
 
-/// Listens on a unix socket, and says if a dead server's was there.
+/// Listens on a Unix socket. Prints a message if it replaces the socket of a dead server.
 pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     let listener = OwnedListener::bind(path)?;
     if listener.has_replaced() {
@@ -376,7 +383,8 @@ pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     Ok(listener)
 }
 
-/// Whether sockets are different ones, each told with the option that names it; none has been made yet.
+/// Checks that all sockets are different. `named` contains
+/// the options with their paths; no socket exists yet.
 pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a PathBuf)>) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in named {
@@ -394,7 +402,7 @@ pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a Pa
     Ok(())
 }
 
-/// An address to listen at: whether it has a port.
+/// Checks that an address to listen on has a port.
 pub(crate) fn address(text: &str) -> std::result::Result<String, String> {
     let port = |text: &str| text.parse::<u16>().ok();
     if text.rsplit_once(':').is_some_and(|(host, own)| !host.is_empty() && port(own).is_some()) {
@@ -404,12 +412,12 @@ pub(crate) fn address(text: &str) -> std::result::Result<String, String> {
     Err(format!("write ADDRESS:PORT, for example 127.0.0.1:{example}"))
 }
 
-/// Listens on a control socket, named by a path or as `live:NAME`.
+/// Listens on a control socket, which is a path or `live:NAME`.
 pub(crate) fn bind_control(given: &Path) -> Result<OwnedListener> {
     bind(&socket_to_make(given)?)
 }
 
-/// A size for people.
+/// Formats a size.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift);

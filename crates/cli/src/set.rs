@@ -1,4 +1,4 @@
-//! `iosched set`: attributes of disks, written and read back.
+//! `iosched set`: writes attributes of disks and reads them back.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -96,14 +96,14 @@ pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
         Earlier::default()
     });
     let written = write(&mut disks, &assignments, &mut lasting);
-    // A tunable of a scheduler that was chosen with it is found now.
+    // A tunable of a scheduler that was set at the same time exists only now.
     let files = assignments.iter().filter_map(|own| disks.only(own).ok()).collect::<Vec<_>>();
     let code = written.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS);
     earlier.report(&files).iter().for_each(|line| say!("{line}"));
     Ok(code)
 }
 
-/// Writes the values in their order, and what is to last.
+/// Writes the values in their order, and adds them to the lasting rules.
 fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRules) -> Result<()> {
     let mut done: Vec<String> = Vec::new();
     let mut written: Vec<Named> = Vec::new();
@@ -128,7 +128,7 @@ fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRul
     lasting.write(disks).map_err(|error| with_done(error, &done))
 }
 
-/// What was set before stays, and is told.
+/// Adds the earlier changes, which stay in force, to an error.
 fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if done.is_empty() {
         return error;
@@ -137,7 +137,7 @@ fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if is_usage(&error) { usage(told) } else { anyhow::anyhow!(told) }
 }
 
-/// Refuses, at a terminal, to set the disk of the root file system, unless `--yes` is given.
+/// On a terminal, refuses to change the disk of the root file system without `--yes`.
 fn allows(disks: &Disks, files: &[Named], yes: bool) -> Result<()> {
     if yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Signals that ask the command to end: SIGINT, SIGTERM and SIGHUP; the last one may mean something else to it.
+//! Signals that end the command: SIGINT, SIGTERM and SIGHUP. SIGHUP can have another meaning.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,21 +7,21 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Whether somebody is told of signals.
+/// Whether a handler of signals is installed.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// As [`on_signal`], unless the command has said before what it does at signals.
+/// Like [`on_signal`], but does nothing if the command has already installed a handler.
 pub(crate) fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     if TOLD.load(Ordering::SeqCst) { Ok(()) } else { on_signal(asked) }
 }
 
-/// From now on `asked` is told the number of each, on a thread of its own. SIGHUP is left alone where nohup has it
-/// ignored.
+/// Calls `asked` with the number of each signal from now on, on its own
+/// thread. SIGHUP stays ignored if it was ignored at the start, as with nohup.
 pub(crate) fn on_signal(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), asked)
 }
 
-/// As [`on_signal`], with `hung_up` told of SIGHUP, which does not end the command.
+/// Like [`on_signal`], but SIGHUP calls `hung_up` and does not end the command.
 pub(crate) fn on_signal_and_hangup(
     mut asked: impl FnMut(i32) + Send + 'static,
     mut hung_up: impl FnMut() + Send + 'static,
@@ -37,7 +37,7 @@ fn on(wanted: impl IntoIterator<Item = i32>, mut asked: impl FnMut(i32) + Send +
     Ok(())
 }
 
-/// Whether whoever started us has the signal ignored.
+/// Returns whether the signal was ignored when this process started.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! What iosched knows of schedulers, and of the policies beside them.
+//! `iosched scheduler` and `iosched controller`: descriptions of schedulers and controllers.
 
 use std::fmt::Write as _;
 
@@ -116,7 +116,7 @@ pub(crate) fn scheduler(command: &SchedulerCommand) -> Result<()> {
     show::page(&text)
 }
 
-/// The kernels that have it, or had.
+/// Returns the kernel versions that have the elevator.
 fn kernels(elevator: &Registered) -> String {
     match elevator.until {
         Some(until) => format!("{} to {until}", elevator.since),
@@ -132,7 +132,7 @@ fn layer(layer: Layer) -> &'static str {
     }
 }
 
-/// A table of declarations.
+/// Writes a table of declared tunables.
 fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
     let range = |spec: &Spec| format!("{}..={}", spec.number(spec.min), spec.number(spec.max));
     let ranges = specs.iter().map(|spec| range(spec).len()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `iosched trace`: what a trace is like, and traces changed: other formats, parts, faster, elsewhere.
+//! `iosched trace`: summaries and conversions of traces.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::options::reading::{self, Reading};
 use crate::output::{self, Kind, Output, Outputs, WriteArgs, say};
 use crate::show;
 
-/// So many processes are named.
+/// Largest number of processes that are named.
 const PROCESSES_SHOWN: usize = 4;
 
 #[derive(Debug, Subcommand)]
@@ -182,7 +182,8 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<()> {
         }
         TraceCommand::Remap { files, target } => remap(files, target),
         TraceCommand::Filter { files, criteria } => {
-            // A device below another one is asked for by name, or its requests count as passed on.
+            // The name of a device below another one is a reading
+            // option. Without it, its requests would count as passed on.
             let device = match &criteria.device[..] {
                 [one] if one.contains(',') => DeviceName::parse(one).map(|device| device.0),
                 _ => None,
@@ -205,21 +206,21 @@ impl Criteria {
     }
 }
 
-/// The one document of `--json`.
+/// The document of `--json`.
 #[derive(serde::Serialize)]
 struct Info<'a> {
     /// The files that were read together.
     files: Vec<&'a str>,
-    /// What of the recording is missing, what is certain first.
+    /// The missing parts of the recording, certain ones first.
     missing: Vec<Missing>,
     #[serde(flatten)]
     summary: TraceSummary,
-    /// Only of traces that record events.
+    /// The stages, only for traces with events.
     #[serde(skip_serializing_if = "Option::is_none")]
     stages: Option<StageSummary>,
 }
 
-/// A gap for machines.
+/// A gap in JSON.
 #[derive(serde::Serialize)]
 struct Missing {
     kind: &'static str,
@@ -234,7 +235,7 @@ impl From<&Gap> for Missing {
     }
 }
 
-/// What was found in a trace.
+/// The summary of a trace.
 pub(crate) struct Found {
     source: Source,
     pub(crate) summary: TraceSummary,
@@ -243,7 +244,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads the whole of it.
+    /// Reads the whole trace.
     pub(crate) fn of(file: &Path, options: &ReadOptions) -> Result<Self> {
         let source = Source::open(file)?;
         let mut requests = source.requests(options)?;
@@ -256,7 +257,7 @@ impl Found {
         Ok(Self { source, summary, stages, completeness })
     }
 
-    /// One document with everything.
+    /// Returns everything as one document.
     pub(crate) fn json(self) -> Result<String> {
         let missing = self.completeness.gaps().iter().map(Missing::from).collect();
         let info = Info { files: self.source.files().collect(), missing, summary: self.summary, stages: self.stages };
@@ -307,7 +308,7 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// Reads, does the steps, writes.
+/// Reads the trace, applies the steps and writes the result.
 fn write(files: &Files, steps: Vec<Step>, options: &ReadOptions) -> Result<()> {
     write_from(&Source::open(&files.input)?, files, steps, options)
 }
@@ -326,7 +327,7 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
         false => Ok(()),
     };
     if !out.is_file() && !options.partial {
-        // What was sent cannot be taken back.
+        // Data that was sent to a stream cannot be withdrawn, so the input is checked first.
         read_on(source.requests(&ReadOptions { latencies: false, ..options.clone() })?)?;
     }
     let mut reader = source.requests(options)?;
@@ -345,7 +346,7 @@ fn write_from(source: &Source, files: &Files, steps: Vec<Step>, options: &ReadOp
     Ok(())
 }
 
-/// From block trace to block trace: all that happened to the requests, not only that they were submitted and completed.
+/// Converts from block trace to block trace, with all events of the requests.
 fn write_events(
     source: &Source,
     out: &Output,
@@ -366,7 +367,7 @@ fn write_events(
     Ok(())
 }
 
-/// That a slice or filter keeps nothing, and what there is to keep.
+/// Returns the error of a slice or filter without results. It says what the trace contains.
 fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
     let there_is = || -> Result<String, TraceError> {
         let mut ends: Option<(u64, u64)> = None;
@@ -391,7 +392,7 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
     }
 }
 
-/// What filters may go by.
+/// Returns the operations that a filter can select.
 fn kinds(seen: &TraceSummary) -> Vec<String> {
     let ops = [
         (&seen.reads, "read"),
@@ -418,13 +419,13 @@ fn kinds(seen: &TraceSummary) -> Vec<String> {
     kinds
 }
 
-/// Each of the first few processes of a trace in words, and how many more there are.
+/// Describes the first few processes of a trace, and returns the number of the others.
 pub(crate) fn first_processes(seen: &TraceSummary, words: impl Fn(&ProcessSummary) -> String) -> (Vec<String>, usize) {
     let (shown, more) = seen.processes.split_at(seen.processes.len().min(PROCESSES_SHOWN));
     (shown.iter().map(words).collect(), more.len())
 }
 
-/// Reads what is left: whether a recording is whole shows at its end.
+/// Reads the rest, because only the end of a recording shows whether it is complete.
 fn read_on<T>(mut rest: impl Iterator<Item = Result<T, TraceError>>) -> Result<(), TraceError> {
     rest.try_for_each(|item| item.map(drop))
 }
@@ -470,13 +471,13 @@ fn format(text: &str) -> Result<Format, String> {
         .ok_or_else(|| format!("iosched can write {}", Format::writable_names()))
 }
 
-/// A number and what stands behind it.
+/// Splits a number from its unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     (&text[..at], text[at..].trim())
 }
 
-/// `number` units, rounded; `None` if it is no number or too large.
+/// Returns `number` units, rounded. `None` if the text is no number or the result is too large.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let value: f64 = number.parse().ok()?;
     let scaled = (value * unit as f64).round();

@@ -1,4 +1,4 @@
-//! `iosched tune`: which values of the tunables serve a workload best.
+//! `iosched tune`: searches for the best settings for a workload.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -166,13 +166,14 @@ const EXAMPLES: &str = "Examples:
       --device sata-ssd --space today --goal \"throughput(backup)\" \\
       --goal \"p99(db) <= 1 ms\"";
 
-/// Elevators of the ready-made search: the first is the baseline.
+/// Elevators of the predefined space "today". The first is the baseline.
 const TODAY: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// The ready-made search that adds the elevator of kernels for desktops.
+/// The predefined space that adds the elevator of desktop kernels.
 const DESKTOP: &str = "desktop";
 
-/// Those that controllers are tried beside: bfq has shares of its own, kyber a throttle.
+/// Elevators that controllers are combined with. bfq
+/// has its own shares, and kyber its own throttle.
 const TODAY_BESIDE: [&str; 2] = ["none", "mq-deadline"];
 
 fn controller(text: &str) -> Result<Controller, String> {
@@ -183,7 +184,8 @@ fn baseline(text: &str) -> Result<Setting, String> {
     SettingTarget::Model(&Registry::linux()).parse(text)
 }
 
-/// The schedulers that one --scheduler names. Commas separate schedulers, and the values of a scheduler.
+/// Parses the schedulers of one --scheduler. Commas
+/// separate schedulers, and also the values of a scheduler.
 fn schedulers(text: &str) -> Result<Vec<Setting>> {
     let registry = Registry::linux();
     let target = SettingTarget::Model(&registry);
@@ -226,7 +228,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The page of a file of records, if it is of a search.
+/// Returns the page of a file of records, if it contains a search.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     let Some((reader, name)) = Kind::Search.records(records)? else { return Ok(None) };
     let (header, runs) = read(reader, &name)?;
@@ -234,7 +236,7 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 }
 
 impl TuneArgs {
-    /// Goals, and what must hold, wherever it was said.
+    /// Returns the goals and the constraints of both options.
     fn wanted(&self) -> (Vec<Goal>, Vec<Constraint>) {
         let (goals, mut constraints) = Wish::apart(&self.goals);
         constraints.extend(self.constraints.iter().cloned());
@@ -242,7 +244,7 @@ impl TuneArgs {
     }
 }
 
-/// Everything is checked before anything runs, but for what only a run can tell.
+/// Returns the search. Everything is checked before anything runs, except what only a run can show.
 fn plan(args: &TuneArgs) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = request::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_comparison)?;
@@ -292,7 +294,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     Ok(tuning)
 }
 
-/// `None` if nothing was run.
+/// Runs the search. `None` if there was no run.
 fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<Option<Tuned>> {
     let tuned = tune(tuning, control, |progress| {
         match progress {
@@ -308,7 +310,7 @@ fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<O
     }
 }
 
-/// A command line that begins with what is done to what.
+/// Returns a command line that begins with the workload and the device.
 fn on_subject(command: &str, args: &TuneArgs, experiment: &Experiment) -> CommandLine {
     let mut line = CommandLine::of(command);
     line.options("--workload", args.workload.iter().map(|path| path.display()));
@@ -320,7 +322,7 @@ fn on_subject(command: &str, args: &TuneArgs, experiment: &Experiment) -> Comman
     line
 }
 
-/// The command line that makes the same records, every choice spelled out.
+/// Returns the command line that makes the same records, with all defaults written out.
 fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     let mut line = on_subject("tune", args, experiment);
     line.options("--scheduler", experiment.settings().iter().map(|own| &own.label));
@@ -340,7 +342,7 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     line.to_string()
 }
 
-/// What to do next: see the whole picture of what is recommended, with seeds that nothing was chosen by.
+/// Returns the next command: a full comparison of the recommended setting with a new seed.
 fn next(args: &TuneArgs, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
     let best = results.recommended().filter(|_| results.recommends())?;
     let mut line = on_subject("compare", args, &tuning.experiment);

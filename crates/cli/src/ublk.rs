@@ -1,4 +1,4 @@
-//! `iosched ublk`: a live disk as block devices.
+//! `iosched ublk`: a served disk as block devices.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ pub(crate) struct UblkArgs {
     control: Option<PathBuf>,
 }
 
-/// Block devices' minor numbers are not more.
+/// Largest minor number of a block device.
 const NUMBER_MAX: i64 = (1 << 20) - 1;
 
 const EXAMPLES: &str = "Examples:
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     warn_if_ignored(&served.handle, exports.shares(), by_options);
     announce(&served, &chosen, &devices, args);
     ending.by(move || stop(&stopper));
-    // Without systemd nobody listens.
+    // Without systemd, nothing receives the message.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let removed = devices.wait();
     end(served)?;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes the devices away, when nobody uses them any more; whether that has been done.
+/// Removes the devices when they are no longer in use. Returns whether they were removed.
 fn stop(stopper: &Stopper) -> bool {
     let in_use = |devices: &[PathBuf]| {
         let devices: Vec<_> = devices.iter().map(|device| device.display().to_string()).collect();

@@ -1,4 +1,4 @@
-//! `iosched vhost`: a live disk as disks of virtual machines.
+//! `iosched vhost`: a served disk as disks of virtual machines.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     ending.stops(&served);
     sockets.warnings().iter().for_each(|warning| say!("warning: {warning}"));
     announce(&served, &chosen, args, &each);
-    // Without systemd nobody listens.
+    // Without systemd, nothing receives the message.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let ended = wait(served);
     drop((sockets, nbd, control));

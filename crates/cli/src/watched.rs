@@ -1,4 +1,5 @@
-//! Long work that is watched: how far it is, records in a file as they are made, and the signal that ends it early.
+//! Long work with progress, records that are written
+//! as they arise, and a signal that ends it early.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,9 +15,9 @@ use serde::Serialize;
 use crate::output::{Records, say};
 use crate::signals::on_signal;
 
-/// The bar of work that consists of runs.
+/// Template of the progress bar of runs.
 pub(crate) const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
-/// A line of progress is said so often.
+/// Interval between lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// How progress is reported.
@@ -31,11 +32,11 @@ pub(crate) enum ProgressKind {
     None,
 }
 
-/// What the command line says of it, as a number.
+/// The chosen kind as a number.
 static KIND: AtomicU8 = AtomicU8::new(ProgressKind::Auto as u8);
 
 impl ProgressKind {
-    /// From now on it is told so.
+    /// Sets the kind of progress for the whole process.
     pub(crate) fn choose(self) {
         KIND.store(self as u8, Ordering::Relaxed);
     }
@@ -46,15 +47,15 @@ impl ProgressKind {
     }
 }
 
-/// How far work is; the bar goes when this does.
+/// A meter of progress. Its bar disappears when it is dropped.
 pub(crate) struct Meter {
     bar: ProgressBar,
-    /// When the last line was said, if lines are.
+    /// Time of the last line, for progress by lines.
     line: Option<Mutex<Instant>>,
 }
 
 impl Meter {
-    /// Nothing is done yet; a bar is of that template.
+    /// Creates a meter at 0, with the template of its bar.
     pub(crate) fn new(template: &str) -> Self {
         let kind = ProgressKind::chosen();
         let target = match kind {
@@ -68,29 +69,29 @@ impl Meter {
         Self { bar, line: (kind == ProgressKind::Plain).then(|| Mutex::new(Instant::now())) }
     }
 
-    /// So much is to be done.
+    /// Sets the total.
     pub(crate) fn set_length(&self, length: u64) {
         self.bar.set_length(length);
     }
 
-    /// So much is done.
+    /// Sets the completed amount.
     pub(crate) fn set_position(&self, position: u64) {
         self.bar.set_position(position);
         self.say_line();
     }
 
-    /// One more is done.
+    /// Adds 1 to the completed amount.
     pub(crate) fn advance(&self) {
         self.set_position(self.bar.position() + 1);
     }
 
-    /// So much of so much is done.
+    /// Sets the completed amount and the total.
     pub(crate) fn set(&self, done: usize, of: usize) {
         self.set_length(of as u64);
         self.set_position(done as u64);
     }
 
-    /// What is at work.
+    /// Sets the message about the current work.
     pub(crate) fn message(&self, message: impl Display) {
         self.bar.set_message(message.to_string());
     }
@@ -100,7 +101,7 @@ impl Meter {
         self.bar.suspend(|| warning.iter().for_each(|warning| eprintln!("warning: {warning}")));
     }
 
-    /// Whatever is printed now stands by itself.
+    /// Removes the bar, so that other output can follow.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -114,7 +115,7 @@ impl Meter {
         }
     }
 
-    /// `12 of 60, 2 minutes to go: bfq`.
+    /// Returns the progress in words, such as `12 of 60, 2 minutes to go: bfq`.
     fn words(&self) -> String {
         let (position, message) = (self.bar.position(), self.bar.message());
         let done = match self.bar.length() {
@@ -135,25 +136,25 @@ impl Drop for Meter {
     }
 }
 
-/// Work on its way.
+/// Work in progress.
 pub(crate) struct Watched {
-    /// Its records.
+    /// Records of the work.
     pub(crate) records: Records,
     meter: Meter,
 }
 
 impl Watched {
-    /// With a bar of that template.
+    /// Creates the progress with the template of its bar.
     pub(crate) fn new(template: &str, records: Records) -> Self {
         Self { records, meter: Meter::new(template) }
     }
 
-    /// Keeps a record.
+    /// Writes a record.
     pub(crate) fn record(&mut self, record: &impl Serialize) {
         self.records.record(record);
     }
 
-    /// So much is done.
+    /// Sets the completed amount and the total.
     pub(crate) fn done(&self, done: usize, of: usize) {
         self.meter.set(done, of);
     }
@@ -163,13 +164,13 @@ impl Watched {
         self.meter.warn(warning);
     }
 
-    /// Whatever is printed now stands by itself.
+    /// Removes the bar, so that other output can follow.
     pub(crate) fn clear(&self) {
         self.meter.clear();
     }
 }
 
-/// Runs end after the current ones at the first signal.
+/// Makes the first signal end the work after the current runs.
 pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
     on_signal(move |_| {

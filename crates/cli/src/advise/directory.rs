@@ -1,4 +1,4 @@
-//! What is kept of advice: a directory with everything that it was made of.
+//! The directory of `iosched advise --output`, with everything that the advice was made from.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use iosched_kernel::settings::{DropIn, Lasting, rule_name};
 use crate::fail::usage;
 use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
-/// Where that is which is told beside the advice and was not tried on the device.
+/// Subdirectory of the setting that was not tried on the device.
 const UNTRIED: &str = "untried";
 
-/// Files in a directory, looked at before anything runs; or nothing.
+/// The files of the directory, checked before anything runs. Empty without a directory.
 #[derive(Default)]
 pub(super) struct AdviceDirectory {
     directory: Option<PathBuf>,
@@ -25,14 +25,15 @@ pub(super) struct AdviceDirectory {
     pub(super) device: Records,
     profile: Option<Output>,
     page: Option<Output>,
-    /// Name of the udev rule.
+    /// File name of the udev rule.
     rule: String,
-    /// What would set a setting and undo it, as far as its place is there, by path.
+    /// Existing files that would set or undo a setting, by path.
     settings: BTreeMap<PathBuf, Output>,
 }
 
 impl AdviceDirectory {
-    /// The directory, which is made if it is not there. What is measured is kept, too, if the device is to be measured.
+    /// Opens the directory and creates it if it is missing. If the device is to be
+    /// measured, its measurements and profile are files of the directory as well.
     pub(super) fn open(directory: Option<&Path>, disk: &str, is_measured: bool, outputs: &mut Outputs) -> Result<Self> {
         let Some(path) = directory else { return Ok(Self::default()) };
         if path.exists() && !path.is_dir() {
@@ -68,13 +69,13 @@ impl AdviceDirectory {
         self.directory.as_deref()
     }
 
-    /// The model that was made of the device.
+    /// Writes the profile of the device.
     pub(super) fn profile(&self, text: &str) -> Result<()> {
         write(self.profile.as_ref(), text)
     }
 
-    /// The page, what would set it, and what would set that which was not tried, and nothing of what would have set
-    /// something else; what of it all could not be kept.
+    /// Writes the page, and the files of the advised setting and of the setting that
+    /// was not tried. Removes the files of an earlier advice. Returns the first error.
     pub(super) fn finish(
         &mut self,
         page: &str,
@@ -92,14 +93,14 @@ impl AdviceDirectory {
                 files.extend(of_setting.into_iter().map(|(name, text)| (place.join(name), text)));
             }
             written.extend(files.iter().map(|(file, text)| self.set(file, text, outputs)));
-            // What earlier advice would have set.
+            // Files of an earlier advice.
             let of_before = self.settings.iter().filter(|(file, _)| !files.contains_key(*file));
             written.extend(of_before.map(|(_, out)| out.remove()));
         }
         all_of(written)
     }
 
-    /// A file of a setting, whose directory is made if it is not there.
+    /// Writes a file of a setting, and creates its directory if it is missing.
     fn set(&self, file: &Path, text: &str, outputs: &mut Outputs) -> Result<()> {
         if let Some(out) = self.settings.get(file) {
             return out.text(text);
@@ -112,7 +113,8 @@ impl AdviceDirectory {
     }
 }
 
-/// What may be written to `place` and can be looked at before: what has a name of its own, and drop-ins that are there.
+/// Returns the files of settings that can be checked in
+/// advance: those with fixed names, and existing drop-ins.
 fn known(place: &Path, rule: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let mut known = [rule, "tuned.conf", "undo.sh"].map(|name| place.join(name)).to_vec();
@@ -121,7 +123,7 @@ fn known(place: &Path, rule: &str) -> Vec<PathBuf> {
     known
 }
 
-/// What sets a setting and undoes it, with its name in a directory.
+/// Returns the files that set a setting and undo it, with their names in the directory.
 fn of_setting(lasting: &Lasting, rule: &str) -> Vec<(PathBuf, String)> {
     let mut files = vec![
         (rule.into(), marked(&lasting.rule)),

@@ -1,4 +1,4 @@
-//! `iosched advise`: what to set on a device for a workload, and how one knows.
+//! `iosched advise`: recommends a setting for a device and a workload, with the evidence.
 
 mod directory;
 
@@ -168,7 +168,7 @@ const EXAMPLES: &str = "Examples:
       --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
-    // Before anything is made or set that is to be put back.
+    // Signals are handled before anything is created or set that must be removed or restored.
     let control = Arc::new(Control::new(options::or_cpus(None)));
     on_interrupt(&control)?;
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
@@ -214,13 +214,13 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// Keeps the records of each step, and shows how far it is.
+/// Stores the records of each step, and shows the progress.
 struct Watching<'k> {
-    /// Version of Linux that the search follows.
+    /// Version of Linux whose rules the search follows.
     kernel: Option<KernelVersion>,
     kept: &'k mut AdviceDirectory,
     meter: Option<Meter>,
-    /// Whether the profile was written.
+    /// Result of writing the profile.
     profile: Result<()>,
 }
 
@@ -232,7 +232,7 @@ impl Watching<'_> {
 
 impl AdviceObserver for Watching<'_> {
     fn begins(&mut self, step: AdviceStep) {
-        // The bar of the step before goes first.
+        // The bar of the previous step is removed first.
         self.meter = None;
         self.meter = Some(Meter::new(&match step {
             AdviceStep::Measure => MEASURING.to_owned(),
@@ -272,14 +272,15 @@ impl AdviceObserver for Watching<'_> {
     }
 }
 
-/// A name without a slash would be looked for among the profiles.
+/// Returns the name of a file as a path. A name without
+/// a slash would mean a profile that comes with iosched.
 fn of_file(path: &Path) -> String {
     let name = path.display().to_string();
     if iosched_disk::is_path(&name) { name } else { format!("./{name}") }
 }
 
 impl AdviseArgs {
-    /// What is to be good, and what must hold, wherever it was said.
+    /// Returns the goals and the constraints of both options.
     fn wanted(&self) -> Result<(Vec<Goal>, Vec<Constraint>)> {
         let (mut goals, mut constraints) = Wish::apart(&self.goals);
         constraints.extend(self.constraints.iter().cloned());
@@ -315,7 +316,7 @@ impl AdviseArgs {
         })
     }
 
-    /// The command line that does it again.
+    /// Returns the command line that repeats the advice.
     fn command(&self, schedulers: &[Setting]) -> String {
         let mut line = CommandLine::of("advise");
         line.word(self.on.display());

@@ -1,4 +1,4 @@
-//! `iosched calibrate`: from a device to a profile.
+//! `iosched calibrate`: makes a profile of a device.
 
 mod show;
 mod trace;
@@ -24,9 +24,9 @@ use crate::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use crate::signals::on_signal;
 use crate::watched::Meter;
 
-/// The file of measurements if none is named.
+/// Default file of the measurements.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
-/// The profile's name if it is not written.
+/// Name of the profile if it is not written.
 const NAME_DEFAULT: &str = "calibrated.toml";
 
 /// Measure a device and make a profile of it for --device
@@ -115,7 +115,7 @@ pub(crate) struct CalibrateArgs {
     write: WriteArgs,
 }
 
-/// A kind by its name.
+/// Parses the name of a kind of model.
 fn kind(text: &str) -> Result<ModelKind, String> {
     let known = ModelKind::ALL.into_iter().find(|kind| kind.name() == text);
     known.ok_or_else(|| format!("available: {}", ModelKind::ALL.map(ModelKind::name).join(", ")))
@@ -192,16 +192,18 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
 fn as_text(profile: Option<&Path>, measurements: &Measurements, calibration: &Calibration) -> String {
     let mut text = show::text(measurements, calibration);
     if let Some(path) = profile {
-        // A name without a slash would be looked for among the profiles, were it not for its ending.
+        // A name without a slash means a profile that comes with
+        // iosched, but the ending of the file makes it a path.
         let path = quoted(&path.to_string_lossy());
         text += &format!("next: iosched compare --device {path} --workload FILE --scheduler today\n");
     }
     text
 }
 
-/// The page of a file of records, if it is of a calibration: fitted again, nothing is measured.
+/// Returns the page of a file of records, if it contains a
+/// calibration. The model is fitted again, and nothing is measured.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
-    // What cannot be read is told by who reads all kinds of records.
+    // The caller tries all kinds of records, and reports a file that cannot be read.
     if !Kind::Measurements.recognises(records).unwrap_or(false) {
         return Ok(None);
     }
@@ -219,7 +221,7 @@ fn read(file: &Path) -> Result<Measurements> {
     Ok(Measurements::read(BufReader::new(opened), &name)?)
 }
 
-/// Measures a device, a directory, or a model.
+/// Measures a device, a directory or a model.
 fn measure_target(
     args: &CalibrateArgs,
     target: &str,
@@ -265,10 +267,10 @@ fn measure_on<M: Measurer>(
     Ok(measured?)
 }
 
-/// The bar of measurements.
+/// Template of the progress bar of measurements.
 pub(crate) const MEASURING: &str = "measuring {bar:30} {pos} of {len}, {eta} to go: {msg}";
 
-/// Keeps a measurement, and shows how far the measurements are.
+/// Stores a measurement, and shows the progress.
 pub(crate) fn observe(progress: Progress<'_>, records: &mut Records, bar: &Meter) {
     match progress {
         Progress::Header(header) => records.line_of(|out| write_header(out, header)),
@@ -280,7 +282,7 @@ pub(crate) fn observe(progress: Progress<'_>, records: &mut Records, bar: &Meter
     }
 }
 
-/// The command line that measures again.
+/// Returns the command line that repeats the measurement.
 fn command<M: Measurer>(args: &CalibrateArgs, device: &M) -> String {
     let mut line = CommandLine::of("calibrate");
     line.word(&device.target().name);

@@ -1,4 +1,4 @@
-//! What a calibration gave, for people and for programs.
+//! The results of a calibration, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::io_cost;
 
-/// Width of the column that names probes.
+/// Width of the column with the names of probes.
 const NAME_WIDTH: usize = 52;
 
-/// Everything as text.
+/// Returns the results as text.
 pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> String {
     let mut text = String::new();
     head(&mut text, measurements);
@@ -66,20 +66,20 @@ fn table(text: &mut String, title: &str, residuals: &[Residual]) {
     }
 }
 
-/// A figure, its variation, the model's, and how far off that is.
+/// Writes a measured value, its variation, the value of the model and the difference.
 fn pair(text: &mut String, pair: &Pair, divisor: f64) {
     let number = |value: f64| grouped((value / divisor).round() as u64);
     let Spread { median, variation } = pair.measured;
     let variation = variation.map_or_else(String::new, |variation| {
-        // What varies much is marked.
+        // A large variation is marked.
         format!("{:.0} %{}", variation * 100.0, if variation > NOISY { "!" } else { " " })
     });
-    // No minus before a zero.
+    // Adding 0.0 removes the sign of a negative zero.
     let off = format!("{:+.1} %", (pair.difference() * 1000.0).round() / 10.0 + 0.0);
     let _ = write!(text, "{:>10}{variation:>8}{:>10}{off:>9}", number(median), number(pair.model));
 }
 
-/// Everything as one document.
+/// Returns the results as one JSON document.
 pub(super) fn json(measurements: &Measurements, calibration: &Calibration) -> anyhow::Result<String> {
     let rows = |residuals: &[Residual]| -> Vec<Value> {
         residuals

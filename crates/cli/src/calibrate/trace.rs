@@ -1,4 +1,4 @@
-//! `iosched calibrate --trace`: from what a rotating disk served to a profile.
+//! `iosched calibrate --trace`: fits a profile to a trace of a rotating disk.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::import;
 use crate::output::{Kind, Outputs, all_of};
 use crate::watched::Meter;
 
-/// No disk is larger, sectors.
+/// Capacity above that of any disk, sectors.
 const CAPACITY_SECTORS_MAX: u64 = 1 << 48;
 
 pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &AtomicBool) -> Result<ExitCode> {
@@ -100,7 +100,7 @@ fn text_of(fit: &TraceFit, trace: &str, refined: bool) -> String {
     text
 }
 
-/// Comments about how the profile was made.
+/// Returns comments about how the profile was made.
 fn preface(fit: &TraceFit, command: &str) -> String {
     format!(
         "# A model of a rotating disk, fitted by iosched {} to a trace of requests.\n#\n# Made by: {command}\n# \
@@ -115,7 +115,7 @@ fn preface(fit: &TraceFit, command: &str) -> String {
     )
 }
 
-/// The command line that makes the profile again.
+/// Returns the command line that makes the profile again.
 fn command(args: &CalibrateArgs, trace: &Path) -> String {
     let mut line = CommandLine::of("calibrate");
     line.option("--trace", trace.display());

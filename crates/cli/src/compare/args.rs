@@ -1,4 +1,4 @@
-//! What `iosched compare` takes.
+//! The arguments of `iosched compare`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::RealArgs;
 use crate::options::{Reading, ReplayMode, VerdictArgs, sample, speed, whole};
 use crate::output::WriteArgs;
 
-/// Runs of each setting if nothing is said, and at most if they end when it is sure.
+/// Default number of runs of each setting, and the default maximum with --until-sure.
 const RUNS: u32 = 10;
 const RUNS_UNTIL_SURE: u32 = 60;
 
@@ -168,7 +168,7 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
-    // Last: its heading would hold for options after it.
+    // The last field, because its heading would apply to options after it.
     #[command(flatten)]
     pub(crate) real: RealArgs,
 }
@@ -184,24 +184,25 @@ fn goal(text: &str) -> Result<Goal, String> {
 }
 
 impl CompareArgs {
-    /// The modelled devices.
+    /// Returns the modelled devices.
     pub(crate) fn devices(&self) -> Vec<String> {
         let given = &self.given_devices;
         if given.is_empty() { vec![DEVICE.to_owned()] } else { given.clone() }
     }
 
-    /// That the workload or the device is the default one, and how to give others.
+    /// Returns a sentence if the workload or the device
+    /// is the default one. It says how to choose others.
     pub(crate) fn input(&self) -> Option<String> {
         let is_default = self.given_devices.is_empty() && self.real.on.is_none();
         sample(self.workload.is_none(), is_default, "--device PROFILE or --on DEVICE")
     }
 
-    /// Runs of each setting.
+    /// Returns the number of runs of each setting.
     pub(crate) fn runs(&self) -> u32 {
         self.runs.unwrap_or(if self.real.until_sure.is_some() { RUNS_UNTIL_SURE } else { RUNS })
     }
 
-    /// What to print.
+    /// Returns the format of the output.
     pub(crate) const fn output_format(&self) -> OutputFormat {
         match (self.json, self.csv, self.markdown) {
             (true, ..) => OutputFormat::Json,

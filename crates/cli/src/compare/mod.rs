@@ -1,4 +1,4 @@
-//! `iosched compare`: the main job, in simulation or on a real device.
+//! `iosched compare`, in simulation or on a real device.
 
 mod args;
 mod real;
@@ -29,7 +29,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     }
 }
 
-/// What a comparison writes beside its answer.
+/// The files that a comparison writes besides its answer.
 struct Written {
     records: Records,
     report: Option<Output>,
@@ -37,7 +37,7 @@ struct Written {
 }
 
 impl Written {
-    /// All of it is looked at before anything runs.
+    /// Checks all outputs before anything runs.
     fn of(args: &CompareArgs, outputs: &mut Outputs) -> Result<Self> {
         let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
         let decisions = outputs.optional("--decisions", args.decisions.as_ref(), Kind::Decisions)?;
@@ -49,14 +49,14 @@ impl Written {
     }
 }
 
-/// What a comparison reads, and that it prints its answer.
+/// Returns the files that a comparison reads, and notes that it prints its answer.
 fn outputs(args: &CompareArgs) -> Outputs {
     let outputs =
         Outputs::new(args.write).prints("the result").reads_all(args.workload.iter().flat_map(|own| files(own)));
     outputs.reads_all(args.devices()).reads_all(&args.machine)
 }
 
-/// A comparison on its way: where its records go, and how far it has come.
+/// A comparison in progress, with its records and its progress bar.
 struct Comparing<'a> {
     args: &'a CompareArgs,
     watched: Watched,
@@ -78,7 +78,8 @@ impl<'a> Comparing<'a> {
         Ok(())
     }
 
-    /// Shows what came of it, whatever became of `others`, which were written before.
+    /// Shows the result. `others` are the results of outputs that
+    /// were written before. An error there does not prevent this one.
     fn show(mut self, finished: &Finished, others: Vec<Result<()>>) -> Result<ExitCode> {
         let Finished { records: gathered, interrupted } = finished;
         let args = self.args;
@@ -124,7 +125,7 @@ impl<'a> Comparing<'a> {
     }
 }
 
-/// What to do next with records.
+/// Returns the next command to suggest for the records.
 pub(crate) fn next(records: &Path) -> String {
     let [from, to] = [records.to_owned(), records.with_extension("html")].map(|path| quoted(&path.to_string_lossy()));
     format!("iosched report {from} -o {to}")

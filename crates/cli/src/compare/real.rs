@@ -1,4 +1,4 @@
-//! `iosched compare --on`: on a real device, under the kernel's own schedulers.
+//! `iosched compare --on`: comparison on a real device with the kernel's schedulers.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -70,7 +70,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
             "--goal fairness: fairness is measured only in simulation; use a metric of a job, as in \"p99(reader)\"",
         ));
     }
-    // Before anything is made or set that is to be put back.
+    // Signals are handled before anything is created or set that must be removed or restored.
     let control = Arc::new(Control::new(1));
     on_interrupt(&control)?;
     let target = open_target(&roots, &state, on, real.destroy_data.as_deref(), &work).map_err(of_device_request)?;
@@ -101,7 +101,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
     comparing.show(&finished?, Vec::new())
 }
 
-/// What is run.
+/// Returns the workload or command to run.
 fn work(args: &CompareArgs) -> Result<Work> {
     if !args.real.command.is_empty() {
         if !args.real.length.is_default() {
@@ -118,7 +118,7 @@ fn work(args: &CompareArgs) -> Result<Work> {
     Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))
 }
 
-/// The command line that makes such records, every choice spelled out.
+/// Returns the command line that makes the same records, with all defaults written out.
 fn command(args: &CompareArgs, on: &Path, settings: &[Setting], baseline: usize) -> String {
     let real = &args.real;
     let mut line = CommandLine::of("compare");

@@ -38,7 +38,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     comparing.show(&finished, written)
 }
 
-/// Everything is checked before anything runs.
+/// Returns the experiment. Everything is checked before anything runs.
 fn experiment(args: &CompareArgs) -> Result<Experiment> {
     let (warm_up_s, run_for_s) = args.real.length.seconds();
     let request = ComparisonRequest {

@@ -1,4 +1,4 @@
-//! A job in a few words: what stands in the table of `iosched job check`.
+//! Short descriptions of a job for the table of `iosched job check`.
 
 use iosched::{IoClass, IoPriority};
 use iosched_lab::grouped;
@@ -7,7 +7,7 @@ use iosched_workload::fio::{
     RateProcess, Size, io_engine,
 };
 
-/// Directions of a mode, with fio's letters for them.
+/// Returns the directions of a mode, with fio's letters for them.
 fn directions(mode: Mode) -> &'static [(Direction, &'static str)] {
     match mode {
         Mode::Read => &[(Direction::Read, "r")],
@@ -18,7 +18,7 @@ fn directions(mode: Mode) -> &'static [(Direction, &'static str)] {
     }
 }
 
-/// One text if it is the same for all directions of the job, else one for each.
+/// Returns one text if it is equal for all directions of the job, otherwise one text per direction.
 fn per_direction<T>(job: &Job, values: &PerDirection<T>, tell: impl Fn(&T) -> String) -> String {
     let told: Vec<(String, &str)> =
         directions(job.mode).iter().map(|(direction, letter)| (tell(values.of(*direction)), *letter)).collect();
@@ -28,14 +28,14 @@ fn per_direction<T>(job: &Job, values: &PerDirection<T>, tell: impl Fn(&T) -> St
     }
 }
 
-/// Bytes in the largest unit that leaves them whole.
+/// Formats bytes in the largest unit without a fraction.
 pub(super) fn bytes(bytes: u64) -> String {
     let units = [(1 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{} B", grouped(bytes)), |(unit, name)| format!("{} {name}", grouped(bytes / unit)))
 }
 
-/// A time in the largest unit that leaves it whole.
+/// Formats a time in the largest unit without a fraction.
 fn time(ns: u64) -> String {
     let units =
         [(3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
@@ -43,7 +43,7 @@ fn time(ns: u64) -> String {
     unit.map_or_else(|| format!("{ns} ns"), |(unit, name)| format!("{} {name}", grouped(ns / unit)))
 }
 
-/// A time in seconds, so that several can be compared at a glance.
+/// Formats a time in seconds if possible, so that times are easy to compare.
 fn seconds(ns: u64) -> String {
     if ns.is_multiple_of(1_000_000_000) { format!("{} s", grouped(ns / 1_000_000_000)) } else { time(ns) }
 }
@@ -55,7 +55,7 @@ fn size(size: Size) -> String {
     }
 }
 
-/// `rw` and what changes it.
+/// Returns `rw` and the options that change it.
 pub(super) fn pattern(job: &Job) -> String {
     if job.replay.is_some() {
         return "replay".to_owned();
@@ -106,7 +106,7 @@ fn distribution(distribution: &Distribution) -> String {
     }
 }
 
-/// `bs`, `bsrange`, `bssplit`.
+/// Returns the block sizes: `bs`, `bsrange` or `bssplit`.
 pub(super) fn block_size(job: &Job) -> String {
     if job.replay.is_some() {
         return String::new();
@@ -124,7 +124,7 @@ pub(super) fn block_size(job: &Job) -> String {
     })
 }
 
-/// What it goes to.
+/// Returns the files of the job.
 pub(super) fn target(job: &Job) -> String {
     match &job.files {
         Files::Named(names) => match &names[..] {
@@ -137,7 +137,7 @@ pub(super) fn target(job: &Job) -> String {
     }
 }
 
-/// `size`, `offset` and what is moved.
+/// Returns the region of the job: `size`, `offset` and increments.
 pub(super) fn region(job: &Job) -> String {
     let mut text = match (job.size, job.file_size) {
         (Some(given), _) => size(given),
@@ -158,7 +158,7 @@ pub(super) fn region(job: &Job) -> String {
     text
 }
 
-/// When it is done, if not at the end of its region.
+/// Returns the condition that ends the job, if it is not the end of the region.
 pub(super) fn end(job: &Job) -> String {
     let mut parts = Vec::new();
     if job.loops > 1 {
@@ -176,7 +176,7 @@ pub(super) fn end(job: &Job) -> String {
     parts.join(", ")
 }
 
-/// Engine and depth.
+/// Returns the queue depth, with the batch sizes.
 pub(super) fn depth(job: &Job) -> String {
     match job.client {
         Client::Sync if io_engine(&job.io_engine).is_some_and(IoEngine::is_supported) => "1".to_owned(),
@@ -193,7 +193,7 @@ pub(super) fn depth(job: &Job) -> String {
     }
 }
 
-/// How writes come to the medium, and whether the page cache is meant to be in between.
+/// Returns how writes reach the medium, and whether the job uses the page cache.
 pub(super) fn cache(job: &Job) -> String {
     let mut parts = vec![if job.direct { "direct" } else { "buffered" }.to_owned()];
     match job.open_sync {
@@ -220,7 +220,7 @@ pub(super) fn cache(job: &Job) -> String {
     parts.join(", ")
 }
 
-/// Rates, pauses and latency targets.
+/// Returns rates, pauses and latency targets.
 pub(super) fn pace(job: &Job) -> String {
     let mut parts = Vec::new();
     let rate = |values: &PerDirection<Option<u64>>, tell: fn(u64) -> String| {
@@ -249,7 +249,7 @@ fn ioprio(priority: IoPriority) -> String {
     if priority.class() == IoClass::None { String::new() } else { priority.to_string() }
 }
 
-/// Its priority, and that of single I/Os.
+/// Returns the priority of the job and of single I/Os.
 pub(super) fn priority(job: &Job) -> String {
     let mut parts = vec![ioprio(job.ioprio)];
     if let Some(single) = &job.cmd_priority {
@@ -264,7 +264,7 @@ pub(super) fn priority(job: &Job) -> String {
     parts.join(", ")
 }
 
-/// Its cgroup.
+/// Returns the cgroup of the job.
 pub(super) fn cgroup(job: &Job) -> String {
     job.cgroup.as_ref().map_or_else(String::new, |member| match member.weight {
         Some(weight) => format!("{} ({weight})", member.name),
@@ -272,7 +272,7 @@ pub(super) fn cgroup(job: &Job) -> String {
     })
 }
 
-/// When it starts, if not at once.
+/// Returns the condition that starts the job, if it does not start immediately.
 pub(super) fn start(job: &Job, is_first: bool) -> String {
     let mut parts = Vec::new();
     if job.stonewall && !is_first {

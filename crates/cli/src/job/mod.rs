@@ -1,4 +1,4 @@
-//! `iosched job`: what a fio job file would run, and which options of fio's there are.
+//! `iosched job`: shows what a fio job file would run, and lists fio's options.
 
 mod describe;
 mod options;
@@ -44,7 +44,7 @@ pub(crate) enum JobCommand {
     },
 }
 
-/// Exit code of a file that asks for what is not supported.
+/// Exit code for a file with unsupported options.
 const REFUSED: u8 = 1;
 
 pub(crate) fn job(command: &JobCommand) -> Result<ExitCode> {

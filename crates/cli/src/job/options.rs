@@ -1,4 +1,4 @@
-//! fio's options as a list.
+//! The list of fio's options.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::fail::usage;
 
-/// All options, or those whose names hold `name`.
+/// Returns all options, or those with `name` in their names.
 pub(super) fn list(name: Option<&str>, as_json: bool) -> Result<String> {
     let matches = |option: &&JobOption| {
         let names = || option.aliases.iter().copied().chain([option.name]);
@@ -25,7 +25,7 @@ pub(super) fn list(name: Option<&str>, as_json: bool) -> Result<String> {
     Ok(if options.len() <= DETAILS_MAX { details(&options) } else { table(&options) })
 }
 
-/// So many options are told in full.
+/// Largest number of options that are shown with details.
 const DETAILS_MAX: usize = 12;
 
 fn json_of(option: &JobOption) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! What `iosched job check` prints.
+//! The output of `iosched job check`.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::describe;
 use crate::show::{Column, Look, Tone, set};
 
-/// A row: a job, and how many copies of it there are.
+/// A row of the table: a job and the number of its copies.
 struct Row<'a> {
     job: &'a Job,
     number: usize,
     copies: usize,
 }
 
-/// The copies of a job share a row.
+/// Returns the rows. The copies of a job share a row.
 fn rows(jobs: &[Job]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
@@ -28,14 +28,14 @@ fn rows(jobs: &[Job]) -> Vec<Row<'_>> {
     rows
 }
 
-/// A column of the table, from what is told of each row; `None` if there is nothing in it.
+/// Returns a column of the table. `None` if all its cells are empty.
 fn column(head: &str, rows: &[Row<'_>], tell: impl Fn(&Row<'_>) -> String) -> Option<Column> {
     let cells: Vec<_> = rows.iter().map(|row| (tell(row), Tone::Plain)).collect();
     let is_empty = cells.iter().all(|(text, _)| text.is_empty());
     (!is_empty).then(|| Column { head: head.to_owned(), note: None, cells })
 }
 
-/// The page for people.
+/// Returns the output as text.
 pub(super) fn text(checked: &CheckedJobs, look: Look) -> String {
     let rows = rows(&checked.jobs);
     let heads: Vec<String> = rows.iter().map(|row| row.job.name.clone()).collect();
@@ -85,10 +85,10 @@ fn assignment(option: &str, value: &str) -> String {
     if value.is_empty() { option.to_owned() } else { format!("{option}={value}") }
 }
 
-/// Lines named for one reason at most; of more, only the number.
+/// Largest number of lines that are listed for one reason. The rest is only counted.
 const LINES_MAX: usize = 6;
 
-/// What is to be said of options: the same of several lines once.
+/// Writes notes about options. Lines with the same option and reason share a note.
 fn notes<'a>(text: &mut String, title: &str, look: Look, all: impl Iterator<Item = (&'a JobLine, String, String)>) {
     let mut grouped: Vec<(Vec<&JobLine>, String, String)> = Vec::new();
     for (place, option, why) in all {
@@ -118,7 +118,7 @@ fn lines(places: &[&JobLine]) -> String {
     format!("{word} {}{more}", told.join(", "))
 }
 
-/// The page for programs.
+/// Returns the output as JSON.
 pub(super) fn json(checked: &CheckedJobs) -> Value {
     let remarks = checked.remarks.iter().map(|remark| {
         json!({ "file": &*remark.place.file, "line": remark.place.line, "option": remark.option, "value": remark.value,

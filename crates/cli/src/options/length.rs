@@ -1,4 +1,4 @@
-//! How long runs are.
+//! The length of runs.
 
 use clap::Args;
 use iosched_lab::request::{CommandLine, ns};
@@ -19,17 +19,17 @@ pub(crate) struct RunLength {
 }
 
 impl RunLength {
-    /// The same, ns.
+    /// Returns the limits in ns.
     pub(crate) fn limits(self) -> Limits {
         Limits { warm_up_ns: ns(self.warm_up), run_for_ns: self.run_for.map(ns) }
     }
 
-    /// The warm-up, and how long runs are after it, if that is said.
+    /// Returns the warm-up, and the length of runs after it if it was given, s.
     pub(crate) const fn seconds(self) -> (f64, Option<f64>) {
         (self.warm_up, self.run_for)
     }
 
-    /// As it is given on a command line.
+    /// Adds the options to a command line.
     pub(crate) fn write(self, line: &mut CommandLine) {
         line.length(self.run_for, self.warm_up);
     }

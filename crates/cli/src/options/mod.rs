@@ -1,4 +1,4 @@
-//! What several commands take: options, the values they are read into, and what becomes of them.
+//! Options that several commands share, and the parsing of their values.
 
 mod length;
 mod number;

@@ -1,13 +1,14 @@
-//! Numbers within their ranges.
+//! Numbers with their ranges.
 
 use std::ops::RangeInclusive;
 
 use iosched_lab::request::{RUN_SECONDS, SPEEDS, is_warm_up};
 
-/// How well differences are to be known if nothing else is said, per cent.
+/// Default precision of --until-sure, per cent.
 pub(crate) const UNTIL_SURE_PERCENT: &str = "3";
 
-/// A whole number in `range`. One below 0 is out of range, as any other; the message is that of clap.
+/// Parses a whole number in `range`. Negative numbers
+/// are out of range as well, with the message of clap.
 pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
     move |text| match text.parse::<i128>() {
         Ok(number) => {
@@ -28,7 +29,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "give a percentage from 0.01 to 100, such as 3".to_owned())
 }
 
-/// A duration in seconds: a number of seconds, or of a unit behind the number. One that is not 0 has at least 1 ns.
+/// Parses a duration in seconds, with an optional unit. It is 0 or at least 1 ns.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = any_duration(text).filter(|seconds| is_warm_up(*seconds));
     seconds.ok_or_else(|| {
@@ -36,14 +37,14 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     })
 }
 
-/// The same without 0.
+/// Parses a duration in seconds above 0.
 pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
     let above = any_duration(text).filter(|seconds| RUN_SECONDS.contains(seconds));
     above
         .ok_or_else(|| "give a time from 1ns to 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned())
 }
 
-/// The same, in `range` of seconds.
+/// Parses a duration within `range`, in seconds.
 pub(crate) fn seconds_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync {
     move |text| {
         let found = any_duration(text).filter(|seconds| range.contains(seconds));
@@ -53,13 +54,13 @@ pub(crate) fn seconds_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<
     }
 }
 
-/// A duration in whole seconds.
+/// Parses a duration of whole seconds.
 pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
     let whole = any_duration(text).filter(|own| own.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(own));
     whole.map(|own| own as u16).ok_or_else(|| format!("give whole seconds from 1 to {}, such as 60 or 5m", u16::MAX))
 }
 
-/// A duration of any length, also below 0, in seconds.
+/// Parses a duration without limits, which may be negative, in seconds.
 pub(crate) fn any_duration(text: &str) -> Option<f64> {
     let unit_at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
@@ -72,11 +73,11 @@ pub(crate) fn any_duration(text: &str) -> Option<f64> {
         "h" => Some(3600.0),
         _ => None,
     };
-    // `1e3` is a number.
+    // `1e3` is a number without a unit.
     text.parse().ok().or_else(|| Some(number.trim_end().parse::<f64>().ok()? * unit_s?))
 }
 
-/// So many runs at a time, or one per CPU.
+/// Returns the number of parallel runs, by default one per CPU.
 pub(crate) fn or_cpus(jobs: Option<u16>) -> usize {
     let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     jobs.map_or_else(cpus, usize::from)

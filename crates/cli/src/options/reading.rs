@@ -1,4 +1,4 @@
-//! How traces are read: the options of every command that reads one, and what is said of a trace that is not whole.
+//! Options of every command that reads a trace, and warnings about incomplete traces.
 
 use clap::Args;
 use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions, TimeUnit};
@@ -55,7 +55,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// For readers.
+    /// Returns the options for trace readers.
     pub(crate) fn options(&self) -> ReadOptions {
         let Self { input_format, columns, time_unit, partial, cgroups, priorities } = self;
         ReadOptions {
@@ -70,20 +70,20 @@ impl Reading {
     }
 }
 
-/// What is to be known before anything else of a trace that is not whole, or may not be: a sentence each.
+/// Returns a sentence for each part of a recording that is or may be missing.
 pub(crate) fn missing(completeness: &Completeness) -> Vec<String> {
     let gaps: Vec<&Gap> = completeness.gaps().iter().filter(|gap| gap.matters()).collect();
     let line = |(number, gap): (usize, &&Gap)| {
         let is = if gap.is_certain() { "is" } else { "may be" };
         let line = format!("the recording {is} incomplete: {gap}");
-        // What helps against several is said once, with the last.
+        // A remedy that several gaps share appears once, with the last of them.
         let again = gaps.get(number + 1).is_some_and(|next| next.remedy() == gap.remedy());
         if again { line } else { format!("{line}; {}", gap.remedy()) }
     };
     gaps.iter().enumerate().map(line).collect()
 }
 
-/// Says it on standard error, before anything else is said.
+/// Prints the warnings on standard error, before other output.
 pub(crate) fn warn(completeness: &Completeness) {
     missing(completeness).iter().for_each(|line| say!("warning: {line}"));
 }

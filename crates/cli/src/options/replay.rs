@@ -1,4 +1,4 @@
-//! How a trace's times are used.
+//! The use of a trace's times.
 
 use clap::ValueEnum;
 use iosched_lab::request;

@@ -1,4 +1,4 @@
-//! How differences are judged.
+//! Options for the judgement of differences.
 
 use clap::Args;
 use iosched_lab::EQUAL_WITHIN_PERCENT;

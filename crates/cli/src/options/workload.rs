@@ -1,4 +1,4 @@
-//! Workloads by the names that options give them.
+//! Workloads from the values of options.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,13 @@ use iosched_workload::Workload;
 use super::reading::{self, Reading};
 use crate::fail::of_comparison;
 
-/// The files of a workload: those of a trace may be several.
+/// Returns the files of a workload. A trace can have several.
 pub(crate) fn files(workload: &Path) -> Vec<PathBuf> {
     iosched_trace::files(workload).unwrap_or_else(|_| vec![workload.to_owned()])
 }
 
-/// That a workload or a device that nobody named is a sample, and how to give others; `devices` has the options for that.
+/// Returns a sentence if the workload or the device is the sample. It
+/// says how to choose others; `devices` names the options for devices.
 pub(crate) fn sample(workload: bool, device: bool, devices: &str) -> Option<String> {
     let trace = "a recorded pgbench run (PostgreSQL)";
     let model = format!("a model of a hard disk ({})", request::DEVICE);
@@ -28,7 +29,7 @@ pub(crate) fn sample(workload: bool, device: bool, devices: &str) -> Option<Stri
     })
 }
 
-/// The workload; the sample if none is named. What is missing of a recording is the first that is said.
+/// Opens the workload, or the sample without a path. Warnings about an incomplete trace come first.
 pub(crate) fn open_workload(path: Option<&Path>, reading: &Reading) -> Result<Workload> {
     let workload = request::open_workload(path, &reading.options()).map_err(of_comparison)?;
     if let Workload::Trace(trace) = &workload {

@@ -1,4 +1,4 @@
-//! What every command that writes files is told in the same way.
+//! Options of every command that writes files.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What is written, and how a file of an earlier time is recognised as ours: it may be replaced.
+//! Kinds of output files, and the recognition of existing files of iosched, which may be replaced.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use super::place::Place;
 
-/// So much of a file says what it is.
+/// Number of bytes of a file that identify its kind.
 const HEAD_BYTES: u64 = 16 * 1024;
-/// The first line of texts that have no mark of their own.
+/// First line of texts without a mark of their own.
 pub(crate) const MARK: &str = "# Made by iosched";
 
-/// What is written.
+/// Kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A report as an HTML page.
     Page,
-    /// A plot of one by itself: SVG, or what is made of that.
+    /// A single plot as SVG, PNG or PDF.
     Picture,
     /// Records of a comparison.
     Comparison,
@@ -30,25 +30,26 @@ pub(crate) enum Kind {
     Reproduction,
     /// Measurements of a device.
     Measurements,
-    /// Runs that a profile is held beside.
+    /// Runs of a validation of a profile.
     Validation,
     /// Decisions of schedulers.
     Decisions,
     /// A profile of a device.
     Profile,
-    /// What sets, or undoes, what was advised: a udev rule, a profile of tuned, a script.
+    /// A file that sets or undoes an advised setting: a udev rule, a tuned profile or a script.
     Setting,
-    /// A page for man.
+    /// A man page.
     Manual,
     /// The units of a sweep that failed.
     #[cfg_attr(not(feature = "sweep"), allow(dead_code, reason = "only sweeps write it"))]
     Failures,
-    /// A trace. Its formats are those of others, or may be written by hand: none is known to be ours.
+    /// A trace. Trace formats have no mark of iosched, so an
+    /// existing trace is never replaced without the option.
     Trace,
 }
 
 impl Kind {
-    /// What it is called.
+    /// Returns the name of the kind for messages.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Page => "report",
@@ -67,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// How such a file begins, if it is of records.
+    /// Returns the beginning of a file of records of this kind.
     const fn beginning(self) -> Option<&'static [u8]> {
         match self {
             Self::Comparison => Some(br#"{"record":"header""#),
@@ -79,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// Whether a file that begins so is one of this kind that we made.
+    /// Returns whether a file with this beginning is of this kind and was made by iosched.
     fn is_of(self, head: &[u8]) -> bool {
         if let Some(beginning) = self.beginning() {
             return head.starts_with(beginning);
@@ -101,16 +102,16 @@ impl Kind {
         }
     }
 
-    /// Whether a file is one of this kind that we made.
+    /// Returns whether a file is of this kind and was made by iosched.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(crate) fn recognises(self, path: &Path) -> io::Result<bool> {
         Ok(self.is_of(&head(File::open(path)?)?))
     }
 
-    /// A file of records of this kind, to be read, and its name; `None` if it is of another or cannot be read: that is
-    /// told by who reads all kinds of records.
+    /// Opens a file of records of this kind, with its name. `None` if it is of another
+    /// kind or cannot be read. The caller tries all kinds and reports the error.
     pub(crate) fn records(self, path: &Path) -> Result<Option<(BufReader<File>, String)>, LabError> {
         if !self.recognises(path).unwrap_or(false) {
             return Ok(None);
@@ -120,7 +121,7 @@ impl Kind {
         Ok(Some((BufReader::new(file), name)))
     }
 
-    /// Whether a file may be replaced: it is empty, or ours.
+    /// Returns whether a file may be replaced, because it is empty or was made by iosched.
     pub(super) fn may_replace(self, place: &Place) -> io::Result<bool> {
         let file = place.open(OFlags::RDONLY | OFlags::NONBLOCK)?;
         let is_file = file.metadata()?.is_file();
@@ -135,7 +136,7 @@ fn head(file: File) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// A line of a file of decisions.
+/// Returns whether a line belongs to a file of decisions.
 fn is_decision(line: &str) -> bool {
     serde_json::from_str::<Value>(line)
         .is_ok_and(|line| line["setting"].is_string() && line["ev"].is_string() && line["t"].is_u64())

@@ -1,7 +1,7 @@
-//! Where output goes: standard output, and whatever else was named for it.
+//! Output to standard output and to named files.
 //!
-//! [`Outputs`] looks at everything that a command is to write before anything runs; what it allows is an [`Output`],
-//! written as a whole, or [`Records`], written line by line as runs finish.
+//! [`Outputs`] checks every file that a command is to write before anything runs. The result is an
+//! [`Output`], which is written as a whole, or [`Records`], which get a line as each run finishes.
 
 mod args;
 mod kind;
@@ -27,10 +27,10 @@ pub(crate) use records::Records;
 pub(crate) use said::{announce, exit, finish, messages, say, say_line};
 pub(crate) use whole::Room;
 
-/// As people and command lines call it.
+/// Name of standard output on command lines.
 const STANDARD_OUTPUT: &str = "-";
 
-/// What came of writing to standard output.
+/// Converts an error of writing to standard output.
 fn of_standard_output(written: io::Result<()>) -> Result<()> {
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Unread.into(),

@@ -1,4 +1,4 @@
-//! What is at the path of an output, and how to write there: into it, or as a new file in its place.
+//! The destination of an output: an existing stream, or a new file in its place.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -14,10 +14,10 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use super::STANDARD_OUTPUT;
 use crate::fail::{of_file, usage};
 
-/// Links that are followed at most, as the kernel does.
+/// Largest number of links to follow, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Where something is written to.
+/// Destination of an output.
 #[derive(Clone, Debug)]
 pub(super) enum Destination {
     /// Standard output.
@@ -26,25 +26,25 @@ pub(super) enum Destination {
     StandardError,
     /// A character device or a pipe.
     Stream(PathBuf),
-    /// A file, or where one is to be; no link.
+    /// An existing or new file, never a link.
     File(Place),
 }
 
-/// A name in a directory that is held open. A user who renames directories on the path, or puts a symbolic link in
-/// their place, does not lead an output to another directory.
+/// A file name in a directory that is held open. If a user renames a directory of the
+/// path or replaces it by a symbolic link, the output still goes to the same directory.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     directory: Arc<OwnedFd>,
     name: OsString,
-    /// For messages, and to tell whether two options name one file.
+    /// Path for messages, and for detecting two options with the same file.
     path: PathBuf,
 }
 
 impl Place {
-    /// A file in a directory.
+    /// Creates the place of a file in a directory.
     ///
     /// # Errors
-    /// The directory cannot be opened, or the path has no name of a file.
+    /// The directory cannot be opened, or the path does not end in a file name.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = Arc::new(rustix::fs::open(directory_of(path), flags, Mode::empty())?);
@@ -52,42 +52,42 @@ impl Place {
         Ok(Self { directory, name, path: path.to_owned() })
     }
 
-    /// Another file in the same directory.
+    /// Returns another place in the same directory.
     pub(super) fn beside(&self, name: impl Into<OsString>) -> Self {
         let name = name.into();
         Self { directory: Arc::clone(&self.directory), path: self.path.with_file_name(&name), name }
     }
 
-    /// Its path, for messages.
+    /// Returns the path, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the directory still has its path, and no other directory or link is there.
+    /// Returns whether the directory is still at its path.
     pub(super) fn is_in_place(&self) -> bool {
         let held = rustix::fs::fstat(&self.directory);
         let there = fs::symlink_metadata(directory_of(&self.path));
         held.is_ok_and(|held| there.is_ok_and(|there| (held.st_dev, held.st_ino) == (there.dev(), there.ino())))
     }
 
-    /// Opens it; a symbolic link is refused.
+    /// Opens the file, but not a symbolic link.
     pub(super) fn open(&self, flags: OFlags) -> io::Result<File> {
         self.open_with(&self.name, flags | OFlags::NOFOLLOW, Mode::empty())
     }
 
-    /// Makes the file and opens it to be written.
+    /// Creates the file and opens it for writing.
     ///
     /// # Errors
-    /// A file of that name is there, or the system refuses.
+    /// A file with this name exists, or the system refuses.
     pub(super) fn make(&self, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         self.open_with(&self.name, flags, Mode::from_raw_mode(mode))
     }
 
-    /// A file in its directory that has no name yet.
+    /// Creates a file without a name in the directory.
     ///
     /// # Errors
-    /// The file system has no such files, or the system refuses.
+    /// The file system does not support such files, or the system refuses.
     pub(super) fn make_unnamed(&self) -> rustix::io::Result<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         rustix::fs::openat(&self.directory, ".", flags, Mode::from_raw_mode(0o666)).map(File::from)
@@ -97,38 +97,38 @@ impl Place {
         Ok(rustix::fs::openat(&self.directory, name, flags | OFlags::CLOEXEC, mode)?.into())
     }
 
-    /// Its metadata.
+    /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// It is a symbolic link, or the system refuses.
+    /// The file is a symbolic link, or the system refuses.
     pub(super) fn metadata(&self) -> io::Result<Metadata> {
         let metadata = self.open(OFlags::PATH)?.metadata()?;
         if metadata.is_symlink() { Err(rustix::io::Errno::LOOP.into()) } else { Ok(metadata) }
     }
 
-    /// Whether `file` is the one that is there.
+    /// Returns whether `file` is the file at this place.
     pub(super) fn is(&self, file: &File) -> bool {
         let Ok((open, there)) = file.metadata().and_then(|open| Ok((open, self.metadata()?))) else { return false };
         (open.dev(), open.ino()) == (there.dev(), there.ino())
     }
 
-    /// Whether the file that is there may be written.
+    /// Checks that the existing file may be written.
     pub(super) fn check_access(&self) -> io::Result<()> {
         Ok(rustix::fs::accessat(&self.directory, &self.name, Access::WRITE_OK, AtFlags::empty())?)
     }
 
-    /// Gives the name to an open file. There must be no file of that name.
+    /// Gives the name to an open file. No file of this name may exist.
     pub(super) fn link(&self, file: &File) -> io::Result<()> {
         let descriptor = Path::new(DESCRIPTORS).join(file.as_raw_fd().to_string());
         Ok(rustix::fs::linkat(CWD, &descriptor, &self.directory, &self.name, AtFlags::SYMLINK_FOLLOW)?)
     }
 
-    /// Gives the file that is here a second name in the same directory.
+    /// Gives the file a second name in the same directory.
     pub(super) fn link_to(&self, second: &Self) -> io::Result<()> {
         Ok(rustix::fs::linkat(&self.directory, &self.name, &second.directory, &second.name, AtFlags::empty())?)
     }
 
-    /// Puts the file that is here in the place of `target`.
+    /// Renames the file to `target`, which it replaces.
     pub(super) fn rename_to(&self, target: &Self) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.directory, &self.name, &target.directory, &target.name)?)
     }
@@ -139,14 +139,14 @@ impl Place {
     }
 }
 
-/// Where open files of ours have names.
+/// Directory with the open files of this process.
 pub(super) const DESCRIPTORS: &str = "/proc/self/fd";
 
 impl Destination {
-    /// What `path` stands for. Nothing is opened.
+    /// Returns the destination of `path`, without opening it.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// The destination cannot be written.
     pub(super) fn at(path: &Path) -> Result<Self> {
         if path == Path::new(STANDARD_OUTPUT) {
             return Ok(Self::StandardOutput);
@@ -171,7 +171,7 @@ impl Destination {
         } else if kind.is_socket() {
             "is a socket; name a file, a pipe or a terminal"
         } else if kind.is_file() {
-            // Of a file that was removed, only its descriptor is left.
+            // A removed file can only be reached by its descriptor.
             let place = fs::canonicalize(path).and_then(|path| Place::of(&path));
             return place.map(Self::File).map_err(|error| cannot(path, &error));
         } else {
@@ -181,10 +181,10 @@ impl Destination {
     }
 }
 
-/// Opens a character device or a pipe. A pipe waits for its reader.
+/// Opens a character device or a pipe. For a pipe, it waits for a reader.
 ///
 /// # Errors
-/// It cannot be opened for writing.
+/// The stream cannot be opened for writing.
 pub(super) fn open_stream(path: &Path) -> Result<File> {
     OpenOptions::new().write(true).open(path).map_err(|error| cannot(path, &error))
 }
@@ -193,7 +193,7 @@ fn cannot(path: &Path, error: &io::Error) -> anyhow::Error {
     of_file(format!("{}: cannot be written: {error}", path.display()), error)
 }
 
-/// A file that is not there yet, at the end of links; its directory must be.
+/// Returns the destination of a new file at the end of links. Its directory must exist.
 fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
@@ -218,21 +218,21 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     }
 }
 
-/// The directory that a file is in.
+/// Returns the directory of a file.
 pub(super) fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where links end.
+/// The end of a chain of links.
 #[derive(Debug, PartialEq)]
 enum End {
-    /// An open file of ours, as /dev/stdout and /dev/fd/3 are.
+    /// An open file of this process, such as /dev/stdout and /dev/fd/3.
     Descriptor(u32),
-    /// Something with a name, or nothing.
+    /// A path, whether it exists or not.
     Path(PathBuf),
 }
 
-/// Follows links as far as they lead; `None` if that is in a circle.
+/// Follows links to their end. `None` if they form a circle.
 fn follow(path: &Path) -> Option<End> {
     let mut at = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -247,7 +247,7 @@ fn follow(path: &Path) -> Option<End> {
     None
 }
 
-/// The number of an open file of ours, if the path is its entry below /proc.
+/// Returns the number of an open file of this process, if the path is its entry in /proc.
 fn descriptor(path: &Path) -> Option<u32> {
     let number = path.file_name()?.to_str()?.parse().ok()?;
     let directory = fs::canonicalize(directory_of(path)).ok()?;

@@ -1,5 +1,5 @@
-//! What a command is to write, looked at before anything runs: what stands there, whose it is, and whether it is
-//! read, too.
+//! The outputs of a command, checked before anything runs: whether a file
+//! exists, whether iosched made it, and whether the command also reads it.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use super::whole::{New, Room};
 use super::{Kind, Unread, WriteArgs};
 use crate::fail::{tell, usage};
 
-/// Whether files that iosched did not make are replaced, and the option that allows it.
+/// Whether files that iosched did not make may be replaced, and the option that allows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replacing {
     pub(crate) is_allowed: bool,
@@ -26,24 +26,24 @@ impl From<WriteArgs> for Replacing {
     }
 }
 
-/// Everything that a command reads and writes by name.
+/// All files that a command reads and writes by name.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     replacing: Replacing,
-    /// Device and inode of each file that is read, and its name.
+    /// Device and inode of each input file, and its name.
     inputs: Vec<((u64, u64), PathBuf)>,
     files: Vec<(PathBuf, String)>,
-    /// What goes to standard output.
+    /// Description of the output on standard output.
     printed: Option<String>,
 }
 
 impl Outputs {
-    /// Nothing yet.
+    /// Creates an empty plan.
     pub(crate) fn new(replacing: impl Into<Replacing>) -> Self {
         Self { replacing: replacing.into(), inputs: Vec::new(), files: Vec::new(), printed: None }
     }
 
-    /// A file that is read, if there is one of that name. It is never replaced, not even by force.
+    /// Adds an input file, if it exists. An input file is never replaced, even with --overwrite.
     pub(crate) fn reads(mut self, path: impl AsRef<Path>) -> Self {
         if let Ok(metadata) = fs::metadata(&path) {
             self.inputs.push(((metadata.dev(), metadata.ino()), path.as_ref().to_owned()));
@@ -51,32 +51,32 @@ impl Outputs {
         self
     }
 
-    /// The same of several.
+    /// Adds several input files.
     pub(crate) fn reads_all(self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         paths.into_iter().fold(self, Self::reads)
     }
 
-    /// What the command prints.
+    /// Sets the description of the command's output on standard output.
     pub(crate) fn prints(mut self, what: &str) -> Self {
         self.printed = Some(what.to_owned());
         self
     }
 
-    /// What `option` names is to be written there.
+    /// Adds an output file that `option` names.
     ///
     /// # Errors
-    /// Nothing can be written there, or what is there must not be replaced.
+    /// The file cannot be written, or the existing file must not be replaced.
     pub(crate) fn output(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Output> {
         let place = self.place(option, path, kind)?;
         let stream = if let Destination::Stream(stream) = &place { Some(open_stream(stream)?) } else { None };
         Ok(Output { name: path.to_owned(), kind, place, stream, replacing: self.replacing })
     }
 
-    /// The path of a file or stream that a library opens and writes while the command runs. The library must not replace
-    /// a file that appears there later.
+    /// Returns the path of a file or stream that a library opens and writes while the
+    /// command runs. The library must not replace a file that appears there later.
     ///
     /// # Errors
-    /// As [`Outputs::output`], or `path` is standard output or standard error.
+    /// The same as those of [`Outputs::output`], or `path` is standard output or standard error.
     pub(crate) fn streamed(&mut self, option: &str, path: &Path) -> Result<PathBuf> {
         match self.place(option, path, Kind::Trace)? {
             Destination::File(place) => Ok(place.path().to_owned()),
@@ -88,7 +88,7 @@ impl Outputs {
         }
     }
 
-    /// The same of an option that need not be given.
+    /// Adds the output of an optional option.
     pub(crate) fn optional(&mut self, option: &str, path: Option<&PathBuf>, kind: Kind) -> Result<Option<Output>> {
         path.map(|path| self.output(option, path, kind)).transpose()
     }
@@ -129,7 +129,8 @@ impl Outputs {
             }
         }
         may_replace(path, file, kind, self.replacing)?;
-        // As it will be written, so that nothing is run in vain; what was begun is gone at once.
+        // Begins the file in the same way as the later writing, so that
+        // no run is in vain. The temporary file is removed immediately.
         New::begin(file).map(drop).map_err(|error| usage(format_args!("{name}: cannot be written: {error}")))
     }
 }
@@ -154,22 +155,22 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
     }
 }
 
-/// Something to be written as a whole.
+/// An output that is written as a whole.
 #[derive(Debug)]
 pub(crate) struct Output {
     name: PathBuf,
     kind: Kind,
     place: Destination,
-    /// The open device or pipe, if `place` is one.
+    /// The open device or pipe, if `place` is a stream.
     stream: Option<File>,
     replacing: Replacing,
 }
 
 impl Output {
-    /// Writes what `write` writes. Of a file, nothing is there until all of it is.
+    /// Writes the output of `write`. A file appears only when it is complete.
     ///
     /// # Errors
-    /// It cannot be written there, or `write` fails.
+    /// The destination cannot be written, or `write` fails.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match &self.place {
             Destination::StandardOutput => self.stream(io::stdout().lock(), write),
@@ -192,15 +193,15 @@ impl Output {
     /// Writes a text.
     ///
     /// # Errors
-    /// It cannot be written there.
+    /// The destination cannot be written.
     pub(crate) fn text(&self, text: &str) -> Result<()> {
         self.write(|out| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// Takes away what was written there before, if anything was: it is not so any more.
+    /// Removes an outdated file from an earlier run, if there is one.
     ///
     /// # Errors
-    /// It is there and not ours, or cannot be taken away.
+    /// The file was not made by iosched, or cannot be removed.
     pub(crate) fn remove(&self) -> Result<()> {
         let Destination::File(file) = &self.place else { return Ok(()) };
         may_replace(&self.name, file, self.kind, self.replacing)?;
@@ -212,31 +213,32 @@ impl Output {
         }
     }
 
-    /// As it was named.
+    /// Returns the name as the user gave it.
     pub(crate) fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Whether it is a file, which can be looked at afterwards.
+    /// Returns whether the destination is a file.
     pub(crate) const fn is_file(&self) -> bool {
         matches!(self.place, Destination::File(_))
     }
 
-    /// Room for it in its file system, none yet.
+    /// Returns an object that reserves room in the file system of the output.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// The destination cannot be written.
     pub(crate) fn room(&self) -> Result<Room> {
         let file = if let Destination::File(file) = &self.place { Some(file) } else { None };
         Room::at(file).map_err(|error| self.cannot(&error))
     }
 
-    /// Whether it goes to standard output.
+    /// Returns whether the destination is standard output.
     pub(crate) const fn is_standard_output(&self) -> bool {
         matches!(self.place, Destination::StandardOutput)
     }
 
-    /// What cannot be written is told with the name, whatever `write` makes of it; what else fails is told as it is.
+    /// Writes to a stream. An error of the stream is reported with the
+    /// name of the output. Other errors of `write` stay unchanged.
     fn stream<T>(&self, out: impl Write, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         let mut noted = Noted { out, failed: None };
         let mut buffered = BufWriter::new(&mut noted);
@@ -258,7 +260,7 @@ impl Output {
     }
 }
 
-/// Remembers why writing failed.
+/// Writer that remembers the error of the inner writer.
 struct Noted<W> {
     out: W,
     failed: Option<io::Error>,
@@ -290,11 +292,11 @@ fn copy(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// Tells all that went wrong, but for the first, which is given back: what one output lacks keeps no other from being
-/// written.
+/// Prints all errors except the first one, which is returned.
+/// The error of one output does not prevent the others.
 ///
 /// # Errors
-/// The first.
+/// The first error of `results`.
 pub(crate) fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut errors = results.into_iter().filter_map(Result::err);
     let Some(first) = errors.next() else { return Ok(()) };

@@ -1,8 +1,8 @@
-//! Records, written line by line as runs finish, so that whatever ends us, finished runs are kept.
+//! Records, with a line as each run finishes, so that finished runs survive any end of the process.
 //!
-//! A file that was named is put in its place with its first run: what was there before stays until then. Where nobody
-//! named one, each comparison has a file of its own, which is `last.jsonl` as well from its first run on; the one
-//! that is finished last stays `last.jsonl`.
+//! A named file is put in place with its first run, and an existing file stays until then.
+//! Without a named file, each comparison has its own file. From its first run on, the file
+//! also has the name `last.jsonl`. The comparison that finishes last keeps that name.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
@@ -20,19 +20,19 @@ use super::whole::{New, temporary};
 use super::{Kind, Outputs, say};
 use crate::fail::usage;
 
-/// Lines before the first run: the plan.
+/// Number of lines before the first run: the plan.
 const LINES_OF_PLAN: u64 = 1;
 
-/// Where records go.
+/// The records of a command.
 #[derive(Default)]
 pub(crate) struct Records {
     name: PathBuf,
     sink: Sink,
     lines: u64,
     bytes: u64,
-    /// Whether there is a run where the file is to be.
+    /// Whether the file is in place, with at least one run.
     published: bool,
-    /// Whether nobody asked for them: then what goes wrong is only worth a warning.
+    /// Whether the user did not request the records. An error is then only a warning.
     unasked: bool,
     problem: Option<io::Error>,
 }
@@ -42,17 +42,17 @@ enum Sink {
     #[default]
     Nowhere,
     Stream(File),
-    /// Not in its place yet.
+    /// Not in place yet.
     New(Box<New>),
     File(File, Place),
     Last(Last),
 }
 
 impl Outputs {
-    /// Records that an option asks for.
+    /// Creates the records that an option requests.
     ///
     /// # Errors
-    /// They cannot be written there, what is there must not be replaced, or another comparison is writing to it.
+    /// The file cannot be written, must not be replaced, or is in use by another comparison.
     pub(crate) fn records(&mut self, path: &Path, kind: Kind) -> Result<Records> {
         let sink = match self.place("--records", path, kind)? {
             Destination::StandardOutput => {
@@ -78,12 +78,13 @@ impl Outputs {
 }
 
 impl Records {
-    /// None are kept.
+    /// Creates records that are not stored.
     pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    /// Those of a comparison that nobody named a file for. That they cannot be kept only costs a warning.
+    /// Creates the records of a comparison without a named
+    /// file. If they cannot be stored, it only warns.
     pub(crate) fn last() -> Self {
         let begun = directory().and_then(|directory| {
             let begun = Last::begin(&directory);
@@ -100,12 +101,12 @@ impl Records {
         }
     }
 
-    /// Keeps a record.
+    /// Writes a record.
     pub(crate) fn record(&mut self, record: &impl Serialize) {
         self.line_of(|line| RecordWriter::new(line).write(record));
     }
 
-    /// Keeps the line that `write` writes.
+    /// Writes the line that `write` produces.
     pub(crate) fn line_of(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
         if self.problem.is_some() || matches!(self.sink, Sink::Nowhere) {
             return;
@@ -131,7 +132,7 @@ impl Records {
         Ok(())
     }
 
-    /// From the first run on, the file is in its place.
+    /// Puts the file in place with its first run.
     fn publish(&mut self) -> io::Result<()> {
         match std::mem::take(&mut self.sink) {
             Sink::New(new) => {
@@ -152,7 +153,7 @@ impl Records {
         Ok(())
     }
 
-    /// What is there stays, without a part of a line; the runs go on.
+    /// Keeps the complete lines of the file after an error. The runs continue.
     fn fails(&mut self, error: io::Error) {
         let (Sink::File(file, _) | Sink::Last(Last { file, .. })) = &mut self.sink else {
             self.sink = Sink::Nowhere;
@@ -170,20 +171,20 @@ impl Records {
         }
     }
 
-    /// Where finished runs are, if any are kept.
+    /// Returns the path of the finished runs, if they are stored.
     pub(crate) fn kept(&self) -> Option<&Path> {
         self.published.then_some(&*self.name)
     }
 
-    /// Whether they are what `iosched report --last` shows.
+    /// Returns whether `iosched report --last` shows these records.
     pub(crate) const fn are_last(&self) -> bool {
         self.unasked
     }
 
-    /// Nothing more comes.
+    /// Finishes the records.
     ///
     /// # Errors
-    /// Not all was kept where it was asked for.
+    /// The records were requested and are incomplete.
     pub(crate) fn finish(&mut self) -> Result<()> {
         let name = self.name.display();
         if let Sink::File(file, target) = std::mem::take(&mut self.sink)
@@ -198,13 +199,14 @@ impl Records {
     }
 }
 
-/// Whether another process writes records to it.
+/// Returns whether another process writes records to the file.
 fn is_in_use(place: &Place) -> bool {
     let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
     matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(rustix::io::Errno::WOULDBLOCK))
 }
 
-/// A comparison's own file in the directory of state, locked as long as it is written. In the end it is the last one.
+/// A comparison's own file in the state directory. The file stays
+/// locked while it is written. At the end it becomes the last one.
 struct Last {
     file: File,
     own: Place,
@@ -227,19 +229,21 @@ impl Last {
             match own.make(0o600) {
                 Ok(file) => {
                     flock(&file, FlockOperation::LockExclusive)?;
-                    // Another comparison that began now may have taken it for one that was left over.
+                    // Another comparison may have removed the
+                    // file as a leftover before it was locked.
                     if own.is(&file) {
                         return Ok(Self { file, own, target, has_runs: false });
                     }
                 }
-                // A process in another container has our number.
+                // A process in another container can have the same process number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// From now on it is found even if we are killed. Where files have one name only, it is not.
+    /// Gives the file its second name, so that it can be found even if this
+    /// process is killed. Without support for hard links, this fails silently.
     fn show(&mut self) {
         self.has_runs = true;
         let second = temporary(&self.target);
@@ -254,18 +258,18 @@ impl Drop for Last {
         if self.has_runs {
             let _ = self.own.rename_to(&self.target);
         }
-        // It is still there if it had no runs, or if both names were its own.
+        // The own name remains only if there were no runs, or if both names refer to this file.
         let _ = self.own.remove();
     }
 }
 
-/// Removes the files of comparisons that were killed; the runs they had finished are older than the next ones.
+/// Removes the files of comparisons that were killed.
 fn remove_left_over(directory: &Path, beside: &Place) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_own = |name: &str| name.strip_prefix("last-").is_some_and(|rest| rest.ends_with(".jsonl"));
     for name in entries.map(|entry| entry.file_name()).filter(|name| name.to_str().is_some_and(is_own)) {
         let place = beside.beside(name);
-        // A FIFO of that name is not waited for.
+        // O_NONBLOCK avoids waiting for a FIFO with this name.
         let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = place.remove();

@@ -1,4 +1,4 @@
-//! What is said while something goes on: whoever does not read it holds nobody up.
+//! Messages during long work. A slow reader does not delay the work.
 
 use std::fmt::Arguments;
 use std::fs::File;
@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use iosched_live::Messages;
 
-/// What is said at the end has so long to be taken by somebody.
+/// Longest wait for a reader of the last messages.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 static MESSAGES: OnceLock<Messages> = OnceLock::new();
 static ANNOUNCEMENTS: OnceLock<Messages> = OnceLock::new();
 
-/// What is said on standard error without waiting for whoever reads it.
+/// Returns the messages on standard error, which do not wait for their reader.
 pub(crate) fn messages() -> &'static Messages {
     MESSAGES.get_or_init(|| Messages::to(own(&io::stderr())))
 }
 
-/// Writes `text`, whole lines, to standard output, without waiting for whoever reads it.
+/// Writes the whole lines of `text` to standard output, without waiting for the reader.
 pub(crate) fn announce(text: &str) {
     ANNOUNCEMENTS.get_or_init(|| Messages::to(own(&io::stdout()))).say(text.trim_end_matches('\n'));
 }
 
-/// The same stream as a file of its own: whoever waits for it keeps nobody else from it.
+/// Duplicates the stream, so that a blocked writer does not hold its lock.
 fn own(stream: &impl AsFd) -> Box<dyn Write + Send> {
     match stream.as_fd().try_clone_to_owned() {
         Ok(stream) => Box::new(File::from(stream)),
@@ -33,22 +33,21 @@ fn own(stream: &impl AsFd) -> Box<dyn Write + Send> {
     }
 }
 
-/// What was said is written, if somebody takes it soon.
+/// Waits a short time until the messages are written.
 pub(crate) fn finish() {
     for said in [&ANNOUNCEMENTS, &MESSAGES].into_iter().filter_map(OnceLock::get) {
-        // Whoever does not take it has been waited for.
+        // Messages that are not read in time are dropped.
         said.finish(LAST_WORDS);
     }
 }
 
-/// Ends at once, whatever is under way.
+/// Exits immediately.
 pub(crate) fn exit(code: i32) -> ! {
     finish();
     std::process::exit(code)
 }
 
-/// Says something on standard error to whoever looks after what goes on. That nobody listens is no reason to wait or
-/// to end.
+/// Writes a message to standard error. A missing reader neither delays nor ends the command.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::output::say_line(format_args!($($text)*))
@@ -56,7 +55,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// See [`say!`].
+/// Implements [`say!`].
 pub(crate) fn say_line(text: Arguments<'_>) {
     messages().say(&text.to_string());
 }

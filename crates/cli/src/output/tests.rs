@@ -1,5 +1,5 @@
-//! Every option that names a file, from clap's declarations: what the command does with the file, and that no output
-//! replaces a file of another program.
+//! Checks every option with a file name, from the declarations of clap. The test knows
+//! what the command does with the file. No output may replace a file of another program.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -15,18 +15,20 @@ use crate::fail::is_usage;
 const FOREIGN: &str = "a file of another program\n";
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 4\n";
 const TRACE: &str = "arrival_ns,pid,op,sync,sector,nr_sectors\n0,1,R,1,0,8\n";
-/// A disk of this machine, and its scheduler.
+/// Placeholder for a disk of this machine with a scheduler.
 const DISK: &str = "{disk}";
 
-/// What a command does with a file that an argument names.
+/// Use of a file by a command.
 enum Use {
-    /// The command only reads it, or names a device or a directory that other rules protect (`consent`, `ground`).
+    /// The command only reads the file, or the name is a device or
+    /// directory that other rules protect (`consent`, `ground`).
     Reads,
-    /// The command listens there. `OwnedListener` replaces only sockets without a server.
+    /// The command listens on a socket. `OwnedListener` replaces only sockets without a server.
     Listens,
-    /// The command mounts there. `hides_nothing` refuses a directory that has files.
+    /// The command mounts on a directory. `hides_nothing` refuses a directory with files.
     Mounts,
-    /// The command writes the file `foreign`, if it is run with these arguments in a directory of the test's.
+    /// The command writes the file `foreign` if it runs with
+    /// the arguments `line` in a directory of the test.
     Writes { foreign: &'static str, line: &'static str },
 }
 use Use::{Listens, Mounts, Reads};
@@ -156,7 +158,8 @@ fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
     }
 }
 
-/// Whether an argument names a file, a directory or a socket: its hint, its type or the name of its value says so.
+/// Returns whether an argument names a file, a directory or
+/// a socket, by its hint, its type or the name of its value.
 fn names_file(own: &Arg) -> bool {
     const NAMES: [&str; 5] = ["FILE", "DIR", "PATH", "SOCKET", "RECORDS"];
     let mut names = own.get_value_names().unwrap_or_default().iter();
@@ -175,7 +178,7 @@ fn every_argument_that_names_a_file_is_classified() {
     assert_eq!(declared, classified);
 }
 
-/// Runs the command in this process; what is wrong.
+/// Runs the command in this process, and returns its error.
 fn refused(line: &str) -> anyhow::Error {
     let arguments = std::iter::once("iosched").chain(line.split(' '));
     let matches = command().try_get_matches_from(arguments).unwrap_or_else(|error| panic!("{line}: {error}"));

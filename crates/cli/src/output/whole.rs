@@ -1,5 +1,6 @@
-//! Files that are there whole or not at all: written beside their place, without a name where the file system can do
-//! that, and put there in one step. However we end before, nothing is left of them.
+//! Files that appear complete or not at all. They are written to a
+//! temporary file, without a name if the file system supports that, and
+//! put in place in one step. If the process ends earlier, nothing remains.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,20 +15,20 @@ use super::place::{DESCRIPTORS, Place};
 use crate::fail::INTERRUPTED;
 use crate::signals::on_signal_if_nobody_does;
 
-/// A file on its way to its place.
+/// A new file that is not yet in place.
 pub(super) struct New {
     file: File,
     target: Place,
-    /// Its name, if it needs one.
+    /// Temporary name, if the file system requires one.
     name: Option<Named>,
     replaces: bool,
 }
 
 impl New {
-    /// Begins a file for the place `target`. It will have the owner, group and mode of the file there, if there is one.
+    /// Begins a file for the place `target`. It gets the owner, group and mode of an existing file.
     ///
     /// # Errors
-    /// The directory or the file there may not be written, or such an owner cannot be given.
+    /// The directory or the existing file is not writable, or the owner cannot be changed.
     pub(super) fn begin(target: &Place) -> io::Result<Self> {
         let old = match target.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -46,20 +47,21 @@ impl New {
         Ok(Self { file, target: target.clone(), name, replaces: old.is_some() })
     }
 
-    /// Where it is to be.
+    /// Returns the destination.
     pub(super) const fn target(&self) -> &Place {
         &self.target
     }
 
-    /// What is written.
+    /// Returns the file for writing.
     pub(super) const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Puts it in its place, where it can be written further.
+    /// Puts the file in place. Writing can continue.
     ///
     /// # Errors
-    /// It cannot be put there, a file has come to be there since, or the directory is no longer at its path.
+    /// The file cannot be renamed or linked, a file has appeared
+    /// there meanwhile, or the directory is no longer at its path.
     pub(super) fn put(self) -> io::Result<File> {
         let Self { file, target, name, replaces } = self;
         if !target.is_in_place() {
@@ -78,25 +80,26 @@ impl New {
     }
 }
 
-/// Room that is taken in the file system of an output before the output is written.
+/// Room that is reserved in the file system of an output before the output is written.
 pub(crate) struct Room {
-    /// `None` where nothing can be taken: a pipe, or a file system without that.
+    /// The file that reserves the room. `None` for a pipe or a file system without reservations.
     file: Option<New>,
     bytes: u64,
 }
 
 impl Room {
-    /// So much more is taken than is asked for.
+    /// Additional bytes of each reservation.
     const STEP_BYTES: u64 = 1 << 20;
 
     pub(super) fn at(target: Option<&Place>) -> io::Result<Self> {
         Ok(Self { file: target.map(New::begin).transpose()?, bytes: 0 })
     }
 
-    /// Takes room for `bytes`, and some more. A file system that cannot do that is taken as having it.
+    /// Reserves room for `bytes` and one step more. Without support
+    /// of the file system, it succeeds without a reservation.
     ///
     /// # Errors
-    /// There is no room for more, or a quota ends. What was taken before stays taken.
+    /// The file system is full, or a quota is exceeded. Earlier reservations remain.
     pub(crate) fn take(&mut self, bytes: u64) -> io::Result<()> {
         use rustix::io::Errno;
         let Some(new) = &self.file else { return Ok(()) };
@@ -113,7 +116,7 @@ impl Room {
     }
 }
 
-/// A file without a name, if the file system has such.
+/// Creates a file without a name, if the file system supports it.
 fn unnamed(target: &Place) -> io::Result<Option<File>> {
     use rustix::io::Errno;
     if !Path::new(DESCRIPTORS).exists() {
@@ -121,7 +124,7 @@ fn unnamed(target: &Place) -> io::Result<Option<File>> {
     }
     match target.make_unnamed() {
         Ok(file) => Ok(Some(file)),
-        // Kernels and file systems that have none say so in different ways.
+        // Kernels and file systems report missing support with different errors.
         Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::ISDIR | Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -131,7 +134,8 @@ fn named(target: &Place) -> io::Result<(File, Named)> {
     let place = temporary(target);
     let file = place.make(0o666)?;
     named_files(|all| all.push(place.clone()));
-    // A command that ends in its own way at Ctrl-C has said so before, and drops what it began.
+    // If the command handles Ctrl-C itself, its handler is
+    // already installed, and dropping `Named` removes the file.
     let _ = on_signal_if_nobody_does(|_| {
         named_files(|all| all.iter().for_each(|place| drop(place.remove())));
         super::exit(INTERRUPTED.into());
@@ -139,7 +143,7 @@ fn named(target: &Place) -> io::Result<(File, Named)> {
     Ok((file, Named(place)))
 }
 
-/// A name beside `target` that nobody else takes.
+/// Returns a temporary name next to `target` that no other process uses.
 pub(super) fn temporary(target: &Place) -> Place {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +157,7 @@ fn named_files(change: impl FnOnce(&mut Vec<Place>)) {
     }
 }
 
-/// A name that goes when it is no longer needed; after it was renamed there is nothing to remove.
+/// A temporary name that is removed on drop. After a rename, there is nothing to remove.
 struct Named(Place);
 
 impl Drop for Named {
@@ -163,7 +167,7 @@ impl Drop for Named {
     }
 }
 
-/// Owner, group and mode of a file that is replaced.
+/// Copies owner, group and mode of the replaced file.
 fn adopt(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
@@ -234,7 +238,7 @@ mod tests {
         let target = here.join("out");
         let new = New::begin(&Place::of(&target).unwrap()).unwrap();
         fs::write(&target, "precious").unwrap();
-        // Where files need names, it cannot be told in one step.
+        // A file with a temporary name cannot be checked and renamed in one step.
         if new.name.is_none() {
             assert_eq!(new.put().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious");

@@ -1,4 +1,4 @@
-//! `iosched reproduce measured`: figures that others measured, beside simulated ones.
+//! `iosched reproduce measured`: published measurements, compared with simulated ones.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -18,11 +18,11 @@ use crate::output;
 use crate::show::{Column, Look, Tone, set};
 use crate::watched::{Meter, on_interrupt};
 
-/// The name that stands for these experiments.
+/// Name of this group of experiments.
 pub(super) const MEASURED: &str = "measured";
-/// Runs of each case, if none are given: rates of one run differ by less than a percent.
+/// Default number of runs of each case. Rates of single runs differ by less than one per cent.
 const RUNS: u32 = 1;
-/// Simulated time that counts, s.
+/// Measured time of a simulated run, s.
 const SECONDS: u32 = 1;
 
 pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
@@ -55,12 +55,12 @@ pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     Ok(if control.is_stopping() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The results of one source.
+/// Returns the results of one source.
 fn of_source<'r, 'c>(source: Source, results: &'r [MeasuredResult<'c>]) -> Vec<&'r MeasuredResult<'c>> {
     results.iter().filter(|result| result.case.source == source).collect()
 }
 
-/// The figures of each source, and the count of those that are met.
+/// Returns the tables of all sources, and a summary per source.
 fn text(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], look: Look) -> String {
     let mut text = String::new();
     for source in Source::ALL {
@@ -79,7 +79,8 @@ fn text(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], look: Look) -> S
     text
 }
 
-/// "icpe24: rates 5 of 88, p99 4 of 88, orders 16 right / 3 wrong / 115 none".
+/// Formats a summary, such as "icpe24: rates 5 of 88,
+/// p99 4 of 88, orders 16 right / 3 wrong / 115 none".
 fn last_line(source: Source, tally: Tally) -> String {
     let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = tally;
     format!(
@@ -88,14 +89,14 @@ fn last_line(source: Source, tally: Tally) -> String {
     )
 }
 
-/// The sentence on cases of a source that have no result, after an interruption.
+/// Returns a sentence about cases without a result after an interruption.
 fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Option<String> {
     let count = cases.iter().filter(|case| case.source == source).count() - simulated;
     let cases = if count == 1 { "case is" } else { "cases are" };
     (count > 0).then(|| format!("{}: {count} {cases} not simulated\n", source.name()))
 }
 
-/// docs/accuracy.md: how much is met, by source and part of it.
+/// Returns the page docs/accuracy.md: the accuracy by source and by part of it.
 fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &MeasuredOptions<'_>) -> String {
     let mut text = format!(
         "# Accuracy on named devices\n\n\
@@ -165,7 +166,7 @@ fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
     )
 }
 
-/// A row per job: each metric as measured, as simulated, and their ratio.
+/// Returns a table with a row per job: each metric as measured, as simulated, and their ratio.
 fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
     let mut heads = Vec::new();
     let mut columns: Vec<Column> = Vec::new();
@@ -191,7 +192,7 @@ fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
     set(&heads, &columns, look)
 }
 
-/// A line per figure, then a line per source.
+/// Returns a line per metric, then a line per source.
 fn json(results: &[MeasuredResult<'_>]) -> Result<String> {
     let mut lines = Vec::new();
     for result in results {

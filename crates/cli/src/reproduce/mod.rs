@@ -1,4 +1,4 @@
-//! `iosched reproduce`: the published experiments, run again.
+//! `iosched reproduce`: repeats published experiments.
 
 mod measured;
 
@@ -24,9 +24,9 @@ use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
 use crate::show::{self, Look, reproduction};
 use crate::watched::{Meter, on_interrupt};
 
-/// Stands for every experiment.
+/// Name that stands for every experiment.
 const ALL: &str = "all";
-/// Runs of each case under each setting, if none are given.
+/// Default number of runs of each case with each setting.
 const RUNS: u32 = 10;
 
 /// Repeat published experiments in simulation and compare the results with the published ones
@@ -181,7 +181,8 @@ fn results<'a>(experiments: &'a [Experiment], runs: &'a [CaseRun]) -> Vec<Experi
     experiments.iter().map(|own| ExperimentResults::of(own, runs)).collect()
 }
 
-/// The page of a file of records, if it is of reproduced experiments: nothing is run again.
+/// Returns the page of a file of records, if it
+/// contains reproduced experiments. Nothing runs again.
 pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
     let Some((reader, name)) = Kind::Reproduction.records(records)? else { return Ok(None) };
     let (header, runs) = read(reader, &name)?;
@@ -198,7 +199,7 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
         }
     }
     for name in args.experiments.iter().filter(|name| *name != ALL && Family::named(name).is_none()) {
-        // Says which there are, if there is none of that name.
+        // Fails with a list of the experiments if the name is unknown.
         Experiment::named(name)?;
     }
     Ok(match &args.case {
@@ -207,7 +208,7 @@ fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
     })
 }
 
-/// Runs them.
+/// Runs the experiments.
 fn carry_out(
     experiments: &[Experiment],
     options: &ReproduceOptions,
@@ -235,7 +236,7 @@ fn carry_out(
     Ok(finished?)
 }
 
-/// The command line that makes the same records, every choice spelled out.
+/// Returns the command line that makes the same records, with all defaults written out.
 fn command(args: &ReproduceArgs) -> String {
     let mut line = CommandLine::of("reproduce");
     args.experiments.iter().for_each(|experiment| line.word(experiment));

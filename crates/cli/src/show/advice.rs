@@ -1,4 +1,5 @@
-//! Advice as text: the decision, what was confirmed on the device, reservations, and how to set what is advised.
+//! Advice as text: the decision, the confirmed settings,
+//! reservations, and how to apply the setting.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,21 +15,21 @@ use super::machine;
 use super::text::{seconds, subject};
 use super::tuning::{figures, many, shown, verdicts};
 
-/// What is told.
+/// The content of the output.
 pub(crate) struct AdviceView<'a> {
     pub(crate) advice: &'a Advice<'a>,
     pub(crate) found: &'a AdviceResults,
-    /// How it is set; `None` if nothing is to be.
+    /// Commands and files for the advised setting. `None` if the present setting should stay.
     pub(crate) lasting: Option<&'a Lasting>,
-    /// Likewise what was best in simulation and could not be tried.
+    /// Commands and files for the best simulated setting that could not be tried.
     pub(crate) untried: Option<&'a Lasting>,
-    /// Whether it was to be, and was.
+    /// Whether the setting was to be applied, and whether it was.
     pub(crate) set: (bool, bool),
-    /// Where everything is kept, if it is.
+    /// Directory of the results, if they are stored.
     pub(crate) kept_in: Option<&'a Path>,
 }
 
-/// The whole page.
+/// Returns the whole page.
 pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     let AdviceView { advice, found, .. } = told;
     let to_set = told.lasting.map_or(&[][..], |own| own.commands.as_slice());
@@ -36,7 +37,7 @@ pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
     let measured = &advice.measured;
     if !measured.standings.is_empty() {
         let mut shown = shown(measured);
-        // Every setting that took the device's time has its column.
+        // Each setting that was run on the device has a column.
         shown.extend((0..measured.standings.len()).filter(|number| !shown.contains(number)).collect::<Vec<_>>());
         let _ = write!(text, "\n{}", figures(measured, &shown, look));
         if shown.len() > 1 {
@@ -107,7 +108,7 @@ fn heading(told: &AdviceView<'_>, look: Look) -> String {
     text
 }
 
-/// Predicted beside measured.
+/// Returns the predicted and the measured differences.
 fn predictions(advice: &Advice<'_>, look: Look) -> String {
     let mut text = String::new();
     for own in &advice.predictions {
@@ -128,7 +129,7 @@ fn predictions(advice: &Advice<'_>, look: Look) -> String {
     }
 }
 
-/// The commands, the files and the way back.
+/// Returns the commands, the files, and the commands that undo the setting.
 fn how(lasting: &Lasting, applied: bool) -> String {
     let mut text = String::new();
     let mut part = |title: &str, lines: &mut dyn Iterator<Item = &str>| {
@@ -149,7 +150,7 @@ fn how(lasting: &Lasting, applied: bool) -> String {
     text
 }
 
-/// Everything as one document.
+/// Returns all results as one JSON document.
 pub(crate) fn json(told: &AdviceView<'_>) -> Value {
     let AdviceView { advice, found, lasting, set, .. } = told;
     let (_, applied) = set;

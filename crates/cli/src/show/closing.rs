@@ -1,4 +1,5 @@
-//! The first and the last lines of every page: the decision, and the reservations in order of weight.
+//! The first and the last lines of every page: the decision,
+//! and the reservations in the order of their importance.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -8,11 +9,11 @@ use iosched_lab::{Decision, DecisionKind, Header};
 
 use super::grid::Look;
 
-/// Reservations that are told without --details, at most.
+/// Largest number of reservations without --details.
 const RESERVATIONS: usize = 3;
 
-/// The decision as the first lines: what to do with the commands for it, the reasons, what is to be known of the input,
-/// and how it was judged.
+/// Returns the decision as the first lines: what to do with the commands,
+/// the reasons, notes on the input, and the method of judgement.
 pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&str>, look: Look) -> String {
     let (first, rest) = decision.sentences.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let mut text = look.wrap(first, "") + "\n";
@@ -24,20 +25,21 @@ pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&
     text + "\n"
 }
 
-/// The commands that set what a decision says, where it says that something is to be set.
+/// Returns the commands that apply the decision, if it recommends a change.
 pub(super) fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
     let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
     let setting = decision.setting.filter(|&own| is_set && own != header.baseline);
     setting.map_or_else(Vec::new, |own| commands_explained(&header.settings[own].setting))
 }
 
-/// Each on a line that is broken where it must be, and an empty line below them.
+/// Wraps each line as a paragraph, with an empty line at the end.
 pub(super) fn paragraphs(lines: &[String], look: Look) -> String {
     let lines = lines.iter().filter(|line| !line.is_empty());
     lines.map(|line| look.wrap(line, "") + "\n").collect::<String>() + "\n"
 }
 
-/// The weightiest reservations, each with its remedy; all of them with --details. Nothing of none.
+/// Returns the most important reservations with their remedies,
+/// or all with --details. Empty without reservations.
 pub(super) fn reservations(doubts: &[impl Display], look: Look) -> String {
     let mut text = String::new();
     if doubts.is_empty() {

@@ -1,17 +1,17 @@
-//! Columns of figures.
+//! Columns of metrics.
 
 use iosched_lab::Figure;
 
 use super::grid::{Column, Tone, left};
 
-/// "sync p99        ms", of metrics and their labels.
+/// Returns the row heads of metrics and their labels, such as "sync p99        ms".
 pub(super) fn heads<'f>(figures: impl Iterator<Item = (Figure, &'f str)> + Clone) -> Vec<String> {
     let names = figures.clone().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
     let units = figures.clone().map(|(figure, _)| figure.unit().len()).max().unwrap_or(0);
     figures.map(|(figure, label)| format!("{}   {:>units$}", left(label, names), figure.unit())).collect()
 }
 
-/// A column of figures; decimal points stand below each other.
+/// Returns a column of numbers that are aligned at the decimal point.
 pub(super) fn figures_column<'c>(
     head: String,
     note: Option<String>,

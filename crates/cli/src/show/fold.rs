@@ -1,17 +1,17 @@
-//! Text that fits a terminal: lines that are too long go on below the last of their columns.
+//! Text that fits a terminal. Lines that are too long continue below the last of their columns.
 
 use super::Look;
 use crate::output;
 
-/// Columns that the rest of a line has at least.
+/// Least number of columns for the rest of a line.
 const REST_MIN: usize = 24;
 
-/// Prints text. On a terminal no line is wider than that, if its words allow it.
+/// Prints text. On a terminal, lines are folded to its width where their words allow.
 pub(crate) fn page(text: &str) -> anyhow::Result<()> {
     output::print(&fold(text, Look::of_standard_output().width))
 }
 
-/// Prints an answer: a JSON document as it is, text as [`page`] does.
+/// Prints an answer: a JSON document unchanged, or text like [`page`].
 pub(crate) fn answer(text: &str, is_json: bool) -> anyhow::Result<()> {
     if is_json { output::print(text) } else { page(text) }
 }
@@ -30,7 +30,8 @@ fn fold_line(line: &str, width: usize) -> String {
     let (mut folded, mut rest, mut left) = (String::new(), &chars[..], width);
     while rest.len() > left {
         let taken = rest.len().min(left + 1);
-        // At the last blank that fits; a word that is too long stays whole. The first columns stay together.
+        // Folds at the last blank that fits. A word that is too
+        // long stays whole, and the first columns stay together.
         let first = if folded.is_empty() { indent + 1 } else { 1 };
         let blank = |at: &usize| rest[*at] == ' ';
         let Some(at) = (first..taken).rev().find(blank).or_else(|| (taken..rest.len()).find(blank)) else { break };
@@ -46,7 +47,8 @@ fn fold_line(line: &str, width: usize) -> String {
     folded + "\n"
 }
 
-/// Where the last column begins that has room for words, or a little behind where the line begins.
+/// Returns the start of the last column with room for words. Without
+/// such a column, returns a position just after the start of the line.
 fn hanging_indent(line: &[char], width: usize) -> usize {
     let begins = |at: &usize| line[*at] != ' ' && line[at - 1] == ' ' && line[at - 2] == ' ';
     let column = (2..line.len().min(width.saturating_sub(REST_MIN))).rev().find(begins);

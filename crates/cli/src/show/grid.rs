@@ -1,29 +1,31 @@
-//! Columns of text that fit a terminal: row heads on the left, repeated when columns do not fit side by side.
+//! Tables that fit a terminal. Row heads are on the left. If columns do not
+//! fit side by side, they continue in another block with the same row heads.
 //!
-//! `comfy-table` wraps cells where columns do not fit, and figures must stay whole: ours go on below.
+//! `comfy-table` would wrap the cells of such tables, but numbers must stay whole.
 
 use console::{Style, Term};
 
-/// How wide and how colourful.
+/// Width, colours and detail of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// Columns of the terminal; `None` if there is none.
+    /// Columns of the terminal. `None` without a terminal.
     pub(crate) width: Option<usize>,
-    /// Whether colours are wanted.
+    /// Whether to use colours.
     pub(crate) colours: bool,
-    /// Whether everything is wanted; else the answer and what it rests on.
+    /// Whether to show everything instead of the answer and its reasons.
     pub(crate) details: bool,
 }
 
-/// Prose is not wider than this, wherever it goes.
+/// Largest width of prose, even on a wider terminal.
 const PROSE_WIDTH_MAX: usize = 100;
-/// Narrower than this is taken as this.
+/// Least width that is assumed.
 const WIDTH_MIN: usize = 40;
-/// Between columns; the second if all columns fit then, and else do not.
+/// Gaps between columns. The second is used if all columns then fit.
 const GAPS: [&str; 2] = ["   ", "  "];
 
 impl Look {
-    /// That of standard output: colours on a terminal only, and not if NO_COLOR says so.
+    /// Returns the look of standard output. Colours are
+    /// used only on a terminal, and not with NO_COLOR.
     pub(crate) fn of_standard_output() -> Self {
         let term = Term::stdout();
         let width = if term.is_term() { term.size_checked().map(|(_, columns)| columns.into()) } else { None };
@@ -31,20 +33,20 @@ impl Look {
         Self { width, colours: term.is_term() && console::colors_enabled() && !no_colour, details: false }
     }
 
-    /// The same, with everything if that is wanted.
+    /// Returns this look with the given detail.
     pub(crate) fn with_details(self, details: bool) -> Self {
         Self { details, ..self }
     }
 
-    /// The same, where tables are no wider than prose if there is no terminal.
+    /// Returns this look with tables that are no wider than prose if there is no terminal.
     pub(crate) fn no_wider_than_prose(self) -> Self {
         Self { width: self.width.or(Some(PROSE_WIDTH_MAX)), ..self }
     }
 
-    /// Text broken into lines, those after the first behind `indent`.
+    /// Wraps text. Lines after the first begin with `indent`.
     pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
         let width = self.width.unwrap_or(PROSE_WIDTH_MAX).clamp(WIDTH_MIN, PROSE_WIDTH_MAX);
-        // A number stays with its unit.
+        // A no-break space keeps the number with its unit.
         let text = &text.replace(" %", "\u{a0}%");
         let words = text.trim_start_matches(' ');
         let mut wrapped = " ".repeat(text.len() - words.len());
@@ -53,7 +55,7 @@ impl Look {
         for word in words.split(' ') {
             let length = word.chars().count();
             if std::mem::take(&mut first) {
-                // Stands where the text begins.
+                // The first word follows the leading blanks.
             } else if used + 1 + length > width {
                 wrapped.push('\n');
                 wrapped.push_str(indent);
@@ -80,7 +82,7 @@ impl Look {
     }
 }
 
-/// What a cell's colour says.
+/// Meaning of a cell's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
@@ -90,12 +92,12 @@ pub(crate) enum Tone {
     Faint,
 }
 
-/// One column: its head, broken into lines where that is possible, and its cells.
+/// A column with its head, which can have several lines, and its cells.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Column {
-    /// The head; it may be broken after `:` and `,`.
+    /// The head. It can be broken after `:` and `,`.
     pub(crate) head: String,
-    /// A line of its own under the head.
+    /// A separate line under the head.
     pub(crate) note: Option<String>,
     /// The cells.
     pub(crate) cells: Vec<(String, Tone)>,
@@ -106,7 +108,7 @@ impl Column {
         self.cells.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0)
     }
 
-    /// The head in lines no wider than the cells, or than its longest part.
+    /// Returns the head in lines that are no wider than the cells, or than its longest part.
     fn head_lines(&self) -> Vec<String> {
         let parts: Vec<&str> = self.head.split_inclusive([':', ',']).collect();
         let widest = parts.iter().map(|part| part.chars().count()).max().unwrap_or(0);
@@ -128,12 +130,13 @@ impl Column {
     }
 }
 
-/// A text at the left of `width` columns. Rust's own formats panic on a width above 65,535, which names of jobs reach.
+/// Pads a text on the right to `width` columns. Rust's own formats
+/// panic on a width above 65,535, and names of jobs can be that long.
 pub(crate) fn left(text: &str, width: usize) -> String {
     text.to_owned() + &blanks_beside(text, width)
 }
 
-/// A text at the right of `width` columns.
+/// Pads a text on the left to `width` columns.
 pub(crate) fn right(text: &str, width: usize) -> String {
     blanks_beside(text, width) + text
 }
@@ -142,7 +145,7 @@ fn blanks_beside(text: &str, width: usize) -> String {
     " ".repeat(width.saturating_sub(text.chars().count()))
 }
 
-/// Sets `columns` beside the row heads; in several blocks if the terminal is too narrow.
+/// Formats `columns` beside the row heads, in several blocks if the terminal is too narrow.
 pub(crate) fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
     let heads_width = row_heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
     let fits = |used: usize| look.width.is_none_or(|width| used <= width);

@@ -1,4 +1,4 @@
-//! Results for programs: one JSON document, CSV in long form, Markdown tables.
+//! Results for programs: one JSON document, CSV in long form, and Markdown tables.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use super::overview::{ahead, title};
 use super::{Page, Sheet, cells};
 
-/// Everything in one document: of one device its results beside the plan; of several a list of them, and the overview.
+/// Returns all results as one document. One device has its results
+/// beside the plan. Several devices are a list with an overview.
 pub(crate) fn json(page: &Page<'_>) -> Result<String> {
     let mut document = json!({ "plan": page.header });
     let fields = document.as_object_mut().into_iter();
@@ -84,7 +85,7 @@ fn doubt(doubt: &Doubt) -> Value {
     value
 }
 
-/// A decision: its kind, the setting to use, the metric that decided, and its sentences.
+/// Returns a decision: its kind, the setting to use, the metric that decided, and its sentences.
 pub(super) fn decision<'l>(decision: &Decision, label: impl Fn(usize) -> &'l str) -> Value {
     json!({
         "kind": decision.kind,
@@ -96,7 +97,7 @@ pub(super) fn decision<'l>(decision: &Decision, label: impl Fn(usize) -> &'l str
     })
 }
 
-/// All of one device.
+/// Returns the results of one device.
 fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     let Sheet { header, results, .. } = sheet;
     let label = |setting: usize| header.settings[setting].label.as_str();
@@ -151,8 +152,8 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     document.as_object().cloned().unwrap_or_default()
 }
 
-/// A line per figure and setting, and device if there are several. Numbers are not rounded; differences are value minus
-/// baseline, in the unit.
+/// Returns a line per metric and setting, and per device if there are several. Numbers are
+/// not rounded. Differences are the value minus the baseline, in the unit of the metric.
 pub(crate) fn csv(page: &Page<'_>) -> String {
     let several = page.overview.is_some();
     let mut text = if several { "device," } else { "" }.to_owned();
@@ -188,13 +189,13 @@ fn optional(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// A field as RFC 4180 wants it.
+/// Quotes a field according to RFC 4180.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// The decision, the figures and the verdicts, each a table, then the reservations; of several devices one after the
-/// other, and then which setting wins where.
+/// Returns the decision, tables of the metrics and of the verdicts, and the reservations.
+/// Several devices follow one another, and then the best setting of each device.
 pub(crate) fn markdown(page: &Page<'_>) -> String {
     let header = page.header;
     let Some(overview) = &page.overview else {
@@ -236,7 +237,7 @@ fn capital(text: &str) -> String {
     chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }
 
-/// A row per device, a column per figure.
+/// Returns a table with a row per device and a column per metric.
 fn wins(header: &Header, overview: &Overview) -> String {
     let heads: Vec<&str> = overview.figures.iter().map(|own| own.label.as_str()).collect();
     let mut text = format!("| device | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
@@ -261,7 +262,7 @@ fn wins(header: &Header, overview: &Overview) -> String {
     text
 }
 
-/// Text whose asterisks Markdown does not take for its own.
+/// Escapes the asterisks of a text for Markdown.
 fn marked(text: &str) -> String {
     text.replace('*', "\\*")
 }

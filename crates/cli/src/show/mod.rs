@@ -1,4 +1,4 @@
-//! Results shown: as text for people, and as JSON, CSV and Markdown.
+//! Output of results as text, JSON, CSV and Markdown.
 
 pub(crate) mod advice;
 mod closing;
@@ -20,42 +20,42 @@ pub(crate) use grid::{Column, Look, Tone, left, right, set};
 pub(crate) use machine::{csv, json, markdown};
 pub(crate) use text::text;
 
-/// What is shown.
+/// The content of the output.
 #[derive(Clone, Debug)]
 pub(crate) struct Page<'a> {
     /// The plan.
     pub(crate) header: &'a Header,
-    /// What came of it, device by device.
+    /// Results of each device.
     pub(crate) sheets: Vec<Sheet<'a>>,
-    /// What the devices say together; `None` of one.
+    /// The common view of several devices. `None` for one device.
     pub(crate) overview: Option<Overview>,
-    /// How long that took, s; not shown if not known.
+    /// Duration of the comparison, s. Not shown if unknown.
     pub(crate) elapsed_s: Option<f64>,
-    /// Where the records are, if they are kept.
+    /// Path of the records, if they are stored.
     pub(crate) records: Option<PathBuf>,
-    /// What to do next.
+    /// The next command to suggest.
     pub(crate) next: Option<String>,
-    /// That the workload or the device is a sample, and how to give others.
+    /// Sentence that the workload or the device is a sample, and how to choose others.
     pub(crate) input: Option<String>,
 }
 
-/// One device.
+/// The results of one device.
 #[derive(Clone, Debug)]
 pub(crate) struct Sheet<'a> {
     /// The plan.
     pub(crate) header: &'a Header,
     /// The device.
     pub(crate) device: &'a DeviceRecord,
-    /// What came of it there.
+    /// Results on the device.
     pub(crate) results: Results,
-    /// What is doubtful there; what is so on every device stands in the overview.
+    /// Doubts about this device. Doubts about all devices are in the overview.
     pub(crate) doubts: Vec<Doubt>,
-    /// Device time of runs for fairness alone, ns.
+    /// Device time of the runs that only measure fairness, ns.
     pub(crate) alone_ns: u64,
 }
 
 impl<'a> Page<'a> {
-    /// Everything that `records` say.
+    /// Creates the page of all records.
     pub(crate) fn of(
         gathered: &'a Records,
         elapsed_s: Option<f64>,
@@ -77,7 +77,8 @@ impl<'a> Page<'a> {
         Self { header, sheets, overview, elapsed_s, records, next, input: None }
     }
 
-    /// All doubts, what spoils most of the answer first; of several devices with the name of the one.
+    /// Returns all doubts, the most important first. With
+    /// several devices, each doubt names its device.
     fn ranked_doubts(&self) -> Vec<String> {
         let shared = self.overview.iter().flat_map(|overview| &overview.shared_doubts);
         let mut all: Vec<(u8, String)> = shared.map(|doubt| (doubt.rank(), doubt.to_string())).collect();
@@ -92,21 +93,21 @@ impl<'a> Page<'a> {
         all.into_iter().map(|(_, said)| said).collect()
     }
 
-    /// Complete rounds; the same on every device.
+    /// Returns the number of complete rounds, which is the same on every device.
     pub(crate) fn rounds(&self) -> u32 {
         self.sheets.first().map_or(0, |sheet| sheet.results.rounds)
     }
 }
 
-/// Mean and deviation: "3.12" and "0.02"; `None` where a figure is not known.
+/// Mean and standard deviation, such as "3.12" and "0.02". `None` if the metric is unknown.
 type Cell = Option<(String, Option<String>)>;
 
-/// Those of every setting.
+/// Returns the cells of every setting.
 fn cells(results: &FigureResults) -> Vec<Cell> {
     row(results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.sd))).collect())
 }
 
-/// A row of a table.
+/// Formats a row of a table with common decimals.
 fn row(values: Vec<Option<(f64, Option<f64>)>>) -> Vec<Cell> {
     let known: Vec<_> = values.iter().copied().flatten().collect();
     let mut decimals = Decimals::row(&known).into_iter();

@@ -1,4 +1,4 @@
-//! What several devices say together: which setting wins where, and by how much.
+//! The common view of several devices: the best setting of each device, and its lead.
 
 use iosched_lab::{
     Figure, FigureOverview, Header, Margin, Outcome, Overview, figures_of, label_on, labels, marked, runs_in_words,
@@ -8,7 +8,7 @@ use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
 use super::{Cell, Page, Sheet, row};
 
-/// A table of the best settings.
+/// Returns a table of the best settings.
 pub(super) fn wins_where(page: &Page<'_>, overview: &Overview, look: Look) -> String {
     if overview.figures.is_empty() {
         return String::new();
@@ -16,7 +16,7 @@ pub(super) fn wins_where(page: &Page<'_>, overview: &Overview, look: Look) -> St
     format!("{}\n{}", look.wrap(&title(page.header), "  "), wins(page.header, overview, look))
 }
 
-/// The figures of one setting, a column per device.
+/// Returns the metrics of one setting, with a column per device.
 pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
     let figures = figures_of(page.sheets.iter().map(|sheet| &sheet.results));
     let of = |figure: Figure| {
@@ -42,7 +42,7 @@ pub(super) fn title(header: &Header) -> String {
     format!("the best on each device, and by how much it is better than {baseline}, or {baseline} than the next best:")
 }
 
-/// Two rows per figure: who, and by how much. A column per device.
+/// Returns two rows per metric, the best setting and its lead, with a column per device.
 fn wins(header: &Header, overview: &Overview, look: Look) -> String {
     let heads: Vec<String> = overview.figures.iter().flat_map(|own| [own.label.clone(), String::new()]).collect();
     let column = |(number, device): (usize, &iosched_lab::DeviceRecord)| Column {
@@ -71,7 +71,8 @@ fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone
     }
 }
 
-/// "better by 18 % (15 to 21 %)", with whom it is compared unless that is the baseline.
+/// Formats a lead, such as "better by 18 % (15 to 21 %)".
+/// It names the other setting unless that is the baseline.
 pub(super) fn ahead(header: &Header, own: &FigureOverview, margin: &Margin) -> String {
     let said = margin.comparison.describe(own.figure.unit());
     if margin.than == header.baseline {

@@ -1,4 +1,4 @@
-//! Reproduced experiments as text: published figures beside ours, goals, and how much is the same.
+//! Reproduced experiments as text: published and simulated metrics, goals, and a summary.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::Cell as Shown;
 use super::columns::figures_column;
 use super::grid::{Column, Look, Tone, set};
 
-/// Everything, experiment after experiment, and what they say together.
+/// Returns the text of all experiments and their summary.
 pub(crate) fn text(
     header: &ReproductionHeader,
     results: &[ExperimentResults<'_>],
@@ -37,7 +37,7 @@ pub(crate) fn text(
     text
 }
 
-/// "1,234 s simulated in 10 s: 123 times as fast as real time".
+/// Formats the pace, such as "1,234 s simulated in 10 s: 123 times as fast as real time".
 fn pace(simulated_ns: u64, elapsed_s: f64) -> String {
     let simulated_s = simulated_ns as f64 / 1e9;
     let times = match simulated_s / elapsed_s.max(1e-9) {
@@ -71,7 +71,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
     text
 }
 
-/// A line per test and setting.
+/// Returns a table with a line per test and setting.
 fn table(results: &ExperimentResults<'_>, look: Look) -> String {
     let mut lines = Lines::default();
     results.rows.iter().for_each(|row| lines.add(results, row));
@@ -156,7 +156,7 @@ impl Lines {
     }
 }
 
-/// Marks what the models were made without.
+/// Returns the mark of results that were not used to make the models.
 fn held_out(cell: &Cell) -> &'static str {
     if cell.held_out { " †" } else { "" }
 }
@@ -165,7 +165,7 @@ fn simulated(cell: &Cell) -> Option<Known> {
     cell.simulated.as_ref().map(|own| own.known)
 }
 
-/// A ratio that is too far off stands out.
+/// Returns the tone of a ratio. A ratio that is too far off is marked.
 fn near(cell: &Cell) -> Tone {
     if cell.is_near() == Some(false) { Tone::Bad } else { Tone::Plain }
 }
@@ -182,7 +182,8 @@ fn words(verdict: Judgement) -> String {
     verdict.id().replace('_', " ")
 }
 
-/// What the models assume where the documents say nothing, and what was fitted to published figures.
+/// Returns the assumed values that the documents do not give,
+/// and the values that were fitted to published results.
 pub(crate) fn assumptions(experiments: &[Experiment], look: Look) -> String {
     let mut text = String::new();
     for (number, own) in experiments.iter().enumerate() {
@@ -247,7 +248,8 @@ mod tests {
 
     const EXPECTED: &str = include_str!("../../tests/page-reproduction.txt");
 
-    /// Runs made by hand: one case as published, one verdict not the same, one case that was not run.
+    /// Returns hand-made runs: one case as published, one
+    /// different verdict, and one case that was not run.
     fn runs() -> Vec<CaseRun> {
         let run = |setting: &str, number: u32, seconds: f64| {
             let figure = |unit: &'static str, value, better| Figure {

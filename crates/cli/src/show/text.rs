@@ -1,4 +1,4 @@
-//! Results for people: the decision first, then figures, verdicts and reservations.
+//! Results as text: the decision, then metrics, verdicts and reservations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use super::grid::{Column, Look, Tone, set};
 use super::overview::{by_device, wins_where};
 use super::{Cell, Page, Sheet, cells};
 
-/// The whole page. Without details of several devices only what they say together.
+/// Returns the whole page. With several devices and without details, only the overview is shown.
 pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     let look = look.no_wider_than_prose();
     let mut text = match (&page.overview, page.sheets.first()) {
@@ -31,7 +31,7 @@ pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
         (None, None) => String::new(),
     };
     text.push_str(&heading(page, look));
-    // One setting on several devices: its figures side by side.
+    // The metrics of one setting on several devices are side by side.
     let side_by_side = page.overview.is_some() && page.header.settings.len() == 1;
     if side_by_side {
         let _ = write!(text, "\n{}", by_device(page, look));
@@ -67,7 +67,7 @@ pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
     text
 }
 
-/// Two columns: what, and what is to be known of it.
+/// Returns two columns with the properties of the comparison.
 fn heading(page: &Page<'_>, look: Look) -> String {
     let Header { workload, devices, machine, replay, runs, .. } = page.header;
     let mut text = subject(workload, devices, machine.as_ref(), *replay, look);
@@ -94,7 +94,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     text
 }
 
-/// What is done to what: a line each.
+/// Returns a line each about the workload, the devices and the machine.
 pub(super) fn subject(
     workload: &WorkloadRecord,
     devices: &[DeviceRecord],
@@ -129,13 +129,13 @@ pub(super) fn subject(
     text
 }
 
-/// Three significant digits, thousands grouped.
+/// Formats seconds with three significant digits and grouped thousands.
 pub(super) fn seconds(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     if seconds < 1000.0 { significant(seconds, 3) } else { grouped(seconds.round() as u64) }
 }
 
-/// The figures that have a row: all of them, or those that something is concluded from.
+/// Returns the metrics with a row: all of them with details, otherwise the important ones.
 fn told<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
     let told = |results: &&FigureResults| look.details || results.shown;
     sheet.results.figures.iter().filter(told).collect()
@@ -164,7 +164,8 @@ fn figures(sheet: &Sheet<'_>, look: Look) -> String {
     tables(&told).iter().map(table).collect::<Vec<_>>().join("\n") + &more_tasks(sheet, &told, look)
 }
 
-/// Rows of tasks from which nothing is concluded have a table of their own: their names may be long.
+/// Splits the rows into tables. Rows of tasks without a conclusion
+/// have their own table, because their names may be long.
 fn tables<'r>(told: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
     let of_task = |results: &FigureResults| results.figure.task().is_some();
     if told.iter().any(|results| of_task(results) && results.headline) {
@@ -174,7 +175,7 @@ fn tables<'r>(told: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
     [others, tasks].into_iter().filter(|rows| !rows.is_empty()).collect()
 }
 
-/// Tasks that have no row, and how to see them; nothing where all have one.
+/// Returns a line about the tasks without a row. Empty if all tasks have one.
 fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String {
     let (with_figures, all) = sheet.results.task_names;
     let shown = told.iter().filter_map(|results| results.figure.task()).collect::<BTreeSet<_>>().len();
@@ -202,14 +203,14 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
     };
     let baseline = &header.settings[header.baseline].label;
     let title = verdicts_title(baseline, header.equal_within_percent);
-    // Those of tasks from which nothing is concluded are details.
+    // The table of tasks without a conclusion belongs to the details.
     let all = tables(&told);
     let shown = if look.details { all.len() } else { 1 };
     let tables: Vec<String> = all.iter().take(shown).map(table).collect();
     format!("{}\n{}", look.wrap(&title, ""), tables.join("\n"))
 }
 
-/// What a table of verdicts is headed.
+/// Returns the title of a table of verdicts.
 pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> String {
     let baseline = marked(baseline);
     format!("difference from {baseline} (95 % confidence in all; equal: within {equal_within_percent} %):")
@@ -230,7 +231,7 @@ pub(super) fn verdict(comparison: &Comparison, figure: Figure) -> (String, Tone)
     (comparison.describe(figure.unit()), tone)
 }
 
-/// What is said of every setting of one device against the baseline.
+/// Returns a sentence about every setting of one device, compared with the baseline.
 fn each(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
     let mut text = String::new();
@@ -261,7 +262,7 @@ mod tests {
     const EXPECTED_NARROW: &str = include_str!("../../tests/page-narrow.txt");
     const EXPECTED_DEVICES: &str = include_str!("../../tests/page-devices.txt");
 
-    /// Records made by hand, so that the page shows what is expected whatever elevators do.
+    /// Returns hand-made records, so that the page does not depend on the elevators.
     fn records(devices: &[&str]) -> Records {
         let tasks = "name = \"two\"\n[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 100\n";
         let workload = Workload::Tasks(TaskSet::parse("two.toml", tasks).unwrap().into());
@@ -274,7 +275,8 @@ mod tests {
         let mut records = Records::new(header);
         for (device, setting) in (0..devices.len()).flat_map(|device| (0..3).map(move |setting| (device, setting))) {
             for run in 0..3 {
-                // On the second device the settings are equally fast, and the third is fair.
+                // On the second device, the settings are
+                // equally fast, and the third is the fairest.
                 let ms = if device == 0 { [10, 11, 8][setting] } else { 2 };
                 let spread = if device == 0 { [1, 1, 4] } else { [4, 4, 1] }[setting];
                 let result = result(ms, u64::from(run), spread);
@@ -343,7 +345,7 @@ mod tests {
             EXPECTED_NARROW,
             "page-narrow.txt",
         );
-        // A command stays whole.
+        // Commands are not wrapped.
         let is_command = |line: &str| line.starts_with("next:") || line.starts_with("  iosched ");
         let tables = EXPECTED_NARROW.lines().filter(|line| !is_command(line));
         assert_eq!(tables.filter(|line| line.chars().count() > 60).collect::<Vec<_>>(), [] as [&str; 0]);

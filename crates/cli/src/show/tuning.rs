@@ -1,5 +1,5 @@
-//! A search for settings as text: the decision and how to set it, what was confirmed, what each change is worth, what
-//! matters, reservations.
+//! A search as text: the decision and its commands, the confirmed settings,
+//! the value of each change, the importance of tunables, and reservations.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use super::grid::{Column, Look, left, set};
 use super::text::{seconds, subject, verdict, verdicts_title};
 use super::{Cell, row};
 
-/// What is told beside the goals if it differs.
+/// Measures that are shown besides the goals if they differ.
 const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)", "p99(async)"];
 
-/// The whole page.
+/// Returns the whole page.
 pub(crate) fn text(
     results: &TuneResults<'_>,
     elapsed_s: f64,
@@ -82,7 +82,7 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
     text
 }
 
-/// Thousands by name: nobody reads twelve digits.
+/// Formats a large number with "thousand" or "million", or as a power of ten.
 pub(super) fn many(number: u128) -> String {
     match number {
         0..10_000 => number.to_string(),
@@ -92,7 +92,8 @@ pub(super) fn many(number: u128) -> String {
     }
 }
 
-/// The standings that have a column: baseline, recommended and front; where nothing is recommended, what came nearest.
+/// Returns the standings with a column: the baseline, the recommendation
+/// and the front. Without a recommendation, it adds the nearest setting.
 pub(super) fn shown(results: &TuneResults<'_>) -> Vec<usize> {
     let mut shown = vec![0];
     shown.extend(results.best);
@@ -109,7 +110,7 @@ pub(super) fn shown(results: &TuneResults<'_>) -> Vec<usize> {
     shown
 }
 
-/// Measures that have a row: what was asked for, and what else differs.
+/// Returns the measures with a row: goals, constraints, and usual measures that differ.
 fn rows(results: &TuneResults<'_>, shown: &[usize]) -> Vec<usize> {
     let header = results.header;
     let asked = |measure: usize| {
@@ -174,7 +175,7 @@ pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -
     format!("{}\n{}", look.wrap(&title, ""), set(&heads(results, &rows), &columns, look))
 }
 
-/// The best that was confirmed of each elevator, and with each controller.
+/// Returns the best confirmed setting of each elevator and of each controller.
 fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
     let space = &results.header.space;
     let elevators: Vec<&str> = space.elevators.iter().map(|own| own.defaults.name()).collect();
@@ -200,7 +201,7 @@ fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
     text
 }
 
-/// What each change of the recommended setting is worth.
+/// Returns the value of each change of the recommended setting.
 fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     let told: Vec<&PutBack> = results.put_back.iter().filter(|own| !own.comparisons.is_empty()).collect();
     if told.is_empty() {
@@ -219,7 +220,7 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     text
 }
 
-/// What is beyond noise, by goal.
+/// Returns the significant shares of the tunables, by goal.
 fn shares(results: &TuneResults<'_>, look: Look) -> String {
     let mut text = String::new();
     for goal in 0..results.header.goals {
@@ -239,7 +240,7 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
     text
 }
 
-/// Between several goals.
+/// Returns the front between several goals.
 fn front(results: &TuneResults<'_>, look: Look) -> String {
     if results.front.len() < 2 {
         return String::new();

@@ -1,4 +1,4 @@
-//! Sweeps, where they are not built in.
+//! The command `sweep` of a build without sweeps.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use super::SweepArgs;
 
 pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
-    // They are declared whatever is built, so that the help is.
+    // The arguments are declared in every build, so that the help is complete.
     let _ = (&args.plan, &args.output, args.dry_run, args.jobs, &args.metric, &args.report, args.json, &args.write);
     Err(anyhow!("this build of iosched cannot sweep; build it with --features full"))
 }

@@ -1,4 +1,4 @@
-//! `iosched sweep`: many comparisons, and what a fleet gains.
+//! `iosched sweep`: many comparisons, and the gain of a fleet.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

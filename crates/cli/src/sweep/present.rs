@@ -22,12 +22,12 @@ use crate::signals::on_signal;
 use crate::watched::Meter;
 
 const UNITS: &str = "{bar:30} {pos} of {len} comparisons, {eta} to go";
-/// So many failures are told one by one.
+/// Largest number of failures that are listed.
 const TOLD_MAX: usize = 10;
-/// So many volumes are listed on the terminal.
+/// Largest number of volumes that are listed on the terminal.
 const LISTED_MAX: usize = 20;
 
-/// What --json prints.
+/// The document that --json prints.
 #[derive(Serialize)]
 struct Told<'a> {
     before: usize,
@@ -56,7 +56,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
         return Err(usage(format_args!("{}: none of its workloads can be read", args.plan.display())));
     }
     let directory = Directory::create(root).map_err(of_sweep)?;
-    // The library writes the file; here only a file of another program is refused.
+    // The library writes the file. This check only refuses a file of another program.
     outputs.output("--output", &root.join(FAILED), Kind::Failures)?;
     let (outcome, elapsed) = sweep(&units, &directory, jobs)?;
     tell_failed(&outcome.failed);
@@ -115,7 +115,7 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
 
 fn tell_failed(failed: &[Failed]) {
     for Failed { workload, problem, .. } in failed.iter().take(TOLD_MAX) {
-        // What reads a file names it.
+        // An error of reading a file already names the file.
         let named = if problem.contains(workload) { String::new() } else { format!("{workload}: ") };
         say!("not made: {named}{problem}");
     }
@@ -212,7 +212,7 @@ fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Du
     text
 }
 
-/// Rows with their columns below each other.
+/// Formats rows with aligned columns.
 fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! The clients of a live disk.
+//! The clients of a served disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const COLUMNS: &[Column] = &[
 const SHARE: usize = 5;
 const SETTABLE: &[(char, &str)] = &[('i', "ioprio"), ('w', "weight")];
 
-/// What a client has had of one kind up to a moment.
+/// Totals of one kind of I/O of a client since it connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Had {
     ios: u64,
@@ -37,7 +37,7 @@ struct Had {
     p99_us: u64,
 }
 
-/// A client as the tree shows it.
+/// The attributes of a client in the tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shown {
     name: String,
@@ -51,18 +51,18 @@ struct Shown {
 }
 
 impl Shown {
-    /// Its name without the process' number, which has a column.
+    /// Returns the name without the process number, which has its own column.
     fn short_name(&self) -> String {
         let number = self.pid.map(|pid| format!("[{pid}]")).unwrap_or_default();
         self.name.strip_suffix(number.as_str()).unwrap_or(&self.name).to_owned()
     }
 }
 
-/// The clients of one live disk.
+/// The clients of one served disk, with their previous totals.
 pub(super) struct Clients {
     disks: Disks,
     disk: Disk,
-    /// As it was named.
+    /// The path as the user gave it.
     at: PathBuf,
     before: BTreeMap<u64, Shown>,
     since: Instant,
@@ -81,7 +81,7 @@ impl Clients {
         Ok(Self { disks, disk, at: at.to_owned(), before, since: Instant::now() })
     }
 
-    /// What was there a moment ago is there no more: its server has ended.
+    /// Converts an error of a missing file: the server has ended.
     fn ended(&self, error: TreeError) -> anyhow::Error {
         let at = self.at.display();
         if error.is_absence() || error.is_end() {
@@ -115,7 +115,7 @@ impl Source for Clients {
     }
 }
 
-/// All clients; one that goes while it is looked at is not among them.
+/// Returns all clients. A client that disconnects meanwhile is left out.
 fn clients(tree: &mut dyn Tree, disk: &Disk) -> BTreeMap<u64, Shown> {
     let entries = tree.list(&disk.path_of("clients")).unwrap_or_default();
     let numbers = entries.into_iter().filter_map(|entry| entry.name.parse().ok());
@@ -196,7 +196,7 @@ fn table(
     Sample { title, columns: COLUMNS, sorted_by: SHARE, rows: rows.collect(), note: None, settable: SETTABLE }
 }
 
-/// All that is known of a client, since it came.
+/// Returns details of a client, with totals since it connected.
 fn details(number: u64, shown: &Shown) -> Vec<String> {
     let pid = shown.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
     let kind = |name: &str, had: &Had| {
@@ -240,7 +240,7 @@ mod tests {
         let rows: Vec<Vec<&str>> =
             text.trim_end().lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows.len(), 2, "{text}");
-        // 600 of 800 reads in two seconds; its wait is that of all it had.
+        // 600 of 800 reads in two seconds. The wait is the mean over all its reads.
         assert_eq!(rows[0][..9], ["3", "-", "new", "be/4", "500", "75", "300", "1.2", "1.00"], "{text}");
         // 300 x 30 - 100 x 10 = 8,000 us for 200 reads.
         assert_eq!(rows[1][..9], ["1", "-", "slow", "be/4", "500", "25", "100", "0.4", "0.04"], "{text}");

@@ -1,5 +1,5 @@
-//! The kernel's disks, from the counters of `/sys/block/DISK/stat` (Documentation/block/stat.rst), with iostat's
-//! figures.
+//! The kernel's disks, from the counters in `/sys/block/DISK/stat`
+//! (Documentation/block/stat.rst), with the columns of iostat.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ const COLUMNS: &[Column] = &[
 ];
 const BUSY: usize = 9;
 const SECTOR_BYTES: u64 = iosched::SECTOR_BYTES;
-/// So many processes are named.
+/// Largest number of processes that are named.
 const WAITING_MAX: usize = 4;
 
 /// The counters of one kind of I/O.
@@ -71,10 +71,10 @@ impl Counters {
     }
 }
 
-/// The kernel's disks.
+/// The kernel's disks, with their previous counters.
 pub(super) struct KernelDisks {
     disks: Disks,
-    /// Whether those that have never done anything are shown.
+    /// Whether disks without any I/O are shown.
     shows_all: bool,
     before: BTreeMap<String, Counters>,
     since: Instant,
@@ -154,12 +154,12 @@ fn row(disk: &str, scheduler: &str, before: &Counters, now: &Counters, seconds: 
     }
 }
 
-/// Who waits in the kernel for something that is not interrupted: for a disk, mostly.
+/// Returns a line about the processes in uninterruptible sleep, which mostly wait for a disk.
 fn waiting() -> Option<String> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // A name may have spaces and parentheses.
+        // A name can contain spaces and parentheses.
         let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
         (rest.split_whitespace().next() == Some("D")).then(|| format!("{name} ({pid})"))
     });
@@ -187,7 +187,8 @@ mod tests {
             settable: &[],
         }
         .row(&row);
-        // 200 reads of 4 KiB in 2 s, 800 ms together; 1 s of 2 s busy, half a request on average.
+        // 200 reads of 4 KiB in 2 s, with 800 ms in total. The disk
+        // is busy for 1 of 2 s and has half a request on average.
         let words: Vec<_> = text.split_whitespace().collect();
         assert_eq!(words, ["sda", "bfq", "100", "0.4", "4.00", "0", "0.0", "-", "0.5", "50"]);
         assert_eq!(Counters::parse("1 2 3"), None);

@@ -1,6 +1,8 @@
-//! `iosched top`: who uses a live disk, how much of it, and how long they wait; and what the kernel's disks do.
+//! `iosched top`: the clients of a served disk with their
+//! shares and waits, or the load of the kernel's disks.
 //!
-//! A source samples a table each interval; what shows it, a screen, text or JSON, knows nothing of what is in it.
+//! A source samples a table at each interval. The output as
+//! a screen, text or JSON does not depend on the source.
 
 mod clients;
 mod kernel;
@@ -72,12 +74,12 @@ const EXAMPLES: &str = "Examples:
 Keys: q quit, s sort by the next column, r reverse, / filter, p pause, Up and
 Down select, Enter details, i set a client's ioprio, w its weight";
 
-/// What samples a table each time it is asked.
+/// A source of tables.
 trait Source {
-    /// What was in the time since the last one, or since it was made.
+    /// Returns the table of the time since the last sample, or since the source was created.
     fn sample(&mut self) -> Result<Sample>;
 
-    /// Gives an attribute of a row a value; fails with what is wrong with it.
+    /// Sets an attribute of a row.
     #[cfg_attr(not(feature = "screen"), expect(dead_code, reason = "it is keys that set something"))]
     fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<()>;
 }

@@ -1,4 +1,5 @@
-//! The table on a terminal: drawn anew each interval, sorted, filtered and told more of by keys.
+//! The table on a terminal. It is redrawn at each
+//! interval, and keys sort and filter it and show details.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,12 +17,12 @@ use super::Source;
 use super::table::{Cell, Kind, Row, Sample};
 use crate::signals::on_signal;
 
-/// Signals are looked for so often.
+/// Interval of checks for signals.
 const LOOK: Duration = Duration::from_millis(200);
-/// The first table comes after so long, however long the interval.
+/// Longest time before the first table.
 const FIRST: Duration = Duration::from_millis(300);
 
-/// Shows what `source` samples each `interval` until q, Ctrl-C or a signal.
+/// Shows the samples of `source` at each `interval`, until q, Ctrl-C or a signal.
 pub(super) fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&ended);
@@ -61,7 +62,7 @@ pub(super) fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
     turned
 }
 
-/// What a key asks of whoever shows the screen.
+/// Action that a key requests from the caller.
 #[derive(Debug, PartialEq)]
 enum Asked {
     Nothing,
@@ -69,24 +70,24 @@ enum Asked {
     Set { row: String, attribute: &'static str, value: String },
 }
 
-/// What keys are for.
+/// Meaning of the keys.
 #[derive(Clone, Debug, PartialEq)]
 enum Mode {
-    /// To command.
+    /// Keys are commands.
     Table,
-    /// To type words that rows must have.
+    /// Keys type the filter.
     Filter,
-    /// To type the value of an attribute of a row.
+    /// Keys type the value of an attribute.
     Value { row: String, attribute: &'static str, typed: String },
 }
 
-/// What is shown, and how.
+/// The shown table and the state of the screen.
 struct Screen {
     sample: Sample,
     sorted_by: usize,
     is_descending: bool,
     filter: String,
-    /// The row that is chosen, by its id: rows change their places.
+    /// Id of the selected row. Its position can change.
     chosen: Option<String>,
     shows_details: bool,
     is_paused: bool,
@@ -122,7 +123,7 @@ impl Screen {
         self.sample.sort(self.sorted_by, self.is_descending);
     }
 
-    /// Rows that have what was typed.
+    /// Returns the rows that match the filter.
     fn rows(&self) -> Vec<&Row> {
         let wanted = self.filter.to_lowercase();
         let has = |row: &&Row| wanted.is_empty() || self.sample.row(row).to_lowercase().contains(&wanted);
@@ -225,7 +226,7 @@ impl Screen {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         frame.render_widget(Line::styled(format!("{}{state}", self.sample.title), bold), title);
         frame.render_widget(self.heads(), heads);
-        // What is chosen stays in sight.
+        // The selected row stays visible.
         let height = usize::from(table.height).max(1);
         let at = self.chosen.as_ref().and_then(|chosen| rows.iter().position(|row| row.id == *chosen)).unwrap_or(0);
         let first = (at + 1).saturating_sub(height);
@@ -248,7 +249,7 @@ impl Screen {
         self.sample.rows.iter().find(|row| row.id == *chosen).map(|row| &row.details)
     }
 
-    /// The line of heads; the one that is sorted by is underlined.
+    /// Returns the line of heads. The head of the sort column is underlined.
     fn heads(&self) -> Line<'static> {
         let spans = self.sample.columns.iter().enumerate().flat_map(|(number, column)| {
             let width = column.width;

@@ -1,79 +1,80 @@
-//! A table of one interval, whatever it is about.
+//! A table of one interval, independent of its source.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// A column.
+/// A column of the table.
 pub(super) struct Column {
-    /// Above it.
+    /// Head above the column.
     pub(super) head: &'static str,
-    /// Its name in JSON, with its unit.
+    /// Name of the column in JSON, with its unit.
     pub(super) name: &'static str,
-    /// In characters; all columns and the spaces between them fit 80.
+    /// Width in characters. All columns with their gaps fit 80.
     pub(super) width: usize,
-    /// What it has.
+    /// Kind of the cells.
     pub(super) kind: Kind,
 }
 
-/// What a column has.
+/// Kind of a column's cells.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Kind {
-    /// Words.
+    /// Text.
     Text,
-    /// Numbers, with so many decimals if there is room for them.
+    /// Numbers with this many decimals, or fewer if they do not fit.
     Number(usize),
-    /// Percentages that are remarkable from the first one on, and alarming from the second.
+    /// Percentages. From the first value on they are highlighted,
+    /// and from the second on they are marked as alarming.
     Percent(f64, f64),
 }
 
-/// What a row has in a column.
+/// A cell of a row.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Cell {
-    /// Words.
+    /// Text.
     Text(String),
     /// A number.
     Number(f64),
-    /// Nothing was measured.
+    /// No measurement.
     Nothing,
 }
 
-/// A row.
+/// A row of the table.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Row {
-    /// What stands for it in every table.
+    /// Id of the row in every table.
     pub(super) id: String,
-    /// A cell for each column.
+    /// The cells, one for each column.
     pub(super) cells: Vec<Cell>,
-    /// What else is known of it, line by line.
+    /// Further details, one per line.
     pub(super) details: Vec<String>,
 }
 
 /// A table of one interval.
 pub(super) struct Sample {
-    /// What it is about: the first words in bold, as it were.
+    /// Title of the table.
     pub(super) title: String,
-    /// Its columns.
+    /// Columns of the table.
     pub(super) columns: &'static [Column],
-    /// The column that it is sorted by if nothing is said.
+    /// Number of the column that sorts the rows by default.
     pub(super) sorted_by: usize,
-    /// Its rows.
+    /// Rows of the table.
     pub(super) rows: Vec<Row>,
-    /// What is said below it.
+    /// Note below the table.
     pub(super) note: Option<String>,
-    /// What can be set of a row: attributes, by the key that asks for it.
+    /// Attributes of a row that can be set, with the keys for them.
     #[cfg_attr(not(feature = "screen"), expect(dead_code, reason = "it is keys that set something"))]
     pub(super) settable: &'static [(char, &'static str)],
 }
 
 impl Sample {
-    /// Whether a column is best sorted from the largest down.
+    /// Returns whether a column is sorted in descending order by default.
     pub(super) fn is_descending(&self, column: usize) -> bool {
         self.columns.get(column).is_some_and(|column| column.kind != Kind::Text)
     }
 
-    /// Sorts rows by a column; rows that are alike there by their names.
+    /// Sorts the rows by a column. Equal rows are sorted by their names.
     pub(super) fn sort(&mut self, column: usize, descending: bool) {
         let order = |a: &Row, b: &Row| {
             let order = match (a.cells.get(column), b.cells.get(column)) {
@@ -89,12 +90,12 @@ impl Sample {
         self.rows.sort_by(order);
     }
 
-    /// The heads of the columns in a line.
+    /// Returns the heads of the columns as a line.
     pub(super) fn heads(&self) -> String {
         self.line(self.columns.iter().map(|column| column.head.to_owned()))
     }
 
-    /// A row in a line.
+    /// Returns a row as a line.
     pub(super) fn row(&self, row: &Row) -> String {
         self.line(row.cells.iter().zip(self.columns).map(|(cell, column)| cell.text(column)))
     }
@@ -107,7 +108,7 @@ impl Sample {
         cells.collect::<Vec<_>>().join(" ").trim_end().to_owned()
     }
 
-    /// As text that follows the one before it.
+    /// Returns the table as text, with an empty line at the end.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n{}\n", self.title, self.heads());
         for row in &self.rows {
@@ -120,7 +121,7 @@ impl Sample {
         text
     }
 
-    /// As one JSON document in a line.
+    /// Returns the table as one JSON document in a line.
     pub(super) fn json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let cells = row.cells.iter().zip(self.columns).map(|(cell, column)| (column.name.to_owned(), cell.json()));
@@ -153,7 +154,7 @@ impl Cell {
     fn json(&self) -> Value {
         match self {
             Self::Text(text) => text.clone().into(),
-            // A count is one, and more decimals would be the noise of a clock.
+            // Counts are integers. More than three decimals would only be noise of the clock.
             Self::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => (*number as i64).into(),
             Self::Number(number) => ((number * 1e3).round() / 1e3).into(),
             Self::Nothing => Value::Null,
@@ -161,7 +162,7 @@ impl Cell {
     }
 }
 
-/// A number in so many characters: with fewer decimals, or in thousands, if it is large.
+/// Formats a number within `width` characters, with fewer decimals or in thousands if it is large.
 fn fitted(number: f64, width: usize, decimals: usize) -> String {
     let with = |decimals: usize| format!("{number:.decimals$}");
     let fits = |text: &String| text.len() <= width;

@@ -1,30 +1,32 @@
-//! Processes that write, from `/proc/PID/io` (Documentation/filesystems/proc.rst). The kernel counts `write_bytes` when a
-//! process dirties a page or writes directly. So buffered writes are counted for the process that made them, although a
-//! kworker sends them to the disk later. The kernel does not count by disk, and only root sees other users' processes.
+//! Processes that write, from `/proc/PID/io` (Documentation/filesystems/proc.rst). The kernel
+//! counts `write_bytes` when a process dirties a page or writes directly. Buffered writes are
+//! therefore counted for the process that made them, although a kworker sends them to the disk
+//! later. The kernel does not count by disk, and only root sees processes of other users.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// So many processes are named.
+/// Largest number of processes that are named.
 const NAMED_MAX: usize = 3;
 
-/// What processes have written.
+/// The bytes that processes have written.
 pub(super) struct Writers {
     proc: PathBuf,
-    /// By process, bytes since it began.
+    /// Bytes since the start of each process, by process number.
     before: BTreeMap<u32, u64>,
 }
 
 impl Writers {
-    /// From now on. `proc` is where the kernel tells of processes.
+    /// Starts counting. `proc` is the directory of procfs.
     pub(super) fn at(proc: &Path) -> Self {
         let before = written(proc).0;
         Self { proc: proc.to_owned(), before }
     }
 
-    /// Who has written since the last call, `seconds` ago, most first; else whether the kernel does not tell.
+    /// Returns a line about the processes that wrote since the last call, `seconds`
+    /// ago, the largest first. Without any, it says whether the kernel denied access.
     pub(super) fn note(&mut self, seconds: f64) -> Option<String> {
         let (now, is_refused) = written(&self.proc);
         let mut writers: Vec<(u64, u32)> = now
@@ -51,7 +53,7 @@ impl Writers {
     }
 }
 
-/// Bytes that each process has written, and whether some may not be asked.
+/// Returns the bytes that each process has written, and whether access to a process was denied.
 fn written(proc: &Path) -> (BTreeMap<u32, u64>, bool) {
     let (mut found, mut is_refused) = (BTreeMap::new(), false);
     for entry in fs::read_dir(proc).into_iter().flatten().flatten() {

@@ -1,4 +1,5 @@
-//! `iosched validate DEVICE --profile P`: a profile beside the device it is of, on workloads that no fit saw.
+//! `iosched validate DEVICE --profile P`: compares a
+//! profile with its device for workloads that no fit used.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -28,11 +29,11 @@ use crate::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
 use crate::show::Look;
 use crate::watched::{Meter, on_interrupt};
 
-/// The file of runs if none is named.
+/// Default file of the runs.
 const RECORDS_DEFAULT: &str = "validation.jsonl";
-/// Width of the column that names schedulers.
+/// Width of the column with the names of schedulers.
 const NAME_WIDTH: usize = 14;
-/// A figure that varies more is marked.
+/// Variation above which a metric is marked.
 const NOISY: f64 = 0.1;
 
 #[derive(Args, Debug)]
@@ -142,7 +143,7 @@ fn read(file: &Path) -> Result<Measured> {
     Measured::read(BufReader::new(opened), &name).map_err(usage)
 }
 
-/// Runs every workload under every scheduler, on the device or on a model.
+/// Runs every workload with every scheduler, on the device or on a model.
 fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Control) -> Result<Measured> {
     let bar = Meter::new("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
     let mut observe = |progress: Progress<'_>| match progress {
@@ -188,7 +189,7 @@ fn header(args: &DeviceArgs, target: Target, offered: &[String]) -> Result<Heade
     Ok(header)
 }
 
-/// Comments about how the profile was tried: those it had, and one more.
+/// Returns the comments of the profile, with one more about this validation.
 fn preface(named: &str, header: &Header, battery: &Battery) -> String {
     let text = if is_path(named) { std::fs::read_to_string(named).unwrap_or_default() } else { String::new() };
     let lines = text.lines().take_while(|line| line.starts_with('#')).filter(|line| !line.starts_with("# Tried on "));
@@ -259,7 +260,8 @@ fn as_text(measured: &Measured, profile: &Profile, battery: &Battery) -> String 
     text
 }
 
-/// A figure, its variation, the prediction, and how far off that is; marked if it is too far.
+/// Writes a measured value, its variation, the prediction and
+/// the difference. A difference above `within` is marked.
 fn figure(text: &mut String, judged: &Judged, divisor: f64, within: f64) {
     let number = |value: f64| grouped((value / divisor).round() as u64);
     let variation = judged.variation.map_or_else(String::new, |variation| {
@@ -267,7 +269,7 @@ fn figure(text: &mut String, judged: &Judged, divisor: f64, within: f64) {
     });
     let difference = judged.difference();
     let mark = if difference.abs() > within { "*" } else { " " };
-    // No minus before a zero.
+    // Adding 0.0 removes the sign of a negative zero.
     let off = format!("{:+} %{mark}", (difference * 100.0).round() + 0.0);
     let width = if divisor > 1.0 { 11 } else { 10 };
     let _ = write!(text, "{:>width$}{variation:>8}{:>11}{off:>9}", number(judged.measured), number(judged.predicted));

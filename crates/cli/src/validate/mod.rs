@@ -1,4 +1,5 @@
-//! `iosched validate`: models against what was measured, and the simulator against what was decided.
+//! `iosched validate`: compares models with measurements,
+//! and the simulator with recorded decisions.
 
 mod device;
 mod recording;

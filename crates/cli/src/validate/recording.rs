@@ -1,4 +1,5 @@
-//! `iosched validate recording`: what a live disk's queue decided, against the simulator.
+//! `iosched validate recording`: compares the decisions
+//! of a served disk's queue with those of the simulator.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,7 +17,7 @@ use serde_json::json;
 use crate::fail::{of_file, usage};
 use crate::output;
 
-/// Bytes of a line at most: decisions and names are short.
+/// Longest line, bytes. Decisions and names are short.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
 #[derive(Args, Debug)]
@@ -40,7 +41,7 @@ enum ReadError {
     Long { path: PathBuf, line: u64 },
 }
 
-/// The records of a file, line by line.
+/// The lines of a recording.
 struct Lines {
     path: PathBuf,
     file: BufReader<File>,
@@ -49,7 +50,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Opens a recording; the mark that it begins with.
+    /// Opens a recording, and returns the mark in its first line.
     fn open(path: &Path) -> Result<(Self, String)> {
         let failed = |error: io::Error| of_file(format!("{}: {error}", path.display()), &error);
         let file = BufReader::new(File::open(path).map_err(failed)?);
