@@ -1,5 +1,5 @@
-//! The public surface of the policy library, as rustdoc tells it: `crates/iosched/public-api.txt` keeps it, so that it
-//! is looked at whenever it changes.
+//! The public interface of the policy library, from rustdoc.
+//! `crates/iosched/public-api.txt` stores it, so that each change is reviewed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -8,13 +8,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::page;
 
-/// The page, from the root of the repository.
+/// Path of the page, from the root of the repository.
 const PAGE: &str = "crates/iosched/public-api.txt";
 const LIBRARY: &str = "iosched";
-/// What rustdoc calls the members of an item, where they are its own.
+/// Kinds of an item's own members in rustdoc.
 const MEMBERS: &[&str] = &["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
 
-/// Writing or checking the page.
+/// Arguments of `cargo xtask api`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the page is up to date, and do not write it
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Writes the page, or checks it.
+/// Writes or checks the page.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let status = Command::new("cargo").args(["doc", "--quiet", "--no-deps", "--package", LIBRARY]).status()?;
@@ -55,18 +55,18 @@ fn surface(docs: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Whether a page is of an item, as `recording/struct.Record.html`.
+/// Returns whether a page describes an item, such as `recording/struct.Record.html`.
 fn is_item(page: &str) -> bool {
     let file = page.rsplit('/').next().unwrap_or(page);
     !page.contains(':') && !page.starts_with("..") && file.matches('.').count() == 2 && file.ends_with(".html")
 }
 
-/// What stands in quotes after each `before`.
+/// Returns the text after each `before`, up to the next quotation mark.
 fn quoted<'t>(text: &'t str, before: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// The declarations of an item's own members, in the order of the page.
+/// Returns the declarations of an item's own members, in the order of the page.
 fn members(html: &str) -> Vec<String> {
     let mut found = Vec::new();
     for part in html.split(" id=\"").skip(1) {
@@ -83,7 +83,7 @@ fn members(html: &str) -> Vec<String> {
     found
 }
 
-/// The text of a piece of HTML, on one line.
+/// Returns the text of a piece of HTML, on one line.
 fn plain(html: &str) -> String {
     let mut text = String::new();
     let mut in_tag = false;

@@ -1,20 +1,23 @@
-//! What an elevator costs per request: insert, dispatch, complete, hashing for merges included.
+//! The cost of an elevator per request: insert, dispatch
+//! and complete, including the hash for merges.
 //!
-//! Every elevator of the registry goes through the same shapes of load, in two columns. *Elevator* is what the
-//! elevator's own calls and its hash for merges cost, without a queue around them, as in the measurement of Linux' own
-//! code that the figures stand beside; what the loop of the measurement costs (random numbers, the device, a request's
-//! fields) is measured with no elevator in it and subtracted. *Whole* is all of it through the request queue and its
-//! driver: limits or tags, statistics, bios, the arena, and the loop, too.
+//! Every elevator of the registry runs the same loads, in two columns. The column
+//! *elevator* is the cost of the elevator's own calls and of its hash for merges, without
+//! a queue. Linux' own code was measured in the same way for comparison. The cost of the
+//! measuring loop (random numbers, the device, a request's fields) is measured without an
+//! elevator and subtracted. The column *whole* is the cost through the request queue and
+//! its driver. It includes limits or tags, statistics, bios, the arena and the loop.
 //!
-//! Controllers stand beside `none` in cases of their own (`none+io.cost`), and let everything pass: their whole column less
-//! that of `none` is what a controller costs a request.
+//! Controllers have cases of their own together with `none`
+//! (`none+io.cost`), and do not limit anything. The whole column of such
+//! a case less that of `none` is the cost of a controller per request.
 //!
-//! Where the shape says no lookup, nothing is looked up in the first column, and `nomerges` is 1 in the second, which
-//! leaves the request merged last, and the elevators that look for merges themselves (kyber, none).
+//! For a shape without lookup, the first column makes no lookups, and `nomerges` is 1 in the
+//! second. The request merged last and the elevators' own lookups for merges (kyber, none) remain.
 //!
-//! Times are given in units U: the time to remove a random key from a `BTreeMap<u64, u64>` of 1,024 entries and insert
-//! a new random one, measured in the same run. That makes figures of different machines comparable. Instructions, in
-//! [`counts`], need no unit, and are the same in every run.
+//! Times are in units U. A unit is the time to remove a random key from a `BTreeMap<u64, u64>` of
+//! 1,024 entries and to insert a new one, measured in the same run. Costs of different machines are
+//! therefore comparable. Instructions, in [`counts`], need no unit and are the same in every run.
 
 mod counts;
 mod load;
@@ -28,7 +31,7 @@ use iosched::Registry;
 
 use load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
 
-/// The measurement.
+/// Arguments of `cargo xtask cost`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Measure only cases with this text in their names
@@ -48,15 +51,16 @@ pub(crate) struct Args {
     counted: Option<Vec<String>>,
 }
 
-/// What others are measured against: none is to be dearer by more than half.
+/// The elevator that others are compared with. None may
+/// cost more than [`OF_BASELINE_MAX`] times as much.
 const BASELINE: &str = "cfq";
-/// Times the baseline's cost that an elevator may have.
+/// Largest ratio of an elevator's cost to the baseline's.
 const OF_BASELINE_MAX: f64 = 1.5;
-/// What an elevator may cost at most, in U: elevator, shape, limit.
+/// Upper limits of costs, in U: elevator, shape, limit.
 const LIMITS: &[(&str, &str, f64)] = &[("bfq", "random", 2.0), ("bfq", "random, lookup", 2.0)];
 
-/// Linux' own C code, measured the same way: elevator, shape, lowest and highest U. Those of the multi-queue elevators
-/// were taken on a busy machine.
+/// Costs of Linux' own C code, measured in the same way: elevator, shape, lowest and
+/// highest U. Those of the multi-queue elevators were measured on a busy machine.
 const LINUX: &[(&str, &str, f64, f64)] = &[
     ("cfq", "sequential", 0.51, 0.51),
     ("cfq", "random", 0.85, 0.85),
@@ -84,7 +88,7 @@ const LINUX: &[(&str, &str, f64, f64)] = &[
 const ROUNDS: usize = 7;
 const ROUND_REQUESTS: u64 = 300_000;
 
-/// Remove and insert in a `BTreeMap` of 1,024 entries: ns per pair.
+/// The unit: remove and insert in a `BTreeMap` of 1,024 entries, in ns per pair.
 struct Unit {
     map: BTreeMap<u64, u64>,
     keys: Vec<u64>,
@@ -111,22 +115,22 @@ impl Unit {
     }
 }
 
-/// One load, ready to be measured.
+/// Returns a load in its steady state, ready to be measured.
 fn loaded<'a, T: Target>(elevator: &str, shape: &'a Shape) -> anyhow::Result<Load<'a, T>> {
     let mut load = Load::new(elevator, shape, shape.warm_up())?;
     load.requests(ROUND_REQUESTS);
     Ok(load)
 }
 
-/// ns per request.
+/// Returns the time per request, ns.
 fn measure_ns<T: Target>(load: &mut Load<'_, T>) -> f64 {
     let start = Instant::now();
     load.requests(ROUND_REQUESTS);
     start.elapsed().as_nanos() as f64 / ROUND_REQUESTS as f64
 }
 
-/// What was measured in several rounds, each beside the unit: ns in the middle, and in U the lowest, the middle and the
-/// highest.
+/// Results of several rounds, each measured beside the unit: the
+/// median in ns, and the lowest, the median and the highest in U.
 struct Rounds {
     ns: f64,
     low: f64,
@@ -135,20 +139,20 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// `ns` and the unit's, of each round.
+    /// Creates the results from the times of each round and of its unit, ns.
     fn new(ns: &[f64], units_ns: &[f64]) -> Self {
         let ratios = ns.iter().zip(units_ns).map(|(ns, unit_ns)| ns / unit_ns).collect();
         let (low, ratio, high) = spread(ratios);
         Self { ns: middle(ns), low, ratio, high }
     }
 
-    /// The middle of them, and in brackets the lowest and the highest, in U.
+    /// Formats the median, with the lowest and the highest in brackets, in U.
     fn text(&self) -> String {
         format!("{:.2} ({:.2}-{:.2})", self.ratio, self.low, self.high)
     }
 }
 
-/// Lowest, middle and highest of the rounds.
+/// Returns the lowest, the median and the highest of the rounds.
 fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[0], values[values.len() / 2], values[values.len() - 1])
@@ -158,21 +162,21 @@ fn middle(values: &[f64]) -> f64 {
     spread(values.to_vec()).1
 }
 
-/// `value` to so many digits behind the point.
+/// Rounds `value` to `digits` decimals.
 fn rounded(value: f64, digits: i32) -> f64 {
     let factor = 10_f64.powi(digits);
     (value * factor).round() / factor
 }
 
-/// What an elevator costs under one shape of load.
+/// The cost of an elevator with one shape of load.
 struct Figure {
     elevator: &'static str,
     shape: &'static Shape,
-    /// Its own calls and its hash; the loop is subtracted.
+    /// Cost of the elevator's own calls and its hash, without the loop.
     alone: Rounds,
-    /// Through the whole queue, the loop included.
+    /// Cost through the whole queue, including the loop.
     whole: Rounds,
-    /// The loop.
+    /// Cost of the loop.
     in_order: Rounds,
 }
 
@@ -214,8 +218,8 @@ fn measure(unit: &mut Unit, elevator: &'static str, shape: &'static Shape) -> an
 }
 
 impl Figure {
-    /// What Linux' own code needs, in U, and the goal this misses as a whole, if it does: by the lowest round, which is
-    /// disturbed least.
+    /// Returns the cost of Linux' own code, in U, and the goal that the whole column
+    /// misses, if any. The lowest round decides, because it was disturbed least.
     fn remarks(&self, baseline: &Self) -> (String, String) {
         let key = (self.elevator, self.shape.name);
         let linux =
@@ -234,14 +238,14 @@ impl Figure {
     }
 }
 
-/// The elevators, and those with a controller beside them, whose "elevator load" holds `only`.
+/// Returns the elevators, with and without controllers, whose "elevator load" contains `only`.
 fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
     let wanted = |elevator: &&str| only.is_none_or(|part| format!("{elevator} {}", shape.name).contains(part));
     let beside = BESIDE.iter().map(|load| load.name).filter(|_| shape.name == BESIDE_SHAPE);
     Registry::linux().names().into_iter().chain(beside).filter(wanted).collect()
 }
 
-/// Does what the arguments say.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(case) = &args.counted {
         return counts::run_counted(case);
@@ -252,8 +256,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     time(args.name.as_deref())
 }
 
-/// Measures every elevator under every load, prints a JSON line for each and a table at the end. `only`: those whose
-/// "elevator load" holds it; the baseline is measured with them.
+/// Measures every elevator with every load. Prints a JSON line for each and a table at the end.
+/// `only` selects the cases whose "elevator load" contains it; the baseline is measured with them.
 fn time(only: Option<&str>) -> anyhow::Result<ExitCode> {
     let mut unit = Unit::new();
     unit.measure_ns();

@@ -1,9 +1,11 @@
-//! `cargo xtask crash`: a served disk is killed at random moments under load, started again, and looked at.
+//! `cargo xtask crash`: kills a served disk at random
+//! moments under load, restarts it and checks its data.
 //!
-//! A client writes numbered versions of numbered blocks, some to stable storage at once, and flushes now and then; what
-//! was acknowledged it keeps in its own memory. A killed process does not lose what the system's page cache has, so
-//! this finds what was acknowledged while it was only in the server's memory, and blocks that are torn, mixed up or
-//! older than they may be.
+//! A client writes numbered versions of numbered blocks, some of them with FUA, and
+//! flushes from time to time. The client remembers which versions were
+//! acknowledged. A killed process does not lose the contents of the page cache. The
+//! test therefore finds data that was acknowledged while it was only in the
+//! server's memory. It also finds torn blocks, mixed-up blocks and outdated blocks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -18,7 +20,7 @@ use iosched_check::Random;
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 512;
-/// Requests at once.
+/// Requests in flight.
 const DEPTH: usize = 24;
 const STARTING: Duration = Duration::from_secs(20);
 
@@ -48,7 +50,8 @@ fn mix(word: u64) -> u64 {
     Random::new(word).next_word()
 }
 
-/// A version of a block: every word says which it is, so that a torn or mixed one is seen. Version 0 is zeroes.
+/// Returns a version of a block. Every word depends on the block and the
+/// version, so that torn or mixed-up data is detected. Version 0 is zeroes.
 fn content(block: usize, version: u64) -> Vec<u8> {
     let word = |at: usize| if version == 0 { 0 } else { mix(mix(block as u64) ^ version).wrapping_add(at as u64) };
     let head = [block as u64 * u64::from(version > 0), version];
@@ -56,14 +59,14 @@ fn content(block: usize, version: u64) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// What is known of a block.
+/// Versions of a block.
 #[derive(Clone, Copy, Default)]
 struct Block {
     /// The last version sent.
     sent: u64,
     /// The last version acknowledged.
     acknowledged: u64,
-    /// The last version that has to be there whatever happens.
+    /// The oldest version that may be on the disk.
     promised: u64,
 }
 
@@ -73,11 +76,11 @@ enum PendingRequest {
         version: u64,
         fua: bool,
     },
-    /// With what was acknowledged before.
+    /// The versions that were acknowledged before the flush.
     Flush(Vec<u64>),
 }
 
-/// A connection, after its handshake.
+/// A connection after its handshake.
 struct Client {
     socket: UnixStream,
     cookies: u64,
@@ -88,7 +91,7 @@ impl Client {
         let mut socket = UnixStream::connect(path)?;
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting)?;
-        // Fixed newstyle without zeroes, then the export without a name.
+        // Fixed newstyle without zeroes, then the export with an empty name.
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(MAGIC_OPTION.to_be_bytes());
         hello.extend([0, 0, 0, 1, 0, 0, 0, 0]);
@@ -111,7 +114,7 @@ impl Client {
         Ok(self.cookies)
     }
 
-    /// The next answer: whose, and its error.
+    /// Returns the cookie and the error of the next reply.
     fn answer(&mut self) -> io::Result<(u64, u32)> {
         let mut reply = [0; 16];
         self.socket.read_exact(&mut reply)?;
@@ -136,7 +139,7 @@ impl Client {
     }
 }
 
-/// Writes and flushes until the server is gone. How many answers there were.
+/// Writes and flushes until the server is gone. Returns the number of replies.
 fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result<u64> {
     let mut pending: BTreeMap<u64, PendingRequest> = BTreeMap::new();
     let mut answers = 0;
@@ -147,7 +150,7 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
                 client.ask(FLUSH, 0, 0, 0, &[]).map(|cookie| (cookie, PendingRequest::Flush(acknowledged)))
             } else {
                 let block = random.below(BLOCKS as u64) as usize;
-                // Versions of a block follow one another.
+                // A block has only one write in flight, so that its versions stay in order.
                 if pending
                     .values()
                     .any(|request| matches!(request, PendingRequest::Write { block: other, .. } if *other == block))
@@ -168,7 +171,7 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
                 continue;
             }
         }
-        // Answers that arrived before the end count, too.
+        // Replies that arrived before the end count, too.
         let Ok((cookie, error)) = client.answer() else { return Ok(answers) };
         ensure!(error == 0, "the server answers with error {error}");
         answers += 1;
@@ -188,7 +191,7 @@ fn load(mut client: Client, random: &mut Random, blocks: &mut [Block]) -> Result
     }
 }
 
-/// Whether every block is whole, one that was sent, and none is older than was promised.
+/// Checks that every block is intact, was sent, and is not older than promised.
 fn verify(client: &mut Client, blocks: &mut [Block]) -> Result<()> {
     let data = client.read(0, BLOCKS * BLOCK_BYTES)?;
     for (number, (block, bytes)) in blocks.iter_mut().zip(data.chunks(BLOCK_BYTES)).enumerate() {
@@ -196,7 +199,7 @@ fn verify(client: &mut Client, blocks: &mut [Block]) -> Result<()> {
         let Block { sent, promised, .. } = *block;
         ensure!(version <= sent && bytes == content(number, version), "block {number} is torn, or nobody wrote it");
         ensure!(version >= promised, "block {number} is at version {version}; {promised} was promised, {sent} sent");
-        // What is there now stays.
+        // Later states must not be older than this one.
         *block = Block { sent, acknowledged: version, promised: version };
     }
     Ok(())
@@ -228,13 +231,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SIGKILL; it may be gone already.
+        // SIGKILL. The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The command, built anew if it has changed: beside this program, so as this was.
+/// Builds the command with the profile of this program, and returns its path.
 pub(crate) fn command() -> Result<PathBuf> {
     let profile: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
     let built = Command::new("cargo").args(["build", "--quiet", "-p", "iosched-cli"]).args(profile).status()?;

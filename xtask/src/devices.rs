@@ -1,4 +1,5 @@
-//! The tables of docs/device-anchors.md, measured on the models. The text around them is written by hand.
+//! The tables of docs/device-anchors.md, measured on
+//! the models. The text around them is written by hand.
 
 use std::fmt::Write as _;
 
@@ -8,10 +9,10 @@ use iosched_disk::measure::{Figure, Unit, measure_anchor};
 
 use crate::page;
 
-/// Where the page stands, from the root of the repository.
+/// Path of the page, from the root of the repository.
 const PAGE: &str = "docs/device-anchors.md";
 
-/// Writing or checking the page.
+/// Arguments of `cargo xtask devices`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the tables are up to date, and do not write them
@@ -19,7 +20,7 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Writes the tables, or checks them.
+/// Writes or checks the tables.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let page = page::with_part(PAGE, "devices", &tables()?)?;
     page::write_or_check(&[(PAGE.to_owned(), page)], args.check, "devices")
@@ -35,7 +36,7 @@ fn tables() -> anyhow::Result<String> {
             let measured = measure_anchor(&profile, anchor).context("a profile has anchors of its own kind only")?;
             let off = measured.deviation().unwrap_or(0.0) * 100.0;
             let (model, real) = (rounded(measured.value), rounded(anchor.value));
-            // No zero with a sign.
+            // Avoids a zero with a sign.
             let off = if off.abs() < 0.05 { 0.0 } else { off };
             let (title, unit, source) = (anchor.figure.title(), anchor.unit, &anchor.source);
             let _ = writeln!(text, "| {title} | {unit} | {model} | {real} | {off:+.1} % | {source} |");
@@ -53,7 +54,7 @@ fn tables() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Three significant digits, or all before the point.
+/// Formats with three significant digits, or with all digits before the decimal point.
 fn rounded(value: f64) -> String {
     match value {
         value if value >= 99.95 => format!("{value:.0}"),

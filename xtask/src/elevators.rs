@@ -1,5 +1,5 @@
-//! The figures of docs/elevators.md and docs/controllers.md: one small workload under every elevator, and one with every
-//! controller. The text around them is written by hand.
+//! The plots of docs/elevators.md and docs/controllers.md: one small workload with every
+//! elevator, and one with every controller. The text around them is written by hand.
 
 use std::fmt::Write as _;
 
@@ -11,30 +11,30 @@ use iosched_workload::Workload;
 
 use crate::page;
 
-/// A page with a figure for each of several settings, and a table of what each comes to.
+/// A page with a plot for each of several settings, and a table of their results.
 struct Page {
-    /// Where it stands, and where its figures do, from the root of the repository.
+    /// Path of the page and directory of its plots, from the root of the repository.
     page: &'static str,
     figures: &'static str,
-    /// What is done, and on what.
+    /// The workload and the device.
     workload: &'static str,
     device: &'static str,
-    /// What figures show of the run, ns.
+    /// Part of the run that the plots show, ns.
     window_ns: (u64, u64),
-    /// The first column's title.
+    /// Title of the first column.
     column: &'static str,
     shown: Vec<Shown>,
 }
 
-/// A setting that is shown.
+/// A setting of the page.
 struct Shown {
-    /// How it is called; the page has a section of that name.
+    /// Name of the setting, which is also the title of a section of the page.
     name: &'static str,
     about: &'static str,
     setting: String,
 }
 
-/// The elevators.
+/// Returns the page of the elevators.
 fn elevators() -> Page {
     let shown = |elevator: &iosched::Registered| Shown {
         name: elevator.name,
@@ -52,7 +52,7 @@ fn elevators() -> Page {
     }
 }
 
-/// The controllers beside `none`, each alone.
+/// Returns the page of the controllers, each alone with `none`.
 fn controllers() -> Page {
     let beside = [
         ("no controller", "the device takes what comes", "wbt_lat_usec=0"),
@@ -81,7 +81,7 @@ fn controllers() -> Page {
     }
 }
 
-/// Writing or checking the page.
+/// Arguments of `cargo xtask elevators`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the plot and the table are up to date, and do not write them
@@ -89,7 +89,7 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Writes figures and tables, or checks them.
+/// Writes or checks the plots and tables.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let mut files: Vec<(String, String)> = Vec::new();
     for page in [elevators(), controllers()] {
@@ -118,7 +118,7 @@ impl Page {
     }
 }
 
-/// Throughput and waiting of every task under every setting.
+/// Returns a table with the throughput and the latency of every task with every setting.
 fn table(column: &str, results: &[(&str, RunResult)]) -> String {
     let Some((_, first)) = results.first() else { return String::new() };
     let mut text = format!("| {column} |");

@@ -1,8 +1,8 @@
-//! `cargo xtask guest`: what needs a kernel that this machine may not have, in a guest that has it: `iosched ublk`, and the
-//! kernel's own controllers, from outside.
+//! `cargo xtask guest`: tests that need a kernel that this machine may not have. A
+//! guest runs `iosched ublk`, and measures the kernel's own controllers from outside.
 //!
-//! The guest is Debian's kernel, and an initramfs of this machine's programs with a script that says what holds. QEMU
-//! runs it without hardware's help, on any machine.
+//! The guest has Debian's kernel and an initramfs with programs of this machine
+//! and a test script. QEMU emulates its hardware, so it runs on any machine.
 
 pub(crate) mod linux;
 
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use linux::{Contents, EMULATOR, KERNEL_ARGUMENTS};
 
-/// Drivers and schedulers under test, in the kernel's package.
+/// Drivers and schedulers under test, from the kernel's package.
 const MODULES: [&str; 5] = [
     "kernel/drivers/block/ublk_drv.ko",
     "kernel/drivers/block/null_blk/null_blk.ko",
@@ -24,7 +24,7 @@ const MODULES: [&str; 5] = [
     "kernel/block/bfq.ko",
     "kernel/block/mq-deadline.ko",
 ];
-/// Programs of this machine that the guest has, and the packages they are in.
+/// Programs of this machine for the guest, and their packages.
 const PROGRAMS: [(&str, &str); 6] = [
     ("busybox", "busybox-static"),
     ("fio", "fio"),
@@ -34,7 +34,7 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("setpriv", "util-linux"),
 ];
 const INIT: &str = include_str!("guest/init.sh");
-/// The parts of what it does, by name; the last two only if they are asked for.
+/// The parts of the test by name. The last two run only on request.
 const PARTS: [(&str, &str); 5] = [
     ("ublk", include_str!("guest/ublk.sh")),
     ("cgroups", include_str!("guest/cgroups.sh")),
@@ -42,9 +42,9 @@ const PARTS: [(&str, &str); 5] = [
     ("weights", include_str!("guest/weights.sh")),
     (COSTS, include_str!("guest/costs.sh")),
 ];
-/// The part that counts instructions, in a guest whose time they are.
+/// The part that counts instructions, in a guest whose clock counts them.
 const COSTS: &str = "costs";
-/// How often a guest that does not come as far as its tests is booted.
+/// Number of boots of a guest that does not reach its tests.
 const BOOTS: usize = 3;
 
 /// Test iosched in QEMU, under a kernel with ublk and cgroup controllers
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let console = folder.join("console");
     let image = linux::image(&kernel)?;
     let mut ended = boot(args, &image, &initramfs, &console)?;
-    // An emulator that does not get as far as the tests says nothing of what they are of.
+    // A boot that does not reach the tests says nothing about their subjects.
     for _ in 1..BOOTS {
         if ended.has_begun() {
             break;
@@ -103,21 +103,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What came of a guest.
+/// The result of a guest.
 struct Ended {
-    /// Line by line.
+    /// Lines of the output.
     said: Vec<String>,
     status: ExitStatus,
     seconds: f64,
 }
 
 impl Ended {
-    /// Whether it came as far as its tests.
+    /// Returns whether the guest reached its tests.
     fn has_begun(&self) -> bool {
         self.said.iter().any(|line| line.starts_with("guest: "))
     }
 
-    /// In a line: how the emulator ended, and the last that tests and kernel said.
+    /// Returns a line with the end of the emulator, and
+    /// the last messages of the tests and of the kernel.
     fn how(&self, console: &Path) -> String {
         let how = match self.status.code() {
             Some(124) => "ended by us".to_owned(),
@@ -131,12 +132,12 @@ impl Ended {
     }
 }
 
-/// What a file has; nothing is had of one that is not there.
+/// Returns the text of a file. Empty if the file is missing.
 fn text(path: &Path) -> String {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
-/// Runs the guest to its end. What its kernel says goes to `console`.
+/// Runs the guest to its end. Messages of its kernel go to `console`.
 fn boot(args: &Args, image: &Path, initramfs: &Path, console: &Path) -> Result<Ended> {
     let began = Instant::now();
     let mut arguments = KERNEL_ARGUMENTS.to_owned();

@@ -1,7 +1,7 @@
-//! `cargo xtask histories` and `cargo xtask cuts`: served disks in virtual time, seed after seed.
+//! `cargo xtask histories` and `cargo xtask cuts`: served disks in virtual time, for many seeds.
 //!
-//! A history follows from its seed and is independent of others, so they keep all cores busy. The first one in which
-//! something cannot be ends the run, and the command that shows it again is printed.
+//! A history depends only on its seed, so histories run in parallel on all cores.
+//! The first violation ends the run, and the command that reproduces it is printed.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use iosched_live::reactor::history::{Broken, HistoryTally, Theme, Violation, history};
 
-/// Progress is told so often.
+/// Interval of progress messages.
 const PROGRESS: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     broken: Option<String>,
 }
 
-/// What the workers share.
+/// Shared state of the workers.
 struct Run {
     theme: Theme,
     first_seed: u64,
@@ -71,7 +71,7 @@ fn panicked(seed: u64) -> Violation {
     Violation { seed, life: 0, what: "it panicked, as is told above".to_owned() }
 }
 
-/// Breaks the server on purpose: each way has to be found.
+/// Breaks the server on purpose. The test must find every fault.
 fn find(args: &Args, theme: Theme, name: &str) -> Result<ExitCode> {
     let meant: Vec<_> = Broken::ALL.into_iter().filter(|(of, _)| name == "all" || *of == name).collect();
     let names = Broken::ALL.map(|(name, _)| name).join(", ");

@@ -1,6 +1,6 @@
-//! `cargo xtask machines`: two virtual machines on one disk that `iosched vhost` serves, each with a part of it for
-//! itself. Each writes and verifies files without end, while elevators change, the server is killed and started
-//! again, and one of the two is killed.
+//! `cargo xtask machines`: two virtual machines on one disk of `iosched vhost`, each with
+//! its own part. Each machine writes and verifies files in a loop. Meanwhile elevators
+//! change, the server is killed and restarted, and one of the machines is killed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -19,16 +19,16 @@ const INIT: &str = include_str!("guest/machine.sh");
 const PROGRAMS: [(&str, &str); 4] =
     [("busybox", "busybox-static"), ("fio", "fio"), ("mke2fs", "e2fsprogs"), ("e2fsck", "e2fsprogs")];
 const MODULES: [&str; 1] = ["kernel/drivers/block/virtio_blk.ko"];
-/// Bytes of the disk, and where its two parts begin, in sectors.
+/// Size of the disk in bytes, and the starts of its two parts in sectors.
 const DISK_BYTES: u64 = 65 << 20;
 const PARTS: [u32; 2] = [1 << 11, 33 << 11];
 const PART_SECTORS: u32 = 32 << 11;
 const ELEVATORS: [&str; 5] = ["cfq", "deadline", "bfq", "noop", "mq-deadline"];
-/// How often the server is killed.
+/// Number of kills of the server.
 const KILLS: usize = 3;
-/// How often a machine that does not come as far as its first word is booted.
+/// Number of boots of a machine that does not report its start.
 const BOOTS: usize = 3;
-/// Nothing that is waited for takes as long.
+/// Longest wait for any message.
 const PATIENCE: Duration = Duration::from_secs(200);
 
 /// Run two virtual machines on one disk of `iosched vhost`, and kill the server and one of the machines
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         scope.spawn(|| {
             let mut elevators = ELEVATORS.iter().cycle();
             while !ends.load(Ordering::Relaxed) {
-                // There may be no server at the moment.
+                // The server may not be running at this moment.
                 changes.fetch_add(host.switch(elevators.next()).into(), Ordering::Relaxed);
             }
         });
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What happens to the machines. Each word of them that is waited for says that all was well until then.
+/// Controls the machines. Each message that the test waits for means that no error occurred before.
 fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
     let mut server = host.serve()?;
     let boot = |name, part, again| Machine::boot(host, name, part, again);
@@ -95,7 +95,8 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
         server.0.kill()?;
         server.0.wait()?;
         server = host.serve()?;
-        // The one that was under way, and one from the beginning.
+        // The first message can belong to a round that was
+        // in progress; the second one covers a whole round.
         for machine in [&mut first, &mut second] {
             machine.hear("verified")?;
             machine.hear("verified")?;
@@ -115,7 +116,7 @@ fn live(host: &Host, changes: &AtomicU32) -> Result<()> {
     Ok(())
 }
 
-/// The command as the workspace's tests have it, so that nothing is built for this alone.
+/// Builds the command like the workspace's tests, so that it is not built only for this test.
 fn command() -> Result<PathBuf> {
     let tests = ["test", "--quiet", "--no-run", "--workspace", "--features", "iosched-cli/full", "--test", "vhost"];
     ensure!(Command::new("cargo").args(tests).status()?.success(), "the command cannot be built");
@@ -124,11 +125,11 @@ fn command() -> Result<PathBuf> {
     Ok(target.join("debug/iosched"))
 }
 
-/// The first sector of a disk with two parts.
+/// Returns the first sector of a disk with two partitions.
 fn partitioned() -> Vec<u8> {
     let mut sector = vec![0; 446];
     for first in PARTS {
-        // Not to be booted from, no geometry, of Linux.
+        // Not bootable, without geometry, of type Linux.
         sector.extend([0, 0, 0, 0, 0x83, 0, 0, 0]);
         sector.extend(first.to_le_bytes());
         sector.extend(PART_SECTORS.to_le_bytes());
@@ -138,21 +139,21 @@ fn partitioned() -> Vec<u8> {
     sector
 }
 
-/// A program that ends with whoever has it.
+/// A process that is killed on drop.
 struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What server and machines are made of.
+/// Files for the server and the machines.
 struct Host {
     program: PathBuf,
-    /// Where disk and sockets are.
+    /// Directory of the disk and the sockets.
     here: PathBuf,
     image: PathBuf,
     initramfs: PathBuf,
@@ -160,7 +161,7 @@ struct Host {
 }
 
 impl Host {
-    /// A server, once it says that it is ready.
+    /// Starts a server, and waits until it is ready.
     fn serve(&self) -> Result<Ends> {
         let mut command = Command::new(&self.program);
         command.args([
@@ -182,12 +183,12 @@ impl Host {
         Ok(child)
     }
 
-    /// Where what a program complains of is kept. Emulators complain of every server that is killed.
+    /// Returns the log file of a program. Emulators report every killed server.
     fn log(&self, name: &str) -> Result<File> {
         Ok(File::options().create(true).append(true).open(self.here.join(format!("{name}.log")))?)
     }
 
-    /// Changes the elevator; whether there was a server to do it.
+    /// Changes the elevator. Returns whether there was a server.
     fn switch(&self, elevator: Option<&&str>) -> bool {
         let scheduler = format!("scheduler={}", elevator.unwrap_or(&"noop"));
         let mut command = Command::new(&self.program);
@@ -204,12 +205,13 @@ struct Machine {
     orders: ChildStdin,
     said: Receiver<String>,
     console: PathBuf,
-    /// The emulator.
+    /// The process of the emulator.
     _process: Ends,
 }
 
 impl Machine {
-    /// Boots it, with its part of the disk; `again`: there is a file system already.
+    /// Boots a machine with its part of the disk. `again`
+    /// means that the part has a file system already.
     fn boot(host: &Host, name: &'static str, part: u32, again: bool) -> Result<Self> {
         let mut failed = None;
         for _ in 0..BOOTS {
@@ -226,7 +228,7 @@ impl Machine {
         let again = if again { " again=1" } else { "" };
         let console = host.here.join(format!("{name}.console"));
         let mut command = Command::new(EMULATOR);
-        // The second has two processors, and a queue for each.
+        // The second machine has two processors with a queue each.
         let processors = part.to_string();
         command.args(["-accel", "tcg", "-m", "384", "-nographic", "-no-reboot", "-nodefaults", "-smp", &processors]);
         command.args(["-machine", "memory-backend=ram", "-object", "memory-backend-memfd,id=ram,size=384M,share=on"]);
@@ -247,14 +249,14 @@ impl Machine {
                 if verbose {
                     println!("{name}: {line}");
                 }
-                // Whoever listened may have gone.
+                // The receiver may be gone.
                 let _ = sender.send(line);
             }
         });
         Ok(Self { name, orders, said, console, _process: process })
     }
 
-    /// Waits until it says that word; an error is what it says has failed, or that it has ended.
+    /// Waits for a message of the machine. Fails if the machine reports a failure or ends.
     fn hear(&mut self, word: &str) -> Result<()> {
         let mut last = String::new();
         for line in iter::from_fn(|| self.said.recv_timeout(PATIENCE).ok()) {
@@ -270,7 +272,7 @@ impl Machine {
         bail!("{} does not say {word:?}; the last it said: {last:?}; its kernel: {kernel}", self.name)
     }
 
-    /// Has it look whether all is there, and end.
+    /// Makes the machine verify all its files and end.
     fn end(mut self) -> Result<()> {
         self.orders.write_all(b"end\n")?;
         self.hear("whole")

@@ -1,4 +1,4 @@
-//! Tasks about this repository: `cargo xtask COMMAND`. One module per command.
+//! Tasks for this repository: `cargo xtask COMMAND`. Each command has a module.
 #![forbid(unsafe_code)]
 
 mod api;

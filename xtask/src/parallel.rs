@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-/// What each item is, worked out on all processors.
+/// Calls `work` for each item, on all processors. Returns the results.
 pub(crate) fn on_all_processors<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = Mutex::new(0..items.len());
     let done = Mutex::new(Vec::new());

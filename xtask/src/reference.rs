@@ -1,5 +1,5 @@
-//! The reference pages, written from declarations: of all attributes and tunables, of trace formats,
-//! and of fio's options.
+//! The reference pages, written from declarations: attributes
+//! and tunables, trace formats, and fio's options.
 
 mod fio;
 mod traces;
@@ -11,7 +11,7 @@ use iosched_kernel::attribute::{Choice, kernel_choices, kernel_numbers};
 
 use crate::page;
 
-/// Where a page stands, from the root of the repository, and what is in it.
+/// Path of a page from the root of the repository, and the function that writes it.
 type Page = (&'static str, fn() -> String);
 
 /// The longest line of a page in columns; tables may have longer ones.
@@ -20,7 +20,7 @@ const COLUMNS_MAX: usize = 100;
 const PAGES: [Page; 3] =
     [("docs/tunables.md", tunables), ("docs/traces.md", traces::page), ("docs/fio-options.md", fio::page)];
 
-/// Writing or checking the pages.
+/// Arguments of `cargo xtask reference`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Check that the pages are up to date, and do not write them
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Writes the pages, or checks them.
+/// Writes or checks the pages.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let files = PAGES.map(|(name, text)| (name.to_owned(), text()));
     page::write_or_check(&files, args.check, "reference")
@@ -117,7 +117,7 @@ fn table(page: &mut String, specs: &[&Spec]) {
     }
 }
 
-/// A range. An end that is only the limit of the number's type is left out.
+/// Formats a range. An end that is only the limit of the type is left out.
 fn range(min: i128, max: i128) -> String {
     match (min <= i32::MIN.into(), max >= i128::from(i32::MAX) / 2) {
         (true, true) => "any".to_owned(),

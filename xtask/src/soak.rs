@@ -1,7 +1,8 @@
-//! `cargo xtask soak`: random operations on every elevator for as long as asked.
+//! `cargo xtask soak`: random operations on every elevator for a given number of requests.
 //!
-//! A run is an elevator and a seed; runs are independent and keep all cores busy. The first violation ends the soak:
-//! its operations are shrunk to those it needs, and the command that does them again is printed.
+//! A run is an elevator and a seed. Runs are independent, so they run in parallel on
+//! all cores. The first violation ends the soak. Its operations are reduced to the
+//! shortest list that reproduces it, and the command that repeats them is printed.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,15 +15,15 @@ use iosched_check::{
     Config, Coverage, Operation, Violation, Watch, elevator_index, elevators, operations, run, shrink,
 };
 
-/// Operations of one run.
+/// Number of operations of a run.
 const OPERATIONS: u64 = 100_000;
-/// Operations of the runs whose decisions are audited, and which are done twice.
+/// Number of operations of an audited run, whose decisions are checked and which is done twice.
 const AUDITED_OPERATIONS: u64 = 10_000;
-/// Every so many seeds one is audited.
+/// One of this many seeds is audited.
 const AUDIT_EVERY: u64 = 4;
-/// Counters are compared with contents every so many operations of an audited run.
+/// Number of operations between two comparisons of counters with contents, in an audited run.
 const AUDITED_CHECK_EVERY: u32 = 16;
-/// Progress is told so often.
+/// Interval of progress messages.
 const PROGRESS: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
@@ -48,7 +49,7 @@ struct Failure {
     violation: Violation,
 }
 
-/// What the workers share.
+/// Shared state of the workers.
 struct Soak {
     homes: Vec<usize>,
     first_seed: u64,
@@ -56,7 +57,7 @@ struct Soak {
     next_run: AtomicU64,
     requests_done: AtomicU64,
     stop: AtomicBool,
-    /// By elevator.
+    /// Coverage of each elevator.
     coverage: Mutex<Vec<Coverage>>,
     failure: Mutex<Option<Failure>>,
 }
@@ -85,7 +86,7 @@ pub(crate) fn run_soak(args: &Args) -> Result<ExitCode> {
         coverage: Mutex::new(vec![Coverage::default(); elevators().len()]),
         failure: Mutex::new(None),
     };
-    // A violation that is a panic is told below, once.
+    // A panic that is a violation is reported only once, below.
     std::panic::set_hook(Box::new(|_| ()));
     let began = Instant::now();
     thread::scope(|scope| {
@@ -127,7 +128,7 @@ fn seed_of_the_clock() -> u64 {
 }
 
 impl Soak {
-    /// Does runs until there were enough.
+    /// Makes runs until there are enough.
     fn work(&self) {
         loop {
             let number = self.next_run.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +154,7 @@ impl Soak {
     }
 }
 
-/// The operations of a seed, and how they are watched.
+/// Returns the operations of a seed, and how the run is checked.
 fn plan(seed: u64) -> (impl Iterator<Item = Operation>, Watch) {
     let mix = Config::swarm(seed);
     let (count, watch) = if seed.is_multiple_of(AUDIT_EVERY) {
@@ -164,7 +165,7 @@ fn plan(seed: u64) -> (impl Iterator<Item = Operation>, Watch) {
     (operations(seed, mix, count), watch)
 }
 
-/// All that is done with one seed.
+/// Makes all runs of one seed.
 fn run_seed(home: usize, seed: u64) -> Result<Coverage, Violation> {
     let config = Config::from_seed(home, seed);
     let (list, watch) = plan(seed);
@@ -177,7 +178,8 @@ fn run_seed(home: usize, seed: u64) -> Result<Coverage, Violation> {
     Ok(outcome.coverage)
 }
 
-/// Tells of a failure: what, the fewest operations that lead to it, and how to see it again.
+/// Reports a failure: the violation, the shortest list
+/// of operations that reproduces it, and the command.
 fn tell(failure: &Failure) {
     let &Failure { home, seed, ref violation } = failure;
     println!("soak: {}, seed {seed}: {violation}", elevators()[home].name);

@@ -1,4 +1,4 @@
-//! How many requests a second the simulator replays on a rotating disk, on one core.
+//! The number of requests per second that the simulator replays on a rotating disk, on one core.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use iosched_sim::{Plan, Replay, run as simulate};
 use iosched_trace::TraceRequest;
 use iosched_workload::{Trace, Workload};
 
-/// The measurement.
+/// Arguments of `cargo xtask speed`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Requests in the replayed trace
@@ -24,15 +24,15 @@ pub(crate) struct Args {
     device: String,
 }
 
-/// What the next steps are to reach, in simulated requests per second.
+/// Goals of the next steps, in simulated requests per second.
 const GOALS: [f64; 3] = [2e6, 5e6, 10e6];
-/// What the published simulators do.
+/// Rate of published simulators, in requests per second.
 const PUBLISHED: f64 = 0.06e6;
 
-/// A made trace: 16 processes, a quarter of them async writers.
+/// A generated trace with 16 processes. A quarter of them are async writers.
 struct Shape {
     name: &'static str,
-    /// Of the 16 processes, so many go on where they were; the others jump.
+    /// Number of processes with sequential I/O. The others are random.
     sequential: usize,
     /// Mean time between arrivals, ns.
     gap_ns: u64,
@@ -76,7 +76,7 @@ fn trace(shape: &Shape, requests: u64) -> anyhow::Result<Workload> {
     Ok(Workload::Trace(Arc::new(Trace::collect("made", 1, items)?)))
 }
 
-/// Measures every case, prints a JSON line for each and a table at the end.
+/// Measures every case. Prints a JSON line for each and a table at the end.
 pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
     let profile = Profile::load(&args.device)?;
     let mut table = Vec::new();

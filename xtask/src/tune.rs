@@ -1,8 +1,9 @@
-//! Whether `iosched tune` finds what a full grid finds, with a tenth of its runs.
+//! Checks whether `iosched tune` finds the best setting of a full grid with a tenth of its runs.
 //!
-//! For each case every combination of a few tunables' values is run several times, and the best by its mean is the
-//! grid's. Ours is what a search recommends that may make a tenth of those runs, over the same values. Both are then
-//! run with seeds that neither was chosen by, and those figures are compared.
+//! For each case, every combination of the values of a few tunables is run
+//! several times. The best mean is that of the grid. A search over the same
+//! values may make a tenth of these runs, and its recommendation is compared with
+//! the grid's best. Both settings are run with new seeds for this comparison.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use iosched_workload::Workload;
 
 use crate::parallel::on_all_processors;
 
-/// The measurement.
+/// Arguments of `cargo xtask tune`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Measure only cases with this text in their names
@@ -27,15 +28,15 @@ pub(crate) struct Args {
     searches: u64,
 }
 
-/// How near the grid's best ours is to be, as a ratio.
+/// Largest ratio of a search's result to the grid's best that counts as near.
 const NEAR: f64 = 1.05;
-/// The grid's runs for one of ours.
+/// Ratio of the grid's runs to those of a search.
 const TENTH: usize = 10;
 /// Runs of each point of the grid.
 const GRID_RUNS: u32 = 5;
-/// Runs that tell how good a setting is.
+/// Runs for the final comparison of a setting.
 const TRUTH_RUNS: u32 = 20;
-/// Seeds of grid and truth, away from those of searches.
+/// Seeds of the grid and of the final comparison, different from those of searches.
 const GRID_SEED: u64 = 1_000_001;
 const TRUTH_SEED: u64 = 2_000_001;
 
@@ -44,7 +45,7 @@ struct Case {
     workload: &'static str,
     device: &'static str,
     scheduler: &'static str,
-    /// What spans the grid.
+    /// The tunables of the grid.
     vary: &'static str,
     goal: &'static str,
 }
@@ -137,7 +138,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Prints how near searches come to the grid, case by case.
+/// Prints for each case how near searches come to the grid's best.
 pub(crate) fn measure(args: &Args) -> Result<()> {
     println!("{:34} {:>6} {:>6} {:>9} {:>9} {:>9}  ours / grid's best", "", "grid", "ours", "default", "grid", "ours");
     let (mut near, mut all) = (0, 0);
@@ -151,7 +152,8 @@ pub(crate) fn measure(args: &Args) -> Result<()> {
 }
 
 impl Case {
-    /// Prints a line; how many times worse than the grid's best each search's is.
+    /// Measures a case and prints a line. Returns for each search
+    /// how many times worse its result is than the grid's best.
     fn measure(&self, searches: u64) -> Result<Vec<f64>> {
         let goal: Goal = self.goal.parse()?;
         let tuning = self.tuning(1)?;
@@ -217,7 +219,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
-/// Every combination of values.
+/// Returns every combination of values.
 fn all_points(space: &Space) -> Vec<Point> {
     let mut points: Vec<Point> = space.defaults().collect();
     for number in 0..space.elevators[0].dimensions.len() {
@@ -236,7 +238,8 @@ fn all_points(space: &Space) -> Vec<Point> {
     points
 }
 
-/// The mean of a measure by setting, over so many runs with seeds that follow from `seed`.
+/// Returns the mean of a measure for each setting, over
+/// `runs` runs with seeds that follow from `seed`.
 fn means(experiment: &Experiment, seed: u64, settings: &[Setting], runs: u32, measure: &Measure) -> Result<Vec<f64>> {
     let mut experiment = experiment.clone();
     experiment.seed = seed;

@@ -1,9 +1,10 @@
-//! Instructions per request, counted by valgrind: the same in every run of the same program, whatever else the machine
-//! does. `xtask/counts.tsv` keeps them, so that it is seen when a case takes more.
+//! Instructions per request, counted by valgrind. Runs of the same
+//! program give the same count, whatever else the machine does.
+//! `xtask/counts.tsv` stores the counts, so that an increase is noticed.
 //!
-//! This program runs itself under valgrind, once without a counted request behind the warm-up and once with
-//! [`REQUESTS`] of them; the difference is theirs. What the loop of the measurement takes is counted with no elevator
-//! in it, and subtracted from the column *elevator*.
+//! This program runs itself under valgrind twice: once with only the warm-up, and once with
+//! [`REQUESTS`] more requests. The difference is the count of these requests. The loop of
+//! the measurement is counted without an elevator and subtracted from the column *elevator*.
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -16,20 +17,22 @@ use super::{rounded, wanted};
 use crate::page;
 use crate::parallel::on_all_processors;
 
-/// Where counts are kept, from the root of the repository.
+/// Path of the stored counts, from the root of the repository.
 const TABLE: &str = "xtask/counts.tsv";
 const HEADER: &str = "elevator\tload\televator_instructions\twhole_instructions";
-/// Counted requests of a case.
+/// Number of counted requests of a case.
 const REQUESTS: u64 = 10_000;
-/// The warm-up of large loads is cut to this: valgrind is slow.
+/// Upper limit of the warm-up, because valgrind is slow.
 const WARM_UP_MAX: u64 = 10_000;
-/// How much more a case may take than recorded, in percent; and if another compiler has built it.
+/// Largest increase over the recorded count, per cent:
+/// with the same compiler, and with another one.
 const MORE_PERCENT: f64 = 3.0;
 const MORE_PERCENT_OF_OTHERS: f64 = 10.0;
-/// The fastest tool of valgrind that counts exactly; callgrind takes twice the time, lackey twenty times.
+/// The fastest tool of valgrind that counts exactly.
+/// callgrind takes twice the time, lackey twenty times.
 const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
 
-/// What a load goes through while it is counted.
+/// What is run while instructions are counted: the loop, the elevator or the whole queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Column {
     Loop,
@@ -45,7 +48,7 @@ impl Column {
     }
 }
 
-/// Lets a load go through, as the hidden argument says.
+/// Runs a load as the hidden argument says.
 pub(super) fn run_counted(case: &[String]) -> Result<ExitCode> {
     let [column, elevator, load, requests] = case else { bail!("column, elevator, load, requests") };
     let shape = SHAPES.iter().find(|shape| shape.name == load).with_context(|| format!("{load:?} is no load"))?;
@@ -65,7 +68,7 @@ fn go_through<T: Target>(elevator: &str, shape: &Shape, requests: u64) -> Result
     Ok(())
 }
 
-/// Instructions of this program with one load.
+/// Returns the instructions of this program with one load.
 fn count_once(column: Column, elevator: &str, load: &str, requests: u64) -> Result<u64> {
     let program = std::env::current_exe()?;
     let result = Command::new("valgrind")
@@ -84,20 +87,20 @@ fn count_once(column: Column, elevator: &str, load: &str, requests: u64) -> Resu
     instructions_in(&said).with_context(|| format!("valgrind does not say how many instructions: {said}"))
 }
 
-/// The count in what cachegrind says: `==4711== I   refs:      4,486,782`.
+/// Returns the count from the output of cachegrind: `==4711== I   refs:      4,486,782`.
 fn instructions_in(said: &str) -> Option<u64> {
     let line = said.lines().find(|line| line.contains("refs:") && line.contains(" I "))?;
     let (_, count) = line.split_once("refs:")?;
     count.trim().replace(',', "").parse().ok()
 }
 
-/// Instructions per request.
+/// Returns the instructions per request.
 fn count(column: Column, elevator: &str, load: &str) -> Result<f64> {
     let [without, with] = [0, REQUESTS].map(|requests| count_once(column, elevator, load, requests));
     Ok((with? as f64 - without? as f64) / REQUESTS as f64)
 }
 
-/// Instructions per request of one case, to a tenth.
+/// Instructions per request of one case, with one decimal.
 #[derive(Clone, PartialEq, Debug)]
 struct Counts {
     elevator: String,
@@ -106,7 +109,7 @@ struct Counts {
     whole: f64,
 }
 
-/// What was counted, or recorded, and what had compiled it (`rustc -V`).
+/// Counted or recorded instructions, and the compiler (`rustc -V`).
 #[derive(Clone, PartialEq, Debug)]
 struct Table {
     compiler: String,
@@ -119,7 +122,7 @@ fn compiler() -> Result<String> {
 }
 
 impl Table {
-    /// Counts every case whose "elevator load" holds `only`.
+    /// Counts every case whose "elevator load" contains `only`.
     fn counted(only: Option<&str>) -> Result<Self> {
         let shapes: Vec<_> = SHAPES.iter().filter(|shape| !wanted(only, shape).is_empty()).collect();
         let loops = shapes.iter().map(|shape| (Column::Loop, "", shape.name));
@@ -143,7 +146,7 @@ impl Table {
         Ok(Self { compiler: compiler()?, rows: names.into_iter().map(row).collect() })
     }
 
-    /// As the file has it.
+    /// Returns the text of the file.
     fn text(&self) -> String {
         let mut text = format!("# {}\n{HEADER}\n", self.compiler);
         for Counts { elevator, load, alone, whole } in &self.rows {
@@ -169,7 +172,8 @@ impl Table {
         Ok(Self { compiler: compiler.to_owned(), rows: lines.map(row).collect::<Result<_>>()? })
     }
 
-    /// What takes more than `recorded` and what takes less, told in lines. A case that was not recorded takes more.
+    /// Returns lines about the cases that take more than `recorded`, and about
+    /// those that take less. A case that was not recorded counts as more.
     fn against(&self, recorded: &Self) -> (Vec<String>, Vec<String>) {
         let percent = if self.compiler == recorded.compiler { MORE_PERCENT } else { MORE_PERCENT_OF_OTHERS };
         let (mut dearer, mut cheaper) = (Vec::new(), Vec::new());
@@ -195,7 +199,7 @@ impl Table {
     }
 }
 
-/// Counts, and prints, records or checks.
+/// Counts, and prints, records or checks the counts.
 pub(super) fn run(only: Option<&str>, record: bool, check: bool) -> Result<ExitCode> {
     let counted = Table::counted(only)?;
     if record {

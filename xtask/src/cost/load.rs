@@ -1,4 +1,5 @@
-//! The measured loads, and what they go through: a whole request queue, an elevator without one, or neither.
+//! The measured loads, and their targets: a whole request
+//! queue, an elevator without a queue, or neither.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -9,23 +10,23 @@ use iosched::{
     RequestQueue, Rerun, Step, Submit, Time,
 };
 
-/// Where a task's next request lies.
+/// Place of a task's next request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pattern {
-    /// Behind the last one, with a gap, so that nothing merges.
+    /// After the last request, with a gap, so that nothing merges.
     Sequential,
     Random,
 }
 
-/// What is done to an elevator.
+/// A shape of load.
 pub(super) struct Shape {
     pub(super) name: &'static str,
     tasks: u64,
     queued_per_task: u64,
     pattern: Pattern,
-    /// Of 100 requests, so many are async writes.
+    /// Share of async writes, per cent.
     write_percent: u64,
-    /// Whether queued requests are looked up that a bio could join. None is ever found.
+    /// Whether the elevator looks up queued requests for merges. None is ever found.
     lookup: bool,
 }
 
@@ -52,12 +53,12 @@ const fn shape(
 }
 
 impl Shape {
-    /// Enough for everybody, those included that may only have a part of them.
+    /// Returns enough requests even for tasks that may only use a part of them.
     fn nr_requests(&self) -> u32 {
         (8 * self.tasks * self.queued_per_task) as u32
     }
 
-    /// Requests that lead into the steady state.
+    /// Returns the number of requests until the steady state.
     pub(super) fn warm_up(&self) -> u64 {
         2 * self.tasks * self.queued_per_task.max(50)
     }
@@ -68,7 +69,7 @@ const REQUEST_SECTORS: u32 = 8;
 const SERVICE_NS: u64 = 100_000;
 const BEGIN: Time = Time::from_ns(1_000_000_000_000);
 
-/// xorshift64: cheap enough not to be what is measured.
+/// The generator xorshift64, whose cost does not disturb the measurement.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -80,7 +81,7 @@ impl Random {
     }
 }
 
-/// What the device has, oldest first.
+/// Requests in the device, oldest first.
 #[derive(Default)]
 pub(super) struct Device(VecDeque<RequestId>);
 
@@ -90,37 +91,39 @@ impl Device {
     }
 }
 
-/// What a load goes through.
+/// Target of a load.
 pub(super) trait Target: Sized {
-    /// Of an elevator, for a shape of load.
+    /// Creates the target for an elevator and a shape of load.
     fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self>;
 
     fn create_context(&mut self, pid: u32) -> ContextId;
 
-    /// Takes `bio`, and starts what is to be started before anything else happens.
+    /// Submits `bio`, and starts the requests that must start before anything else happens.
     fn submit(&mut self, now: Time, bio: &Bio, device: &mut Device);
 
-    /// Starts what the device has room for.
+    /// Starts requests for which the device has room.
     fn turn(&mut self, now: Time, device: &mut Device);
 
-    /// The device is done with `id`: whose it was.
+    /// Completes `id`, and returns the task that it belongs to.
     fn complete(&mut self, now: Time, id: RequestId) -> u64;
 
-    /// The elevator waits for a process that has nothing to send, or until it is asked again: until then.
+    /// Waits for the elevator, which idles for a process without
+    /// requests or until a timer. Returns the end of the wait.
     fn wait(&mut self, now: Time) -> Time;
 
-    /// Whether everything is as it should be.
+    /// Checks the invariants.
     ///
     /// # Panics
-    /// If it is not.
+    /// An invariant is violated.
     fn check(&self);
 }
 
-/// An elevator with a controller beside it that lets everything pass: what its being there costs.
+/// An elevator with a controller that does not limit
+/// anything, which shows the cost of its presence.
 pub(super) struct Beside {
     pub(super) name: &'static str,
     elevator: &'static str,
-    /// What is written: files of the group that all tasks are in, or of the root, or `wbt_lat_usec`.
+    /// Files and values: files of the group of all tasks or of the root, or `wbt_lat_usec`.
     files: &'static [(&'static str, &'static str)],
 }
 
@@ -140,10 +143,10 @@ pub(super) const BESIDE: &[Beside] = &[
         ],
     },
 ];
-/// The load that they are measured under: nothing of it is held back.
+/// The load of these cases. Controllers delay none of its requests.
 pub(super) const BESIDE_SHAPE: &str = "random";
 
-/// The elevator of a case.
+/// Returns the elevator of a case.
 fn elevator_of(case: &str) -> &str {
     BESIDE.iter().find(|load| load.name == case).map_or(case, |load| load.elevator)
 }
@@ -231,7 +234,7 @@ impl Target for Whole {
 pub(super) struct Alone {
     elevator: Bare,
     is_multi_queue: bool,
-    /// Places of requests that nobody uses.
+    /// Unused requests.
     free: Vec<RequestId>,
 }
 
@@ -289,7 +292,7 @@ impl Target for Alone {
     }
 }
 
-/// A place for a request, with what `bio` makes of it.
+/// Returns a request for `bio`, reused if possible.
 #[inline]
 fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio) -> RequestId {
     let id = free.pop().unwrap_or_else(|| elevator.create_request(bio));
@@ -297,10 +300,10 @@ fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio)
     id
 }
 
-/// No elevator, which shows what the loop of the measurement costs: first come, first served, with requests as those of
-/// [`Alone`].
+/// A target without an elevator, which shows the cost of the measuring loop. It
+/// serves requests in their order of arrival, with the same requests as [`Alone`].
 pub(super) struct Nothing {
-    /// Has the requests, and is not told of any.
+    /// Owner of the requests. The elevator is not called.
     elevator: Bare,
     free: Vec<RequestId>,
     waiting: VecDeque<RequestId>,
@@ -344,7 +347,7 @@ impl Target for Nothing {
     fn check(&self) {}
 }
 
-/// A queue, or what stands for it, kept full by tasks that send a new request for each that completes.
+/// A queue that tasks keep full. Each completion causes a new request.
 pub(super) struct Load<'a, T> {
     shape: &'a Shape,
     target: T,
@@ -356,7 +359,7 @@ pub(super) struct Load<'a, T> {
 }
 
 impl<'a, T: Target> Load<'a, T> {
-    /// `elevator` under a load of `shape`, behind `warm_up` requests.
+    /// Creates a load of `shape` for `elevator`, after `warm_up` requests.
     pub(super) fn new(elevator: &str, shape: &'a Shape, warm_up: u64) -> anyhow::Result<Self> {
         let mut target = T::new(elevator, shape)?;
         let contexts = (0..shape.tasks).map(|task| target.create_context(task as u32)).collect();
@@ -393,7 +396,7 @@ impl<'a, T: Target> Load<'a, T> {
         self.target.submit(self.now, &bio, &mut self.device);
     }
 
-    /// Lets `count` requests go through.
+    /// Completes `count` requests.
     pub(super) fn requests(&mut self, count: u64) {
         let mut completed = 0;
         while completed < count {
@@ -409,10 +412,10 @@ impl<'a, T: Target> Load<'a, T> {
         }
     }
 
-    /// Whether everything is as it should be.
+    /// Checks the invariants of the target.
     ///
     /// # Panics
-    /// If it is not.
+    /// An invariant is violated.
     pub(super) fn check(&self) {
         self.target.check();
     }

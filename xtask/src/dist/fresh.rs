@@ -1,4 +1,4 @@
-//! Whether the package works in a root that has nothing but Debian's essential packages, man and systemd.
+//! Tests the package in a root that has only Debian's essential packages, man and systemd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,16 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{done, printed, units};
 
-/// What the root has beside what every Debian has: man finds pages, systemd reads units and runs them, nbdinfo is a client.
+/// Packages of the root in addition to the essential ones: man
+/// finds pages, systemd reads and runs units, nbdinfo is a client.
 const INCLUDED: &str = "man-db,systemd,systemd-sysv,libnbd-bin";
-/// Where apt-get is told of packages; the first that is there.
+/// Possible lists of package sources; the first that exists is used.
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
 
-/// What is done in the root with the package installed, and what must be among what it prints.
+/// Commands that run in the root with the package, and a text that their output must contain.
 const TRIED: [(&str, &str); 9] = [
     ("iosched --version", concat!("iosched ", env!("CARGO_PKG_VERSION"))),
-    // The main job, on the trace that comes with it.
+    // The main command, with the sample trace.
     ("iosched compare --runs 3 | cat", "Keep `mq-deadline` for now"),
     ("iosched job check /usr/share/doc/iosched/examples/priorities.fio", ""),
     ("man -w iosched-compare", "/usr/share/man/man1/iosched-compare.1.gz"),
@@ -27,7 +28,7 @@ const TRIED: [(&str, &str); 9] = [
     ("bash -c '. /usr/share/bash-completion/completions/iosched && complete -p iosched'", "iosched"),
 ];
 
-/// A root in a directory of its own, which is removed in the end.
+/// A root in its own directory, which is removed on drop.
 pub(super) struct Root {
     directory: PathBuf,
     making: Child,
@@ -35,7 +36,8 @@ pub(super) struct Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // If it is still being made, nobody needs it any more; mmdebstrap takes away then what it has mounted there.
+        // A root that is still being created is no longer needed.
+        // mmdebstrap unmounts its mounts when it is killed.
         if matches!(self.making.try_wait(), Ok(None)) {
             let _ = Command::new("kill").arg(self.making.id().to_string()).status();
             let _ = self.making.wait();
@@ -45,7 +47,7 @@ impl Drop for Root {
 }
 
 impl Root {
-    /// Begins to make one, of the packages that this machine's apt-get knows.
+    /// Begins to create a root from the packages that apt-get on this machine knows.
     pub(super) fn begin() -> Result<Self> {
         let directory = std::env::temp_dir().join(format!("iosched-root-{}", std::process::id()));
         let sources =
@@ -60,7 +62,7 @@ impl Root {
         Ok(Self { directory, making })
     }
 
-    /// A script in it, with nothing of this process' environment.
+    /// Returns a command that runs a script in the root, without the environment of this process.
     fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("chroot");
         command.arg(&self.directory).args(["sh", "-ec", script]).env_clear().stdin(Stdio::null());
@@ -68,7 +70,7 @@ impl Root {
         command
     }
 
-    /// Installs the package, uses it, and removes it: nothing of it may be left.
+    /// Installs the package, uses it and removes it. No file of it may remain.
     pub(super) fn install(mut self, deb: &Path) -> Result<()> {
         let status = self.making.wait()?;
         ensure!(status.success(), "mmdebstrap: {status}");
@@ -89,7 +91,7 @@ impl Root {
         Ok(())
     }
 
-    /// All files that a package may leave behind.
+    /// Returns all files that a package may leave behind.
     fn files(&self) -> Result<String> {
         printed(&mut self.shell("find /usr /etc -xdev -name '*iosched*'"))
     }

@@ -1,14 +1,14 @@
-//! `cargo xtask dist`: what is installed on machines that build nothing: a static binary, a Debian package, a tarball
-//! and a wheel.
+//! `cargo xtask dist`: packages for machines without a compiler:
+//! a static binary, a Debian package, a tarball and a wheel.
 //!
-//! | file | what it decides |
+//! | file | content |
 //! |---|---|
-//! | `mod.rs` | how the binary is built: for which target, with which profile |
-//! | `stage.rs` | which files go where |
+//! | `mod.rs` | the build of the binary: its target and profile |
+//! | `stage.rs` | the installed files and their places |
 //! | `pack.rs` | the package and the tarball |
 //! | `wheel.rs` | the wheel of the Python package |
-//! | `fresh.rs` | whether the package works in a root that has nothing else |
-//! | `units.rs`, `units.sh` | whether its units do what the book says, under a systemd that runs |
+//! | `fresh.rs` | a test of the package in a minimal root |
+//! | `units.rs`, `units.sh` | a test of its units under a running systemd |
 
 mod fresh;
 mod pack;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let output = args.output.clone().unwrap_or_else(|| target_directory.join("dist-packages"));
     let _ = std::fs::remove_dir_all(output.join("stage"));
     std::fs::create_dir_all(&output)?;
-    // Packages for the fresh root come over the network while the binary is built.
+    // Packages for the fresh root are downloaded while the binary is built.
     let fresh = args.is_tried.then(fresh::Root::begin).transpose()?;
     let began = Instant::now();
     let profile = if args.quick { "release" } else { "dist" };
@@ -78,14 +78,14 @@ fn megabytes(file: &Path) -> Result<String> {
     Ok(format!("{:.1} MB", bytes as f64 / 1e6))
 }
 
-/// Runs it; an error says what it was.
+/// Runs a command. An error names the command.
 fn done(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     ensure!(status.success(), "{}: {status}", command.get_program().display());
     Ok(())
 }
 
-/// What it prints, if it succeeds.
+/// Returns the output of a command that succeeds.
 fn printed(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -93,8 +93,8 @@ fn printed(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The target that the binary is for, and whether it is one of musl: that of this machine's processor, if its standard
-/// library is installed; else glibc, linked statically.
+/// Returns the target of the binary, and whether its C library is musl. If the
+/// standard library for musl is not installed, glibc is linked statically.
 fn target() -> Result<(String, bool)> {
     let version = printed(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;

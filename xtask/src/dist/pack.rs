@@ -10,12 +10,12 @@ use anyhow::{Result, bail};
 use super::stage::Staged;
 use super::{done, printed};
 
-/// Who is named as its maintainer; there is no address that is read.
+/// The maintainer of the package. Nobody reads mail to this address.
 pub(super) const MAINTAINER: &str = "the iosched authors <iosched@packages.invalid>";
-/// What is done before and after files are put in place and taken away.
+/// Scripts that run before and after files are installed and removed.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-/// What Debian calls this machine's processor.
+/// Returns Debian's name for the architecture of this machine.
 fn architecture() -> Result<&'static str> {
     Ok(match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -24,12 +24,12 @@ fn architecture() -> Result<&'static str> {
     })
 }
 
-/// Makes the package. Nothing has to be installed with it; mounting needs fuse3.
+/// Makes the package. It has no dependencies, but mounting needs fuse3.
 pub(super) fn deb(root: &Path, staged: &Staged, output: &Path, version: &str) -> Result<PathBuf> {
     let tree = output.join("deb");
     let _ = fs::remove_dir_all(&tree);
     done(Command::new("cp").arg("-a").args([&staged.directory, &tree]))?;
-    // Debian has the text of this licence once for all packages.
+    // Debian provides these licences for all packages.
     fs::remove_file(tree.join("usr/share/doc/iosched/LICENSE-APACHE"))?;
     fs::remove_file(tree.join("usr/share/doc/iosched/LICENSE-MIT"))?;
     let control = tree.join("DEBIAN");
@@ -57,19 +57,20 @@ pub(super) fn deb(root: &Path, staged: &Staged, output: &Path, version: &str) ->
     }
     md5sums(&tree)?;
     let deb = output.join(format!("iosched_{version}-1_{architecture}.deb"));
-    // Any Debian since buster reads xz.
+    // Every Debian since buster supports xz.
     done(Command::new("dpkg-deb").args(["-Zxz", "--root-owner-group", "--build"]).args([&tree, &deb]))?;
     fs::remove_dir_all(&tree)?;
     Ok(deb)
 }
 
-/// What `dpkg --verify` compares with.
+/// Writes the checksums for `dpkg --verify`.
 fn md5sums(tree: &Path) -> Result<()> {
     let sums = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum > DEBIAN/md5sums";
     done(Command::new("sh").args(["-ec", sums]).current_dir(tree))
 }
 
-/// Makes the tarball: the same files, below bin, lib and share of one directory, for /usr/local or any other place.
+/// Makes the tarball. Its directory has the same files in
+/// bin, lib and share, for /usr/local or any other place.
 pub(super) fn tarball(staged: &Staged, output: &Path, version: &str) -> Result<PathBuf> {
     let name = format!("iosched-{version}-{}-linux", std::env::consts::ARCH);
     let file = output.join(format!("{name}.tar.gz"));

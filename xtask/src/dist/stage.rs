@@ -1,4 +1,4 @@
-//! Which files a package has, and where they are on the machine that it is installed on.
+//! The files of a package, and their places on the target machine.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 
 use super::{done, printed};
 
-/// Files as they are, from the root of the repository, and their places.
+/// Files that are copied unchanged, from the root of the repository, with their places.
 const COPIED: [(&str, &str); 11] = [
     ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
     ("packaging/systemd/iosched-serve@.socket", "usr/lib/systemd/system/iosched-serve@.socket"),
@@ -26,9 +26,9 @@ const COPIED: [(&str, &str); 11] = [
     ("LICENSE-APACHE", "usr/share/doc/iosched/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/iosched/LICENSE-MIT"),
 ];
-/// Workloads that come with it.
+/// Directory of the included workloads.
 const WORKLOADS: &str = "docs/examples";
-/// What each shell calls its completions.
+/// Place of the completions of each shell.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/iosched"),
     ("zsh", "usr/share/zsh/vendor-completions/_iosched"),
@@ -53,7 +53,7 @@ impl Staged {
     }
 }
 
-/// Lays out everything in `directory`; the program itself says what its pages and completions are.
+/// Creates all files in `directory`. The program itself generates its man pages and completions.
 pub(super) fn stage(root: &Path, program: &Path, directory: &Path, version: &str) -> Result<Staged> {
     let staged = Staged { directory: directory.to_owned() };
     staged.put("usr/bin/iosched", &fs::read(program)?, 0o755)?;
@@ -80,7 +80,7 @@ pub(super) fn stage(root: &Path, program: &Path, directory: &Path, version: &str
     Ok(staged)
 }
 
-/// A page for man of every command.
+/// Adds a man page for every command.
 fn manual(staged: &Staged, program: &Path) -> Result<()> {
     let written = staged.directory.with_extension("man");
     let _ = fs::remove_dir_all(&written);
@@ -93,14 +93,15 @@ fn manual(staged: &Staged, program: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(&written)?)
 }
 
-/// As `gzip -9n` writes it: the same bytes, whenever it is made.
+/// Compresses like `gzip -9n`: equal input gives equal bytes.
 fn gzipped(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?)
 }
 
-/// Licences as Debian has them: <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
+/// Returns the licences in Debian's format:
+/// <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
 fn copyright(mit: &str) -> String {
     let owner = mit.lines().find_map(|line| line.strip_prefix("Copyright (c) ")).unwrap_or("the iosched authors");
     let terms = mit.split_once("\n\n").and_then(|(_, rest)| rest.split_once("\n\n")).map_or(mit, |(_, terms)| terms);
@@ -120,7 +121,8 @@ fn copyright(mit: &str) -> String {
     )
 }
 
-/// The one entry that Debian's tools read the version from; its date is that of the last commit.
+/// Returns the changelog with one entry, from which Debian's
+/// tools read the version. Its date is that of the last commit.
 fn debian_changelog(root: &Path, version: &str) -> Result<String> {
     let date = printed(Command::new("git").current_dir(root).args(["log", "-1", "--format=%cD"]))?;
     Ok(format!(

@@ -1,4 +1,4 @@
-//! Whether the units of the package do what the book says of them, under a systemd that runs in the root.
+//! Tests that the units of the package behave as documented, under a systemd that runs in the root.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// What is done there.
+/// The script of the test.
 const SCRIPT: &str = include_str!("units.sh");
-/// Where it is, and what it said.
+/// Path of the script in the root, and of its output.
 const PLACE: &str = "try-units";
 const SAID: &str = "said";
-/// What systemd starts in place of anything else.
+/// The unit that systemd starts instead of its default target.
 const UNIT: &str = "etc/systemd/system/try-units.service";
 const UNIT_TEXT: &str = "\
 [Unit]
@@ -25,10 +25,10 @@ ExecStart=/bin/sh /try-units
 ExecStopPost=/bin/systemctl --no-block exit 0
 ";
 const WAIT: &str = "180";
-/// What the last line of the script says.
+/// Last line of the script's output.
 const DONE: &str = "units: done";
 
-/// Boots the root and tries them.
+/// Boots the root and runs the tests.
 pub(super) fn tried(root: &Path) -> Result<()> {
     fs::write(root.join(PLACE), SCRIPT)?;
     fs::write(root.join(UNIT), UNIT_TEXT)?;
@@ -46,7 +46,8 @@ pub(super) fn tried(root: &Path) -> Result<()> {
         let console = String::from_utf8_lossy(&booted.stdout);
         let error = String::from_utf8_lossy(&booted.stderr);
         let last = console.lines().chain(error.lines()).next_back().unwrap_or("it says nothing").trim();
-        // That is the machine's fault; what the units do can only be wrong where a systemd runs.
+        // This is a limitation of the machine. Without a
+        // running systemd, the units cannot be judged.
         println!("in a fresh root: units: not tried, for systemd-nspawn boots no system here: {last}");
         return Ok(());
     };
@@ -68,12 +69,12 @@ mod tests {
     const MOUNT: &str = include_str!("../../../packaging/systemd/iosched-mount@.service");
     const DROP_IN: &str = include_str!("../../../packaging/examples/block-device.conf");
 
-    /// The values of a setting of a unit, in the order of its lines.
+    /// Returns the values of a setting of a unit, in the order of its lines.
     fn values<'a>(unit: &'a str, name: &str) -> Vec<&'a str> {
         unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
     }
 
-    /// A unit's exposure is at most this, in tenths, by systemd's own measure.
+    /// Asserts that a unit's exposure, as computed by systemd, is at most `tenths` tenths.
     #[track_caller]
     fn is_exposed_at_most(tenths: u32, unit: &str) {
         let here =

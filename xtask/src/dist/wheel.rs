@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result};
 
 use super::done;
 
-/// Has pip build the wheel with a profile of cargo, in an environment of its own below `output`.
+/// Builds the wheel with pip and a profile of cargo, in a virtual environment below `output`.
 ///
-/// The wheel names the oldest glibc that it runs with, as PyPI asks for. Crates that the same profile has built for the
-/// command are not built again.
+/// The wheel names the oldest glibc that it runs with, as PyPI requires. Crates
+/// that were built for the command with the same profile are not built again.
 pub(super) fn wheel(root: &Path, output: &Path, profile: &str) -> Result<PathBuf> {
     let environment = output.join("wheel-environment");
     let directory = output.join("wheel");

@@ -1,10 +1,10 @@
-//! Where two runs part.
+//! Comparison of two runs, up to their first difference.
 
 use std::fmt;
 
 use iosched_golden::fixture::Minimal;
 
-/// Lines shown before and after the first difference.
+/// Number of lines that are shown before and after the first difference.
 const CONTEXT: usize = 4;
 
 /// The first place at which two runs differ.
@@ -18,14 +18,15 @@ pub(super) struct Difference {
     after: [Vec<String>; 2],
 }
 
-/// How a run of ours compares with the recorded one.
+/// Result of comparing a run of iosched with the recorded one.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// Event by event.
+    /// All events are equal.
     Identical,
-    /// The same requests at the same times, for other reasons.
+    /// The same requests at the same times, but with different decisions.
     DecisionsDiffer(Difference),
-    /// Not the same; the first difference of any kind, or of those that matter if only they were looked at.
+    /// Different events, with the first difference. It is
+    /// of any kind, or of the kinds that were compared.
     Differs(Difference),
 }
 
@@ -35,7 +36,7 @@ pub(super) struct Side<'a> {
     pub(super) minimal: Vec<(u64, Minimal)>,
 }
 
-/// Compares two runs; `every_event`, or only what conformance depends on.
+/// Compares two runs, by every event or only by the events that conformance depends on.
 pub(super) fn compare(recorded: &Side<'_>, ours: &Side<'_>, every_event: bool) -> Verdict {
     let of_lines =
         if every_event { first_difference(&recorded.lines, &ours.lines, |line| (*line).to_owned()) } else { None };
@@ -75,7 +76,7 @@ impl Difference {
         self.ours.as_deref().unwrap_or(NOTHING)
     }
 
-    /// In one line.
+    /// Returns the difference in one line.
     pub(super) fn one_line(&self) -> String {
         format!("event {}: recorded {}, ours {}", self.at, self.recorded(), self.ours())
     }

@@ -1,4 +1,5 @@
-//! `golden`: recorded runs through our elevators, event by event.
+//! `cargo xtask golden`: compares recorded runs of
+//! Linux with the elevators of iosched, event by event.
 
 mod compare;
 mod record;
@@ -21,7 +22,7 @@ use iosched_workload::Scenario;
 use compare::{Side, Verdict};
 use summary::{Outcome, Summary};
 
-/// Differences that are shown with the events around them.
+/// Number of differences that are shown with the events around them.
 const SHOWN_IN_FULL: usize = 3;
 
 const SCENARIO: &str = ".scenario.json";
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if summary.unexpected() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The names of the runs in `dir`, sorted.
+/// Returns the sorted names of the runs in `dir`.
 fn names(dir: &Path, part: &str) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("reading the folder {}", dir.display()))? {
@@ -97,7 +98,7 @@ fn names(dir: &Path, part: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs and compares one; its elevator and how it compares.
+/// Runs and compares one recording. Returns its elevator and the result.
 fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result<(String, Outcome)> {
     let path = args.dir.join(format!("{name}{SCENARIO}"));
     let json = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -128,7 +129,7 @@ fn one(args: &Args, name: &str, archive: &mut record::Archive) -> anyhow::Result
     Ok((sched, outcome(args, &recorded, &ours)))
 }
 
-/// Runs and compares one of controllers.
+/// Runs and compares one recording of controllers.
 fn controlled(
     args: &Args,
     name: &str,

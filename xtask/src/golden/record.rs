@@ -1,4 +1,4 @@
-//! Recorded runs in the form the tests keep.
+//! Recorded runs in the form that the tests use.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use iosched_golden::fixture::{BioFields, Encoder, LineHash, Minimal, Run, put};
 
-/// A line of a recording, as far as minimal events go.
+/// A line of a recording, with the fields of minimal events.
 #[derive(Deserialize)]
 struct Line {
     t: u64,
@@ -37,12 +37,12 @@ struct Line {
     fnv: String,
 }
 
-/// Runs to be kept.
+/// The runs that are stored.
 pub(super) struct Archive {
     runs: Vec<Run>,
-    /// Of random runs of a kind every so manieth is kept.
+    /// Of random runs of a kind, only one of every `thin` is stored.
     thin: u32,
-    /// Random runs so far, by what the names begin with.
+    /// Number of random runs so far, by the prefix of their names.
     random: BTreeMap<String, u32>,
 }
 
@@ -75,7 +75,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds a recorded run of controllers, unless it is left out: every line counts.
+    /// Adds a recorded run of controllers, unless it is left out. All its lines are compared.
     pub(super) fn add_lines(&mut self, name: &str, scenario: &[u8], lines: &[&str]) {
         if !self.leaves_out(name) {
             let (scenario, hashes) = (scenario.to_vec(), LineHash::of(lines.iter().copied()));
@@ -83,7 +83,7 @@ impl Archive {
         }
     }
 
-    /// The archive.
+    /// Returns the archive.
     pub(super) fn finish(&self) -> anyhow::Result<Vec<u8>> {
         let mut plain = Vec::new();
         for run in &self.runs {
@@ -104,7 +104,7 @@ fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// The events of a recording that conformance depends on.
+/// Returns the events of a recording that conformance depends on.
 pub(super) fn minimal(lines: &[&str]) -> anyhow::Result<Vec<(u64, Minimal)>> {
     const KINDS: [&str; 6] = ["insert", "merge", "rq_merge", "dispatch", "complete", "sum"];
     let is_minimal = |line: &str| line.split('"').nth(5).is_some_and(|event| KINDS.contains(&event));

@@ -1,21 +1,21 @@
-//! How many runs of each kind are identical.
+//! Counts of identical runs by kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::compare::Difference;
 
-/// How one run went.
+/// Result of one run.
 pub(super) enum Outcome {
-    /// Event by event as recorded, or, if only they were looked at, in the events that conformance depends on.
+    /// All compared events are equal.
     Identical,
-    /// The same requests at the same times, for other reasons.
+    /// The same requests at the same times, but with different decisions.
     DecisionsDiffer(Difference),
-    /// Not the same.
+    /// Different events.
     Differs(Difference),
     /// The elevator is not in the registry yet.
     NoElevator,
-    /// It could not be run.
+    /// The run failed.
     Failed(String),
 }
 
@@ -57,7 +57,7 @@ impl Counts {
     }
 }
 
-/// Counts of a folder, by elevator and what the names begin with.
+/// Counts of a directory, by elevator and by the prefix of the names.
 #[derive(Default)]
 pub(super) struct Summary {
     kinds: BTreeMap<(String, String), Counts>,
@@ -65,7 +65,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Adds a run; `known`: it may differ.
+    /// Adds a run. `known` means that it may differ.
     pub(super) fn add(&mut self, elevator: &str, name: &str, outcome: &Outcome, known: bool) {
         let letters = name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len());
         let counts = self.kinds.entry((elevator.to_owned(), name[..letters].to_owned())).or_default();
@@ -81,7 +81,7 @@ impl Summary {
         self.unexpected += usize::from(matches!(outcome, Outcome::Differs(_) | Outcome::Failed(_)) && !known);
     }
 
-    /// Runs that differ and may not, or could not be run.
+    /// Returns the number of runs that failed or differ without permission.
     pub(super) fn unexpected(&self) -> usize {
         self.unexpected
     }

@@ -1,5 +1,5 @@
-//! What guests are booted from: Debian's kernel, and an initramfs of this machine's programs with a script that the guest
-//! does.
+//! The boot files of guests: Debian's kernel, and an initramfs
+//! with programs of this machine and the init script.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,13 +10,14 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 
 pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
-/// An emulated timer may miss what the kernel tries it with when the machine is busy: it panics, if it tries. A kernel that
-/// goes on after a fault hangs sooner or later: it is to panic, too, and the emulator ends.
+/// Arguments of the kernel. On a busy machine, an emulated timer can fail the
+/// kernel's timer check, which panics, so the check is off. After a fault the
+/// kernel would hang later, so it panics immediately and the emulator ends.
 pub(crate) const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
-/// What stands for the newest kernel of its series, made for virtual machines.
+/// Package that depends on the newest kernel of its series for virtual machines.
 const KERNEL: &str = "linux-image-6.12-cloud-amd64";
 
-/// What a program says, if it succeeds.
+/// Returns the output of a program that succeeds.
 fn output(command: &mut Command) -> Result<Output> {
     let output = command.output().with_context(|| format!("{}", command.get_program().display()))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -24,14 +25,14 @@ fn output(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Where all of it is kept.
+/// Returns the directory of all boot files.
 pub(crate) fn folder(target: &Path) -> Result<PathBuf> {
     let folder = target.join("guest");
     fs::create_dir_all(&folder)?;
     Ok(folder)
 }
 
-/// The folder of an unpacked kernel package; it is fetched if it is not there.
+/// Returns the directory of the unpacked kernel package, which is downloaded if it is missing.
 pub(crate) fn kernel(folder: &Path) -> Result<PathBuf> {
     let kernel = folder.join("kernel");
     if kernel.is_dir() {
@@ -45,7 +46,7 @@ pub(crate) fn kernel(folder: &Path) -> Result<PathBuf> {
     output(Command::new("apt-get").args(["-q", "download", package]).current_dir(folder))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
     let file = entries(folder)?.into_iter().find(is_package).context("apt-get has left no package")?;
-    // It is there as a whole or not at all.
+    // The rename makes the directory appear complete or not at all.
     let unpacked = folder.join("unpacked");
     let _ = fs::remove_dir_all(&unpacked);
     output(Command::new("dpkg").arg("-x").args([&file, &unpacked]))?;
@@ -59,28 +60,28 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?)
 }
 
-/// The kernel itself.
+/// Returns the path of the kernel image.
 pub(crate) fn image(kernel: &Path) -> Result<PathBuf> {
     let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"));
     entries(&kernel.join("boot"))?.into_iter().find(is_image).context("the package has no kernel")
 }
 
-/// What a guest has beside its kernel.
+/// The contents of a guest's initramfs.
 pub(crate) struct Contents<'a> {
-    /// Programs of this machine, and the packages they are in.
+    /// Programs of this machine, and their packages.
     pub(crate) programs: &'a [(&'a str, &'a str)],
-    /// iosched itself.
+    /// The command iosched.
     pub(crate) iosched: Option<&'a Path>,
-    /// Drivers, in the kernel's package.
+    /// Drivers from the kernel's package.
     pub(crate) modules: &'a [&'a str],
-    /// What it does.
+    /// The init script.
     pub(crate) init: &'a str,
-    /// Scripts for that, by name.
+    /// Further scripts by name.
     pub(crate) parts: &'a [(&'a str, &'a str)],
 }
 
 impl Contents<'_> {
-    /// An initramfs with all of it and what programs are linked with.
+    /// Makes an initramfs with the contents and the libraries of the programs.
     pub(crate) fn pack(&self, folder: &Path, name: &str, kernel: &Path) -> Result<PathBuf> {
         let root = folder.join(format!("{name}-root"));
         let _ = fs::remove_dir_all(&root);
@@ -95,7 +96,7 @@ impl Contents<'_> {
             files.extend(libraries(&found)?);
         }
         if let Some(program) = self.iosched {
-            // What is for debuggers is most of it.
+            // Debug information is most of the file.
             output(Command::new("strip").arg(program).arg("-o").arg(root.join("host/iosched")))?;
             files.extend(libraries(program)?);
         }
@@ -131,9 +132,9 @@ fn found(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&folders).chain(administrators).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// What a program is linked with, by full names.
+/// Returns the absolute paths of a program's shared libraries.
 fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>> {
-    // Fails for what is linked with nothing.
+    // ldd fails for a static program.
     let linked = Command::new("ldd").arg(program).output()?;
     let linked = String::from_utf8(linked.stdout)?;
     Ok(linked.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect())

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use iosched::{Flags, Op};
 use iosched_trace::{Columns, Format, FormatSpec, Holds, LOST_PERCENT_MAX, UNMATCHED_MIN};
 
-/// The text of the page, with names in double braces for generated parts.
+/// Text of the page, with names in double braces for generated parts.
 const TEMPLATE: &str = include_str!("traces.md");
 
-/// The page.
+/// Returns the page.
 pub(super) fn page() -> String {
     let parts = [
         ("formats", formats()),
@@ -22,7 +22,7 @@ pub(super) fn page() -> String {
     parts.iter().fold(TEMPLATE.to_owned(), fill)
 }
 
-/// A row for each format that is read.
+/// Returns a row for each format that can be read.
 fn formats() -> String {
     let mut rows = String::new();
     for format in Format::ALL {
@@ -41,7 +41,7 @@ fn formats() -> String {
     rows
 }
 
-/// A row for each format, with a file that has the same request.
+/// Returns a row for each format, with an example of the same request.
 fn examples() -> String {
     let mut rows = String::new();
     for format in Format::ALL {
@@ -51,7 +51,7 @@ fn examples() -> String {
     rows
 }
 
-/// A row for each format, with the content that it can hold.
+/// Returns a row for each format, with the content that it can store.
 fn written() -> String {
     let mut rows = String::new();
     for format in Format::ALL {

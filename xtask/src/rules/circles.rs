@@ -1,15 +1,16 @@
-//! Files that import each other in a circle: nobody can read, test or move one of them without the others.
+//! Rule against files that import each other in a circle,
+//! because none of them can be read, tested or moved alone.
 //!
-//! Read is the text of the code, comments and tests left out: every path that begins with `crate::` or `super::`, and
-//! every `use` of a child or of `self`. A path leads to the file of the longest module it names; what a file hands on
-//! with `pub use` counts as its own.
+//! The rule reads the text of the code without comments and tests. Imports are the paths that begin
+//! with `crate::` or `super::`, and every `use` of a child or of `self`. A path leads to the file
+//! of its longest module name. An item that a file re-exports with `pub use` belongs to that file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Breach, SourceFile};
 
-/// The sources that are looked at. The frames of a modelled kernel's task (`crates/machine`) push one another, so its
-/// circle is the model's.
+/// The checked directories. In `crates/machine`, the frames of a modelled
+/// kernel task push one another, so the circle belongs to the model.
 const FOLDERS: &[&str] = &[
     "crates/advise/src/",
     "crates/attributes/src/",
@@ -29,13 +30,14 @@ const FOLDERS: &[&str] = &[
     "crates/workload/src/",
     "xtask/src/",
 ];
-/// Files that may be in one circle: a folder's face and the few files that extend it.
+/// Largest number of files in one circle: the main file
+/// of a directory and the few files that extend it.
 const FILES_MAX: usize = 5;
 
-/// From a module's path to the number of its file.
+/// Map from the path of a module to the number of its file.
 type Modules = BTreeMap<Vec<String>, usize>;
 
-/// The module that a file holds.
+/// Returns the module of a file.
 fn module(path: &str) -> Vec<String> {
     let mut parts: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if parts.last().is_some_and(|last| last == "mod" || last == "lib" || last == "main") {
@@ -44,13 +46,14 @@ fn module(path: &str) -> Vec<String> {
     parts
 }
 
-/// The code of a file, without comments and without the tests at its end.
+/// Returns the code of a file, without comments and without the tests at its end.
 fn code(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
     lines.map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that the text of a path stands for, to its end: `a::{b, c::d}` is two.
+/// Adds the paths that a text stands for: `a::{b, c::d}` is
+/// two paths. Returns the length of the text that it read.
 fn paths(text: &str, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let name = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let mut path = before.to_vec();
@@ -74,19 +77,19 @@ fn paths(text: &str, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     at
 }
 
-/// The files that a file imports.
+/// Returns the files that a file imports.
 fn imports(file: usize, module: &[String], text: &str, modules: &Modules) -> BTreeSet<usize> {
     let code = code(text);
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || c == ':';
     let starts = ["crate::", "super::", "self::"].iter().flat_map(|start| code.match_indices(start));
     let starts = starts.map(|(at, _)| at).filter(|&at| !code[..at].ends_with(part_of_name));
-    // Who may see an item is no import.
+    // The visibility of an item is no import.
     let starts = starts.filter(|&at| !code[..at].ends_with("pub(in "));
     let mut found = Vec::new();
     for at in starts.collect::<BTreeSet<_>>() {
         paths(&code[at..], &[], &mut found);
     }
-    // A child is named without a prefix, and may be a name from elsewhere.
+    // A child has no prefix, and its name may also come from elsewhere.
     for line in code.match_indices("use ").map(|(at, _)| &code[at + "use ".len()..]) {
         let mut named = Vec::new();
         paths(line, &["self".to_owned()], &mut named);
@@ -110,7 +113,7 @@ fn imports(file: usize, module: &[String], text: &str, modules: &Modules) -> BTr
     absolute.filter_map(target).filter(|&to| to != file).collect()
 }
 
-/// The files that can be reached from a file by its imports.
+/// Returns the files that can be reached from a file by imports.
 fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let (mut reached, mut ahead) = (BTreeSet::new(), vec![from]);
     while let Some(file) = ahead.pop() {
@@ -119,7 +122,7 @@ fn reach(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     reached
 }
 
-/// Circles of too many files.
+/// Returns the circles with too many files.
 pub(super) fn too_large(sources: &[SourceFile]) -> Vec<Breach> {
     FOLDERS.iter().flat_map(|folder| too_large_in(folder, sources)).collect()
 }
@@ -130,7 +133,7 @@ fn too_large_in(folder: &str, sources: &[SourceFile]) -> Vec<Breach> {
     let imports: Vec<_> = files
         .iter()
         .zip(0..)
-        // The crate's face hands on what it has: it is nobody's foundation.
+        // Imports of the crate's main file do not count, because it only re-exports.
         .map(|((path, file), number)| match *path {
             "lib.rs" | "main.rs" => BTreeSet::new(),
             path => imports(number, &module(path), &file.text, &modules),

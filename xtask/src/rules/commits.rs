@@ -1,16 +1,16 @@
-//! The subjects of commits.
+//! Rule about the subjects of commits.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::Breach;
 
-/// The last commit before the rule. Its successors keep the rule.
+/// The last commit before the rule. Later commits must follow it.
 const BEFORE: &str = "0c4d48bb";
-/// The longest subject, in characters.
+/// Longest subject, in characters.
 const CHARACTERS_MAX: usize = 72;
 
-/// A subject that is too long, or that does not begin with an area.
+/// Returns the fault of a subject that is too long or does not begin with an area.
 fn fault(subject: &str) -> Option<String> {
     let characters = subject.chars().count();
     let has_area = subject.split_once(": ").is_some_and(|(area, summary)| !area.is_empty() && !summary.is_empty());
@@ -23,7 +23,8 @@ fn fault(subject: &str) -> Option<String> {
     }
 }
 
-/// Subjects of the commits that are new since the rule. A checkout without that history has nothing to check.
+/// Checks the subjects of the commits since the rule.
+/// Without that history, there is nothing to check.
 pub(super) fn subjects(root: &Path) -> Vec<Breach> {
     let range = format!("{BEFORE}..HEAD");
     let log = Command::new("git").current_dir(root).args(["log", "--no-merges", "--format=%h %s", &range]).output();

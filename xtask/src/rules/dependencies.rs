@@ -1,4 +1,5 @@
-//! Which of our crates may depend on which, and one version of everything else.
+//! Rule about the allowed dependencies between crates of
+//! the workspace, and one version of each external crate.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,8 @@ use serde::Deserialize;
 
 use super::Breach;
 
-/// What a crate may depend on, tests included, of our own; `None`: on any. As in ARCHITECTURE.md.
+/// Crates of the workspace that each crate may depend on,
+/// including its tests. `None` means any. See ARCHITECTURE.md.
 const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("iosched", Some(&[])),
     ("iosched-numbers", Some(&[])),
@@ -86,10 +88,10 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
     ("xtask", None),
 ];
 
-/// The crate of set-up that tests share: tests of every crate may depend on it, and nothing else may.
+/// The crate with shared set-up for tests. Only tests may depend on it.
 const TESTING: &str = "iosched-testing";
 
-/// One of our packages, as cargo tells of it.
+/// A package of the workspace, from the output of cargo.
 #[derive(Deserialize, Debug)]
 pub(super) struct Package {
     name: String,
@@ -112,7 +114,7 @@ struct Metadata {
     packages: Vec<Package>,
 }
 
-/// Our packages.
+/// Returns the packages of the workspace.
 pub(super) fn packages(root: &Path) -> Result<Vec<Package>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -126,7 +128,7 @@ pub(super) fn packages(root: &Path) -> Result<Vec<Package>> {
     Ok(serde_json::from_slice::<Metadata>(&output.stdout)?.packages)
 }
 
-/// Dependencies between our crates that the table does not have, and versions that differ between crates.
+/// Returns dependencies that the table does not allow, and versions that differ between crates.
 pub(super) fn check(packages: &[Package]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut versions: BTreeMap<&str, (&str, &str)> = BTreeMap::new();

@@ -1,15 +1,16 @@
-//! How the help of a command is written: the documentation of what clap derives arguments, commands and values from.
+//! Rule about the help of commands: the documentation of the
+//! items from which clap derives arguments, commands and values.
 
 use super::{Breach, SourceFile, prose};
 
-/// Derives whose items' documentation is help.
+/// Derives that turn the documentation of an item into help.
 const DERIVES: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
 
-/// Sentences of help that break a rule of prose.
+/// Returns the sentences of help that break a rule of prose.
 pub(super) fn unclear(file: &SourceFile) -> Vec<Breach> {
     let paragraphs = paragraphs(&file.text).into_iter();
     let sentences = paragraphs.flat_map(|(line, text)| {
-        // The default in brackets at the end is not a part of the sentence.
+        // The default in brackets at the end does not belong to the sentence.
         let text = text.split(" [default:").next().unwrap_or_default().to_owned();
         prose::sentences(&text).into_iter().map(move |sentence| (line, sentence.text))
     });
@@ -17,10 +18,11 @@ pub(super) fn unclear(file: &SourceFile) -> Vec<Breach> {
     faults.map(|(line, fault)| Breach::new(&file.path, line, fault)).collect()
 }
 
-/// The paragraphs of help in a source file, each with the line that it begins at.
+/// Returns the paragraphs of help in a source file, each with its first line.
 fn paragraphs(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    // The documentation read last, whose item is not known yet; it is help if the item is derived so.
+    // The last documentation, whose item is not known
+    // yet. It is help if the item has one of the derives.
     let mut pending: Vec<(usize, String)> = Vec::new();
     let mut begins = true;
     let mut inside = false;
@@ -68,7 +70,7 @@ mod tests {
 
     #[test]
     fn help_does_not_begin_with_a_riddle() {
-        // Not a line of documentation in this file.
+        // The mark `%/` keeps this text from being documentation of this file.
         let text = "\
 %/ What is not help may begin so.
 pub(crate) struct Plain;
@@ -110,7 +112,8 @@ fn f() {}
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let sources = super::super::files(&root.join("crates/cli/src"), "rs").unwrap();
         let read: usize = sources.iter().map(|file| paragraphs(&file.text).len()).sum();
-        // Each command has help for several options: fewer would mean that the declarations are no longer recognised.
+        // Each command has help for several options. A smaller number
+        // would mean that the declarations are no longer recognised.
         assert!(read > 200, "{read} paragraphs");
     }
 }

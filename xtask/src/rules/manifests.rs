@@ -1,8 +1,8 @@
-//! What every manifest has.
+//! Rules about manifests.
 
 use super::{Breach, DETERMINISTIC, DETERMINISTIC_LINTS, SourceFile};
 
-/// What a crate takes over from the workspace.
+/// Fields that a crate takes from the workspace.
 const OF_THE_WORKSPACE: &[&str] = &[
     "version.workspace = true",
     "edition.workspace = true",
@@ -10,13 +10,13 @@ const OF_THE_WORKSPACE: &[&str] = &[
     "license.workspace = true",
 ];
 
-/// Whether a manifest is one of a workspace of its own: the fuzz targets'.
+/// Returns whether a manifest is a workspace of its own, as that of the fuzz targets.
 fn stands_alone(file: &SourceFile) -> bool {
     file.text.lines().any(|line| line == "[workspace]")
 }
 
-/// Dependencies without a line that says why. A comment serves all lines up to the next empty one; our own crates in
-/// the workspace's table need none.
+/// Returns dependencies without a comment that gives the reason. A comment covers all lines
+/// up to the next empty one. Crates of the workspace need no reason in the workspace's table.
 pub(super) fn without_reason(file: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let (mut in_dependencies, mut reason, mut in_value) = (false, false, false);
@@ -43,7 +43,7 @@ pub(super) fn without_reason(file: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// Members that do not take over lints, versions and licence from the workspace.
+/// Returns members that do not take lints, versions and licence from the workspace.
 pub(super) fn not_of_the_workspace(file: &SourceFile) -> Vec<Breach> {
     if stands_alone(file) {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn not_of_the_workspace(file: &SourceFile) -> Vec<Breach> {
     missing.chain((!lints).then(|| Breach::new(&file.path, 0, "needs [lints] workspace = true"))).collect()
 }
 
-/// Deterministic crates in which clippy does not refuse what would break that.
+/// Returns deterministic crates without the clippy settings that protect the determinism.
 pub(super) fn not_deterministic(manifests: &[SourceFile]) -> Vec<Breach> {
     let find = |path: &str| manifests.iter().find(|file| file.path == path).map(|file| &file.text);
     let Some(lints) = find(DETERMINISTIC_LINTS) else {

@@ -1,7 +1,7 @@
-//! `cargo xtask rules`: the rules of this house, checked.
+//! `cargo xtask rules`: checks the rules of this repository.
 //!
-//! Each rule is a function from what it reads to breaches; each has a test on a made-up breach. ARCHITECTURE.md and
-//! CONTRIBUTING.md say why the rules are.
+//! Each rule is a function from its input to breaches, with a test on a made-up
+//! breach. ARCHITECTURE.md and CONTRIBUTING.md give the reasons for the rules.
 
 mod circles;
 mod commits;
@@ -18,14 +18,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-/// A rule broken somewhere.
+/// A breach of a rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Breach {
-    /// The file, from the root.
+    /// Path of the file, from the root.
     file: String,
-    /// The line, from 1; 0 for the whole file.
+    /// Number of the line, from 1. 0 means the whole file.
     line: usize,
-    /// What is wrong, and what would be right.
+    /// Description of the fault and of its correction.
     what: String,
 }
 
@@ -46,14 +46,15 @@ impl fmt::Display for Breach {
 
 /// A file of the repository.
 struct SourceFile {
-    /// From the root, with slashes.
+    /// Path from the root, with slashes.
     path: String,
     text: String,
 }
 
-/// Crates whose behaviour is a function of their arguments: clippy refuses there what would break that.
+/// Crates whose behaviour depends only on their arguments.
+/// Clippy refuses functions that would break this.
 const DETERMINISTIC: &[&str] = &["iosched", "numbers", "disk", "workload", "machine", "sim", "check"];
-/// What it refuses.
+/// File of the refused functions.
 const DETERMINISTIC_LINTS: &str = "clippy-deterministic.toml";
 
 pub(crate) fn run() -> Result<ExitCode> {
@@ -68,7 +69,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(help::unclear(file));
         breaches.extend(names::meaningless(file));
     }
-    // Those of pages; what is vendored is others'.
+    // Scripts of pages. Vendored scripts are left out.
     let scripts = files(&root, "js")?;
     breaches.extend(scripts.iter().filter_map(sources::too_long));
     breaches.extend(sources::panics(&sources));
@@ -92,7 +93,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!breaches.is_empty())))
 }
 
-/// The repository's own files with an extension, in order of their paths.
+/// Returns the repository's own files with an extension, ordered by path.
 fn files(root: &Path, extension: &str) -> Result<Vec<SourceFile>> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
@@ -101,7 +102,7 @@ fn files(root: &Path, extension: &str) -> Result<Vec<SourceFile>> {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.is_dir() {
-                // What is built, what is others', and what is hidden.
+                // Skips build output, foreign code and hidden directories.
                 if !["target", "corpus", "vendor", "node_modules"].contains(&name) && !name.starts_with('.') {
                     folders.push(path);
                 }

@@ -1,17 +1,17 @@
-//! Names in code that do not say what they hold.
+//! Rule about names in code that do not say what they hold.
 
 use super::{Breach, SourceFile};
 
-/// Words that are not names: a reader has to guess the noun.
+/// Words that are not names, because a reader has to guess the noun.
 const MEANINGLESS: [&str; 4] = ["own", "told", "asked", "made"];
 
-/// Crates that still have such names. A crate leaves the list when it has none; no crate joins it.
+/// Crates that still have such names. A crate is removed when it has none. No crate may be added.
 const NOT_YET: [&str; 5] = ["crates/advise/", "crates/cli/", "crates/lab/", "crates/report/", "crates/workload/"];
 
 /// Calls of functions that a crate of [`NOT_YET`] declares.
 const DECLARED_THERE: [&str; 1] = [".told("];
 
-/// Names without a meaning.
+/// Returns names without a meaning.
 pub(super) fn meaningless(file: &SourceFile) -> Vec<Breach> {
     let (path, mut breaches) = (&file.path, Vec::new());
     if NOT_YET.iter().any(|folder| path.starts_with(folder))
@@ -28,7 +28,8 @@ pub(super) fn meaningless(file: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// The identifiers of a source with their lines, and those that its strings format; without comments.
+/// Returns the identifiers of a source with their lines,
+/// including those in formatted strings, without comments.
 fn names(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -42,7 +43,7 @@ fn names(text: &str) -> Vec<(usize, &str)> {
                 found.extend(formatted(&rest[..length]).map(|name| (line, name)));
                 length
             }
-            // A quotation mark as a character is not the beginning of a string.
+            // A quotation mark in a character literal does not begin a string.
             [b'\'', b'"', b'\'', ..] => 3,
             [b'\'', b'\\', _, b'\'', ..] => 4,
             [first, ..] if first.is_ascii_alphabetic() || *first == b'_' => {
@@ -68,7 +69,7 @@ fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The length of the string at the beginning of `text`.
+/// Returns the length of the string at the beginning of `text`.
 fn string(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -80,7 +81,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the raw string at the beginning of `text`, if there is one.
+/// Returns the length of the raw string at the beginning of `text`, if there is one.
 fn raw_string(text: &str) -> Option<usize> {
     let behind = text.strip_prefix('b').unwrap_or(text).strip_prefix('r')?;
     let marked = behind.trim_start_matches('#');
@@ -90,7 +91,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - left.len())
 }
 
-/// The names in braces in a string.
+/// Returns the names in braces in a string.
 fn formatted(string: &str) -> impl Iterator<Item = &str> {
     let inside = string.split('{').skip(1);
     inside.map(|part| &part[..part.find(|c: char| !is_part(c)).unwrap_or(part.len())])
@@ -107,7 +108,8 @@ mod tests {
 
     #[test]
     fn meaningless_names_are_found_in_code_and_formats() {
-        // A raw string, in which the rule looks for no formats: it reads this file, too.
+        // A raw string, because the rule also reads this
+        // file and does not look for formats in raw strings.
         let text = r#"fn told() {
   all.map(|own| own + 1);
   println!("{made:?}");

@@ -1,16 +1,17 @@
-//! Plain English on the pages that people read: short sentences, no riddles, the glossary's words, short lines.
+//! Rules of plain English for pages: short sentences,
+//! no riddles, the words of the glossary, short lines.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::{Breach, SourceFile};
 
-/// The longest sentence, in words. Inline code is one word.
+/// Longest sentence, in words. Inline code is one word.
 pub(super) const WORDS_MAX: usize = 30;
-/// The longest line in columns. Tables, code and lines that are one link may be longer.
+/// Longest line, in columns. Tables, code and lines with only a link may be longer.
 const COLUMNS_MAX: usize = 100;
-/// Openings that make a reader guess the noun. A question may have them.
+/// Openings that make a reader guess the noun. Questions may have them.
 const OPENINGS: &[&str] = &["Who ", "Whoever ", "Whose ", "Of which ", "That which ", "What "];
-/// Words that the glossary replaces: the word, and the glossary's word.
+/// Words that the glossary replaces, and their replacements.
 const GLOSSARY: &[(&str, &str)] = &[
     ("live disk", "served disk"),
     ("live disks", "served disks"),
@@ -19,7 +20,7 @@ const GLOSSARY: &[(&str, &str)] = &[
     ("knobs", "tunables"),
 ];
 
-/// Abbreviations with a full stop, which does not end a sentence.
+/// Abbreviations whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "vs.", "etc.", "cf.", "al."];
 
 /// A sentence of a page with the byte at which it begins.
@@ -29,7 +30,7 @@ pub(super) struct Sentence {
     pub(super) text: String,
 }
 
-/// The breaches of one page of Markdown.
+/// Returns the breaches of one page of Markdown.
 pub(super) fn check(page: &SourceFile) -> Vec<Breach> {
     let mut breaches = long_lines(page);
     for sentence in sentences(&page.text) {
@@ -39,13 +40,13 @@ pub(super) fn check(page: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// The first words of a sentence, to find it by.
+/// Returns the first words of a sentence, with which it can be found.
 fn quoted(sentence: &str) -> String {
     let words: Vec<_> = sentence.split_whitespace().take(6).collect();
     format!("\"{} ...\"", words.join(" "))
 }
 
-/// What is wrong with a sentence.
+/// Returns the faults of a sentence.
 pub(super) fn faults(sentence: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let words = sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
@@ -67,10 +68,10 @@ pub(super) fn faults(sentence: &str) -> Vec<String> {
     faults
 }
 
-/// The sentences of paragraphs and list items, without headings, tables and code blocks.
+/// Returns the sentences of paragraphs and list items, without headings, tables and code blocks.
 pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     let mut sentences = Vec::new();
-    // Depth of the elements whose text is not prose.
+    // Depth of nested elements whose text is not prose.
     let mut skipped: usize = 0;
     let mut block = Vec::new();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
@@ -82,7 +83,7 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence> {
                 split(&std::mem::take(&mut block), &mut sentences);
             }
             Event::Text(text) => block.push((range.start, text.into_string())),
-            // One word, whatever is in it.
+            // Inline code counts as one word.
             Event::Code(_) => block.push((range.start, "`code`".to_owned())),
             Event::SoftBreak | Event::HardBreak => block.push((range.start, " ".to_owned())),
             _ => {}
@@ -92,7 +93,7 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     sentences
 }
 
-/// Splits the text of one block, given in pieces with their places, into sentences.
+/// Splits the text of one block into sentences. The block consists of pieces with their places.
 fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
     let whole: String = block.iter().map(|(_, text)| text.as_str()).collect();
     let place = |offset: usize| {
@@ -126,7 +127,8 @@ fn split(block: &[(usize, String)], sentences: &mut Vec<Sentence>) {
     }
 }
 
-/// Lines with too many columns. Tables, code blocks and lines that cannot be broken may be long.
+/// Returns lines with too many columns. Tables, code
+/// blocks and lines that cannot be broken may be long.
 fn long_lines(page: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut fence = None;

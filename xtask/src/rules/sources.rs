@@ -1,13 +1,14 @@
-//! What a source file may be and hold.
+//! Rules about source files.
 
 use super::{Breach, SourceFile};
 
-/// No source file is longer.
+/// Largest number of lines of a source file.
 const LINES_MAX: usize = 1000;
-/// Longer ones are named.
+/// Number of lines above which a file is reported.
 pub(super) const LINES_WARNED: usize = 600;
 
-/// What no source holds, in pieces so that this file does not: the item, and what to do instead.
+/// Forbidden items and their remedies. Each item is in
+/// two pieces, so that this file does not contain it.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("to", "do!", "do it"),
     ("unimple", "mented!", "implement it"),
@@ -18,13 +19,13 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("XX", "X", "say what is meant"),
 ];
 
-/// The only folder with code that the compiler cannot check: it talks to the system.
+/// The only directory with unsafe code, which calls the system.
 const UNSAFE_ALLOWED: &str = "crates/system/";
 
 /// The only crate whose sources may panic: tests alone depend on it.
 const TESTING: &str = "crates/testing/";
 
-/// Where a library may panic: file, how often, and why it cannot happen.
+/// Libraries that may panic: file, number of places, and the reason why it cannot happen.
 const PANICS_ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/iosched/src/context.rs", 2, "so many contexts or cgroups do not fit into memory"),
     ("crates/iosched/src/request.rs", 1, "so many requests do not fit into memory"),
@@ -39,20 +40,20 @@ fn lines(file: &SourceFile) -> usize {
     file.text.lines().count()
 }
 
-/// A file longer than allowed.
+/// Returns the breach of a file that is too long.
 pub(super) fn too_long(file: &SourceFile) -> Option<Breach> {
     let lines = lines(file);
     (lines > LINES_MAX)
         .then(|| Breach::new(&file.path, 0, format!("has {lines} lines; {LINES_MAX} are allowed: split it")))
 }
 
-/// A file that should be split soon.
+/// Returns a file that should be split soon.
 pub(super) fn rather_long(file: &SourceFile) -> Option<(usize, &str)> {
     let lines = lines(file);
     (LINES_WARNED < lines && lines <= LINES_MAX).then_some((lines, file.path.as_str()))
 }
 
-/// Whether `word` is in `line`, not as a part of a longer one.
+/// Returns whether `line` contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -61,11 +62,11 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Forbidden items.
+/// Returns the forbidden items of a file.
 pub(super) fn forbidden(file: &SourceFile) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let is_allowed = file.path.starts_with(UNSAFE_ALLOWED);
-    // In quotation marks it is a word like others.
+    // In quotation marks, the keyword is allowed.
     let as_text = ["\"un", "safe\""].concat();
     let keyword = as_text.trim_matches('"');
     for (number, line) in file.text.lines().enumerate() {
@@ -84,7 +85,7 @@ pub(super) fn forbidden(file: &SourceFile) -> Vec<Breach> {
     breaches
 }
 
-/// A crate in which the compiler does not refuse what it cannot check.
+/// Returns the breach of a crate that does not forbid unsafe code.
 pub(super) fn may_be_unchecked(file: &SourceFile) -> Option<Breach> {
     let folders: Vec<_> = file.path.split('/').collect();
     let is_root = matches!(folders[..], ["crates", _, "src", "lib.rs" | "main.rs"] | ["xtask", "src", "main.rs"]);
@@ -93,7 +94,7 @@ pub(super) fn may_be_unchecked(file: &SourceFile) -> Option<Breach> {
     (is_root && !is_forbidden).then(|| Breach::new(&file.path, 0, format!("needs {attribute}")))
 }
 
-/// The numbers of the lines of a library's source that panic on nothing or an error, tests and comments left out.
+/// Returns the numbers of the lines that panic on nothing or an error, without tests and comments.
 fn panicking_lines(file: &SourceFile) -> Vec<usize> {
     let panics = [[".unw", "rap()"].concat(), [".exp", "ect("].concat()];
     let code = file.text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
@@ -101,7 +102,7 @@ fn panicking_lines(file: &SourceFile) -> Vec<usize> {
     code.filter(|(_, line)| panics.iter().any(|panic| line.contains(panic))).map(|(number, _)| number + 1).collect()
 }
 
-/// Libraries that panic on nothing or an error where that is not allowed; and permissions nobody needs.
+/// Returns the libraries that panic without permission, and permissions without use.
 pub(super) fn panics(sources: &[SourceFile]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let libraries = sources.iter().filter(|file| file.path.starts_with("crates/") && file.path.contains("/src/"));
