@@ -1,4 +1,5 @@
-//! `iosched advise` on loop devices, as root: what it advises, what it leaves behind, what it sets and what it refuses.
+//! Tests of `iosched advise` on loop devices, as root: the advice,
+//! the changed settings, the files it leaves, and the refusals.
 
 mod common;
 
@@ -9,7 +10,7 @@ use common::{
     iosched, is_root, json, quick_disk, scheduler, sh,
 };
 
-/// What the slow disk is, as a model: one thing at a time, each in 2 ms.
+/// Model of the slow disk: one command at a time, 2 ms each.
 const ONE_AT_A_TIME: &str = "kind = \"fixed\"
 about = \"one command at a time\"
 
@@ -24,7 +25,7 @@ max_hw_sectors_kb = 1280
 
 const ONE_READER: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\nname = \"reader\"\npattern = \"random\"\nrange = [0, 524288]\niodepth = 4\n";
 
-/// Far below what a device in memory gives.
+/// A rate far below that of a device in memory.
 const PACED_READER: &str = "[reader]\nrw=randread\nbs=4k\nsize=128m\nrate_iops=400\ntime_based=1\nruntime=3600\n";
 
 #[test]
@@ -52,9 +53,9 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     let search = [&args[..], &brief[..], &["--output", "advice"]].concat();
     let (out, err) = iosched(&here, &[&search[..], &["--details"]].concat(), 0);
     assert_eq!(err, "");
-    // Under none the idle class has half of the disk, under mq-deadline next to nothing.
+    // With none, the idle class gets half of the disk, with mq-deadline almost nothing.
     assert!(out.starts_with("Set `mq-deadline`: it shortens mean(be) by "), "{out}");
-    // The task that pays is named in the decision, and is the first reservation.
+    // The decision and the first reservation name the task that pays.
     let decision = out.split("\n\n").next().unwrap().replace("\n  ", " ");
     assert!(decision.contains("The cost: it ") && decision.contains("starves the task idle"), "{out}");
     assert!(out.contains("\nreservations, the weightiest first:\n  - `mq-deadline`: idle starves"), "{out}");
@@ -67,7 +68,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     assert!(rule.contains(&format!("KERNEL==\"{name}\", ATTR{{queue/scheduler}}=\"mq-deadline\"")), "{rule}");
     let page = fs::read_to_string(kept.join("advice.html")).unwrap();
     assert!(page.contains("How to set it, and how to undo it") && page.contains("Predictions"));
-    // What it rests on is read by the commands that made it.
+    // The commands that wrote the records also read them.
     for records in ["search.jsonl", "device.jsonl"] {
         iosched(&here, &["report", &format!("advice/{records}"), "-o", "again.html"], 0);
     }
@@ -76,7 +77,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     assert_eq!((&found["finding"], &found["applied"]), (&"better".into(), &true.into()), "{found:#}");
     assert_eq!(found["recommended"], "mq-deadline");
     assert!(scheduler(&below).contains("[mq-deadline]"));
-    // Both `restore` and the commands in the answer put the old setting back.
+    // `restore` and the commands in the answer both restore the old setting.
     let told = iosched(&here, &["restore", on, "--dry-run"], 0).0;
     assert!(told.contains("scheduler") && scheduler(&below).contains("[mq-deadline]"), "{told}");
     for command in found["lasting"]["undo"].as_array().unwrap() {
@@ -104,19 +105,19 @@ fn device_without_gain_is_measured_and_left_alone() {
     let on = device.device.to_str().unwrap();
     choose(&device, "none");
     let args = ["advise", on, "--workload", "paced.fio", "--goal", "throughput", "--run-for", "0.3", "--runs", "5"];
-    // A goal that no scheduler can better: the reader itself says how much it reads.
+    // No scheduler can improve this goal, because the reader limits its own rate.
     let rest =
         ["--budget", "30", "--schedulers", "none,mq-deadline", "--confirm", "1", "--apply", "--json", "-o", "kept"];
     let found = json(&here, &[&args[..], &rest[..]].concat());
     assert_eq!(found["recommended"], serde_json::Value::Null, "{found:#}");
-    // So short runs may not tell.
+    // Runs this short may be undecided.
     let finding = found["finding"].as_str().unwrap();
     assert!(["nothing_better", "cannot_tell", "idle"].contains(&finding) && found["applied"] == false, "{found:#}");
     assert!(found["answer"].as_str().unwrap().contains("none"), "{}", found["answer"]);
     assert_eq!(found["decision"]["setting"], "none");
     assert!(found["model"]["verdict"]["kind"].is_string(), "{}", found["model"]);
     assert!(scheduler(&device).contains("[none]"));
-    // The profile that was made can be given next time.
+    // A later call accepts the profile.
     let profile = here.join("kept/profile.toml");
     assert!(fs::read_to_string(profile).unwrap().starts_with("# A model of "));
 }
@@ -158,7 +159,7 @@ fn full_file_system_is_an_error_that_names_the_option() {
     sh("mkfs.ext4 -q -F \"$1\"", &[&device.device]);
     let mounted = Mount::new("ext4", &device.device, here.join("mounted"));
     let before = scheduler(&device);
-    // A trace that reaches to 16 GiB.
+    // A trace that extends to 16 GiB.
     let rows: String = (0..100).map(|i| format!("{},1,R,1,{},8\n", i * 1_000_000, i * 335_544)).collect();
     fs::write(here.join("far.csv"), format!("arrival_ns,pid,op,sync,sector,nr_sectors\n{rows}")).unwrap();
     fs::write(here.join("large.fio"), "[large]\nrw=read\nsize=1g\n").unwrap();
@@ -183,7 +184,7 @@ fn full_file_system_is_an_error_that_names_the_option() {
         told.contains("need 1073741824 bytes, but the device has 2") && told.contains("give a smaller size"),
         "{told}"
     );
-    // Nothing was made or set, and what is proposed fits.
+    // Nothing was created or set, and the suggested size fits.
     assert_eq!(scheduler(&device), before);
     let left: Vec<_> = fs::read_dir(&mounted.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["lost+found"]);

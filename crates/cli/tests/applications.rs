@@ -1,4 +1,4 @@
-//! Applications from outside: compared like any workload, and the published experiments.
+//! Tests of applications as workloads of comparisons, and of the published experiments.
 
 mod common;
 
@@ -34,14 +34,14 @@ fn an_application_is_compared_by_its_own_figures() {
     assert_eq!(json["metrics"][0]["metric"], "write");
     assert_eq!(json["metrics"][0]["better"], "higher");
     assert_eq!(json["plan"]["machine"]["name"], "server-2010");
-    // What the records say is what the run said.
+    // The records contain the results of the run.
     let (code, _, err) = run(&here, &["report", "last.jsonl"]);
     assert_eq!((code, err.as_str()), (0, "last.html: the report of last.jsonl\n"));
     let page = std::fs::read_to_string(here.join("last.html")).unwrap();
     assert!(page.contains("rewrite") && page.contains("server-2010"));
 }
 
-/// A comparison of one setting, and what it prints as JSON.
+/// Compares one setting. Returns the JSON output.
 fn compared(here: &Path, line: &str, more: &[&str]) -> serde_json::Value {
     let common = ["compare", "-w", line, "-d", "sata-ssd", "-s", "none", "-n", "1", "-j", "1", "--json"];
     let (code, out, err) = run(here, &[&common[..], more].concat());
@@ -49,7 +49,7 @@ fn compared(here: &Path, line: &str, more: &[&str]) -> serde_json::Value {
     serde_json::from_str(&out).unwrap()
 }
 
-/// The mean of a figure under the first setting.
+/// Returns the mean of a metric of the first setting.
 #[track_caller]
 fn mean(json: &serde_json::Value, figure: &str) -> f64 {
     let figures = json["metrics"].as_array().unwrap();
@@ -61,15 +61,15 @@ fn mean(json: &serde_json::Value, figure: &str) -> f64 {
 #[test]
 fn pasted_command_lines_run_as_the_programs_do() {
     let here = directory("command-lines");
-    // hdparm reads for three seconds, at the rate of the device.
+    // hdparm reads for three seconds at the rate of the device.
     let hdparm = compared(&here, "sudo hdparm -tT /dev/sda", &[]);
     assert!((2.9..3.1).contains(&mean(&hdparm, "finish")), "{hdparm}");
     assert!((450.0..600.0).contains(&mean(&hdparm, "throughput")), "{hdparm}");
-    // ioping makes one request a second.
+    // ioping makes one request per second.
     let ioping = compared(&here, "ioping -c 10 /tmp", &[]);
     assert!((9.0..9.1).contains(&mean(&ioping, "finish")), "{ioping}");
     assert!((0.05..0.3).contains(&mean(&ioping, "sync_mean")), "{ioping}");
-    // sysbench: three reads come to two writes.
+    // sysbench makes three reads for every two writes.
     let line = "sysbench --test=fileio --file-total-size=64M --file-num=8 --file-test-mode=rndrw --max-time=2 \
                 --max-requests=0 --num-threads=4 --file-extra-flags=direct run";
     let sysbench = compared(&here, line, &[]);
@@ -80,7 +80,7 @@ fn pasted_command_lines_run_as_the_programs_do() {
     assert!(mean(&bonnie, "block_write") > 10_000.0 && mean(&bonnie, "seeks") > 1_000.0, "{bonnie}");
     let iozone = compared(&here, "iozone -e -I -a -s 4M -r 4k -r 1024k -i 0 -i 1 -i 2", &[]);
     assert!(mean(&iozone, "read_1m") > mean(&iozone, "random_read_4k"), "{iozone}");
-    // dd reads a device to its end, or as long as timeout lets it.
+    // dd reads a device to its end, or until timeout stops it.
     let dd = compared(&here, "timeout 2 dd if=/dev/sda of=/dev/null bs=1M iflag=direct", &[]);
     assert!((1.9..2.1).contains(&mean(&dd, "finish")), "{dd}");
     let fio = "timeout 1 fio --name=t --rw=randread --bs=4k --direct=1 --size=1g --time_based --runtime=60";
@@ -114,11 +114,11 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
     let goal = compared(&here, line, &["--goal", "p99(fdatasync)"]);
     let named: Vec<_> = goal["metrics"].as_array().unwrap().iter().map(|own| &own["metric"]).collect();
     assert!(named.iter().any(|name| *name == "p99(fdatasync)") && !named.iter().any(|name| *name == "fdatasync_p99"));
-    // The rates and latencies of a job do not count its syncs.
+    // The rates and latencies of a job do not include its syncs.
     let ping = compared(&here, "ioping -D -W -c 20 /tmp", &[]);
     assert!((1.0..1.1).contains(&mean(&ping, "ioping_iops")), "{ping}");
     assert!(mean(&ping, "ioping_p99") < mean(&ping, "ioping_fdatasync_p99"), "{ping}");
-    // A single job has rows of its own, also past the page cache.
+    // A single job has its own rows, even with direct I/O.
     let job = compared(&here, "fio --name=t --rw=randread --bs=4k --direct=1 --size=16m", &[]);
     assert!(mean(&job, "t_iops") > 0.0 && mean(&job, "t_p99") > 0.0);
 }
@@ -133,7 +133,7 @@ fn data_in_the_page_cache_are_named_with_a_remedy() {
     assert!(out.starts_with("Keep `none`. Nothing reached the disk: all data stayed in the page cache"), "{out}");
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("nothing reached the disk") && words.contains("add conv=fsync or oflag=direct"), "{out}");
-    // The program's own rate is beside that of the device.
+    // The program's own rate and the rate of the device are both shown.
     let row = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {out}"));
     let rate: f64 = row("write               MB/s").split_whitespace().nth(2).unwrap().parse().unwrap();
     assert!(rate > 500.0, "{out}");
@@ -165,7 +165,7 @@ fn ionice_sets_the_class_of_a_programs_tasks() {
 #[test]
 fn dd_reads_a_file_at_the_rate_of_the_disk() {
     let here = directory("dd-reads");
-    // What the profile names, in MB/s. Before, reads of 1 MiB got 56 and 117.
+    // Rates of the profiles, MB/s. An earlier version gave 56 and 117 for reads of 1 MiB.
     for (device, named) in [("sata-desktop", 100.0), ("scsi-15k", 204.0)] {
         let dd =
             ["compare", "-w", "dd if=f of=/dev/null bs=1M count=1024", "-n", "1", "-d", device, "-s", "mq-deadline"];
@@ -217,7 +217,7 @@ fn buffered_jobs_get_the_default_machine() {
     assert!(json("direct.fio", &[])["plan"]["machine"].is_null());
     let (code, _, err) = compare("direct.fio", &["--machine", "linux-6.12"]);
     assert!(code == 2 && err.contains("fio jobs with buffered I/O"), "{err}");
-    // What each job did is told as of any job.
+    // The results of each job have the usual form.
     let (_, out, _) =
         run(&here, &["compare", "-w", "buffered.fio", "-s", "none", "-n", "1", "--output-format", "fio-json"]);
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -234,7 +234,7 @@ fn an_experiment_is_reproduced_and_the_same_seed_gives_the_same() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(run(&here, &args).1, out);
     let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // Write and rewrite under three settings.
+    // Write and rewrite with three settings.
     assert_eq!(lines.len(), 6, "{out}");
     for line in &lines {
         assert_eq!(line["experiment"], "fsync-yield");
@@ -275,7 +275,7 @@ fn measured_figures_stand_beside_simulated_ones() {
     assert_eq!(lines.len(), 4, "{out}");
     assert_eq!((&lines[0]["measured"], &lines[0]["metric"]), (&13900.0.into(), &"IOPS".into()));
     assert!(lines[0]["simulated"].as_f64().unwrap() > 0.0 && lines[3]["rates"] == 2, "{out}");
-    // A slower model gives other figures.
+    // A slower model gives other results.
     let (_, slower, _) = run(&here, &[&args[..], &["--json", "--device", "sata-7200"]].concat());
     assert_ne!(out, slower);
 

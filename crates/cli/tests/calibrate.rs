@@ -1,4 +1,4 @@
-//! `iosched calibrate`, and `iosched validate DEVICE`, from outside, on a model.
+//! Tests of `iosched calibrate` and `iosched validate DEVICE` on a model.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     assert!(text.starts_with("# A model of ") && text.contains("# Made by: iosched calibrate "), "{text}");
     assert_eq!(Profile::load(&profile).unwrap().model().kind(), "server");
 
-    // Again from the records, byte for byte; and beside what was measured of it.
+    // The same records give the same output, and the profile fits the measurements.
     let (code, again, _) = run(&["calibrate", "--from", &records, "-o", &profile]);
     assert_eq!((code, again), (0, out));
     assert_eq!(fs::read_to_string(&profile).unwrap(), text);
@@ -50,7 +50,7 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, document["verdict"]["fits"].as_bool()), (0, Some(true)));
     assert!(document["held_out"].as_array().unwrap().len() >= 3);
-    // The page is of the file, whoever is asked for it.
+    // Both commands write the same page.
     let (page, same) = (path("page.html"), path("same.html"));
     let (code, _, err) = run(&["calibrate", "--from", &records, "--report", &page]);
     assert_eq!((code, err.as_str()), (0, ""));
@@ -59,16 +59,16 @@ fn a_model_is_calibrated_fitted_again_and_checked() {
     let html = fs::read_to_string(&page).unwrap();
     assert_eq!(fs::read_to_string(&same).unwrap(), html);
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("Server fits: "), "{html}");
-    // Another device is not like it.
+    // Another device does not fit.
     let (code, out, _) = run(&["calibrate", "--from", &records, "--check", "sata-7200"]);
     assert!(code == 1 && out.contains("no model fits"), "{out}");
 }
 
-/// What a disk served, one request at a time: a request a line.
+/// Returns a trace of a disk that serves one request at a time, with one request per line.
 fn served(profile: &Profile, requests: u64) -> String {
     let (mut device, mut now, mut text) = (profile.device(3), Time::ZERO, String::new());
     for number in 0..requests {
-        // Every fourth goes on where the one before ended.
+        // Every fourth request continues where the one before ended.
         let place = number - u64::from(number % 4 == 3);
         let sector = place.wrapping_mul(7_919_003) % (profile.card().capacity_sectors - 64) + 8 * (number - place);
         let op = if number % 5 == 0 { Op::Write } else { Op::Read };
@@ -156,7 +156,7 @@ fn validated_profile_carries_its_errors() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    // The profile carries it, and comparisons on it say so.
+    // The profile carries the validation, and commands show it.
     let text = fs::read_to_string(&told).unwrap();
     assert!(text.contains("# Tried on ") && text.contains("trust_percent = 100.0"), "{text}");
     let validated = Profile::load(&told).unwrap().fit().unwrap().validated.unwrap();
@@ -165,7 +165,7 @@ fn validated_profile_carries_its_errors() {
     assert!(code == 0 && out_of_show.contains("validated on the device: trust 100 %; "), "{out_of_show}");
     let (code, _, err) = run(&["report", &records, "-o", &path("page.html")]);
     assert!(code == 2 && err.contains("validate --from"), "{err}");
-    // Again from what was measured, and another profile beside it, which is not like the device.
+    // The same records give the same output. Another profile does not match the device.
     let (code, again, _) = run(&["validate", "--from", &records, "--profile", &device]);
     assert_eq!((code, again), (0, out));
     let (code, out, _) = run(&["validate", "--from", &records, "--profile", "sata-7200", "--json"]);

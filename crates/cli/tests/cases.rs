@@ -1,4 +1,4 @@
-//! Inputs that people bring, with the values that are right for them.
+//! Inputs of users, with the correct results.
 
 mod common;
 
@@ -32,13 +32,13 @@ fn means(json: &Value, figure: &str) -> Vec<f64> {
     settings.iter().map(|setting| setting["mean"].as_f64().unwrap()).collect()
 }
 
-/// Whether the answer names a setting as the best in this metric.
+/// Returns whether the answer names a best setting for this metric.
 fn has_winner(json: &Value, figure: &str) -> bool {
     let best = json["answer"]["best"].as_array().unwrap();
     best.iter().flat_map(|best| best["metrics"].as_array().unwrap()).any(|named| named == figure)
 }
 
-/// Whether two values differ by less than so many per cent.
+/// Returns whether two values differ by less than `percent` per cent.
 fn near(one: f64, other: f64, percent: f64) -> bool {
     (one / other - 1.0).abs() * 100.0 < percent
 }
@@ -51,11 +51,12 @@ fn a_job_deeper_than_the_tags_has_no_wrong_winner() {
     let settings = ["-d", "sata-7200", "-s", "mq-deadline", "-s", "none", "--run-for", "3", "-n", "3"];
     let json = compare(&here, ("deep.fio", job), &settings);
     let times = means(&json, "finish");
-    // Requests that are under way at the end complete.
+    // Requests in flight at the end complete.
     assert!(times.iter().all(|seconds| (3.0..3.6).contains(seconds)), "{times:?}");
     let throughput = means(&json, "throughput");
     assert!(near(throughput[0], throughput[1], 5.0), "{throughput:?}");
-    // The mean latency differs: with 32 tags, a third of the 48 requests are not yet submitted.
+    // The mean latency differs, because with 32 tags a
+    // third of the 48 requests are not yet submitted.
     for figure in ["throughput", "j_iops", "finish", "sync_p99"] {
         assert!(!has_winner(&json, figure), "{figure}: {}", json["answer"]);
     }
@@ -72,7 +73,7 @@ fn a_job_that_starves_ends_with_the_others_under_every_setting() {
     assert!(times.iter().all(|seconds| (0.5..0.55).contains(seconds)), "{times:?}");
     let throughput = means(&json, "throughput");
     assert!(near(throughput[0], throughput[1], 5.0), "{throughput:?}");
-    // The job of the real time class wins under mq-deadline only, at the cost of the other one.
+    // The job of the real-time class wins only with mq-deadline, at the cost of the other job.
     let (hi, lo) = (means(&json, "hi_iops"), means(&json, "lo_iops"));
     assert!(hi[0] > 1.5 * lo[0] && near(hi[1], lo[1], 5.0), "{hi:?} {lo:?}");
     assert!(!has_winner(&json, "throughput") && !has_winner(&json, "finish"), "{}", json["answer"]);
@@ -121,7 +122,8 @@ fn a_reader_that_sleeps_is_not_harmed_by_an_idle_writer() {
 
 #[test]
 fn a_job_that_ends_early_has_the_rate_of_its_time() {
-    // Case 15: 600 reads with think times of 10 to 30 ms, about 30 a second, beside a longer stream.
+    // Case 15: 600 reads with think times of 10 to 30
+    // ms, about 30 per second, beside a longer stream.
     let here = directory("case-early");
     let tasks = "[[tasks]]\npid = 1\nname = \"site\"\npattern = \"random\"\nrange = [0, 900000000]\n\
                  think_ns = [10000000, 30000000]\ntotal = 600\n\
@@ -130,7 +132,7 @@ fn a_job_that_ends_early_has_the_rate_of_its_time() {
     let json = compare(&here, ("early.toml", tasks), &["-d", "sata-desktop", "-s", "none", "-n", "1"]);
     let finish = means(&json, "finish")[0];
     assert!(finish > 60.0 && (25.0..35.0).contains(&means(&json, "site_iops")[0]), "{json}");
-    // A job's rate is the one that fio prints.
+    // The rate of a job is the rate that fio prints.
     let job = "[global]\ndirect=1\nfilename=/dev/sdx\n[a]\nrw=randread\nsize=100m\nio_size=400k\n\
                [b]\nrw=read\nbs=1m\noffset=1g\nsize=200m\n";
     let settings = ["-d", "sata-7200", "-s", "none", "-n", "1"];

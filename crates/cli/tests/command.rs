@@ -1,4 +1,4 @@
-//! The command as a person meets it: what it says, and with which exit code it ends.
+//! Tests of the command as users meet it: its output and its exit codes.
 
 mod common;
 
@@ -12,7 +12,8 @@ const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/samples/pgbe
 const TASKS: &str =
     "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n\n[[tasks]]\npid = 2\npattern = \"random\"\ntotal = 50\n";
 
-/// The arguments must fail with `code`, nothing on standard output, no record written, and say each of `said`.
+/// Asserts that the arguments fail with `code`, print nothing on
+/// standard output, record nothing, and print each of `said`.
 #[track_caller]
 fn refused(directory: &Path, args: &[&str], code: i32, said: &[&str]) {
     let (found, out, err) = run(directory, args);
@@ -49,7 +50,7 @@ fn without_arguments_it_does_the_main_job() {
     assert!(!out.contains('\u{1b}'), "colours only on a terminal");
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.starts_with("{\"record\":\"header\","));
-    // Header, 50 runs, 5 timelines, and the processes alone.
+    // The header, 50 runs, 5 timelines, and runs of single processes.
     assert!(records.lines().count() > 56, "{}", records.lines().count());
     for setting in ["none", "mq-deadline", "kyber", "bfq", "cfq"] {
         assert!(out.contains(setting), "what today's kernels have, and CFQ beside it: {out}");
@@ -178,7 +179,7 @@ fn tasks_files_and_every_output_format_work() {
     assert!(lines[2].starts_with("throughput,MB/s,\"cfq:slice_idle=0,quantum=4\","), "{}", lines[2]);
     let markdown = with(&["--markdown"]);
     assert!(markdown.contains("| metric | unit | `noop` | `cfq:slice_idle=0,quantum=4` |\n|---|---|---:|---:|\n"));
-    // The same seed, the same figures, whatever the number of jobs.
+    // The same seed gives the same results with any number of jobs.
     assert_eq!(with(&["--csv", "--jobs", "1"]), csv);
     assert_ne!(with(&["--csv", "--seed", "2"]), csv);
     let decisions = with(&["--decisions", "decisions.jsonl", "--csv"]);
@@ -216,7 +217,7 @@ fn several_devices_are_compared_in_one_command() {
     let csv = with(&["--csv"]);
     assert!(csv.starts_with("device,metric,unit,setting,mean,"), "{csv}");
     for device in ["sata-7200", "./fixed.toml"] {
-        // The same lines as of this device alone.
+        // The lines equal those of a comparison on this device alone.
         let alone = ["compare", "-w", "tasks.toml", "-d", device, "-s", "noop", "-s", "cfq", "-n", "3", "--csv"];
         let (_, alone, _) = run(&here, &alone);
         let own: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix(device)?.strip_prefix(',')).collect();
@@ -321,7 +322,7 @@ fn help_man_page_and_completions_know_every_option() {
     let (_, man, _) = run(&here, &["man", "--dir", "man"]);
     assert_eq!(man, "");
     let man = std::fs::read_to_string(here.join("man/iosched-compare.1")).unwrap().replace("\\-", "-");
-    // What a shell is told when it asks for options.
+    // The completion of options in a shell.
     let mut asked = Command::new(IOSCHED);
     asked.args(["--", "iosched", "compare", "--"]).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
     let bash = String::from_utf8(asked.env("_CLAP_COMPLETE_INDEX", "2").output().unwrap().stdout).unwrap();
@@ -569,7 +570,7 @@ fn a_job_file_that_cannot_be_run_says_which_job_and_line() {
 fn priorities_example_runs_on_four_devices() {
     let here = directory("priorities");
     let example = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/priorities.fio"));
-    // A minute of a fast device is more than a test needs.
+    // A minute of a fast device is longer than the test needs.
     std::fs::write(here.join("priorities.fio"), example.unwrap().replace("runtime=60", "runtime=1")).unwrap();
     let mut args = vec!["compare", "--workload", "priorities.fio", "--runs", "2", "--json"];
     for device in ["sata-7200", "scsi-15k", "sata-ssd", "nvme"] {

@@ -1,5 +1,5 @@
-//! `iosched compare --on`: loop devices under the kernel's own schedulers, as root. Verdicts, what is said with them,
-//! and that everything is put back, also after a kill.
+//! Tests of `iosched compare --on` on loop devices with the kernel's schedulers,
+//! as root: verdicts, doubts, and the restoration of settings, even after a kill.
 
 mod common;
 
@@ -13,7 +13,7 @@ use common::{
 };
 use serde_json::Value;
 
-/// The sentences that begin so, or name it behind their settings.
+/// Returns the doubts of this kind.
 fn doubts<'a>(found: &'a Value, what: &str) -> Vec<&'a Value> {
     found["doubts"].as_array().unwrap().iter().filter(|doubt| doubt["doubt"] == what).collect()
 }
@@ -47,7 +47,8 @@ fn idle_class_starves_under_bfq_and_mq_deadline_only() {
     for (own, name) in inert.iter().zip(["none", "kyber"]) {
         assert_eq!((&own["settings"], &own["knob"]["knob"]), (&serde_json::json!([name]), &"ioprio class".into()));
     }
-    // Against none, the idle class has less under mq-deadline and bfq, and as much under kyber.
+    // Compared with none, the idle class gets less with
+    // mq-deadline and bfq, and as much with kyber.
     let figures = found["metrics"].as_array().unwrap();
     let iops = figures.iter().find(|figure| figure["metric"] == "idle_iops").unwrap();
     let verdict = |setting: usize| iops["settings"][setting]["comparison"]["verdict"].as_str().unwrap();
@@ -80,9 +81,9 @@ fn two_equal_settings_do_not_differ_in_19_of_20_comparisons() {
         verdicts.any(|verdict| verdict != "equal" && verdict != "cannot_tell")
     };
     let mut differ = (0..20).filter(|&seed| differs(seed)).count();
-    // What is wrong once in 20 is wrong twice in one series of four, and five times in one series of 60 of six: only
-    // from nine times of 60 (3 of 1,000 such series; nearly all that are wrong once in five) does a longer one tell
-    // that it is wrong more often.
+    // An error of 1 in 20 occurs twice in one of four series of 20, and five times in
+    // one of six series of 60. Only nine of 60 show a higher error rate: a rate of 1
+    // in 20 reaches nine in 3 of 1,000 series, and a rate of 1 in 5 in nearly all.
     if differ > 1 {
         differ += (20..60).filter(|&seed| differs(seed)).count();
         assert!(differ < 9, "{differ} of 60");
@@ -134,9 +135,9 @@ fn settings_are_restored_after_run_interrupt_and_kill() {
     let mut killed = start();
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    // It may have been on its way from bfq to bfq, by another.
+    // The setting may be between bfq and bfq, with another scheduler in between.
     assert_ne!(scheduler(&device), before);
-    // Nothing more is changed before that is mended.
+    // Until the restoration, further changes are refused.
     let (_, err) = iosched(&here, &args, 1);
     assert!(err.contains("iosched restore"), "{err}");
     let (out, _) = iosched(&here, &["restore"], 0);
@@ -166,7 +167,7 @@ fn device_is_written_with_consent_and_only_if_unused() {
     let mount = Mount::new("ext4", &device.device, here.join("mounted"));
     let (_, err) = iosched(&here, &[&args[..], &["--destroy-data", on]].concat(), 2);
     assert!(err.contains("mounted"), "{err}");
-    // In a directory of it, files are made and removed.
+    // In a directory of the device, files are created and removed.
     let at = mount.at.to_str().unwrap().to_owned();
     iosched(&here, &["compare", "--on", &at, "--workload", "write.toml", "--runs", "2", "--scheduler", "present"], 0);
     let left: Vec<_> = fs::read_dir(&mount.at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -174,7 +175,7 @@ fn device_is_written_with_consent_and_only_if_unused() {
     mount.end();
 }
 
-/// A command that changes read_ahead_kb of a disk, behind the comparison's back: in its first run, or in each.
+/// A command that changes read_ahead_kb of a disk during a comparison, in its first run or in each.
 #[test]
 fn run_under_a_changed_setting_is_repeated() {
     if !is_root() {

@@ -1,4 +1,4 @@
-//! `iosched doctor` on the machine that the test runs on, whatever that is.
+//! Tests of `iosched doctor` on the machine that runs the test.
 
 mod common;
 
@@ -24,14 +24,14 @@ fn this_machine_is_examined_and_nothing_is_wrong_with_that() {
         let name = disk["name"].as_str().unwrap();
         let (code, text, errors) = run(&["doctor", name]);
         let is_gone = BlockDevice::named(&Roots::default(), name).map_or(true, |disk| disk.size_bytes() == 0);
-        // Other tests detach their loop devices meanwhile.
+        // Other tests may detach their loop devices meanwhile.
         if code == 2 && is_gone {
             continue;
         }
         assert_eq!((code, errors.as_str()), (0, ""), "{name}");
         assert!(text.starts_with(name), "{text}");
         for line in text.lines().filter(|line| !line.contains("read: ") && !line.contains("do:   ")) {
-            // A name may be longer than a line; words are not broken.
+            // A name can be longer than a line, because words are not broken.
             assert!(line.chars().count() <= 80 || !line.trim().contains(' '), "{line}");
         }
     }
@@ -68,7 +68,7 @@ fn rates_are_held_against_the_disks_that_are_here() {
     }
     let (code, _, errors) = rates("nothing of the kind\n");
     assert_eq!((code, errors.contains("is not the output of iostat -x or sar -d")), (2, true), "{errors}");
-    // Through a pipe, which gives everything once.
+    // A pipe can be read only once.
     let piped = here.join("pipe");
     assert!(Command::new("mkfifo").arg(&piped).status().unwrap().success());
     for given in ["-", piped.to_str().unwrap()] {
@@ -96,7 +96,7 @@ fn rates_are_held_against_the_disks_that_are_here() {
     let (_, json, _) = run(&["doctor", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let known = document["disks"].as_array().unwrap().iter().find(|disk| disk["scheduler"].is_string());
-    // Another test may have the loop device of this name detached meanwhile.
+    // Another test may have detached the loop device with this name.
     let Some(name) = known.and_then(|disk| disk["name"].as_str()).filter(|name| !name.starts_with("loop")) else {
         println!("skipped: none of {} disks has a scheduler", disks.len());
         return;

@@ -1,4 +1,5 @@
-//! File systems on a loop device on a mounted disk, and programs on those: what they keep is whole afterwards.
+//! Tests of file systems on a loop device on a mounted disk, and of
+//! programs that use them. Their data must be intact at the end.
 
 mod common;
 
@@ -11,12 +12,12 @@ use std::time::Duration;
 
 use common::{Loop, Mount, Mounted, available, directory, has_fuse, has_program, image, is_root, output, sh};
 
-/// Whether there is what every test here needs.
+/// Returns whether everything is available that these tests need.
 fn has_all(programs: &[&str]) -> bool {
     has_fuse() && is_root() && programs.iter().all(|program| has_program(program))
 }
 
-/// Makes a file system, has programs work on it, and checks it.
+/// Makes a file system, runs programs on it, and checks it.
 fn is_clean_after_use(kind: &str, image_bytes: u64, check: &str) {
     if !has_all(&[&format!("mkfs.{kind}"), "git", "fs_mark"]) {
         return;
@@ -33,7 +34,7 @@ fn is_clean_after_use(kind: &str, image_bytes: u64, check: &str) {
     let commit = "git init -q \"$1\"; cp -r \"$2\" \"$1\"; cd \"$1\"; git add .\n\
                   git -c user.name=t -c user.email=t@localhost commit -qm all";
     sh(commit, &[&repository, &source]);
-    // Many threads that fsync, and a clone meanwhile; what is removed makes holes.
+    // Several threads call fsync while git clones. Removed files make holes.
     let script = "cd \"$1\"; mkdir marks\n\
                   fs_mark -d marks -t 4 -n 100 -s 10240 -L 2 -k -l \"$3/fs_mark.log\" > \"$3/fs_mark.out\" 2>&1 & marks=$!\n\
                   git clone -q --no-local \"file://$2\" clone; cp -r \"$2\" copy; sync; rm -r copy\n\
@@ -49,7 +50,7 @@ fn is_clean_after_use(kind: &str, image_bytes: u64, check: &str) {
     sh(check, &[&below.device]);
     drop(below);
     assert_eq!(mounted.end(), 0);
-    // What was flushed is in the image.
+    // The flushed data is in the image.
     sh(check, &[&image]);
 }
 
@@ -67,7 +68,7 @@ fn xfs() {
     );
 }
 
-/// A database server that is stopped when the test ends.
+/// A database server that is stopped at the end of the test.
 struct Postgres {
     programs: PathBuf,
     user: (u32, u32),
@@ -75,7 +76,7 @@ struct Postgres {
 }
 
 impl Postgres {
-    /// A new database in `folder`, with checksums; `None` if it is not installed.
+    /// Creates a database in `folder`, with checksums. `None` if PostgreSQL is not installed.
     fn new(folder: PathBuf) -> Option<Self> {
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let programs = versions.map(|version| version.path().join("bin")).find(|bin| bin.join("pgbench").exists());
@@ -117,7 +118,8 @@ impl Postgres {
         self.command("pgbench", &args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// Each transaction adds the same to an account, a teller and a branch, and writes it down.
+    /// Asserts that the sums agree. Each transaction adds the same
+    /// amount to an account, a teller and a branch, and records it.
     #[track_caller]
     fn is_consistent(&self) {
         let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers), \
@@ -131,7 +133,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // It is stopped already unless the test has failed.
+        // The server has been stopped, unless the test failed.
         let stop = ["stop", "-w", "-D", "data", "-m", "immediate"];
         let _ = self.command("pg_ctl", &stop).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
@@ -147,7 +149,7 @@ fn a_database_is_consistent_after_its_crash() {
     let mounted = Mounted::new(&here, "sda", image.to_str().unwrap(), &[]);
     let Some(below) = Loop::new(&mounted.disk()) else { return };
     sh("mkfs.ext4 -q \"$1\"", &[&below.device]);
-    // Where another user gets to, and sockets have short names.
+    // A directory that another user can reach, with a short path for sockets.
     let place = std::env::temp_dir().join(format!("iosched-database-{}", std::process::id()));
     let mount = Mount::new("ext4", &below.device, place.clone());
     let Some(postgres) = Postgres::new(mount.at.join("pg")) else { return };

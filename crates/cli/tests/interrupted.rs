@@ -1,4 +1,4 @@
-//! Long work that Ctrl-C ends: what it says meanwhile and in the end, and that what was kept is read again.
+//! Tests of Ctrl-C during long work: the messages, and reading the stored results.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What io.cost is told of a device, from outside: printed, imported, listed.
+//! Tests of the parameters of io.cost: printing, import and listing.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn own_io_cost_output_is_read_and_recognised() {
     fs::write(&printed, out).unwrap();
     fs::write(&json, run(&["device", "io-cost", "sata-ssd", "--json"]).1).unwrap();
     for from in [&printed, &json, &printed] {
-        // What it has made before it replaces.
+        // The command replaces its own earlier output.
         let (code, _, err) = run(&["import", "io-cost", from, "-o", &profile]);
         assert!(code == 0 && err.contains("rates of io.cost.model"), "{from}: {err}");
     }

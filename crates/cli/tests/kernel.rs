@@ -1,4 +1,4 @@
-//! The kernel's own disks, by the command: listed, read, set, put back.
+//! Tests of commands on the kernel's disks: list, read, set, restore.
 
 mod common;
 
@@ -13,7 +13,7 @@ use iosched::Setting;
 use iosched_kernel::settings::Recorded;
 use iosched_kernel::{BlockDevice, OwnDirectory, Roots, Session, StateDirectory};
 
-/// A loop device, where there is one.
+/// Returns a loop device, if available.
 #[track_caller]
 fn disk(name: &str) -> Option<(PathBuf, Loop, BlockDevice)> {
     if !is_root() {
@@ -22,12 +22,13 @@ fn disk(name: &str) -> Option<(PathBuf, Loop, BlockDevice)> {
     let here = directory(name);
     let disk = Loop::new(&image(&here, "image", 16 << 20))?;
     let device = BlockDevice::find(&Roots::default(), &disk.device).unwrap();
-    // Whoever had it before may have left settings.
+    // An earlier user of the loop device may have left settings.
     device.set_attribute("scheduler", "none").unwrap();
     Some((here, disk, device))
 }
 
-/// The command, its state among the tests' files: what it sets must not be told to whoever owns this machine.
+/// Runs the command with its state in the directory of the tests,
+/// so that the owner of the machine does not see these changes.
 fn run(args: &[&str]) -> (i32, String, String) {
     iosched(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-state"), args)
 }
@@ -36,7 +37,7 @@ fn iosched(state: &Path, args: &[&str]) -> (i32, String, String) {
     answer(Command::new(IOSCHED).args(args).env("IOSCHED_STATE_DIR", state))
 }
 
-/// What `iosched restore` prints, with its state in a place of its own.
+/// Returns the output of `iosched restore` with its own state directory.
 fn restore(state: &Path, args: &[&str]) -> (i32, String, String) {
     iosched(state, &[&["restore"], args].concat())
 }
@@ -111,7 +112,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert!(told.contains(&with_it), "{told}");
     let undo = format!("undo: iosched set {name} scheduler=none nr_requests={requests}");
     assert!(told.contains(&undo) && told.ends_with(&format!("or: iosched restore {name}\n")), "{told}");
-    // The next one is undone alone, or with all.
+    // The next change can be undone alone, or together with all others.
     let told = set(&[name, "fifo_batch=4"]);
     assert!(told.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{told}");
     assert!(told.contains("with all changes since the start"), "{told}");
@@ -125,7 +126,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");
 }
 
-/// The words of the line that `iosched set` printed to undo a change.
+/// Returns the words of the line with which `iosched set` explains how to undo a change.
 fn undo_line(told: &str) -> String {
     let line = told.lines().find_map(|line| line.strip_prefix("undo: iosched "));
     line.unwrap_or_else(|| panic!("{told}")).to_owned()
@@ -147,7 +148,7 @@ fn the_undo_line_brings_back_every_tunable() {
                 let all = [words("set"), words(name), words(&format!("scheduler={scheduler}"))].concat();
                 iosched(&state, &all.iter().map(String::as_str).collect::<Vec<_>>())
             };
-            // Begun afresh.
+            // Reset the tunables first.
             assert_eq!(set(if before == "none" { "bfq" } else { "none" }).0, 0);
             let (code, _, err) = set(&format!("{before} {values}"));
             assert_eq!(code, 0, "{before}: {err}");
@@ -162,7 +163,7 @@ fn the_undo_line_brings_back_every_tunable() {
         }
     }
     assert_eq!(restore(&state, &[name, "--force"]).0, 0);
-    // A tunable that was set with its scheduler is told.
+    // A tunable that was set together with its scheduler is reported.
     let (_, _, told) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
     assert!(
         told.contains(&format!("{name}: iosched/fifo_batch is new with this scheduler and has its default, 9\n")),
@@ -221,7 +222,7 @@ fn a_disk_is_found_by_a_relative_mount_point_and_a_file_on_it() {
         assert_eq!(device.attribute("nomerges").unwrap().value, "1");
         assert_eq!(iosched(&["set", place, "nomerges=0"]).0, Some(0), "{place}");
     }
-    // An attribute comes before a file of its name.
+    // An attribute takes precedence over a file with its name.
     fs::write(here.join("scheduler"), "x").unwrap();
     assert!(iosched(&["get", "scheduler"]).1.contains(&format!("{}/scheduler=", device.name())));
 }
@@ -238,7 +239,7 @@ fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
         available(false, "a disk under the root file system");
         return;
     };
-    // The value that it has.
+    // The value that the attribute has.
     let assignment = format!("{}/nomerges={}", root.name(), root.attribute("nomerges").unwrap().value);
     let state = directory("kernel-root").join("state");
     let set = |more: &str| {
@@ -268,7 +269,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     let journal = state.join("settings").join(name);
     let text = fs::read_to_string(&journal).unwrap();
     session.end().unwrap();
-    // As a kill leaves it.
+    // The state after a kill.
     fs::write(&journal, &text).unwrap();
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "64").unwrap();
@@ -278,7 +279,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     let (code, out, _) = restore(&state, &[device.path().to_str().unwrap()]);
     assert!(code == 0 && out.starts_with(&format!("{name}: restored: scheduler mq-deadline -> none")), "{out}");
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
-    // What another has set since stays.
+    // Values that another program has set since then stay.
     fs::write(&journal, &text).unwrap();
     device.set_attribute("scheduler", "mq-deadline").unwrap();
     device.set_attribute("read_ahead_kb", "32").unwrap();
@@ -293,7 +294,7 @@ fn restore_reports_the_leftovers_it_undoes() {
         .unwrap();
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[name]).1, format!("{name}: nothing to restore\n"));
-    // Another disk under the same name; of the same file, it is said once.
+    // Another disk with the same name. If it has the same file, the message appears once.
     let again = text.replace("\"sequence\": ", "\"sequence\": 9");
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
     for (text, expected) in
@@ -321,9 +322,9 @@ fn a_killed_comparison_is_restored_at_once() {
         let mut running = Running(command.spawn().unwrap());
         wait_for(|| device.attribute("fifo_batch").is_ok_and(|own| own.value == "3"));
         running.0.kill().unwrap();
-        // Not waited for: it ends while restore begins.
+        // The process is not waited for, so it ends while restore begins.
         let (code, out, err) = restore(&state, &[]);
-        // Between two settings it is as it was.
+        // A kill between two settings leaves the original state.
         let is_back = ["restored: scheduler", "is as it was"].map(|text| out.starts_with(&format!("{name}: {text}")));
         assert!(code == 0 && is_back.contains(&true), "{out}{err}");
         assert_eq!(Recorded::of(&device).unwrap(), recorded);
@@ -347,7 +348,7 @@ fn persistent_setting_keeps_earlier_rules() {
     assert_eq!(rule(), first);
     assert_eq!(set(&["fifo_batch=4"]).0, 0);
     assert_eq!(rule(), first.replace('8', "4"));
-    // Tunables of another scheduler go with it.
+    // Tunables of another scheduler are removed as well.
     assert_eq!(set(&["scheduler=none"]).0, 0);
     assert_eq!(rule(), "ATTR{queue/scheduler}=\"none\" ATTR{queue/nomerges}=\"1\"");
     for (assignment, told) in
@@ -362,7 +363,7 @@ fn persistent_setting_keeps_earlier_rules() {
     let (code, _, err) = set(&["nomerges=0"]);
     assert!(code == 2 && err.contains("--overwrite"), "{err}");
     assert_eq!(run(&["get", name, "nomerges", "-n"]).1, "1\n", "nothing was set");
-    // Whoever has it next finds it as it was.
+    // The next user of the device gets the original value.
     assert_eq!(run(&["set", name, "nomerges=0"]).0, 0);
 }
 
@@ -396,7 +397,7 @@ fn top_names_the_process_that_writes_through_the_page_cache() {
     if !available(counted().lines().nth(5) != before.lines().nth(5), "a file system whose writes are counted") {
         return;
     }
-    // Each write is of new pages, which are gone before the disk has them.
+    // Each write uses new pages, which are freed before they reach the disk.
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let ((code, out, err), document) = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -424,7 +425,7 @@ fn directories_that_were_left_are_removed() {
     let entry = state.join("directories").join(own.path().file_name().unwrap());
     let (text, path) = (fs::read(&entry).unwrap(), own.path().to_owned());
     fs::write(path.join("file"), "x").unwrap();
-    // As after a kill: the directory is there, and nobody has a lock on what is known of it.
+    // The state after a kill: the directory exists, and nobody holds the lock of its record.
     std::mem::forget(own);
     fs::remove_file(&entry).unwrap();
     fs::write(&entry, text).unwrap();
@@ -472,7 +473,7 @@ fn unknown_device_is_a_usage_error() {
 #[test]
 fn users_without_root_get_a_clear_error() {
     let Some((here, _disk, device)) = disk("kernel-user") else { return };
-    // Where others may look.
+    // A directory that other users can read.
     let place = tempfile_for_others();
     let program = place.join("iosched");
     fs::copy(IOSCHED, &program).unwrap();

@@ -1,4 +1,4 @@
-//! Traces that do not fit into the memory for traces.
+//! Tests of traces that exceed the memory for traces.
 
 mod common;
 
@@ -12,7 +12,8 @@ use common::{IOSCHED, directory};
 
 /// In memory, these take 8 MB, and 19 MB in closed replay.
 const IOS: u64 = 250_000;
-/// Memory that a trace in temporary files may take beyond a trace of a few I/Os, KiB.
+/// Largest additional memory of a trace in temporary
+/// files, compared with a trace of a few I/Os, KiB.
 const LIMIT_KIB: u64 = 6 << 10;
 
 fn trace(directory: &Path, ios: u64) -> PathBuf {
@@ -27,7 +28,7 @@ fn trace(directory: &Path, ios: u64) -> PathBuf {
     file
 }
 
-/// What a comparison prints, and the most memory that it had, KiB: mapped files count, too.
+/// Returns the output of a comparison and its peak memory including mapped files, KiB.
 fn replay(trace: &Path, mode: &str, rows_mib: u64) -> (String, u64) {
     let mut command = Command::new(IOSCHED)
         .args(["compare", "-d", "nvme", "-s", "none", "-n", "1", "-j", "1", "--no-fairness", "--json"])

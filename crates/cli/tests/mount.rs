@@ -1,6 +1,7 @@
-//! `iosched mount` from outside: the file system with the programs that use it.
+//! Tests of `iosched mount` with the programs that use the file system.
 //!
-//! What a machine does not offer (FUSE, fio, loop devices) is told and skipped; with CI set, it fails.
+//! If a machine lacks FUSE, fio or loop devices, the test
+//! reports it and is skipped. With CI set, it fails instead.
 
 mod common;
 
@@ -62,7 +63,7 @@ fn the_control_tree_reads_and_takes_values_as_sysfs_does() {
     assert_eq!(mounted.read("groups/db/io.max"), "rbps=max wbps=max riops=max wiops=max");
     assert!(File::create(mounted.at.join("new")).is_err());
     assert!(fs::remove_file(mounted.disk()).is_err());
-    // Shell scripts written for /sys/block.
+    // Shell scripts for /sys/block also work here.
     let script = "for f in $(find \"$1\" -type f -perm -u+w -path '*queue*'); do v=$(cat $f); \
                   case $f in */scheduler) ;; *) echo $v > $f; [ \"$(cat $f)\" = \"$v\" ];; esac; done";
     sh(script, &[&mounted.attribute("")]);
@@ -146,13 +147,13 @@ fn written_data_survive_the_unmount() {
     let mut read = vec![0; pattern.len()];
     disk.read_exact_at(&mut read, 12_345).unwrap();
     assert!(read == pattern);
-    // At the end, as of a device.
+    // Accesses at the end behave like those of a device.
     assert_eq!(disk.write_at(&[1; 100], (8 << 20) - 10).unwrap(), 10);
     assert_eq!(disk.write_at(&[1; 100], 8 << 20).unwrap_err().raw_os_error(), Some(28));
     assert_eq!(disk.read_at(&mut [0; 100], 8 << 20).unwrap(), 0);
     disk.sync_all().unwrap();
     drop(disk);
-    // As dd and > do: nothing happens to what is there.
+    // dd and the shell's > truncate the file, which must not change the data.
     drop(OpenOptions::new().write(true).truncate(true).open(mounted.disk()).unwrap());
     let synced = OpenOptions::new().write(true).custom_flags(0o4_010_000).open(mounted.disk()).unwrap();
     synced.write_all_at(b"synced", 0).unwrap();
@@ -172,7 +173,7 @@ fn written_data_survive_the_unmount() {
     assert!(found == expected, "first difference at {:?}", found.iter().zip(&expected).position(|(a, b)| a != b));
 }
 
-/// A process that reads the disk whenever it is told to.
+/// A process that reads the disk on request.
 struct Reader {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -265,7 +266,7 @@ fn unmount_waits_for_writes_past_the_page_cache() {
     let recording = fs::read_to_string(recording).unwrap();
     let bios = recording.lines().filter_map(|line| line.split_once(" submit W ")).map(|(_, bio)| bio.split(' '));
     let flags_and_sectors: Vec<Vec<&str>> = bios.map(|bio| bio.take(2).collect()).collect();
-    // SYNC and IDLE; SYNC and FUA.
+    // SYNC and IDLE, then SYNC and FUA.
     assert_eq!(flags_and_sectors, [["0", "0"], ["3", "128"], ["9", "256"]]);
 }
 

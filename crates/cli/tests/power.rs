@@ -1,5 +1,5 @@
-//! Power cuts of a disk that is not ours: nbdkit's write-back cache, behind nbdfuse, is killed under a disk that is
-//! served from it. What clients were promised is in nbdkit's file afterwards.
+//! Power cuts of a foreign disk: nbdkit with a write-back cache behind nbdfuse, which is killed
+//! while a disk is served from it. The promised data must be in nbdkit's file afterwards.
 
 mod common;
 
@@ -21,13 +21,13 @@ const FUA: u16 = 1;
 const NO_HOLE: u16 = 2;
 
 const SIZE: u64 = 1 << 20;
-/// What is written to nbdkit's file is torn between these at most.
+/// Smallest unit at which writes to nbdkit's file can be torn.
 const UNIT_BYTES: usize = 512;
 const BYTES_MAX: u64 = 20_000;
-/// Requests under way.
+/// Requests in flight.
 const DEPTH: usize = 12;
 
-/// A request that is not answered.
+/// A request without a reply.
 struct Asked {
     command: u16,
     fua: bool,
@@ -35,13 +35,13 @@ struct Asked {
     at: Moment,
 }
 
-/// A client that notes what it was promised.
+/// A client that records the promises of the server.
 struct Client {
     socket: UnixStream,
     asked: BTreeMap<u64, Asked>,
-    /// Names of requests, and what writes write: no two of all lives are the same.
+    /// Cookies of requests, which are also the written data. They are unique over all runs.
     cookies: u64,
-    /// Answers that were no errors.
+    /// Number of replies without an error.
     done: u64,
 }
 
@@ -73,7 +73,7 @@ impl Client {
         self.asked.insert(self.cookies, Asked { command, fua, bytes, at });
     }
 
-    /// Hears the next answer.
+    /// Processes the next reply.
     fn hear(&mut self, contents: &mut Contents) {
         let mut reply = [0; 16];
         self.socket.read_exact(&mut reply).unwrap();
@@ -95,7 +95,7 @@ impl Client {
     }
 }
 
-/// One life of nbdkit with such a cache, which ends by SIGKILL while a client is busy.
+/// Runs nbdkit with this cache, and kills it while a client is busy.
 fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) -> u64 {
     let random = &mut Random::new(cut);
     let image = here.join("disk.img");
@@ -113,14 +113,14 @@ fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) ->
     }
     disk.nbdkit.0.kill().unwrap();
     disk.nbdkit.0.wait().unwrap();
-    // What was answered until then is promised; what comes now is mostly errors.
+    // Replies until now are promises. Later ones are mostly errors.
     while !client.asked.is_empty() {
         client.hear(contents);
     }
     client.done
 }
 
-/// Cuts the power so often; the first thing that was lost.
+/// Cuts the power `cuts` times. Returns the first loss.
 fn lost(name: &str, cache: &str, cuts: u64) -> Option<String> {
     let here = directory(name);
     let image = image(&here, "disk.img", SIZE);

@@ -1,9 +1,11 @@
-//! Predicted is run: what a live disk's driver is told, in the simulator's engine, comes to the same decisions, event
-//! for event, for every elevator, while clients keep the disk busy and tunables, attributes, priorities and the depth
-//! of the device are changed at random; and while elevators are switched every 10 ms besides.
+//! Tests that the simulator reproduces the decisions of a served disk. The inputs of the disk's
+//! driver are replayed in the simulator's engine, and all decisions must be equal. This is done
+//! for every elevator, while clients keep the disk busy and tunables, attributes, priorities
+//! and the queue depth change at random. A further run also switches elevators every 10 ms.
 //!
-//! `IOSCHED_PREDICTED_REQUESTS` says how many requests are compared at least in all (100,000), `IOSCHED_SHAKE_SEED`
-//! which changes are made (1), `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
+//! Environment variables: `IOSCHED_PREDICTED_REQUESTS` is the least total number
+//! of compared requests (100,000), `IOSCHED_SHAKE_SEED` the seed of the changes
+//! (1), and `IOSCHED_PREDICTED_ELEVATOR` the only elevator, or `switched`.
 
 mod common;
 
@@ -24,14 +26,14 @@ use iosched_live::reactor::{self, Recording, ServeOptions};
 use iosched_sim::{Replayed, replay_recorded};
 
 const CAPACITY_BYTES: u64 = 32 << 20;
-/// Operations that each client has under way.
+/// Operations that each client keeps in flight.
 const DEPTHS: [u32; 4] = [1, 4, 16, 64];
-/// Batches of records that the replay may be behind: the disk waits for it then.
+/// Number of batches of records by which the replay may lag. The disk then waits for it.
 const BEHIND_MAX: usize = 64;
-/// An elevator that lets the disk wait is watched no longer.
+/// Longest time for an elevator that makes the disk wait.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Clients that ask again as soon as they are answered.
+/// Clients that submit a new operation after each reply.
 struct Load {
     handle: Handle,
     random: Mutex<Random>,
@@ -73,8 +75,8 @@ impl Load {
     }
 }
 
-/// Runs a disk under `elevator`, or under one after the other, until `operations` are answered or nobody listens to its
-/// recording.
+/// Runs a disk with `elevator`, or with one after the other,
+/// until `operations` are complete or nobody reads its recording.
 fn record(
     elevator: Option<&'static str>,
     backend: &str,
@@ -120,7 +122,7 @@ fn record(
         }
         done.store(true, Ordering::SeqCst);
     });
-    // Values at random may let an elevator wait for hours.
+    // Random values can make an elevator wait for hours.
     forest.write("sda/queue/scheduler", "none".to_owned()).unwrap();
     load.over.store(true, Ordering::Relaxed);
     let ending = Instant::now();
@@ -139,7 +141,7 @@ fn record(
     assert_eq!(served.wait().flushed, Ok(()));
 }
 
-/// Records a disk, and carries the recording out meanwhile.
+/// Records a disk, and replays the recording at the same time.
 fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: u64) -> Replayed {
     let (recording, records) = sync_channel(BEHIND_MAX);
     let replay = thread::spawn(move || {
@@ -157,7 +159,7 @@ fn shaken(elevator: Option<&'static str>, backend: &str, operations: u64, seed: 
 fn simulator_repeats_decisions_made_on_a_disk() {
     let (wanted, seed) = (setting("IOSCHED_PREDICTED_REQUESTS", 100_000), setting("IOSCHED_SHAKE_SEED", 1));
     let file = image(&directory("predicted"), "disk.img", CAPACITY_BYTES);
-    // Of sixteen parts of the load; a file takes its time to flush.
+    // Shares of the load in sixteenths. A file takes time to flush.
     let backends = [(15, format!("memory:{CAPACITY_BYTES}")), (1, file.to_str().unwrap().to_owned())];
     let mut elevators: Vec<Option<&'static str>> = Registry::linux().names().into_iter().map(Some).collect();
     elevators.push(None);
@@ -204,7 +206,8 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
         let (found, out, err) = run(&["validate", "recording", changed.to_str().unwrap()]);
         assert!(found == code && out.is_empty() && err.contains(problem), "{found}: {err}");
     };
-    // A decision that was not taken, a bio that was another, a line of nothing, the end of the file, no recording.
+    // A different decision, a different bio, an unknown line,
+    // a truncated file, and a file that is no recording.
     refused(&text.replacen("decision Complete", "decision Requeue", 1), 1, "the recording has at");
     let submit = text.lines().find(|line| line.contains(" submit R ")).unwrap();
     refused(&text.replacen(submit, &submit.replacen(" submit R ", " submit W ", 1), 1), 1, "the simulator has");
@@ -213,7 +216,7 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
     refused("timestamp,host\n", 2, "is not a recording of a disk's queue");
     let (code, _, err) = run(&["validate", "recording", "/nowhere"]);
     assert!(code != 0 && err.contains("/nowhere: No such file"), "{err}");
-    // The disk's own data is not written over.
+    // The recording must not overwrite the disk's data.
     let image = image(&here, "disk.img", 1 << 20);
     let image = image.to_str().unwrap();
     let (code, _, err) = run(&["serve", image, "--record-driver", image]);

@@ -1,12 +1,13 @@
-//! README and the book (docs/) agree with the command: printed samples, files that commands name, links, and the tests
-//! that docs/compat.md names.
+//! Checks that README and the book (docs/) agree with the command: printed
+//! samples, files in commands, links, and the tests that docs/compat.md names.
 //!
-//! A block of three backquotes and `console` is a sample. Its lines that begin with `$ ` are commands; the lines after a
-//! command are its output. A line `...` stands for left-out lines. A command that ends with `\` continues in the next
-//! line. `cargo run --release` stands for the command. Commands read from the root of the repository and write elsewhere.
+//! A block of three backquotes and `console` is a sample. Lines that begin with `$ ` are
+//! commands, and the lines after a command are its output. A line `...` stands for omitted
+//! lines. A command that ends with `\` continues on the next line. `cargo run --release`
+//! stands for the command. Commands read from the root of the repository and write elsewhere.
 //!
-//! `IOSCHED_RERECORD=1` writes the present output into the pages. A part between two `...` keeps its number of lines and
-//! moves to the most similar lines of the output.
+//! `IOSCHED_RERECORD=1` writes the present output into the pages. A part between two
+//! `...` keeps its number of lines and moves to the most similar lines of the output.
 
 mod common;
 
@@ -17,19 +18,19 @@ use std::process::{Command, Stdio};
 
 use common::{IOSCHED, directory};
 
-/// Stands for lines that are left out.
+/// Line that stands for omitted lines.
 const LEFT_OUT: &str = "...";
-/// Begins a command of a sample.
+/// Beginning of a command in a sample.
 const PROMPT: &str = "$ ";
-/// What in README stands for the command itself.
+/// Text in README that stands for the command itself.
 const BY_CARGO: &str = "cargo run --release";
-/// How long something took follows these: another time on each machine.
+/// Texts before a duration, which differs between machines.
 const BEFORE_TIMES: [&str; 1] = [" simulated in "];
-/// Folders that commands of samples read from.
+/// Directories that commands of samples read from.
 const READ: [&str; 2] = ["docs", "crates"];
-/// The page of all commands' help, which is made when the book is built.
+/// The page with the help of all commands, which is made when the book is built.
 const COMMANDS: &str = "docs/commands.md";
-/// Files that are clearly the reader's own.
+/// File names that clearly stand for files of the reader.
 const READERS_OWN: [&str; 22] = [
     "db.blktrace.0",
     "sdb.blktrace.0",
@@ -54,19 +55,19 @@ const READERS_OWN: [&str; 22] = [
     "exports.toml",
     "advice/profile.toml",
 ];
-/// Files that are named to show what is said then begin with it.
+/// Prefix of files that do not exist, in samples of errors.
 const MISSING: &str = "nosuch";
-/// What files are called that a command reads or writes.
+/// Endings of files that a command reads or writes.
 const ENDINGS: [&str; 10] =
     [".fio", ".job", ".ini", ".toml", ".jsonl", ".html", ".csv", ".img", ".blktrace", ".blktrace.0"];
-/// What stands before the name of a file that is written.
+/// Words before the name of a file that is written.
 const WRITTEN: [&str; 6] = [">", "-o", "--output", "--report", "--records", "--decisions"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// README and all pages of the book, by their names from the root.
+/// Returns README and all pages of the book, with their paths from the root.
 fn pages() -> Vec<(String, String)> {
     fn of_folder(folder: &str, all: &mut Vec<String>) {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
@@ -86,17 +87,17 @@ fn pages() -> Vec<(String, String)> {
     names.into_iter().map(read).collect()
 }
 
-/// What stands between lines of three backquotes: the word behind the first, and the lines.
+/// Returns the blocks between lines of three backquotes: the word after the first, and the lines.
 fn blocks(text: &str) -> Vec<(&str, &str)> {
     text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// A line without the times that differ from run to run.
+/// Returns a line without times that differ between runs.
 fn without_times(line: &str) -> &str {
     BEFORE_TIMES.iter().find_map(|before| line.find(before)).map_or(line, |at| &line[..at])
 }
 
-/// Commands of a sample, each with the lines that it is said to print.
+/// Returns the commands of a sample with their expected output.
 fn samples(block: &str) -> Vec<(String, Vec<&str>)> {
     let mut all: Vec<(String, Vec<&str>)> = Vec::new();
     let mut goes_on = false;
@@ -117,7 +118,7 @@ fn samples(block: &str) -> Vec<(String, Vec<&str>)> {
     all
 }
 
-/// What a command of a page prints, standard error included.
+/// Returns the output of a command, including standard error.
 fn printed(here: &Path, command: &str) -> String {
     let script = command.split(" #").next().unwrap_or(command).trim();
     let script = script.strip_prefix(BY_CARGO).map_or_else(|| script.to_owned(), |rest| format!("iosched{rest}"));
@@ -129,8 +130,8 @@ fn printed(here: &Path, command: &str) -> String {
     String::from_utf8(shell.output().unwrap().stdout).unwrap()
 }
 
-/// The parts of a sample, in between what is left out, must be in what is printed, in their order and with nothing else
-/// between.
+/// Asserts that the parts of a sample between omitted lines occur in
+/// the output, in their order and without other lines inside a part.
 #[track_caller]
 fn compare(place: &str, expected: &[&str], printed: &str) {
     let mut rest: Vec<&str> = printed.trim_end().lines().map(|line| without_times(line).trim_end()).collect();
@@ -149,14 +150,15 @@ fn compare(place: &str, expected: &[&str], printed: &str) {
     assert!(rest.is_empty() || ends_open, "{place}: lines at the end are left out and not marked: {rest:#?}");
 }
 
-/// The part of `lines` that is most similar to `part`, as its first line: the first with the most equal lines.
+/// Returns the first line of the part of `lines` with the
+/// most lines equal to `part`. Ties go to the earliest.
 fn most_similar(part: &[&str], lines: &[&str]) -> usize {
     let starts = 0..=lines.len().saturating_sub(part.len());
     let equal = |start: usize| part.iter().zip(&lines[start..]).filter(|(old, new)| old == new).count();
     starts.max_by_key(|&start| (equal(start), std::cmp::Reverse(start))).unwrap_or(0)
 }
 
-/// A sample's lines with the present output. Left-out lines stay left out.
+/// Returns a sample's lines with the present output. Omitted lines stay omitted.
 fn recorded(expected: &[&str], printed: &str) -> Vec<String> {
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
     let parts: Vec<&[&str]> = expected.split(|line| *line == LEFT_OUT).collect();
@@ -216,7 +218,7 @@ fn recording_keeps_left_out_lines() {
     assert_eq!(recorded(&["a", "b", "..."], printed), ["a", "b", "..."]);
 }
 
-/// Words of each command in a block, over all its lines.
+/// Returns the words of each command in a block.
 fn commands(block: &str) -> Vec<Vec<String>> {
     let joined = block.replace("\\\n", " ");
     let lines = joined.lines().map(|line| line.split(" #").next().unwrap_or(line).trim());
@@ -234,7 +236,7 @@ fn files_that_documented_commands_name_are_there() {
                 let is_file = ENDINGS.iter().any(|ending| word.ends_with(ending)) && !word.contains(['=', ',']);
                 let is_written = WRITTEN.contains(&words[number - 1].as_str());
                 if is_file && !is_written && !word.starts_with(MISSING) && !READERS_OWN.contains(&word.as_str()) {
-                    // A recording is named by what its files begin with, too.
+                    // A recording can also be named by the prefix of its files.
                     let is_there = ["", ".0.zst"].iter().any(|rest| root().join(format!("{word}{rest}")).exists());
                     assert!(is_there, "{page}: {word} in: {}", words.join(" "));
                     looked_at += 1;
@@ -245,7 +247,7 @@ fn files_that_documented_commands_name_are_there() {
     assert!(looked_at >= 20, "{looked_at}");
 }
 
-/// Where links of a page lead, as they are written; what stands in code is none.
+/// Returns the targets of a page's links as written, without those in code.
 fn links(text: &str) -> Vec<String> {
     let outside: String = text.split("```").step_by(2).collect();
     let prose: String = outside.split('`').step_by(2).collect::<Vec<_>>().join("code");

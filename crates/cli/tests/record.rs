@@ -1,4 +1,5 @@
-//! `iosched record`: a loop device whose requests are known, recorded as root with the kernel's tracer.
+//! Tests of `iosched record` as root: a loop device with
+//! known requests, recorded with the kernel's tracer.
 
 mod common;
 
@@ -13,7 +14,8 @@ use common::{quick_disk, wait_for};
 
 const TRACING: &str = "/sys/kernel/tracing";
 
-/// A device, and the tracer of a kernel that has it; mounted as long as the test goes on, if it is not.
+/// Returns a device, and the mount of tracefs if the test
+/// had to mount it. It is unmounted at the end of the test.
 #[track_caller]
 fn traced(name: &str) -> Option<(PathBuf, Loop, Option<Mount>)> {
     if !is_root() {
@@ -59,7 +61,7 @@ fn recording_is_compared_and_the_tracer_restored() {
     }
     let args = ["compare", "--workload", &file, "--device", "nvme", "--scheduler", "none", "--runs", "2", "--json"];
     json(&here, &args);
-    // Whose it is nobody can tell: it is replaced with --overwrite only.
+    // The origin of an existing trace is unknown, so it is replaced only with --overwrite.
     let (_, err) = iosched(&here, &["record", name, "--for", "0.1"], 2);
     assert!(err.contains("--overwrite"), "{err}");
 }
@@ -83,7 +85,7 @@ fn signal_ends_a_recording_with_its_data() {
     let mut recording = Running(command.spawn().unwrap());
     wait_for(|| knob("current_tracer") == "blk");
     std::thread::sleep(std::time::Duration::from_millis(100));
-    // A second one is told who records.
+    // A second recorder is told which process records.
     let (_, err) = iosched(&here, &["record", on, "--for", "1", "-o", "second.blktrace.0"], 1);
     assert!(err.contains(&format!("process {} is already recording", recording.0.id())), "{err}");
     sh("dd if=\"$1\" of=/dev/null bs=4k count=10 iflag=direct 2>/dev/null", &[&device.device]);
@@ -152,7 +154,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
     assert!(out.contains(" requests in "), "{out}");
     let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
     assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");
-    // Without room for anything it says so before it records.
+    // Without any room, the command fails before it records.
     fs::write(small.at.join("rest"), vec![1; 4 << 20]).unwrap_err();
     let (_, err) = iosched(&here, &["record", args[1], "--for", "1", "-o", "small/s.blktrace.0"], 1);
     assert!(err.contains("small/s.blktrace.0: cannot be written: No space left"), "{err}");
@@ -223,7 +225,7 @@ fn processes_of_one_name_are_told_apart_by_their_priority() {
     };
     let joined = compare(&["--ionice", "*=none"]);
     assert!(!joined.contains("fio"), "one row for all of them would be that of the device: {joined}");
-    // The usual level is that of no priority.
+    // The default level equals no priority.
     let apart = compare(&["--ionice", "2=idle", "--ionice", "3=best-effort:4", "--ionice", "*=none"]);
     assert!(apart.contains("\"fio (2 processes) p99\"") && apart.contains("\"fio (idle) p99\""), "{apart}");
     let goal = compare(&["--ionice", "2=idle", "--ionice", "*=none", "--goal", "p99(fio (idle))"]);

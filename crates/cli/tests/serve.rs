@@ -1,5 +1,6 @@
-//! `iosched serve` from outside: installed clients, clients that misbehave, signals, and what it says of wrong
-//! arguments. Each test says what it skipped where a client is missing; with CI set that is a failure.
+//! Tests of `iosched serve`: installed clients, clients that misbehave,
+//! signals, and messages about wrong arguments. If a client is missing,
+//! the test reports what it skipped. With CI set, it fails instead.
 
 mod common;
 
@@ -22,7 +23,7 @@ fn request(command: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// The error of a read of a block.
+/// Returns the error of a read of a block.
 fn read_error(socket: &mut UnixStream, offset: u64) -> u32 {
     socket.write_all(&request(0, 1, offset, 512)).unwrap();
     let mut reply = [0; 16];
@@ -34,7 +35,7 @@ fn read_error(socket: &mut UnixStream, offset: u64) -> u32 {
     error
 }
 
-/// What it says of arguments that it does not take, and its exit code.
+/// Asserts the message about wrong arguments and the exit code.
 #[track_caller]
 fn refused(here: &Path, args: &[&str], code: i32, said: &str) {
     let mut command = Command::new(IOSCHED);
@@ -81,7 +82,7 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     let here = directory("serve-rescan");
     image(&here, "disk.img", 1 << 20);
     let resize = |bytes| std::fs::OpenOptions::new().write(true).open(here.join("disk.img")).unwrap().set_len(bytes);
-    // Whatever is in front of it.
+    // The fault layer in front of the file does not matter.
     let server = Server::serving(&here, &["fault:cache=64K:disk.img"]);
     let size = || server.client(IOSCHED, &["get", "c", "size"]).unwrap();
     let rescan = || Command::new(IOSCHED).current_dir(&here).args(["set", "c", "device/rescan=1"]).output().unwrap();
@@ -90,7 +91,7 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     assert_eq!((size().trim(), read_error(&mut old, 1 << 20)), ("size=2048", 22));
     assert!(rescan().status.success());
     assert_eq!(size().trim(), "size=4096");
-    // Its client was told another size, and never a new one.
+    // The old client got another size, and never a new one.
     assert_eq!(read_error(&mut old, 1 << 20), 22);
     let mut new = server.connect();
     assert_eq!(read_error(&mut new, (2 << 20) - 512), 0);
@@ -106,7 +107,8 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// A connection to an export, after its handshake with simple replies; `None` if it is refused. Its flags.
+/// Returns a connection to an export after its handshake with
+/// simple replies, and its flags. `None` if the export is refused.
 fn connect_to(here: &Path, export: &str) -> Option<(UnixStream, u16)> {
     let mut socket = UnixStream::connect(here.join("s")).unwrap();
     socket.read_exact(&mut [0; 18]).unwrap();
@@ -133,7 +135,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);
-    // What is announced, what is warned of, and what is in force.
+    // The announced setting, the warning, and the values in effect.
     let cases = [
         (&weights[..], &[][..], at_8.as_str(), None, ["0", "8"]),
         (&weights, &["--depth", "5"], &at_5, None, ["0", "5"]),
@@ -173,7 +175,7 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
     };
     let said = set(&["groups/db/weight=800"]);
     let way = said.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(" to apply them"));
-    // The command does what it says.
+    // The suggested command works.
     assert_eq!(set(&way.unwrap().0.split(' ').collect::<Vec<_>>()), "");
     assert_eq!(set(&["groups/db/weight=700"]), "");
     assert_eq!(server.stop(), Some(0));
@@ -227,7 +229,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     assert_eq!(get("groups/same/weight"), "groups/same/weight=444", "what the file has not changed stays as set");
     assert_eq!(get("clients/1/ioprio"), "clients/1/ioprio=rt/2");
     assert_eq!(get("clients/1/sync"), "clients/1/sync=all");
-    // Who is there stays, also where there is no such export any more.
+    // Connected clients stay, even if their export no longer exists.
     assert_eq!((read_error(&mut db, 0), read_error(&mut old, 0)), (0, 0));
     let mut write = request(1, 9, 0, 512);
     write.resize(write.len() + 512, 0x5a);
@@ -246,7 +248,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     assert!(connect_to(&here, "new").is_some());
     assert_eq!(server.stop(), Some(0));
 
-    // Without a file to be read, it ends.
+    // Without a file to read again, the server ends.
     let mut server = Server::serving(&here, &["memory:1M", "--export", "db"]);
     assert!(Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap().success());
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
@@ -262,7 +264,7 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     if server.client("nbdcopy", &["in", "nbd+unix:///fast?socket=s"]).is_some() {
         let began = Instant::now();
         server.client("nbdcopy", &["nbd+unix:///slow?socket=s", "out"]);
-        // A slice's worth passes at once.
+        // The data of one slice passes immediately.
         assert!(began.elapsed() > Duration::from_millis(1_200), "6 MiB at 4 MiB/s");
         assert!(std::fs::read(here.join("out")).unwrap() == vec![5; 6 << 20]);
     }
@@ -334,7 +336,7 @@ fn a_disk_and_a_socket_have_one_server() {
     refused(&here, &["memory:1M", "--unix", "s"], 1, "another server is listening there");
     assert!(!here.join("other").exists(), "a refused server leaves no socket");
     drop(server);
-    // It was killed, and has left its sockets.
+    // The killed server has left its sockets.
     assert!(here.join("s").exists());
     let next = Server::start(&here, &["disk.img"]);
     assert!(next.ready().contains("s: replaced the socket of a server that has ended"));
@@ -389,7 +391,7 @@ fn a_server_whose_messages_nobody_reads_goes_on() {
     server.deafen();
     let mut client = server.connect();
     for _ in 0..20 {
-        // It has something to say of each, and the pipe is closed after the first.
+        // The server reports each of them, and the pipe is closed after the first message.
         let mut garbage = UnixStream::connect(here.join("s")).unwrap();
         garbage.read_exact(&mut [0; 18]).unwrap();
         garbage.write_all(&[0x5a; 5000]).unwrap();
@@ -416,14 +418,14 @@ fn untaken_answers_hold_only_their_clients_share() {
             socket.write_all(&request(0, at, (number as u64) << 20, 1 << 20)).unwrap();
         }
     }
-    // Another client's answers come behind theirs.
+    // Replies to another client are not blocked by theirs.
     let mut other = server.connect();
     for _ in 0..100 {
         assert_eq!(read_error(&mut other, 0), 0);
     }
     let taken = resident_kib().saturating_sub(before);
     assert!(taken < (16 + 2 + 20) << 10, "{taken} KiB for 2 MiB and a read of 1 MiB of each of 16 clients");
-    // They get all they asked for once they take it.
+    // They get all replies when they read them.
     for socket in &mut greedy {
         let mut answers = vec![0; 64 * ((1 << 20) + 16)];
         socket.read_exact(&mut answers).unwrap();
@@ -443,16 +445,16 @@ fn misbehaving_clients_do_not_disturb_others() {
                 if done.load(Ordering::SeqCst) {
                     break;
                 }
-                // Gone in the middle of a write.
+                // A client that disappears in the middle of a write.
                 let mut socket = server.connect();
                 socket.write_all(&request(1, round, 8 << 20, 65_536)).unwrap();
                 socket.write_all(&vec![1; 30_000]).unwrap();
                 drop(socket);
-                // Garbage, before and after the handshake.
+                // Garbage before and after the handshake.
                 let _ = UnixStream::connect(here.join("s")).unwrap().write_all(&[0x5a; 5000]);
                 let _ = server.connect().write_all(&[0x5a; 5000]);
                 if kept.len() < 8 {
-                    // One stalls, one asks and does not read.
+                    // One client stalls, and one sends requests without reading replies.
                     let mut stalled = server.connect();
                     stalled.write_all(&request(1, 1, 8 << 20, 4096)[..20]).unwrap();
                     let mut greedy = server.connect();

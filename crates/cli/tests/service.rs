@@ -1,4 +1,5 @@
-//! Disks as services: the sockets that systemd hands over, and what it is told. packaging/systemd has the units.
+//! Tests of disks as services: sockets that systemd passes, and
+//! notifications to systemd. packaging/systemd has the units.
 
 mod common;
 
@@ -10,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 
 use common::{IOSCHED, Mounted, PATIENCE, directory, has_fuse, has_program, image};
 
-/// A program that ends with the test.
+/// A process that is killed at the end of the test.
 struct Handed(Child);
 
 impl Handed {
-    /// A server on a socket that is not its own, as systemd hands one over.
+    /// Starts a server on an inherited socket, as systemd does.
     fn to_serve(here: &Path, listener: &UnixListener, backing: &str) -> Self {
         let script = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve \"$1\" --control c";
         let mut command = Command::new("sh");
@@ -35,10 +36,10 @@ impl Drop for Handed {
     }
 }
 
-/// What a server of NBD says first.
+/// First bytes from an NBD server.
 const MAGIC: &[u8] = b"NBDMAGIC";
 
-/// Where systemd is told something.
+/// Creates the socket for notifications to systemd.
 fn notified(here: &Path) -> UnixDatagram {
     let socket = UnixDatagram::bind(here.join("notify")).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -62,7 +63,7 @@ fn ends_well(mut child: Child) {
 fn early_client_is_served_and_systemds_socket_stays() {
     let here = directory("service-socket");
     let listener = UnixListener::bind(here.join("s")).unwrap();
-    // It comes first, as the client does that has a socket unit start the server.
+    // This client connects first, like a client that makes a socket unit start the server.
     let mut first = UnixStream::connect(here.join("s")).unwrap();
     first.set_read_timeout(Some(PATIENCE)).unwrap();
     let notified = notified(&here);
@@ -90,10 +91,10 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
     let here = directory("service-replaced");
     image(&here, "disk.img", 16 << 20);
     let listener = UnixListener::bind(here.join("s")).unwrap();
-    // Slow enough that there is always something under way.
+    // Slow enough that a request is always in flight.
     let backing = "fault:late=1000000,late_ms=5:disk.img";
     let mut server = Handed::to_serve(&here, &listener, backing);
-    // It would keep what it says until there is much of it.
+    // stdbuf makes qemu-io print each line immediately.
     let mut command = Command::new("stdbuf");
     command.current_dir(&here).args(["-oL", "qemu-io", "-t", "none", "--image-opts"]);
     command.arg("driver=nbd,server.type=unix,server.path=s,reconnect-delay=60");
@@ -111,7 +112,7 @@ fn reconnecting_clients_lose_nothing_on_replacement() {
         line.contains("60000/60000 bytes")
     });
     for signal in ["-TERM", "-KILL", "-TERM", "-TERM", "-KILL", "-TERM"] {
-        // In the middle of what it does, wherever that is.
+        // At a random point of its work.
         assert_eq!(lines.by_ref().take(101).count(), 101);
         server.signal(signal);
         server.0.wait().unwrap();

@@ -1,7 +1,7 @@
-//! Elevators are switched every 10 ms, and tunables, attributes and priorities changed at random, while fio writes and
-//! verifies: through NBD, and through a mounted disk.
+//! Tests that switch elevators every 10 ms and change tunables, attributes and priorities
+//! at random. Meanwhile, fio writes and verifies through NBD and through a mounted disk.
 //!
-//! `IOSCHED_SHAKE_SECONDS` says for how long (5), `IOSCHED_SHAKE_SEED` which changes (1).
+//! `IOSCHED_SHAKE_SECONDS` is the duration (5), `IOSCHED_SHAKE_SEED` the seed of the changes (1).
 
 mod common;
 
@@ -17,8 +17,8 @@ use iosched_live::control::{ClientError, ControlClient};
 
 const DEPTHS: [u32; 3] = [1, 16, 64];
 
-/// Shakes while `verify` writes and verifies, which is given a depth and a seed, again and again until the time is
-/// over.
+/// Changes the disk while `verify` writes and verifies. `verify`
+/// gets a depth and a seed, and is repeated until the time is over.
 fn shake(
     front_end: &str,
     mut write: impl FnMut(&str, &str) -> bool + Send,

@@ -1,4 +1,4 @@
-//! `iosched sweep` from outside: what it prints, what it leaves, how it ends.
+//! Tests of `iosched sweep`: its output, its files and its end.
 
 mod common;
 
@@ -49,11 +49,11 @@ mod with_sweeps {
         let page = here.join("fleet.html");
         let (code, told, err) = run(&["sweep", &plan, "-o", &out, "--report", page.to_str().unwrap()]);
         assert_eq!((code, err.as_str()), (0, ""), "{told}");
-        // What to set where comes first.
+        // The recommendation comes first.
         assert!(told.starts_with("Set ") || told.starts_with("Keep the baseline on "), "{told}");
         assert!(told.contains("\n2 comparisons ran in "), "{told}");
         assert!(told.replace('\n', " ").contains("One setting for all ("), "{told}");
-        // What is compared with is named, and whether anything is better than it.
+        // The output names the baseline, and says whether a setting is better.
         assert!(told.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{told}");
         assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
         let (code, told, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);

@@ -1,4 +1,5 @@
-//! The command at a terminal: values that a shell completes, and what is said of this machine besides the comparison.
+//! Tests of the command at a terminal: shell completion,
+//! and the disks of this machine after the comparison.
 
 mod common;
 
@@ -6,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use common::{IOSCHED, available, directory, has_program, run};
 
-/// What a shell is given for the last of `words`.
+/// Returns the candidates of a shell for the last of `words`.
 fn candidates(words: &[&str]) -> Vec<String> {
     let mut command = Command::new(IOSCHED);
     command.arg("--").arg("iosched").args(words).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
@@ -56,7 +57,7 @@ fn terminal_without_a_command_sees_this_machine() {
     let output = Command::new(IOSCHED).current_dir(&here).env("XDG_STATE_HOME", &state).output().unwrap();
     let piped = String::from_utf8_lossy(&output.stdout);
     assert!(piped.contains("Keep `mq-deadline`") && !piped.contains("here: "), "{piped}");
-    // A machine may have no disk but those in memory.
+    // A machine may have only disks in memory.
     if let Some(found) = at_terminal.split("\nhere: ").nth(1) {
         assert!(
             found.contains("on them:   iosched doctor ")
@@ -77,7 +78,7 @@ fn terminal_without_man_gets_plain_text() {
     std::os::unix::fs::symlink("/bin/sh", here.join("sh")).unwrap();
     let script = Command::new("which").arg("script").output().unwrap();
     let mut command = Command::new(String::from_utf8(script.stdout).unwrap().trim());
-    // No man is in this path.
+    // This path has no man.
     command
         .args(["-qec", &format!("{IOSCHED} man trace slice"), "/dev/null"])
         .env("PATH", &here)

@@ -1,4 +1,4 @@
-//! `iosched tune` from outside: what it prints, what it leaves, how it ends.
+//! Tests of `iosched tune`: its output, its files and its end.
 
 mod common;
 
@@ -32,7 +32,7 @@ range = [600_000_000, 1_000_000_000]
 think_ns = [1000000, 6000000]
 "#;
 
-/// The tasks in a directory of the test's own, as an argument.
+/// Returns the path of the tasks in a directory of the test.
 fn tasks(here: &Path) -> String {
     let file = here.join("tasks.toml");
     fs::write(&file, TASKS).unwrap();
@@ -59,7 +59,7 @@ fn recommendation_has_its_command_and_the_next_step() {
     assert!(decision.contains("`cfq:slice_idle=0`: it shortens mean(lookup) by "), "{out}");
     assert!(out.contains("\n  iosched serve /dev/$DEV --scheduler cfq:slice_idle=0\n"), "{out}");
     assert!(out.lines().last().unwrap().starts_with("next:      iosched compare --workload "), "{out}");
-    // Records are made again by the command in them, and say the same as the page made at once.
+    // The report from the records equals the page of the search.
     let again = here.join("again.html");
     let (code, ..) = run(&["report", files[0], "-o", again.to_str().unwrap()]);
     assert_eq!(code, 0);

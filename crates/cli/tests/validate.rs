@@ -1,4 +1,4 @@
-//! `iosched import disksim` and `iosched validate disk`, from outside, on a small disk that nobody built.
+//! Tests of `iosched import disksim` and `iosched validate disk` on a small fictitious disk.
 
 mod common;
 
@@ -65,7 +65,8 @@ const SPECS: &str = "disksim_disk Small {
    Write miss over. after write = 0.8
 }
 ";
-/// A write and a read from the cache behind a read; what they take follows from the overheads and the link.
+/// A write and a read from the cache after a read.
+/// Their times follow from the overheads and the link.
 const TRACE: &str = "R Miss 100000 4 9000.0 50000.0
 W Hit 500 4 900.0 50000.0
 R Hit 500 4 600.0 50000.0

@@ -1,9 +1,10 @@
-//! `--kernel`: versions of Linux compared from outside.
+//! Tests of `--kernel`: comparisons of Linux versions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A sequential reader beside many random writes: how a batch of mq-deadline goes on decides what the reader gets.
+/// A sequential reader beside many random writes. The end of
+/// a batch of mq-deadline decides how much the reader gets.
 const MIXED: &str = "[global]\ndirect=1\nioengine=libaio\nruntime=10\ntime_based=1\nsize=10g\n\
                      [reader]\nrw=read\nbs=64k\n[writer]\nrw=randwrite\nbs=16k\niodepth=32\n";
 
@@ -37,12 +38,12 @@ fn kernels_are_compared_like_settings() {
     assert_eq!(labels(&json), ["mq-deadline @ 6.1", "mq-deadline @ 6.12.0"]);
     let reader = json["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "reader IOPS").unwrap();
     assert_eq!(reader["settings"][1]["comparison"]["verdict"], "worse", "batches of writes are longer: {reader}");
-    // The records carry the version, and the command makes the same records.
+    // The records contain the version, and the command makes the same records.
     let records = std::fs::read_to_string(here.join("last.jsonl")).unwrap();
     assert!(records.lines().next().unwrap().contains("\"kernel\":\"6.12.0\""), "{records}");
     let command = json["plan"]["command"].as_str().unwrap();
     assert!(command.contains("--scheduler 'mq-deadline @ 6.12.0'"), "{command}");
-    // A baseline without a version is that of the first one.
+    // A baseline without a version has the first version.
     let (code, out, err) = run(&here, &[&common[..], &kernels, &["-b", "mq-deadline"]].concat());
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("\"mq-deadline @ 6.1\""));

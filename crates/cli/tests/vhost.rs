@@ -1,4 +1,4 @@
-//! `iosched vhost` from outside: a guest's side of the protocol, QEMU, and a server that is killed.
+//! Tests of `iosched vhost`: a guest's side of the protocol, QEMU, and a server that is killed.
 
 mod common;
 #[path = "../../live/tests/vhost/guest.rs"]
@@ -16,18 +16,18 @@ use iosched_check::Random;
 
 const EMULATOR: &str = "qemu-system-x86_64";
 
-/// A program that ends with its test.
+/// A process that is killed at the end of the test.
 struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A server, once it says that it is ready.
+/// Starts a server, and waits until it is ready.
 fn serve(here: &Path, args: &[&str]) -> Ends {
     let mut command = Command::new(IOSCHED);
     let command = command.current_dir(here).arg("vhost").args(args).stdin(Stdio::null());
@@ -55,7 +55,7 @@ fn a_server_that_is_killed_loses_nothing() {
     let mut random = Random::new(seed);
     let mut guest = Guest::new(2);
     let mut versions = [0_u32; PLACES];
-    // Of each queue, what its slots write.
+    // The place that each slot of each queue writes.
     let mut writes = [[None; guest::SLOTS as usize]; 2];
     let (mut answered, mut left) = (0_u64, 0);
     for _ in 0..20 {
@@ -65,7 +65,7 @@ fn a_server_that_is_killed_loses_nothing() {
         while answered < until {
             for (queue, writes) in writes.iter_mut().enumerate() {
                 let place = random.index(PLACES);
-                // Two writes of a place at once have no order.
+                // Two writes of a place in flight have no order.
                 if guest.has_free(queue) && place % 2 == queue && !writes.contains(&Some(place)) {
                     versions[place] += 1;
                     let data = pattern(place as u64, versions[place]);
@@ -150,10 +150,11 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     refused(&["memory:1M", "--socket", "/nowhere/a"], 2, "/nowhere/a: cannot listen there");
 }
 
-/// A program for the first sector: says so on the first serial port.
+/// Returns a boot sector that prints a text on the first serial port.
 fn boot_sector() -> Vec<u8> {
     const TEXT: &[u8] = b"booted from the disk\r\n\0";
-    // cli; ds = 0; si = behind the code; dx = the port; send bytes until one is 0; halt for ever.
+    // cli; ds = 0; si = address after the code; dx =
+    // port; send bytes until one is 0; halt in a loop.
     let code = [
         0xfa, 0x31, 0xc0, 0x8e, 0xd8, 0xbe, 0x17, 0x7c, 0xba, 0xf8, 0x03, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb,
         0xf8, 0xf4, 0xeb, 0xfd, 0x90,
@@ -164,7 +165,7 @@ fn boot_sector() -> Vec<u8> {
     sector
 }
 
-/// What a program prints, in pieces.
+/// Returns the output of a program, in pieces.
 fn said(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, said) = mpsc::channel();
     std::thread::spawn(move || {
@@ -178,7 +179,7 @@ fn said(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     said
 }
 
-/// Waits until that is among it; all that was said.
+/// Waits until the output contains `part`. Returns all output.
 #[track_caller]
 fn wait_for(said: &mpsc::Receiver<String>, part: &str) -> String {
     let mut all = String::new();
@@ -190,7 +191,7 @@ fn wait_for(said: &mpsc::Receiver<String>, part: &str) -> String {
 
 const PAGE: &str = include_str!("../../../docs/howto/virtual-machines.md");
 
-/// The block of the book that begins with that, without what continues lines.
+/// Returns the block of the book that begins with `begin`, with continued lines joined.
 fn block(begin: &str) -> String {
     let from = PAGE.find(&format!("```\n{begin}")).unwrap_or_else(|| panic!("a block that begins with {begin}"));
     let block = PAGE[from + 4..].split("```").next().unwrap();
@@ -211,7 +212,7 @@ fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
     let _server = serve(&here, &words);
     let mut words = machine.split_whitespace().skip(1);
     let mut command = Command::new(EMULATOR);
-    // Beside what is written, a way to ask it for something.
+    // In addition to the documented options, a monitor socket for commands.
     let command =
         command.current_dir(&here).args(&mut words).args(["-monitor", "none", "-qmp", "unix:q,server=on,wait=off"]);
     let mut machine = Ends(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
@@ -236,14 +237,15 @@ fn libvirt_boots_by_the_books_domain() {
     std::fs::write(here.join("disk.img"), disk).unwrap();
     let server = block("iosched vhost");
     let _server = serve(&here, &server.split_whitespace().skip(2).collect::<Vec<_>>());
-    // The socket is in the test's own directory, there is no hardware to help, and the guest's first port is a file.
+    // The socket is in the directory of the test, there is no hardware
+    // virtualisation, and the guest's first serial port is a file.
     let console = here.join("console");
     let port = format!("<serial type=\"file\"><source path=\"{}\"/></serial></devices>", console.display());
     let domain = PAGE.split_once("```xml\n").unwrap().1.split_once("```").unwrap().0;
     let domain = domain.replace("/run/iosched", here.to_str().unwrap()).replace("\"kvm\"", "\"qemu\"");
     std::fs::write(here.join("domain.xml"), domain.replace("</devices>", &port)).unwrap();
-    // libvirt's driver without its daemon. Of root it wants users that only packages make, so that it is told that it is
-    // somebody else; what it leaves behind ends with its namespace.
+    // libvirt's driver without its daemon. As root it requires users that only packages create, so
+    // it runs as another user in a namespace. The namespace also ends the processes that it leaves.
     let namespace =
         ["--user", "--map-user=1000", "--map-group=1000", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut command = Command::new("unshare");

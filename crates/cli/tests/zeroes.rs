@@ -1,4 +1,5 @@
-//! Zeroes, holes and trims on whatever a disk is kept on: what reads as zeroes, and what room stays allocated.
+//! Tests of zeroes, holes and trims on every backing: the
+//! data that is read, and the room that stays allocated.
 
 mod common;
 
@@ -18,7 +19,7 @@ const NO_HOLE: u16 = 2;
 
 const SIZE: usize = 8 << 20;
 
-/// A client that has one request under way, or sends many and then waits for as many answers.
+/// A client with one request in flight, or with many requests followed by their replies.
 struct Client(UnixStream);
 
 impl Client {
@@ -52,12 +53,12 @@ impl Client {
     }
 }
 
-/// What a backing does of what it may do.
+/// The optional properties of a backing.
 #[derive(Clone, Copy)]
 struct Expected {
-    /// What is trimmed or zeroed takes no room any more.
+    /// Whether trimmed or zeroed ranges take no room.
     holes: bool,
-    /// What is trimmed is as it was.
+    /// Whether trimmed ranges keep their data.
     keeps_trimmed: bool,
 }
 
@@ -74,7 +75,8 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
     client.ask(WRITE, 0, 0, SIZE, &data);
     let whole = allocated(&mut client);
 
-    // Many at once, of whole blocks and not: what a backing cannot do it says to each of them.
+    // Many requests at once, aligned and unaligned. If the
+    // backing lacks the operation, it reports this for each.
     for number in 0..32 {
         let place = number * 40_000..number * 40_000 + 30_001;
         client.send(WRITE_ZEROES, NO_HOLE, place.start, place.len(), &[]);
@@ -105,7 +107,7 @@ fn zeroes_and_trims(here: &Path, backing: &str, file: Option<&Path>, expected: E
     if expected.holes && file.is_some() {
         assert!(allocated(&mut client) + (1 << 20) <= left, "{backing}: a trim leaves no hole");
     }
-    // There is room for what is written into holes.
+    // Writing into holes has enough room.
     client.ask(WRITE, 0, 0, SIZE, &vec![5; SIZE]);
     assert!(client.read_all() == [5; SIZE], "{backing}");
     drop(client);
@@ -158,7 +160,7 @@ fn file_systems_that_know_nothing_of_it() {
     let here = directory("zeroes-ramfs");
     let mount = Mount::new("ramfs", Path::new("none"), here.join("ramfs"));
     on_file("zeroes-on-ramfs", &mount.at, Expected { holes: false, keeps_trimmed: true });
-    // A hole in the mounted disk is zeroes all the same.
+    // A hole in the mounted disk reads as zeroes, too.
     if has_fuse() {
         let image = image(&mount.at, "mounted.img", 1 << 20);
         fs::write(&image, vec![7; 1 << 20]).unwrap();
@@ -199,7 +201,7 @@ fn sparse_images_are_copied_as_they_are() {
         &["nbdcopy", "--flush", "in", uri],
         &["nbdcopy", "--flush", "--allocated", "in", uri],
     ] {
-        // What is there before shows where zeroes are not written.
+        // The old data shows where zeroes were not written.
         Client(server.connect()).ask(WRITE, 0, 0, SIZE, &vec![9; SIZE]);
         if server.client(program[0], &program[1..]).is_some() {
             assert!(fs::read(&disk).unwrap() == data, "{program:?}");

@@ -1,5 +1,5 @@
-//! Disks of the kernel for tests of what is done to real devices: quick ones in memory, and one that does one thing at
-//! a time.
+//! Disks of the kernel for tests with real devices: fast ones
+//! in memory, and one that serves one command at a time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Loop, PATIENCE, answer, available, command_in, directory, image};
 
-/// Runs the command with its state in `here/state`. It must exit with `code`.
+/// Runs the command with its state in `here/state`. Asserts the exit code `code`.
 #[track_caller]
 pub(crate) fn iosched(here: &Path, args: &[&str], code: i32) -> (String, String) {
     let (found, out, err) = answer(command_in(here, args).env("IOSCHED_STATE_DIR", here.join("state")));
@@ -25,21 +25,22 @@ pub(crate) fn json(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&iosched(here, args, 0).0).unwrap()
 }
 
-/// Tests that measure take turns: one that keeps the processors busy would be the noise of another.
+/// Lock for tests that measure. They run one after another,
+/// because a busy processor would disturb the measurement.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static MEASURING: Mutex<()> = Mutex::new(());
-    // That another test failed says nothing about this one.
+    // The failure of another test says nothing about this one.
     MEASURING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An image in memory as a loop device.
+/// Returns an image in memory as a loop device.
 pub(crate) fn quick_disk(name: &str, bytes: u64) -> Option<(PathBuf, Loop)> {
     let here = directory(name);
     let memory = Path::new("/dev/shm");
     available(memory.is_dir(), "/dev/shm").then_some(())?;
     let file = image(memory, &format!("iosched-test-{name}-{}", std::process::id()), bytes);
     let found = Loop::new(&file);
-    // The device keeps it.
+    // The loop device keeps the file.
     let _ = fs::remove_file(&file);
     found.map(|device| (here, device))
 }
@@ -54,7 +55,7 @@ pub(crate) fn choose(device: &Loop, name: &str) {
     fs::write(format!("/sys/block/{of}/queue/scheduler"), name).unwrap();
 }
 
-/// Whether the kernel has all of today's schedulers.
+/// Returns whether the kernel has all of today's schedulers.
 #[track_caller]
 pub(crate) fn has_all_schedulers(device: &Loop) -> bool {
     let there = scheduler(device).replace(['[', ']'], "");
@@ -65,7 +66,7 @@ pub(crate) fn has_all_schedulers(device: &Loop) -> bool {
     )
 }
 
-/// A process of the test's own, ended with it.
+/// A process that is killed at the end of the test.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
@@ -75,7 +76,7 @@ impl Drop for Running {
     }
 }
 
-/// A disk of nbdkit's, as a file.
+/// A disk of nbdkit as a file.
 pub(crate) struct FuseDisk {
     pub(crate) directory: PathBuf,
     pub(crate) nbdkit: Running,
@@ -83,10 +84,10 @@ pub(crate) struct FuseDisk {
 }
 
 impl FuseDisk {
-    /// Named so, as those arguments of nbdkit have it.
+    /// Creates a disk with this name and these arguments of nbdkit.
     pub(crate) fn new(here: &Path, name: &str, args: &[&str]) -> Self {
         let socket = here.join(format!("{name}.sock"));
-        // One of its name may have been killed.
+        // A killed server may have left a socket with this name.
         let _ = fs::remove_file(&socket);
         let log = |program| fs::File::create(here.join(format!("{name}-{program}.log"))).unwrap();
         let mut nbdkit = Command::new("nbdkit");
@@ -103,14 +104,14 @@ impl FuseDisk {
         Self { directory, nbdkit, _nbdfuse }
     }
 
-    /// One that does one thing at a time, each in 2 ms.
+    /// Creates a disk that serves one command at a time, 2 ms each.
     pub(crate) fn slow(here: &Path) -> Self {
         let filters = ["--filter=noparallel", "--filter=delay"];
         let disk = ["memory", "1G", "rdelay=2ms", "wdelay=2ms", "serialize=all-requests"];
         Self::new(here, "slow", &[&filters[..], &disk].concat())
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub(crate) fn file(&self) -> PathBuf {
         self.directory.join("disk")
     }

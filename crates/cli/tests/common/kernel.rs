@@ -1,4 +1,5 @@
-//! What the kernel is asked for as root, loop devices and mounts: they go when the test ends, however it ends.
+//! Loop devices and mounts of the kernel, which need root.
+//! They are removed at the end of the test, even if it fails.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,19 +10,19 @@ use std::time::Duration;
 
 use super::{available, output, sh};
 
-/// Whether the test may mount.
+/// Returns whether the test runs as root.
 #[track_caller]
 pub(crate) fn is_root() -> bool {
     available(fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0), "root")
 }
 
-/// A loop device past the page cache.
+/// A loop device with direct I/O.
 pub(crate) struct Loop {
     pub(crate) device: PathBuf,
 }
 
 impl Loop {
-    /// Of a file; `None` if there are no loop devices.
+    /// Creates a loop device of a file. `None` if there are no loop devices.
     #[track_caller]
     pub(crate) fn new(file: &Path) -> Option<Self> {
         let mut command = Command::new("losetup");
@@ -45,7 +46,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// A file system in memory, with options of tmpfs.
+    /// Mounts a file system in memory, with options of tmpfs.
     #[track_caller]
     pub(crate) fn in_memory(options: &str, at: PathBuf) -> Self {
         fs::create_dir_all(&at).unwrap();
@@ -53,7 +54,7 @@ impl Mount {
         Self { at }
     }
 
-    /// Mounts `source` on `at`, which is made.
+    /// Mounts `source` on `at`, which is created.
     #[track_caller]
     pub(crate) fn new(kind: &str, source: &Path, at: PathBuf) -> Self {
         fs::create_dir_all(&at).unwrap();
@@ -61,7 +62,7 @@ impl Mount {
         Self { at }
     }
 
-    /// Unmounts it: nobody uses it any more.
+    /// Unmounts the file system, which must not be in use.
     #[track_caller]
     pub(crate) fn end(self) {
         sh("umount \"$1\"", &[&self.at]);

@@ -1,4 +1,4 @@
-//! Set-up that several tests of the command share.
+//! Shared set-up of the command's tests.
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod disks;
@@ -23,7 +23,7 @@ pub(crate) use server::Server;
 pub(crate) use shaker::{Shaker, setting};
 
 pub(crate) const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
-/// Nothing takes as long.
+/// Longest wait for any event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An empty directory for one test.
@@ -31,14 +31,14 @@ pub(crate) fn directory(name: &str) -> PathBuf {
     empty_directory(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
 }
 
-/// An image to serve, all zeroes.
+/// Creates an image of zeroes.
 pub(crate) fn image(here: &Path, name: &str, bytes: u64) -> PathBuf {
     let path = here.join(name);
     fs::File::create(&path).unwrap().set_len(bytes).unwrap();
     path
 }
 
-/// Whether certificates can be made.
+/// Returns whether openssl is installed, which makes certificates.
 pub(crate) fn has_openssl() -> bool {
     let mut command = Command::new("openssl");
     available(command.arg("version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()), "openssl")
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &[&str]) -> (i32, String, String) {
     answer(Command::new(IOSCHED).args(args))
 }
 
-/// The command in a directory, where it also keeps its state.
+/// Returns the command in a directory, where it also keeps its state.
 pub(crate) fn command_in(here: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(IOSCHED);
     command.current_dir(here).args(args).env("IOSCHED_STATE_DIR", here).env_remove("NO_COLOR").stdin(Stdio::null());
@@ -63,13 +63,13 @@ pub(crate) fn run_in(here: &Path, args: &[&str]) -> (i32, String, String) {
     answer(&mut command_in(here, args))
 }
 
-/// A script that must succeed, with its arguments.
+/// Runs a shell script with arguments. It must succeed.
 #[track_caller]
 pub(crate) fn sh(script: &str, args: &[&Path]) -> String {
     output(Command::new("sh").args(["-ec", script, "sh"]).args(args)).expect("there is a shell")
 }
 
-/// Arguments of fio that write at random all over `size` and verify every block.
+/// Returns arguments of fio for random writes all over `size` with verification of every block.
 pub(crate) fn verified_writes(name: &str, depth: u32, size: &str, seed: u64) -> Vec<String> {
     let of = [("name", name), ("size", size), ("rw", "randwrite"), ("bsrange", "512-64k"), ("verify", "crc32c")];
     let given = of.map(|(option, value)| format!("--{option}={value}"));

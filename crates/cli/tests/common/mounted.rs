@@ -1,4 +1,4 @@
-//! A disk that is mounted.
+//! A mounted disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{IOSCHED, PATIENCE, available};
 
-/// Whether disks can be mounted here.
+/// Returns whether disks can be mounted.
 #[track_caller]
 pub(crate) fn has_fuse() -> bool {
     let opens = OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
@@ -17,7 +17,7 @@ pub(crate) fn has_fuse() -> bool {
     available(opens && (is_root || Command::new("fusermount3").arg("-V").output().is_ok()), "/dev/fuse")
 }
 
-/// A disk that is mounted as long as this lives.
+/// A disk that stays mounted until this is dropped.
 pub(crate) struct Mounted {
     pub(crate) child: Child,
     pub(crate) at: PathBuf,
@@ -29,7 +29,7 @@ impl Mounted {
         Self::with(here, name, backing, options, [])
     }
 
-    /// With more in its environment.
+    /// Mounts a disk with additional environment variables.
     pub(crate) fn with<const N: usize>(
         here: &Path,
         name: &'static str,
@@ -38,7 +38,7 @@ impl Mounted {
         environment: [(&str, PathBuf); N],
     ) -> Self {
         let at = here.join("mnt");
-        // One that was killed leaves its mount.
+        // A killed server leaves its mount.
         let _ = Command::new("umount").arg("-l").arg(&at).stderr(Stdio::null()).status();
         fs::create_dir_all(&at).unwrap();
         let errors = File::create(here.join("stderr")).unwrap();
@@ -76,7 +76,7 @@ impl Mounted {
         fs::read_to_string(self.attribute(path)).unwrap_or_else(|error| panic!("{path}: {error}")).trim_end().to_owned()
     }
 
-    /// What `echo VALUE > FILE` does; the errno.
+    /// Does the same as `echo VALUE > FILE`. Returns the errno on failure.
     pub(crate) fn echo(&self, path: &str, value: &str) -> Result<(), i32> {
         let written = || {
             let mut file = OpenOptions::new().write(true).truncate(true).open(self.attribute(path))?;
@@ -105,7 +105,7 @@ impl Mounted {
         mounts.lines().any(|line| line.split(' ').nth(1) == self.at.to_str())
     }
 
-    /// Ends it as a user does, and says how it went.
+    /// Ends the mount with SIGTERM, as a user does. Returns the exit code.
     pub(crate) fn end(mut self) -> i32 {
         self.signal("-TERM");
         self.wait()

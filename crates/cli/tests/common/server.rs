@@ -1,4 +1,4 @@
-//! A disk that is served by NBD.
+//! A disk that is served over NBD.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,11 +9,11 @@ use std::thread;
 
 use super::{IOSCHED, PATIENCE};
 
-/// A server that listens at `s` and is controlled at `c`, in its directory.
+/// A server in its directory that listens on `s` and has the control socket `c`.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) here: PathBuf,
-    /// What it said until it was ready, if that was waited for.
+    /// Its messages until it was ready, if the test waited for that.
     pub(crate) told: String,
     said: Mutex<mpsc::Receiver<String>>,
 }
@@ -23,7 +23,7 @@ impl Server {
         Self::start_by(Command::new(IOSCHED), here, args)
     }
 
-    /// By a command that ends with the program.
+    /// Starts a server with a command that ends with the program.
     pub(crate) fn start_by(mut command: Command, here: &Path, args: &[&str]) -> Self {
         command.current_dir(here).arg("serve").args(args).args(["--unix", "s", "--control", "c"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -33,7 +33,7 @@ impl Server {
         Self { child, here: here.to_owned(), told: String::new(), said: Mutex::new(said) }
     }
 
-    /// Waits until it says that it is ready; what it said.
+    /// Waits until the server is ready. Returns its messages.
     pub(crate) fn ready(&self) -> String {
         let mut said = String::new();
         while !said.contains("control: ") {
@@ -47,27 +47,27 @@ impl Server {
         Self::start(here, args).served()
     }
 
-    /// Waits until it is ready.
+    /// Waits until the server is ready.
     pub(crate) fn served(mut self) -> Self {
         self.told = self.ready();
         self
     }
 
-    /// The port of its network socket.
+    /// Returns the port of the network socket.
     #[track_caller]
     pub(crate) fn port(&self) -> u16 {
         let place = self.told.lines().find_map(|line| line.strip_prefix("nbd://"));
         place.and_then(|place| place.rsplit_once(':')).expect("a port").1.parse().unwrap()
     }
 
-    /// Where its metrics are: address and port.
+    /// Returns the address and port of the metrics.
     #[track_caller]
     pub(crate) fn metrics(&self) -> String {
         let place = self.told.lines().find_map(|line| line.strip_prefix("metrics: http://"));
         place.and_then(|place| place.strip_suffix("/metrics")).expect("metrics").to_owned()
     }
 
-    /// Waits until it has said that.
+    /// Waits for a message that contains `part`.
     #[track_caller]
     pub(crate) fn says(&self, part: &str) {
         let mut said = String::new();
@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// From now on nobody reads what it says.
+    /// Closes the receiver of the messages.
     pub(crate) fn deafen(&self) {
         *self.said.lock().unwrap() = mpsc::channel().1;
     }
@@ -89,13 +89,13 @@ impl Server {
         self.child.wait().unwrap().code()
     }
 
-    /// What a client prints; `None` if it is not installed.
+    /// Returns the output of a client. `None` if it is not installed.
     #[track_caller]
     pub(crate) fn client(&self, program: &str, args: &[&str]) -> Option<String> {
         super::output(Command::new(program).current_dir(&self.here).args(args))
     }
 
-    /// Has fio write at random and verify it.
+    /// Runs random writes of fio with verification.
     #[track_caller]
     pub(crate) fn fio_verifies(&self, name: &str, depth: u32, size: &str, seed: u64) -> Option<String> {
         let mut fio = Command::new("fio");
@@ -103,7 +103,7 @@ impl Server {
         super::output(fio.args(super::verified_writes(name, depth, size, seed)))
     }
 
-    /// A connection after its handshake, with simple replies.
+    /// Returns a connection after its handshake, with simple replies.
     pub(crate) fn connect(&self) -> UnixStream {
         let mut socket = UnixStream::connect(self.here.join("s")).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -117,7 +117,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SIGKILL, if a test has failed; else it is gone.
+        // SIGKILL, in case the test has failed. Otherwise the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

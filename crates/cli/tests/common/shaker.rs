@@ -1,4 +1,4 @@
-//! Changes a disk at random: elevators, tunables, attributes, priorities.
+//! Changes a disk at random: elevators, tunables, attributes and priorities.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use iosched::{RequestQueue, Spec};
 use iosched_check::Random;
 
-/// Who is in it may be capped.
+/// A group whose rates may be capped.
 const GROUP: &str = "shaken";
-/// An elevator has so long.
+/// Time that each elevator stays.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
@@ -19,11 +19,11 @@ pub(crate) fn setting(name: &str, default: u64) -> u64 {
 /// Changes a disk at random.
 pub(crate) struct Shaker<'a> {
     random: Random,
-    /// Writes a file of the control tree; whether the value was taken.
+    /// Writes a file of the control tree. Returns whether the value was accepted.
     write: &'a mut dyn FnMut(&str, &str) -> bool,
-    /// Reads the directory of clients.
+    /// Lists the directory of clients.
     clients: &'a mut dyn FnMut() -> Vec<String>,
-    /// The only elevator there is to be; `None`: one after the other.
+    /// The only elevator. `None` means one after the other.
     elevator: Option<&'static str>,
     pub(crate) switched: u64,
     pub(crate) taken: u64,
@@ -40,11 +40,12 @@ impl<'a> Shaker<'a> {
         Self { random, write, clients, elevator, switched: 0, taken: 0, refused: 0 }
     }
 
-    /// Shakes until it is `done`.
+    /// Changes the disk until `done` is true.
     pub(crate) fn shake(&mut self, done: &AtomicBool) {
         while !done.load(Ordering::SeqCst) {
             let elevator = match self.elevator {
-                // With what was written to its tunables it may wait for hours: now and then it begins anew.
+                // Random tunables can make an elevator wait
+                // for hours, so it is sometimes restarted.
                 Some(only) if self.random.chance(20) => {
                     self.switch("noop");
                     self.switch(only)

@@ -1,5 +1,5 @@
-//! Clients of a served disk that stall, lie, flood or go away. After each the server answers others, has given back
-//! what it took, and ends as it should.
+//! Clients of a served disk that stall, send wrong data, flood it or disappear. After
+//! each, the server answers other clients, has freed its memory, and ends normally.
 
 mod crowd;
 mod handshake;

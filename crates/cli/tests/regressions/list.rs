@@ -1,4 +1,4 @@
-//! A case, the directory where it runs, and the answer of the command.
+//! A case, its directory, and the answer of the command.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,11 +1,11 @@
-//! Input that is longer than anybody writes by hand.
+//! Input that is longer than anything written by hand.
 
 use crate::list::{Case, Sandbox, case};
 
-/// Characters of a message about one error at most, with its quotes, its hints and lists of what is known.
+/// Longest message about one error, in characters, with its quotes, hints and lists of known names.
 const MESSAGE_CHARS_MAX: usize = 4_500;
 
-/// The command must refuse each of these files, name it, and quote little of it.
+/// Asserts that the command refuses each of these files, names it, and quotes little of it.
 #[track_caller]
 fn quotes_little(place: &Sandbox, name: &str, texts: &[&str], args: &[&str]) {
     for text in texts {
@@ -22,7 +22,8 @@ fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
     assert!(told.code == 2 || told.code == 1, "{name}: {}: {beginning}", told.code);
     assert!(told.err.contains("error: ") && told.err.contains(name), "{name}: {beginning}");
     assert!(length < MESSAGE_CHARS_MAX, "{name}: {length} characters: {beginning}");
-    // A quote is cut to 200 characters; marks stand around it, and up to 40 characters more are not worth a note.
+    // A quote is cut to 200 characters. It has quotation marks,
+    // and up to 40 more characters are kept without a note.
     let longest = told.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
     assert!(longest <= Some(240), "{name}: {longest:?}: {beginning}");
     assert!(!told.err.contains("characters) ("), "{name}: cut twice: {beginning}");

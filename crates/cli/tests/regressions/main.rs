@@ -1,7 +1,8 @@
-//! Inputs and clients that once made the command fail: each one is a case that must not fail again.
+//! Inputs and clients that once made the command fail. Each is a case that must not fail again.
 //!
-//! A case has a name, which states the property, and a function that runs in a directory of its own. Each case is a
-//! test; its name is that of its list and its own: `cargo test --test regressions -- "traces: a truncated"`.
+//! A case has a name, which states the property, and a function that runs
+//! in its own directory. Each case is a test whose name is that of its list
+//! and its own: `cargo test --test regressions -- "traces: a truncated"`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 use list::Case;
 
-/// All lists.
+/// All lists of cases.
 const LISTS: [(&str, &[Case]); 8] = [
     ("clients", clients::CASES),
     ("long", long::CASES),

@@ -1,4 +1,4 @@
-//! A client of NBD that says what it likes, and a server that must not mind.
+//! An NBD client that can send anything, and the server that must survive it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -42,10 +42,10 @@ pub(crate) const ENOMEM: u32 = 12;
 pub(crate) const EINVAL: u32 = 22;
 pub(crate) const ENOSPC: u32 = 28;
 
-/// A case may still have as many clients of its own when it is over.
+/// Number of clients of a case that may remain at its end.
 const CLIENTS_MAX: usize = 8;
 
-/// An option as it is sent.
+/// Returns an option as it is sent.
 pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend(number.to_be_bytes());
@@ -54,7 +54,7 @@ pub(crate) fn option(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What GO asks for: an export, and facts about it.
+/// Returns the data of the option GO: an export, and the requested facts.
 pub(crate) fn go(name: &[u8], facts: &[u16]) -> Vec<u8> {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name);
@@ -63,7 +63,7 @@ pub(crate) fn go(name: &[u8], facts: &[u16]) -> Vec<u8> {
     data
 }
 
-/// The header of a request.
+/// Returns the header of a request.
 pub(crate) fn request(flags: u16, command: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     let mut bytes = vec![0x25, 0x60, 0x95, 0x13];
     bytes.extend(flags.to_be_bytes());
@@ -74,14 +74,14 @@ pub(crate) fn request(flags: u16, command: u16, cookie: u64, offset: u64, length
     bytes
 }
 
-/// A write with its data.
+/// Returns a write with its data.
 pub(crate) fn write(flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8> {
     let mut bytes = request(flags, WRITE, cookie, offset, data.len() as u32);
     bytes.extend(data);
     bytes
 }
 
-/// A connection, at whatever stage it is.
+/// A connection in any state.
 pub(crate) struct Client<S = UnixStream> {
     pub(crate) stream: S,
 }
@@ -95,7 +95,7 @@ impl<S: Read + Write> Client<S> {
         Self { stream }
     }
 
-    /// Says who it is: a client of today.
+    /// Creates a client that has sent modern client flags.
     pub(crate) fn introduced(stream: S) -> Self {
         let mut client = Self::greeted(stream);
         client.send(&[0, 0, 0, 3]);
@@ -106,7 +106,7 @@ impl<S: Read + Write> Client<S> {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Sends what the server may well refuse to receive.
+    /// Sends bytes that the server may refuse to receive.
     pub(crate) fn throw(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
@@ -121,7 +121,7 @@ impl<S: Read + Write> Client<S> {
         u32::from_be_bytes(self.bytes(4).try_into().unwrap())
     }
 
-    /// The kind of the reply to an option, and its data.
+    /// Returns the kind and the data of the reply to an option.
     pub(crate) fn replied(&mut self, number: u32) -> (u32, Vec<u8>) {
         assert_eq!(self.bytes(8), 0x0003_e889_0455_65a9_u64.to_be_bytes());
         assert_eq!(self.number(), number);
@@ -129,7 +129,7 @@ impl<S: Read + Write> Client<S> {
         (kind, self.bytes(length as usize))
     }
 
-    /// The last reply to an option that it sends.
+    /// Sends an option, and returns the kind of its last reply.
     pub(crate) fn ask(&mut self, number: u32, data: &[u8]) -> u32 {
         self.send(&option(number, data));
         loop {
@@ -146,20 +146,20 @@ impl<S: Read + Write> Client<S> {
         self
     }
 
-    /// Error and cookie of a simple reply.
+    /// Returns the error and the cookie of a simple reply.
     pub(crate) fn reply(&mut self) -> (u32, u64) {
         assert_eq!(self.number(), 0x6744_6698);
         let error = self.number();
         (error, u64::from_be_bytes(self.bytes(8).try_into().unwrap()))
     }
 
-    /// The error of a request without data in its answer.
+    /// Sends a request whose reply has no data, and returns its error.
     pub(crate) fn error_of(&mut self, bytes: &[u8]) -> u32 {
         self.send(bytes);
         self.reply().0
     }
 
-    /// Reads, by simple replies.
+    /// Reads with simple replies.
     pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
         match self.error_of(&request(0, READ, 77, offset, length)) {
             0 => Ok(self.bytes(length as usize)),
@@ -167,7 +167,7 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// All chunks of a structured reply: the data by offset, or the error.
+    /// Reads all chunks of a structured reply. Returns the data by offset, or the error.
     pub(crate) fn chunks(&mut self, first: u64, length: usize) -> Result<Vec<u8>, u32> {
         let (mut data, mut failed) = (vec![0; length], None);
         loop {
@@ -187,13 +187,13 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// Nothing but the end comes any more.
+    /// Asserts that the connection ends without further data.
     #[track_caller]
     pub(crate) fn is_closed(&mut self) {
         self.ends_after();
     }
 
-    /// What comes until the end.
+    /// Returns the data until the end of the connection.
     #[track_caller]
     pub(crate) fn ends_after(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
@@ -210,12 +210,12 @@ pub(crate) struct Target {
     pub(crate) server: Server,
     files: usize,
     resident_kib: u64,
-    /// More than that it does not take for good, KiB.
+    /// Largest lasting growth of its memory, KiB.
     grows_kib: u64,
 }
 
 impl Target {
-    /// A server of 16 MiB of memory with a budget of 16 MiB.
+    /// Starts a server with 16 MiB of memory as its backing and a budget of 16 MiB.
     pub(crate) fn new(place: &Sandbox) -> Self {
         Self::of(place, &["memory:16M", "--budget-mib", "16"])
     }
@@ -224,7 +224,7 @@ impl Target {
         Self::around(Server::serving(&place.here, args))
     }
 
-    /// One that tells metrics, and where.
+    /// Starts a server with metrics. Returns their address as well.
     pub(crate) fn measured(place: &Sandbox, args: &[&str]) -> (Self, String) {
         let target = Self::of(place, &[args, &["--metrics", "127.0.0.1:0"]].concat());
         let address = target.server.metrics();
@@ -237,7 +237,7 @@ impl Target {
         target
     }
 
-    /// One that lets clients in with TLS alone.
+    /// Starts a server that requires TLS.
     pub(crate) fn secure(place: &Sandbox, args: &[&str]) -> Self {
         Self::secure_around(Server::serving(&place.here, args))
     }
@@ -257,57 +257,57 @@ impl Target {
         fs::read_dir(self.proc("fd")).unwrap().count()
     }
 
-    /// Memory that it has at present, KiB.
+    /// Returns the present memory of the server, KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = fs::read_to_string(self.proc("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().to_owned();
         line.trim_end_matches("kB").trim().parse().unwrap()
     }
 
-    /// What it has taken since it was idle, KiB.
+    /// Returns the growth of its memory since it was idle, KiB.
     pub(crate) fn taken_kib(&self) -> u64 {
         self.resident_kib().saturating_sub(self.resident_kib)
     }
 
-    /// Time of processors that it has had, in ticks of 10 ms.
+    /// Returns the processor time of the server, in ticks of 10 ms.
     pub(crate) fn ticks(&self) -> u64 {
         let stat = fs::read_to_string(self.proc("stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// Address space that the server has, in bytes.
+    /// Returns the address space of the server, bytes.
     pub(crate) fn address_space_bytes(&self) -> u64 {
         let status = fs::read_to_string(self.proc("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
         line.trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10
     }
 
-    /// A socket, not greeted.
+    /// Returns a socket before the greeting.
     pub(crate) fn raw(&self) -> UnixStream {
         let stream = UnixStream::connect(self.server.here.join("s")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
-    /// A client that has said who it is.
+    /// Returns a client that has sent its flags.
     pub(crate) fn shaking(&self) -> Client {
         Client::introduced(self.raw())
     }
 
-    /// A client with simple replies, of the export of no name.
+    /// Returns a client of the export with the empty name, with simple replies.
     pub(crate) fn client(&self) -> Client {
         self.shaking().goes("")
     }
 
-    /// One with structured replies.
+    /// Returns a client with structured replies.
     pub(crate) fn structured(&self) -> Client {
         let mut client = self.shaking();
         assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[]), REP_ACK);
         client.goes("")
     }
 
-    /// It serves a new client.
+    /// Asserts that the server serves a new client.
     #[track_caller]
     pub(crate) fn answers(&self) {
         let mut client = self.client();
@@ -316,14 +316,14 @@ impl Target {
         client.is_closed();
     }
 
-    /// It serves others, has given back what it took, and ends as it should.
+    /// Asserts that the server serves others, has freed its memory, and ends normally.
     #[track_caller]
     pub(crate) fn unharmed(self) {
         self.answers();
         self.ends_well();
     }
 
-    /// It has given back what it took, and ends as it should.
+    /// Asserts that the server has freed its memory, and ends normally.
     #[track_caller]
     pub(crate) fn ends_well(self) {
         wait_for(|| self.files() <= self.files + CLIENTS_MAX);
@@ -332,7 +332,7 @@ impl Target {
         assert_eq!(self.server.stop(), Some(0));
     }
 
-    /// Has the shell do something to the process.
+    /// Changes limits of the process with prlimit.
     pub(crate) fn limit(&self, args: &[&str]) {
         let pid = format!("--pid={}", self.server.child.id());
         assert!(Command::new("prlimit").arg(pid).args(args).status().unwrap().success());

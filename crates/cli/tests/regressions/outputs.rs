@@ -1,4 +1,4 @@
-//! Where outputs go, and what stands there before.
+//! Destinations of outputs, and files that exist there before.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -12,12 +12,12 @@ use crate::common::{Loop, Mount, Server, available, has_program, image, interrup
 use crate::list::{Answer, Case, Sandbox, case, of_repository};
 
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 100\n";
-/// What a comparison prints.
+/// A text in the output of a comparison.
 const TABLE: &str = "throughput";
 const PRECIOUS: &str = "precious\n";
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
-/// A comparison of a moment, with such further arguments.
+/// Runs a short comparison with further arguments.
 #[track_caller]
 fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.file("tasks.toml", TASKS);
@@ -25,7 +25,7 @@ fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.iosched(&[&args, more].concat())
 }
 
-/// A comparison that goes on until it is ended.
+/// Starts a comparison that runs until it is ended.
 fn long(place: &Sandbox, more: &[&str]) -> Child {
     place.file("tasks.toml", TASKS);
     let args = ["compare", "--workload", "tasks.toml", "--scheduler", "noop", "--runs", "1000000"];
@@ -37,7 +37,7 @@ fn lines(path: &Path) -> usize {
     fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// No file of ours but those that were named is left.
+/// Asserts that there are only the named files.
 #[track_caller]
 fn only(place: &Sandbox, names: &[&str]) {
     let mut there: Vec<String> =
@@ -52,7 +52,8 @@ fn is_page(text: &str) {
     assert!(text.starts_with("<!DOCTYPE html>") && text.trim_end().ends_with("</html>"), "{}", text.len());
 }
 
-/// `args` must leave the file `name` alone, say --overwrite, and replace it with that.
+/// Asserts that `args` leave the file `name` unchanged,
+/// suggest --overwrite, and replace the file with that option.
 #[track_caller]
 fn asks_for_force(place: &Sandbox, name: &str, args: &[&str]) {
     place.file(name, PRECIOUS);
@@ -328,7 +329,7 @@ pub(crate) const CASES: &[Case] = &[
             return;
         }
         let _mount = Mount::in_memory("ro", place.path("read-only"));
-        // Root may write to every directory as far as modes tell.
+        // By the file modes, root may write to every directory.
         for there in ["read-only", "/proc"] {
             let file = format!("{there}/new");
             for option in ["--report", "--decisions", "--records"] {
@@ -424,7 +425,7 @@ pub(crate) const CASES: &[Case] = &[
             let pipe = pipe.clone();
             move || fs::File::open(pipe).unwrap().read_exact(&mut [0; 10]).unwrap()
         });
-        // Larger than what a pipe holds.
+        // More data than a pipe can hold.
         let told = place.iosched(&["trace", "convert", &sample(), "pipe", "--format", "csv"]);
         reader.join().unwrap();
         told.refused(1, &["pipe: cannot be written: Broken pipe"]);

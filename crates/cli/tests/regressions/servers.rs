@@ -1,4 +1,4 @@
-//! How a served or mounted disk starts, speaks and ends.
+//! The start, the messages and the end of a served or mounted disk.
 
 mod metrics;
 mod sockets;

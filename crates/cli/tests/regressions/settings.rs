@@ -1,4 +1,5 @@
-//! Hints of what to do to devices, settings of the kernel's disks and of live ones, and what counts of a run.
+//! Hints about devices, settings of the kernel's disks
+//! and of served disks, and the measured part of a run.
 
 mod hints;
 mod measured;

@@ -1,4 +1,4 @@
-//! Small things that made somebody stop.
+//! Small problems that stopped a user.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::common::{Loop, Server, image, is_root};
 use crate::list::{Answer, Case, Sandbox, case};
 
-/// The ways to name a file of each kind that is read as text.
+/// The options for each kind of file that is read as text.
 const TEXTS: [(&str, &[&str]); 5] = [
     ("x.toml", &["compare", "--device"]),
     ("x.toml", &["compare", "--workload"]),
@@ -17,7 +17,7 @@ const TEXTS: [(&str, &[&str]); 5] = [
     ("x.toml", &["compare", "--workload", "dd if=/dev/zero of=f bs=1M count=1", "--machine"]),
 ];
 
-/// What is no text must be told for each of them.
+/// Asserts that each of them reports a file without text.
 #[track_caller]
 fn no_text(place: &Sandbox, make: impl Fn(&str), what: &str) {
     for (name, args) in TEXTS {

@@ -1,4 +1,4 @@
-//! What is concluded from figures, and what is not.
+//! Conclusions from metrics, and missing conclusions.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::list::{Answer, Case, Sandbox, case, of_repository};
 
 const SAMPLE: &str = "crates/trace/samples/pgbench.blktrace.0.zst";
 
-/// Two tasks that the elevators serve differently, in a run of a second or so.
+/// Two tasks that the elevators serve differently, in a run of about a second.
 const TASKS: &str = "[[tasks]]
 pid = 1
 name = \"scan\"
@@ -22,7 +22,7 @@ think_ns = [0, 3000000]
 total = 120
 ";
 
-/// A profile whose calibration found that no model fits: by so much.
+/// Returns a profile whose calibration found that no model fits, with this error.
 fn profile(place: &Sandbox, error_percent: u32) -> String {
     let told = place.iosched(&["device", "show", "sata-7200", "--toml"]);
     let text = if told.code == 0 { told.out } else { std::fs::read_to_string(of_repository(PROFILE)).unwrap() };
@@ -35,7 +35,7 @@ fn profile(place: &Sandbox, error_percent: u32) -> String {
 
 const PROFILE: &str = "crates/disk/profiles/sata-7200.toml";
 
-/// A comparison of those tasks.
+/// Compares the elevators with these tasks.
 fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.file("tasks.toml", TASKS);
     let mut args = vec!["compare", "--workload", "tasks.toml", "--records", "records.jsonl"];
@@ -49,7 +49,7 @@ fn json(told: &Answer) -> Value {
     serde_json::from_str(&told.out).unwrap()
 }
 
-/// Every verdict of a document.
+/// Returns every verdict of a document.
 fn verdicts(document: &Value) -> Vec<String> {
     let figures = document["metrics"].as_array().unwrap();
     let settings = figures.iter().flat_map(|figure| figure["settings"].as_array().unwrap());
@@ -141,7 +141,8 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
     case("what few runs do not tell cannot be told, with how many would", |place| {
-        // Where the platters are at the start decides much: three runs say little of some figures.
+        // The initial position of the platters matters much,
+        // so three runs say little about some metrics.
         let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
         let told = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
         let document = json(&told);
@@ -237,7 +238,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("records of before are read", |place| {
         compare(place, &["-n", "3"]);
-        // As they were before they told of bounds and fits.
+        // Records of versions before bounds and fits.
         let text = place.read("records.jsonl");
         assert!(!text.contains("equal_within_percent") && !text.contains("\"fit\""), "{text}");
         place.iosched(&["report", "records.jsonl", "-o", "page.html"]).code(0);
@@ -259,7 +260,7 @@ pub(crate) const CASES: &[Case] = &[
         let common = ["-s", "deadline", "-s", "cfq", "-n", "3", "--equal-within", "0.5"];
         let csv = compare(place, &[&common[..], &["--csv"]].concat());
         let document = json(&compare(place, &[&common[..], &["--json"]].concat()));
-        // Also to the same intervals, and each follows from its own.
+        // The intervals are equal as well, and each verdict follows from its interval.
         for figure in document["metrics"].as_array().unwrap() {
             let (comparison, id) = (&figure["settings"][1]["comparison"], figure["metric"].as_str().unwrap());
             let line = csv.out.lines().find(|line| line.starts_with(&format!("{id},")) && line.contains(",cfq,"));

@@ -1,4 +1,4 @@
-//! Many at once, and limits of connections and files.
+//! Many clients at once, and limits of connections and files.
 
 use std::io::Read;
 use std::process::Command;
@@ -59,7 +59,7 @@ pub(super) fn no_more_files(place: &Sandbox) {
     let target = Target::new(place);
     target.limit(&["--nofile=24:24"]);
     let mut there = Vec::new();
-    // As many as there are files for get in, the others wait in the socket's line.
+    // The first clients get the remaining files. The others wait in the backlog of the socket.
     for _ in 0..40 {
         there.push(target.raw());
     }
@@ -81,7 +81,8 @@ pub(super) fn no_more_memory(place: &Sandbox) {
         return;
     }
     let target = Target::of(place, &["memory:16M"]);
-    // Room for what it has and a little more. Each write that has begun wants address space for a piece.
+    // Room for the present memory and a little more. Each
+    // write that has begun needs address space for a piece.
     target.limit(&[&format!("--as={}", target.address_space_bytes() + (48 << 20))]);
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     for client in &mut there {
@@ -131,7 +132,7 @@ pub(super) fn a_server_with_few_files(place: &Sandbox) {
     command.args(["-c", "ulimit -S -n 40; exec \"$0\" \"$@\"", IOSCHED]);
     let server = Server::start_by(command, &place.here, &["memory:16M", "--budget-mib", "16"]).served();
     let target = Target::around(server);
-    // The limit that is meant to be raised is raised: more clients than it said have room.
+    // The server raises the soft limit, so more clients have room.
     let mut there: Vec<Client> = (0..100).map(|_| target.client()).collect();
     assert!(there.iter_mut().all(|client| client.read(0, 512).is_ok()));
     drop(there);

@@ -1,4 +1,4 @@
-//! Before a client has chosen an export.
+//! Clients before they choose an export.
 
 use std::io::Write;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::nbd::{
     option,
 };
 
-/// Each of these, after the greeting, is the end of its connection and of nothing else.
+/// Asserts that each of these, after the greeting, ends only its own connection.
 fn each_ends_its_connection(place: &Sandbox, sent: &[Vec<u8>]) {
     let target = Target::new(place);
     for bytes in sent {
@@ -22,7 +22,7 @@ fn each_ends_its_connection(place: &Sandbox, sent: &[Vec<u8>]) {
     target.unharmed();
 }
 
-/// Each of these options is refused so, and the handshake goes on.
+/// Asserts that each of these options is refused with this reply, and that the handshake continues.
 fn each_is_refused(place: &Sandbox, options: &[(u32, Vec<u8>, u32)]) {
     let target = Target::new(place);
     let mut client = target.shaking();
@@ -85,7 +85,8 @@ pub(super) fn lists_that_nobody_takes(place: &Sandbox) {
     }
     target.answers();
     let taken_kib = target.taken_kib();
-    // Unsent answers are 25 KiB a client; all that was asked for is 9 MiB a client. Pages of the program come on top.
+    // Unsent replies take 25 KiB per client. All requested replies together
+    // would take 9 MiB per client. Memory pages of the program are added.
     assert!(taken_kib < 64 * 128, "{taken_kib} KiB for 64 clients");
     drop(greedy);
     target.unharmed();
@@ -172,7 +173,7 @@ pub(super) fn aborts(place: &Sandbox) {
 
 pub(super) fn old_clients(place: &Sandbox) {
     let target = Target::new(place);
-    // Not fixed newstyle: it chooses an export and nothing else, and gets 124 bytes of padding.
+    // A client without fixed newstyle can only choose an export, and gets 124 bytes of padding.
     let mut client = Client::greeted(target.raw());
     client.send(&[[0; 4].to_vec(), option(OPT_EXPORT_NAME, b"")].concat());
     assert_eq!(client.bytes(10)[..8], (16_u64 << 20).to_be_bytes());
@@ -230,7 +231,7 @@ pub(super) fn silence(place: &Sandbox) {
     target.unharmed();
 }
 
-/// A folder of a server's certificate.
+/// Creates a directory with a certificate of the server.
 pub(super) fn certificates(place: &Sandbox) -> bool {
     if !crate::common::has_openssl() {
         return false;
@@ -246,7 +247,7 @@ pub(super) fn certificates(place: &Sandbox) -> bool {
 
 const SECURE: [&str; 7] = ["memory:16M", "--budget-mib", "16", "--tls", "tls", "--handshake-timeout", "1"];
 
-/// It lets nobody in that it does not know, and lets others try.
+/// Asserts that the server still requires TLS, and lets other clients try.
 fn is_still_secure(target: &Target) {
     assert_eq!(target.shaking().ask(OPT_STARTTLS, &[]), REP_ACK);
 }
@@ -271,7 +272,7 @@ pub(super) fn garbage_instead_of_tls(place: &Sandbox) {
         return;
     }
     let target = Target::secure(place, &SECURE);
-    // A second STARTTLS is no TLS, either.
+    // A second STARTTLS is no TLS message either.
     for bytes in [vec![0x5a; 5000], option(OPT_STARTTLS, &[]), option(OPT_GO, &go(b"", &[])), vec![22, 3, 1, 255, 255]]
     {
         let mut client = target.shaking();

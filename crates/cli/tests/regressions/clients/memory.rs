@@ -1,4 +1,4 @@
-//! Requests that are begun and left alone, answers that nobody takes, and requests larger than the memory there is.
+//! Incomplete requests, replies that nobody reads, and requests larger than the memory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::common::{IOSCHED, Server, available, is_root};
 use crate::list::Sandbox;
 use crate::nbd::{Client, FUA, READ, Target, WRITE, ZEROES, request, write};
 
-/// A write of 32 MiB and the first 1,000 bytes of it.
+/// Returns a write of 32 MiB with only the first 1,000 bytes of its data.
 fn stalled_write() -> Vec<u8> {
     [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 1000]].concat()
 }
@@ -36,7 +36,7 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     let mut there: Vec<Client> = (0..16).map(|_| target.client()).collect();
     thread::scope(|scope| {
         for client in &mut there {
-            // Not all of it may be received before others have theirs.
+            // The server may not receive all of it before other clients get their share.
             client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
             let sent = [request(0, WRITE, 1, 8 << 20, 32 << 20), vec![1; 16 << 20]].concat();
             scope.spawn(move || client.throw(&sent));
@@ -45,7 +45,7 @@ pub(super) fn half_sent_and_left_alone(place: &Sandbox) {
     for _ in 0..20 {
         target.answers();
     }
-    // The disk itself has what was written.
+    // The disk itself holds the written data.
     let taken_kib = target.taken_kib();
     assert!(taken_kib < (16 + 8 + 16) << 10, "{taken_kib} KiB with a budget of 8 MiB");
     drop(there);
@@ -68,7 +68,7 @@ pub(super) fn larger_than_the_memory(place: &Sandbox) {
         client.send(&request(0, READ, 4, offset, 32 << 20));
         assert!(client.chunks(offset, 32 << 20).is_ok_and(|read| read.iter().all(|&byte| byte == 0)));
     }
-    // The disk's own 64 MiB are not the budget's.
+    // The 64 MiB of the disk do not belong to the budget.
     let taken_kib = target.taken_kib();
     assert!(taken_kib < (64 + 24) << 10, "{taken_kib} KiB");
     assert_eq!(target.server.stop(), Some(0));
@@ -142,7 +142,7 @@ pub(super) fn slow_is_not_still(place: &Sandbox) {
     target.unharmed();
 }
 
-/// A memory cgroup, gone with the test.
+/// A memory cgroup that is removed at the end of the test.
 struct Group(PathBuf);
 
 impl Group {
@@ -171,7 +171,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What has ended is still counted for a moment.
+        // A process that has ended still counts for a moment.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -181,7 +181,7 @@ impl Drop for Group {
     }
 }
 
-/// As many clients as the test may have files for, a thousand at most.
+/// Returns the number of clients for which the test may open files, at most 1,000.
 fn crowd() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap();
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
@@ -193,7 +193,7 @@ fn crowd() -> usize {
     most
 }
 
-/// A crowd that has done `act`, in a cgroup of 256 MiB, beside fio that verifies what it writes.
+/// Runs `act` with many clients in a cgroup of 256 MiB, beside fio with verified writes.
 fn beside_fio(place: &Sandbox, name: &str, budget: &[&str], act: impl Fn(&mut Client) + Sync) {
     let Some(group) = Group::new(name, 256 << 20) else { return };
     let args = [&["memory:64M", "--max-connections", "1100"][..], budget].concat();

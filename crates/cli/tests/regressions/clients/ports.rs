@@ -1,4 +1,4 @@
-//! Beside NBD: the control socket and the metrics.
+//! Clients of the control socket and of the metrics.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn control(target: &Target) -> UnixStream {
     stream
 }
 
-/// The first line that it answers.
+/// Returns the first line of the reply.
 fn line(stream: &mut UnixStream) -> String {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while stream.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
@@ -61,7 +61,7 @@ pub(super) fn huge_lines(place: &Sandbox) {
     for _ in 0..4 {
         let mut stream = control(&target);
         let noise = vec![b'x'; 1 << 20];
-        // It hangs up before all is sent.
+        // The server closes the connection before all is sent.
         while stream.write_all(&noise).is_ok() {}
     }
     assert!(target.taken_kib() < 16 << 10);
@@ -106,7 +106,7 @@ pub(super) fn control_answers_that_nobody_takes(place: &Sandbox) {
     target.unharmed();
 }
 
-/// What the metrics say.
+/// Returns the metrics.
 fn metrics(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -122,7 +122,7 @@ pub(super) fn garbage_at_the_metrics(place: &Sandbox) {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(&bytes.repeat(20)).unwrap();
     }
-    // Some say nothing, and stay.
+    // Some clients connect and send nothing.
     let _silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(&address).unwrap()).collect();
     assert!(metrics(&address).contains("iosched_connections_total"));
     target.answers();

@@ -1,4 +1,4 @@
-//! Requests that are wrong, many, or left alone.
+//! Wrong requests, many requests, and incomplete requests.
 
 use std::net::Shutdown;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::nbd::{
 
 const SIZE: u64 = 16 << 20;
 
-/// Each of these gets its error, on one connection, which goes on.
+/// Asserts that each of these gets its error, on one connection that stays open.
 #[track_caller]
 fn each_gets(place: &Sandbox, args: &[&str], sent: &[(Vec<u8>, u32)]) {
     let target = Target::of(place, args);
@@ -39,7 +39,7 @@ pub(super) fn no_request(place: &Sandbox) {
 }
 
 pub(super) fn unknown_commands(place: &Sandbox) {
-    // Block status is for who has asked for a context.
+    // Block status is only for clients that have negotiated a context.
     let unknown = [BLOCK_STATUS, 8, 9, 100, u16::MAX];
     each_gets(place, &PLAIN, &unknown.map(|command| (request(0, command, 1, 0, 512), EINVAL)));
 }
@@ -146,7 +146,7 @@ pub(super) fn cookies_that_repeat(place: &Sandbox) {
     target.unharmed();
 }
 
-/// So many requests at once, each of which is answered.
+/// Sends `count` requests at once, each of which gets a reply.
 fn flood(place: &Sandbox, count: usize, bytes: &[u8], error: u32) {
     let target = Target::new(place);
     let client = target.client();
@@ -190,7 +190,7 @@ pub(super) fn writers_of_the_same_sectors(place: &Sandbox) {
             let mut client = target.client();
             scope.spawn(move || {
                 for round in 0..50 {
-                    // Some of them in the middle of blocks.
+                    // Some of them begin in the middle of a block.
                     let offset = 4096 + 256 * u64::from(round % 3_u8);
                     assert_eq!(client.error_of(&write(0, 1, offset, &[number; 8192])), 0);
                 }
@@ -240,7 +240,7 @@ pub(super) fn reset(place: &Sandbox) {
         let stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         let mut client = Client::introduced(stream).goes("");
         client.send(&request(0, READ, 1, 0, 1 << 20).repeat(8));
-        // What has come and was not read makes it a reset.
+        // Unread data turns the close into a reset.
         client.stream.peek(&mut [0]).unwrap();
         client.throw(&[request(0, WRITE, 2, 0, 1 << 20), vec![1; 10_000]].concat());
     }
@@ -263,7 +263,7 @@ pub(super) fn an_error_in_a_read_in_pieces(place: &Sandbox) {
     assert_eq!(client.chunks(0, 20 << 20), Err(EIO));
     client.send(&request(0, READ, 4, 10 << 20, 20 << 20));
     assert_eq!(client.chunks(10 << 20, 20 << 20).map(|data| data.len()), Ok(20 << 20));
-    // A simple reply cannot take back that it is one.
+    // After the header of a simple reply, an error can no longer be reported.
     let mut client = target.client();
     client.send(&request(0, READ, 5, 0, 20 << 20));
     assert_eq!(client.reply(), (0, 5));

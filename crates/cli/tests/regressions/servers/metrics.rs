@@ -1,4 +1,4 @@
-//! Metrics, and clients of theirs and of the control socket that stall or send something else.
+//! Metrics, and clients of the metrics and of the control socket that stall or send wrong data.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use crate::list::Sandbox;
 
 const METRICS: [&str; 2] = ["--metrics", "127.0.0.1:0"];
 
-/// A server that has had something to count.
+/// Starts a server that has served some requests.
 fn busy(place: &Sandbox) -> Serving {
     let args = ["fault:bad=0+4096:memory:1M", "--export", "db,weight=800"];
     let serving = Serving::start(place, &[&args[..], &METRICS].concat());
@@ -22,7 +22,7 @@ fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").unwrap().1
 }
 
-/// Whether promtool is satisfied with what it is given.
+/// Asserts that promtool accepts the input.
 #[track_caller]
 fn promtool(place: &Sandbox, args: &[&str], input: &str) {
     let mut command = Command::new("promtool");
@@ -55,7 +55,7 @@ pub(super) fn openmetrics(place: &Sandbox) {
         "{answer}"
     );
     assert!(body(&answer).ends_with("# EOF\n"));
-    // What it takes of OpenMetrics has times.
+    // promtool imports OpenMetrics only with times.
     let timed = |line: &str| if line.starts_with('#') { format!("{line}\n") } else { format!("{line} 1700000000\n") };
     place.file("open", body(&answer).lines().map(timed).collect::<String>());
     promtool(place, &["tsdb", "create-blocks-from", "openmetrics", "open", "blocks"], "");
@@ -77,7 +77,7 @@ pub(super) fn garbage_for_metrics(place: &Sandbox) {
     let mut serving = Serving::start(place, &[&["memory:1M"][..], &METRICS].concat());
     let answer = |request: &[u8]| {
         let mut socket = serving.metrics_socket();
-        // It may be closed before all is sent.
+        // The server may close the connection before all is sent.
         let _ = socket.write_all(request);
         let mut text = Vec::new();
         let _ = socket.read_to_end(&mut text);
@@ -114,7 +114,7 @@ pub(super) fn floods_of_control(place: &Sandbox) {
     let flood = |bytes: Vec<u8>| {
         let mut socket = UnixStream::connect(place.path("c")).unwrap();
         socket.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
-        // It is not read any more once its answers are not taken.
+        // The server stops reading when its replies are not read.
         let _ = socket.write_all(&bytes);
         socket
     };

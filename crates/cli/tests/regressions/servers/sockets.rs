@@ -1,4 +1,4 @@
-//! Sockets that others have left or have, keys, and what a system does not let us have.
+//! Sockets of dead or other servers, keys, and limits of the system.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -10,10 +10,10 @@ use super::tools::{READ, SAID, Serving, ask, wait_until};
 use crate::common::{IOSCHED, has_program, is_root, output};
 use crate::list::Sandbox;
 
-/// Another user.
+/// The id of another user.
 const NOBODY: u32 = 65_534;
 
-/// A socket as a killed server leaves it.
+/// Creates a socket as a killed server leaves it.
 fn stale(path: &Path) {
     let _ = fs::remove_file(path);
     drop(UnixListener::bind(path).unwrap());
@@ -79,7 +79,7 @@ pub(super) fn of_another_user(place: &Sandbox) {
 
 pub(super) fn one_that_takes_nobody(place: &Sandbox) {
     let listener = UnixListener::bind(place.path("s")).unwrap();
-    // Nobody accepts, and those who wait are as many as may.
+    // Nobody accepts, and the backlog is full.
     let script = "import socket, sys\nheld = []\ntry:\n  while True:\n    s = socket.socket(socket.AF_UNIX)\n    s.setblocking(False)\n    \
                   s.connect('s')\n    held.append(s)\nexcept BlockingIOError: pass\nprint('full', flush=True)\nsys.stdin.read()";
     let mut python = Command::new("python3");
@@ -103,7 +103,7 @@ pub(super) fn wanted_by_several(place: &Sandbox) {
         Serving::spawn(place, place.command(&["serve", "memory:1M", "--unix", "s"]).stderr(said))
     };
     let mut servers: Vec<_> = (0..6).map(start).collect();
-    // All but one give up.
+    // All servers but one give up.
     wait_until(
         || {
             servers.retain_mut(|server| server.child.try_wait().unwrap().is_none());
@@ -116,7 +116,7 @@ pub(super) fn wanted_by_several(place: &Sandbox) {
     assert!(!place.path("s").exists());
 }
 
-/// A certificate and its key, as openssl makes them.
+/// Creates a certificate and its key with openssl.
 fn certificate(place: &Sandbox, kind: &str) -> bool {
     if !has_program("openssl") {
         return false;

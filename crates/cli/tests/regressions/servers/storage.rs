@@ -1,4 +1,4 @@
-//! What a disk is kept on: whose it is, what it says when it fails, and what else is written there.
+//! The backing of a disk: its owner, its errors, and other files in its place.
 
 use std::fs::{self, OpenOptions};
 use std::process::Command;
@@ -47,7 +47,7 @@ pub(super) fn errors_of_the_backing(place: &Sandbox) {
     assert!(said.matches("a read of").count() < 50 && said.contains(" more: reads that failed"), "{said}");
 }
 
-/// A file system in memory that has no more room than that.
+/// Mounts a file system in memory with this size.
 fn small(place: &Sandbox, name: &str, size: &str) -> Mount {
     Mount::in_memory(&format!("size={size}"), place.path(name))
 }

@@ -1,4 +1,4 @@
-//! A server that speaks into a file or into nothing, and a client of its own.
+//! A server with its messages in a file or nowhere, and a client for it.
 
 use std::fs::{self, File};
 use std::io::{PipeReader, Read, Write, pipe};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::common::PATIENCE;
 use crate::list::Sandbox;
 
-/// What it says goes to this file, if nowhere else.
+/// File for the messages of a server.
 pub(super) const SAID: &str = "said";
 
 pub(super) struct Serving {
@@ -23,12 +23,12 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// A server at `s`, controlled at `c`, that is ready.
+    /// Starts a server at `s` with the control socket `c`, and waits until it is ready.
     pub(super) fn start(place: &Sandbox, args: &[&str]) -> Self {
         Self::of(place, &mut place.command(&[&["serve"], args, &["--unix", "s", "--control", "c"]].concat()))
     }
 
-    /// What that command makes one.
+    /// Starts a server with this command.
     pub(super) fn of(place: &Sandbox, command: &mut Command) -> Self {
         let said = File::create(place.path(SAID)).unwrap();
         let serving = Self::spawn(place, command.stderr(said));
@@ -44,7 +44,7 @@ impl Serving {
         fs::read_to_string(self.here.join(SAID)).unwrap()
     }
 
-    /// Waits until it has said that.
+    /// Waits until the messages contain `part`.
     #[track_caller]
     pub(super) fn says(&self, part: &str) -> String {
         wait_until(|| self.said().contains(part).then(|| self.said()), || format!("{part:?} in {}", self.said()))
@@ -55,7 +55,7 @@ impl Serving {
         assert!(kill.success());
     }
 
-    /// Waits for its end; the exit code.
+    /// Waits for the end of the server. Returns the exit code.
     #[track_caller]
     pub(super) fn wait(&mut self) -> Option<i32> {
         wait_until(|| self.child.try_wait().unwrap(), || "it does not end".to_owned()).code()
@@ -67,7 +67,7 @@ impl Serving {
         self.wait()
     }
 
-    /// A connection after its handshake, with simple replies.
+    /// Returns a connection after its handshake, with simple replies.
     pub(super) fn connect(&self) -> UnixStream {
         let mut socket = UnixStream::connect(self.here.join("s")).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -77,7 +77,7 @@ impl Serving {
         socket
     }
 
-    /// What Prometheus would read, with that header `Accept`, behind the headers of the answer.
+    /// Returns the metrics for this header `Accept`, after the headers of the response.
     pub(super) fn metrics(&self, accept: &str) -> String {
         let mut stream = self.metrics_socket();
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n").unwrap();
@@ -120,7 +120,7 @@ pub(super) const WRITE_ZEROES: u16 = 6;
 pub(super) const NO_HOLE: u16 = 1 << 1;
 pub(super) const FAST_ZERO: u16 = 1 << 4;
 
-/// Asks for one thing about the first block; the error in the answer.
+/// Sends a request for the first block. Returns the error of the reply.
 #[track_caller]
 pub(super) fn ask(socket: &mut UnixStream, command: u16, flags: u16) -> u32 {
     send(socket, command, flags);
@@ -145,7 +145,7 @@ pub(super) fn send(socket: &mut UnixStream, command: u16, flags: u16) {
     socket.write_all(&bytes).unwrap();
 }
 
-/// A client that says something else than it should.
+/// A client with a wrong handshake.
 pub(super) fn bad_handshake(here: &Path) {
     let mut socket = UnixStream::connect(here.join("s")).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -154,13 +154,13 @@ pub(super) fn bad_handshake(here: &Path) {
     let _ = socket.read_to_end(&mut Vec::new());
 }
 
-/// The end of a pipe that takes nothing more, and the other one, which nobody reads.
+/// Returns the write end of a full pipe, and the read end, which nobody reads.
 pub(super) fn full_pipe() -> (Stdio, PipeReader) {
     let (reader, writer) = pipe().unwrap();
     let mut filler = writer.try_clone().unwrap();
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
-    // It ends when the reader goes.
+    // The thread ends when the reader is dropped.
     thread::spawn(move || {
         while filler.write_all(&[b'.'; 1024]).is_ok() {
             count.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What is said of devices that writing would harm.
+//! Messages about devices with data that writes would destroy.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -8,10 +8,10 @@ use crate::common::{Loop, Mount, available, has_program, image, is_root, schedul
 use crate::list::{Answer, Sandbox, of_repository};
 
 const WRITES: &str = "[[tasks]]\npid = 1\nop = \"write\"\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n";
-/// What is never said of something that somebody would miss.
+/// An option that must not be suggested for a device with data.
 const DESTROY: &str = "--destroy-data";
 
-/// A loop device over an image that is all zeroes.
+/// Returns a loop device over an image of zeroes.
 #[track_caller]
 fn blank(place: &Sandbox) -> Option<Loop> {
     place.file("write.toml", WRITES);
@@ -21,7 +21,7 @@ fn blank(place: &Sandbox) -> Option<Loop> {
     Loop::new(&image(&place.here, "image", 64 << 20))
 }
 
-/// What `compare --on` and `advise` answer of a workload that writes to it; the same.
+/// Asserts that `compare --on` and `advise` give the same answer for a workload that writes.
 #[track_caller]
 fn asked(place: &Sandbox, on: &Path, says: &[&str], never: &[&str]) {
     let on = on.to_str().unwrap();
@@ -84,7 +84,7 @@ pub(super) fn a_partition_table(place: &Sandbox) {
     );
 }
 
-/// Each of these is told while it is there.
+/// Asserts that each of these marks is reported while it is on the device.
 #[track_caller]
 fn marked(place: &Sandbox, device: &Loop, marks: &[(u64, &[u8], &str)]) {
     let disk = OpenOptions::new().write(true).open(&device.device).unwrap();
@@ -169,7 +169,7 @@ pub(super) fn another_device(place: &Sandbox) {
     let journal = place.path("state/settings").join(name);
     let text = fs::read_to_string(&journal).unwrap();
     session.end().unwrap();
-    // A kill left it, and another disk has the name now, whose settings are its own.
+    // A kill left this record, and another disk with its own settings has the name now.
     fs::write(&journal, text.replace("\"sequence\": ", "\"sequence\": 9")).unwrap();
     found.set_attribute("read_ahead_kb", "64").unwrap();
     place.iosched(&["restore"]).code(1).says(&["the record belongs to another device", "--forget"]).never(&["--force"]);

@@ -1,4 +1,4 @@
-//! What counts of a run, and what was not measured at all.
+//! The measured part of a run, and metrics that were not measured.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::common::{Loop, available, has_minutes, image, is_root};
 use crate::list::Sandbox;
 
-/// A job limited to 120 reads a second for 2 s.
+/// A job limited to 120 reads per second for 2 s.
 const PACED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=2\n";
-/// The same, of which the first half does not count.
+/// The same job, whose first half does not count.
 const RAMPED: &str = "[paced]\nrw=randread\nbs=4k\nsize=8m\nrate_iops=120\ntime_based\nruntime=1\nramp_time=1\n";
-/// Without an end of its own.
+/// A workload without an end.
 const ENDLESS: &str = "end_ns = 3600000000000\n[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\n";
 
-/// A loop device over data, and the answer to `compare` of one setting as data.
+/// Returns a loop device over an image.
 #[track_caller]
 fn disk(place: &Sandbox) -> Option<Loop> {
     if !is_root() {
@@ -34,7 +34,7 @@ fn compared(place: &Sandbox, on: Option<&Path>, args: &[&str]) -> Value {
     serde_json::from_str(&place.iosched(&all).code(0).out).unwrap()
 }
 
-/// The mean of a figure of the first setting, if it was measured.
+/// Returns the mean of a metric of the first setting, if it was measured.
 fn mean(found: &Value, figure: &str) -> Option<f64> {
     let figures = found["metrics"].as_array().unwrap();
     figures.iter().find(|own| own["metric"] == figure)?["settings"][0]["mean"].as_f64()
@@ -84,7 +84,7 @@ pub(super) fn reproduced(place: &Sandbox) {
     let first = place.read("first.jsonl");
     let header: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!((&header["warm_up_ns"], &header["limit"]["time_ns"]), (&500_000_000.into(), &2_500_000_000u64.into()));
-    // The command in the records makes the same runs again.
+    // The command in the records repeats the same runs.
     let command = header["command"].as_str().unwrap().to_owned();
     assert!(command.contains("--run-for 2 --warm-up 0.5"), "{command}");
     let mut words: Vec<&str> = command.split(' ').skip(1).collect();
@@ -92,7 +92,7 @@ pub(super) fn reproduced(place: &Sandbox) {
     place.iosched(&words).code(0);
     let runs = |records: String| records.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     assert!(runs(first) == runs(place.read("again.jsonl")), "{command}");
-    // The page of a run that was warmed up says so.
+    // The page of a run with a warm-up mentions it.
     place.iosched(&["report", "first.jsonl"]).code(0);
     assert!(place.read("first.html").contains("of each run do not count"), "no warm-up in the page");
 }

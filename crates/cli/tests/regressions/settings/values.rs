@@ -1,4 +1,4 @@
-//! Values that are written to attributes, and what is told of them.
+//! Values that are written to attributes, and the messages about them.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::common::{Loop, Mount, Mounted, Server, has_all_schedulers, has_fuse, image, is_root};
 use crate::list::Sandbox;
 
-/// A loop device under mq-deadline, and its name.
+/// Returns a loop device with mq-deadline, and its name.
 #[track_caller]
 fn disk(place: &Sandbox) -> Option<(Loop, String)> {
     if !is_root() {
@@ -15,7 +15,7 @@ fn disk(place: &Sandbox) -> Option<(Loop, String)> {
     }
     let disk = Loop::new(&image(&place.here, "image", 16 << 20)).filter(has_all_schedulers)?;
     let name = disk.device.file_name().unwrap().to_str().unwrap().to_owned();
-    // Switching brings the defaults of both.
+    // Switching schedulers restores the defaults of both.
     for scheduler in ["none", "mq-deadline"] {
         fs::write(format!("/sys/block/{name}/queue/scheduler"), scheduler).unwrap();
     }
@@ -130,7 +130,7 @@ pub(super) fn lists(place: &Sandbox) {
         let args = ["compare", "--on", on, "-w", "read.toml", "--runs", "2", "--scheduler", wrong];
         place.iosched(&args).refused(2, &["scheduler"]).never(&["kernel has no"]);
     }
-    // One scheduler is set, so a list is refused, in the same words on every disk.
+    // Only one scheduler can be set, so every command refuses a list with the same message.
     place.iosched(&["set", &format!("{name}/scheduler=none,bfq")]).refused(2, &["none,bfq", "mq-deadline"]);
     place.iosched(&["compare", "--on", on, "-w", "read.toml", "--baseline", "none,bfq"]).refused(2, &["none,bfq"]);
     let validate = ["validate", on, "--profile", "sata-ssd", "--scheduler", "none, bogus"];
@@ -153,7 +153,7 @@ pub(super) fn room(place: &Sandbox) {
         told.refused(1, &["need 1000 MiB, but only 32 MiB are free"]);
         assert_eq!(fs::read_dir(&memory.at).unwrap().count(), 0, "nothing is made");
     }
-    // A tmpfs is on no block device: with room, that is said.
+    // A tmpfs is not on a block device. If the workload fits, the message says so.
     let fits = place.iosched(&["compare", "--on", on, "--workload", "dd if=/dev/zero of=f bs=1M count=8"]);
     fits.refused(2, &["is not on a block device"]);
 }
@@ -168,7 +168,7 @@ pub(super) fn simulated(place: &Sandbox) {
     }
 }
 
-/// Commands that take a setting refuse a wrong one in the same words.
+/// Commands with a setting refuse a wrong one with the same message.
 pub(super) fn same_words(place: &Sandbox) {
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
     let disk = disk(place);
@@ -197,7 +197,7 @@ pub(super) fn same_words(place: &Sandbox) {
                 place.iosched(args).refused(2, &[&said, problem]);
             }
         }
-        // The value of one attribute: the same problem, about the disk.
+        // For a single attribute, the problem is the same, with the name of the disk.
         let (Some((_, name)), Some((scheduler, value))) = (&disk, setting.split_once(':')) else { continue };
         if value.contains('=') && !value.starts_with("io.") {
             let problem = problem.strip_prefix(&format!("{scheduler}: ")).unwrap();
@@ -207,7 +207,7 @@ pub(super) fn same_words(place: &Sandbox) {
     }
 }
 
-/// A scheduler that the kernel does not have is refused in the same words by `set` and by `compare --on`.
+/// `set` and `compare --on` refuse a scheduler that the kernel lacks with the same message.
 pub(super) fn missing_scheduler(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
@@ -218,7 +218,7 @@ pub(super) fn missing_scheduler(place: &Sandbox) {
     place.iosched(&["set", &name, "scheduler=mq-deadlin"]).refused(2, &said);
 }
 
-/// What is wrong, and the words for it: the same through files and through a socket.
+/// Wrong values and their messages, which are equal through files and through a socket.
 const WRONG: &[(&str, &str, &[&str])] = &[
     ("scheduler", "bogus", &["scheduler: there is no scheduler \"bogus\"; available: noop"]),
     ("nr_requests", "0", &["nr_requests: 0 is out of range; it must be from 1 to 65536 requests"]),
@@ -246,7 +246,7 @@ pub(super) fn mounted(place: &Sandbox) {
     let mut byte = [0];
     let mut disk = File::open(mounted.disk()).unwrap();
     disk.read_exact(&mut byte).unwrap();
-    // An entry would keep its directory open, and the disk mounted.
+    // An open entry would keep its directory open and the disk mounted.
     let client = {
         let entry = fs::read_dir(mounted.attribute("clients")).unwrap().next().unwrap().unwrap();
         entry.file_name().into_string().unwrap()
@@ -297,7 +297,7 @@ fn of_group(place: &Sandbox, at: &Path) {
     place.iosched(&["set", "--at", at.to_str().unwrap(), "groups/db/weight=300"]).code(0);
 }
 
-/// Of any client.
+/// Checks wrong values of a client's attributes.
 fn of_client(place: &Sandbox, at: &Path, client: &str) {
     for (file, value, said) in [
         ("ioprio", "be/9", "\"be/9\" is not an ioprio; write none, idle, rt/LEVEL or be/LEVEL"),

@@ -1,4 +1,4 @@
-//! Case records.
+//! Cases about the content of records.
 
 use super::{info, table};
 use crate::list::{Sandbox, of_repository};

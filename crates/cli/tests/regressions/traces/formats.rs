@@ -1,4 +1,4 @@
-//! What a file is taken for.
+//! Detection of the format of a file.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub(super) fn headed(place: &Sandbox) {
 }
 
 pub(super) fn other_heading(place: &Sandbox) {
-    // The rows are Alibaba's by shape; the heading says that they are not.
+    // The rows have the form of Alibaba's, but the heading shows that they are something else.
     let told = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
     told.refused(2, &["it is a table of 5 columns separated by commas, and their meaning is unknown", "--columns"]);
     info(place, "ali.csv", format!("device_id,opcode,offset,length,timestamp\n{}", "1,R,0,512,5\n".repeat(9)))
@@ -64,7 +64,7 @@ pub(super) fn columns(place: &Sandbox) {
         let args = ["trace", "info", "--columns", "time_s,op,offset_bytes,length_bytes,-", name];
         place.iosched(&args).code(0).says(&["csv: 3 requests, 2 reads", "0.50 s recorded"]).never(&["warning"]);
     }
-    // A heading in other words is no bad line.
+    // A heading with other words is not a bad line.
     place.file("headed", "when,what,where,how_much\n5,R,0,8\n6,W,8,8\n");
     let args = ["trace", "info", "--columns", "time_ms,op,sector,nr_sectors", "headed"];
     place.iosched(&args).code(0).says(&["2 requests", "times to 1,000,000 ns"]).never(&["warning"]);
@@ -100,7 +100,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);
     }
-    // Fewer or more than the table has.
+    // Fewer or more columns than the table has.
     for names in ["time_ns,op,sector,nr_sectors,pid", "time_ns,op,-,sector,nr_sectors,-"] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(1, &["x: line 1"]);
     }
@@ -174,7 +174,7 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
     told.code(0).says(&["98 requests", "3 of 102 lines"]);
     place.iosched(&["trace", "convert", "x.csv", "out.msr"]).refused(2, &parts);
     assert!(!place.path("out.msr").exists());
-    // The same in every format of text.
+    // All text formats behave in the same way.
     for format in ["fio-v2", "fio-v3", "msr", "spc", "fiu", "alibaba", "tencent", "blkreplay", "mqsim"] {
         place.file("good.csv", heading.clone() + &good);
         place.iosched(&["trace", "convert", "--overwrite", "good.csv", "y", "--format", format]).code(0);
@@ -261,7 +261,7 @@ pub(super) fn standard_input(place: &Sandbox) {
     fed(place, &["trace", "info", "-"], text.as_bytes()).code(0).says(&["standard input", "200 requests"]);
     fed(place, &["trace", "convert", "-", "x.blktrace.0"], text.as_bytes()).code(0);
     let events = fs::read(place.path("x.blktrace.0")).unwrap();
-    // Read twice: requests, then events or extents.
+    // Commands that read the input twice: requests, then events or extents.
     fed(place, &["trace", "info", "-"], &events).code(0).says(&["Q2C", "blktrace: 200 requests"]);
     fed(place, &["trace", "remap", "--capacity", "1GiB", "-", "y.csv"], &events).code(0);
     assert_eq!(place.read("y.csv").lines().count(), 201);

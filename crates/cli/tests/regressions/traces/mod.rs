@@ -1,4 +1,4 @@
-//! Traces that are damaged, in part, or something else.
+//! Traces that are damaged, incomplete, or not traces.
 
 mod content;
 mod formats;
@@ -75,7 +75,7 @@ pub(crate) const CASES: &[Case] = &[
     case("a trace without requests is refused where it would be replayed", content::no_requests),
 ];
 
-/// One CPU's file of a sample, copied without its siblings unless they are copied, too.
+/// Returns the file of one CPU of a sample, copied without those of the other CPUs.
 fn cpu(place: &Sandbox, number: u32) -> PathBuf {
     let name = format!("pgbench.blktrace.{number}.zst");
     let path = place.path(&name);
@@ -83,7 +83,7 @@ fn cpu(place: &Sandbox, number: u32) -> PathBuf {
     path
 }
 
-/// A table of our own, of that many reads and writes of four processes.
+/// Returns a table with this many reads and writes of four processes.
 fn table(rows: u64) -> String {
     let row = |n: u64| {
         let (pid, op) = (n % 4, if n.is_multiple_of(3) { "W" } else { "R" });
@@ -93,28 +93,28 @@ fn table(rows: u64) -> String {
     heading.to_owned() + &(0..rows).map(row).collect::<String>()
 }
 
-/// What is told of a file with these bytes.
+/// Returns the answer of `trace info` for a file with this content.
 #[track_caller]
 fn info(place: &Sandbox, name: &str, content: impl AsRef<[u8]>) -> Answer {
     place.file(name, content);
     place.iosched(&["trace", "info", name])
 }
 
-/// What it answers with these bytes on standard input.
+/// Returns the answer of the command with this content on standard input.
 #[track_caller]
 fn fed(place: &Sandbox, args: &[&str], content: &[u8]) -> Answer {
     let mut child =
         place.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let content = content.to_owned();
-    // It may end before it has read everything.
+    // The command may end before it has read everything.
     let feeder = std::thread::spawn(move || drop(input.write_all(&content)));
     let told = Answer::of(child.wait_with_output().unwrap(), args);
     feeder.join().unwrap();
     told
 }
 
-/// What a program makes of bytes.
+/// Returns the output of a program with this content on standard input.
 #[track_caller]
 fn through(program: &str, args: &[&str], content: &[u8]) -> Vec<u8> {
     let mut child = Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

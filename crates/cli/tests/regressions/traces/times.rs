@@ -1,8 +1,8 @@
-//! Traces whose times are coarse, step back, are not there, or cannot be.
+//! Traces with coarse, decreasing, missing or impossible times.
 
 use crate::list::{Answer, Sandbox};
 
-/// A generator of the numbers that the traces here need.
+/// Generator of the random numbers of these traces.
 struct Numbers(u64);
 
 impl Numbers {
@@ -12,7 +12,7 @@ impl Numbers {
     }
 }
 
-/// The value in a row of the table, of the first setting.
+/// Returns the value in a row of the table, for the first setting.
 fn value(answer: &Answer, row: &str) -> f64 {
     let text = &answer.out;
     let line = text.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("{row} in\n{text}"));
@@ -29,7 +29,7 @@ fn compared(place: &Sandbox, workload: &str, device: &str, more: &[&str]) -> Ans
 
 pub(super) fn coarse(place: &Sandbox) {
     let mut numbers = Numbers(3);
-    // 300 reads a second, as Tencent's traces have them.
+    // 300 reads per second, as in Tencent's traces.
     let rows: String =
         (0..6_000).map(|i| format!("{},{},16,0,1064\n", 1_538_323_200 + i / 300, numbers.below(1 << 28) * 8)).collect();
     place.file("tencent.csv", rows);
@@ -67,7 +67,7 @@ pub(super) fn coarse_latencies(place: &Sandbox) {
     assert!((0.034..0.040).contains(&value(&said, "finish")), "400 reads of 0.09 ms, one at a time:\n{}", said.out);
 }
 
-/// Six times 40 I/Os within 1 s, each time from 0 on.
+/// Returns six times 40 I/Os within 1 s, each time from 0 on.
 fn stepping_back() -> String {
     let mut text = "fio version 3 iolog\n0 /dev/x add\n0 /dev/x open\n".to_owned();
     for i in 0..240u64 {
@@ -79,7 +79,7 @@ fn stepping_back() -> String {
 pub(super) fn stepping(place: &Sandbox) {
     place.file("back.log", stepping_back());
     place.file("back.fio", "[r]\nread_iolog=back.log\nioengine=libaio\ndirect=1\n");
-    // Six times 39 steps of 25 ms; fio takes as long.
+    // Six times 39 steps of 25 ms. fio takes as long.
     let job = compared(place, "back.fio", "sata-ssd", &[]);
     assert!((5.8..5.9).contains(&value(&job, "finish")), "{}", job.out);
     let trace = compared(place, "back.log", "sata-ssd", &[]);
@@ -106,7 +106,7 @@ pub(super) fn none(place: &Sandbox) {
     place.file("none.log", log + "/dev/x close\n");
     place.file("none.csv", table);
     place.file("none.fio", "[r]\nread_iolog=none.log\ndirect=1\n");
-    // The clock of Tencent's traces ticks once a second.
+    // The clock of Tencent's traces has a resolution of one second.
     let rows: String = (0..200).map(|i| format!("1538323200,{},8,0,7\n", i * 80_000)).collect();
     place.file("one-second.csv", rows);
     let second = compared(place, "one-second.csv", "sata-ssd", &[]);
@@ -127,7 +127,7 @@ pub(super) fn none(place: &Sandbox) {
 }
 
 pub(super) fn impossible(place: &Sandbox) {
-    // Times in ms, offsets and lengths in bytes, read as MQSim's ns and sectors.
+    // Times in ms, and offsets and lengths in bytes, read as MQSim's ns and sectors.
     let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);
     place.file("x.trace", (1..400).map(row).collect::<String>());
     let expected =

@@ -1,4 +1,4 @@
-//! Parts of recordings.
+//! Incomplete recordings.
 
 use std::fs;
 
@@ -87,7 +87,7 @@ pub(super) fn cut_at_a_record(place: &Sandbox) {
         return;
     }
     let [_, second] = [0, 1].map(|number| cpu(place, number));
-    // Of the CPU that completes, the first half.
+    // The first half of the file of the CPU with the completions.
     let data = through("zstd", &["-dc"], &fs::read(&second).unwrap());
     let mut end = 0;
     while end < data.len() / 2 {
@@ -116,7 +116,7 @@ pub(super) fn without_completions(place: &Sandbox) {
     }
     let packed = fs::read(of_repository("crates/trace/samples/sqlite-insert.txt.zst")).unwrap();
     let text = String::from_utf8(through("zstd", &["-dc"], &packed)).unwrap();
-    // As grep would: lines of completions name no process.
+    // As with grep: lines of completions name no process.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
     let told = info(place, "named.txt", named);
     told.code(0).says(&["warning: the recording may be incomplete", "but there is no completion"]);
@@ -179,7 +179,7 @@ pub(super) fn gzip_cut(place: &Sandbox) {
     told.refused(1, &[NOT_WHOLE, "cut.csv.gz: ", "--partial"]);
     let partial = ["trace", "info", "--partial", "cut.csv.gz"];
     place.iosched(&partial).code(0).says(&["requests", "the data is truncated"]);
-    // Its end is there, its middle is not what it was.
+    // The end is present, but the middle is damaged.
     let mut damaged = packed.clone();
     damaged[packed.len() / 2] ^= 0x55;
     info(place, "damaged.csv.gz", &damaged).refused(1, &["damaged.csv.gz: "]);
@@ -234,7 +234,7 @@ pub(super) fn one_behind_the_other(place: &Sandbox) {
     let rows = text.split_once('\n').unwrap().1;
     let told = info(place, "two.csv", format!("{text}{rows}"));
     told.refused(1, &[NOT_WHOLE, "times go back", "sort the trace by time"]);
-    // What several writers disorder a little is put right.
+    // A small disorder by several writers is corrected.
     let mut lines: Vec<&str> = text.lines().collect();
     lines[1..].chunks_mut(7).for_each(<[&str]>::reverse);
     info(place, "mixed.csv", lines.join("\n") + "\n").code(0).says(&["6,000 requests"]).never(&["warning"]);
