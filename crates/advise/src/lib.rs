@@ -6,12 +6,12 @@
 //!
 //! | question | module | main types |
 //! |---|---|---|
-//! | Which model and which parameters are this device? | [`calibrate`] | [`Measurer`](calibrate::Measurer), [`Measurements`](calibrate::Measurements), [`Calibration`](calibrate::Calibration) |
-//! | What should io.cost be told of it? | [`io_cost`] | [`IoCost`](io_cost::IoCost) |
+//! | Which model and which parameters fit this device? | [`calibrate`] | [`Measurer`](calibrate::Measurer), [`Measurements`](calibrate::Measurements), [`Calibration`](calibrate::Calibration) |
+//! | Which parameters should io.cost have for it? | [`io_cost`] | [`IoCost`](io_cost::IoCost) |
 //! | How far can that model be trusted? | [`validation`] | [`Measured`](validation::Measured), [`Battery`](validation::Battery) |
 //! | Which setting is best on that model? | [`tune`](mod@tune) | [`Tuning`](tune::Tuning), [`Goal`](tune::Goal), [`TuneResults`](tune::TuneResults) |
-//! | Is it also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
-//! | All of these, one after another | this page | [`AdviceRequest`], [`AdvicePlan`], [`AdviceResults`] |
+//! | Is this setting also best on the device itself? | this page | [`candidates`], [`Confirmed`], [`Advice`] |
+//! | All of these questions, one after another | this page | [`AdviceRequest`], [`AdvicePlan`], [`AdviceResults`] |
 //!
 //! The last three questions use the same judgement: confirming runs against a baseline, with the
 //! verdicts of comparisons. The baseline of a search is a setting, and its runs are simulated.

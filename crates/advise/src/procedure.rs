@@ -1,7 +1,7 @@
 //! The steps to advice: a model of the device, a search on the model, runs on the device.
 //!
-//! An [`AdviceRequest`] becomes an [`AdvicePlan`], which has checked everything that can be known before anything runs.
-//! [`AdvicePlan::carry_out`] reports its progress to an [`AdviceObserver`].
+//! An [`AdviceRequest`] becomes an [`AdvicePlan`], which has checked everything that can be checked
+//! before anything runs. [`AdvicePlan::carry_out`] reports its progress to an [`AdviceObserver`].
 
 use std::path::{Path, PathBuf};
 
@@ -30,11 +30,11 @@ const NO_SCHEDULER: &str = "none";
 /// Size of the file in a directory if the request gives none, MiB.
 const FILE_SIZE_MIB: u64 = 4096;
 
-/// An error on the way to advice.
+/// An error of a request for advice, or of one of its steps.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdviseError {
-    /// The request is wrong: another one would be right.
+    /// The request is invalid.
     #[error("{0}")]
     Wrong(String),
     /// The target or the workload is wrong.
@@ -46,13 +46,13 @@ pub enum AdviseError {
     /// The target cannot be measured.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// A comparison cannot be made.
+    /// A comparison failed.
     #[error(transparent)]
     Lab(#[from] LabError),
     /// The device cannot be prepared for runs.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// The search cannot be made.
+    /// The search failed.
     #[error(transparent)]
     Tune(#[from] TuneError),
     /// The device cannot be measured, or no model fits.
@@ -70,12 +70,12 @@ pub enum AdviseError {
     /// The directory for records of changed settings cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// There is no such device.
+    /// The device was not found.
     #[error(transparent)]
     Find(#[from] FindError),
 }
 
-/// A request for advice: a device, a workload, and what matters.
+/// A request for advice: a device, a workload and the goals.
 #[derive(Clone, Debug)]
 pub struct AdviceRequest {
     /// A block device, or a directory in a file system on it.
@@ -88,7 +88,7 @@ pub struct AdviceRequest {
     pub replay: Replay,
     /// Warm-up and length of each run.
     pub limits: Limits,
-    /// The metrics to optimise; at least one.
+    /// The metrics to optimise, at least one.
     pub goals: Vec<Goal>,
     /// Bounds of metrics that must hold.
     pub constraints: Vec<Constraint>,
@@ -123,7 +123,8 @@ pub struct AdviceRequest {
 }
 
 impl AdviceRequest {
-    /// A request with the defaults of `iosched advise`: 200 simulated runs, 4 settings on the device, 10 runs of each.
+    /// Creates a request with the defaults of `iosched advise`: 200
+    /// simulated runs, 4 settings on the device, 10 runs of each.
     #[must_use]
     pub fn new(on: &Path, workload: Workload, replay: Replay, goals: Vec<Goal>) -> Self {
         Self {
@@ -151,7 +152,7 @@ impl AdviceRequest {
     }
 }
 
-/// A step to advice.
+/// A step of the advice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdviceStep {
     /// The device is measured.
@@ -162,21 +163,21 @@ pub enum AdviceStep {
     Run,
 }
 
-/// Gets the events on the way to advice, in their order.
+/// Receives the events of all steps in their order.
 pub trait AdviceObserver {
-    /// A step begins; the one before it has ended.
+    /// Reports the beginning of a step, after the end of the previous step.
     fn begins(&mut self, step: AdviceStep);
-    /// An event of the measurement.
+    /// Reports an event of the measurement.
     fn measuring(&mut self, progress: calibrate::Progress<'_>);
-    /// The model of the device, as a profile in TOML.
+    /// Reports the model of the device, as a profile in TOML.
     fn model(&mut self, profile: &str);
-    /// An event of the search.
+    /// Reports an event of the search.
     fn searching(&mut self, progress: tune::Progress<'_>);
-    /// An event of the runs on the device.
+    /// Reports an event of the runs on the device.
     fn running(&mut self, progress: iosched_lab::Progress<'_>);
 }
 
-/// Everything that is known before anything runs.
+/// A request for advice that has been checked, before anything runs.
 #[derive(Debug)]
 pub struct AdvicePlan {
     request: AdviceRequest,
@@ -224,7 +225,7 @@ impl AdviceResults {
 }
 
 impl AdvicePlan {
-    /// Checks everything that can be known before anything runs.
+    /// Checks everything that can be checked before anything runs.
     ///
     /// # Errors
     /// The request is wrong, or the workload cannot run on the device.

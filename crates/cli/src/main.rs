@@ -1,8 +1,8 @@
 //! The command `iosched`: argument parsing and output. The functionality is in the libraries.
 //!
-//! # Inside
+//! # Contents
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `command.rs` | all commands; each command has a
 //! file or folder with its arguments and its code |
@@ -10,8 +10,7 @@
 //! workloads, replay, length of runs, judgement of differences |
 //! | `output/` | output: files that appear complete or not at
 //! all, links, devices and pipes, and messages during long work |
-//! | `show/` | pages of text: tables, verdicts, closing sentences; JSON, CSV, Markdown |
-//! | `tree/` | attribute trees: of the kernel's disks, of live disks, of a mount |
+//! | `show/` | results as text (tables, verdicts, closing sentences), JSON, CSV and Markdown |
 //! | `fail.rs`, `signals.rs`, `watched.rs` | exit codes, signals, progress |
 #![forbid(unsafe_code)]
 

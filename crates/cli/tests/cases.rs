@@ -22,7 +22,7 @@ fn compare_file(here: &Path, file: &str, more: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap()
 }
 
-/// The means of a metric, one for each setting.
+/// Returns the means of a metric, one for each setting.
 #[track_caller]
 fn means(json: &Value, figure: &str) -> Vec<f64> {
     let figures = json["metrics"].as_array().unwrap();

@@ -129,7 +129,7 @@ fn a_loop_device_is_told_by_its_file_and_by_its_scheduler() {
     for (scheduler, expected) in
         [("none", "ionice-ignored"), ("mq-deadline", "ionice-classes-only"), ("bfq", "ionice-in-force")]
     {
-        // Not every kernel has all of them.
+        // Not every kernel has all these schedulers.
         if device.set_attribute("scheduler", scheduler).is_ok() {
             assert!(ids().iter().any(|id| id == expected), "{scheduler}: {:?}", ids());
         }

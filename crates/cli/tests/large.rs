@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{IOSCHED, directory};
 
-/// In memory, these take 8 MB, and 19 MB in closed replay.
+/// Number of I/Os of the trace. In memory they take 8 MB, and 19 MB in closed replay.
 const IOS: u64 = 250_000;
 /// Largest additional memory of a trace in temporary
 /// files, compared with a trace of a few I/Os, KiB.

@@ -32,7 +32,7 @@ const MORE_PERCENT_OF_OTHERS: f64 = 10.0;
 /// callgrind takes twice the time, lackey twenty times.
 const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
 
-/// What is run while instructions are counted: the loop, the elevator or the whole queue.
+/// Target whose instructions are counted: the loop, the elevator or the whole queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Column {
     Loop,

@@ -40,7 +40,7 @@ struct Line {
 /// The runs that are stored.
 pub(super) struct Archive {
     runs: Vec<Run>,
-    /// Of random runs of a kind, only one of every `thin` is stored.
+    /// Thinning of random runs: of each kind, one of every `thin` is stored.
     thin: u32,
     /// Number of random runs so far, by the prefix of their names.
     random: BTreeMap<String, u32>,

@@ -14,11 +14,11 @@ use iosched_workload::outcome::Note;
 
 use super::device::Device;
 
-/// An error of the device, file or directory that is to be measured.
+/// An error of the device, file or directory to measure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// The request is wrong: another one would be right.
+    /// The request is invalid.
     #[error("{0}")]
     Wrong(String),
     /// The free space of the directory is unknown.
@@ -35,13 +35,13 @@ pub enum PlaceError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// There is no such device.
+    /// The device was not found.
     #[error(transparent)]
     Find(#[from] FindError),
     /// The device may not be written.
     #[error(transparent)]
     Refusal(#[from] Refusal),
-    /// The directory for records of what iosched makes cannot be used.
+    /// The state directory, which records the files that iosched creates, cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
 }

@@ -59,11 +59,11 @@ pub enum Role {
     Write,
     /// Random reads and writes, half and half.
     Mixed,
-    /// Random writes with flushes behind them.
+    /// Random writes with flushes after them.
     Flush,
     /// The same I/O for many seconds after a rest: credits that are used up, a cache that fills.
     Steady,
-    /// A workload that the fit does not see.
+    /// A workload that no fit uses.
     HeldOut,
     /// Sequential I/Os at the highest rate, for the model of io.cost. No fit uses them.
     Saturation,

@@ -3,7 +3,7 @@
 use iosched_disk::Card;
 use serde::{Deserialize, Serialize};
 
-/// A device to be measured.
+/// A device to measure, with its known properties.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {

@@ -21,7 +21,7 @@ use super::space::Space;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum TuneRecord {
-    /// The plan. Always the first line.
+    /// The plan, which is always the first line.
     Tune(Box<TuneHeader>),
     /// One run.
     Trial(Box<TuneRun>),

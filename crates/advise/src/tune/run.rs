@@ -16,7 +16,7 @@ const CONFIRM_FIRST: u32 = 1 << 20;
 /// An event of a search.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A record, in the order of the search; the header is the first.
+    /// A record, in the order of the search. The header is the first one.
     Record(&'a TuneRecord),
     /// The number of complete runs changed.
     Done {

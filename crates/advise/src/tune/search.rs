@@ -210,8 +210,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.first.extend(candidates.iter().map(|&candidate| (candidate, first)));
     }
 
-    /// Successive halving: runs the settings once, the better
-    /// third more often, and so on, for at most `rungs` rungs.
+    /// Runs the settings once, the better third more often, and so
+    /// on, for at most `rungs` rungs (successive halving).
     fn halve(&mut self, mut alive: Vec<usize>, weights: &[f64], rungs: usize) -> Result<(), Halt> {
         for runs in self.allotment.rungs.clone().into_iter().take(rungs) {
             self.bring_to(Phase::Search, &alive, runs)?;

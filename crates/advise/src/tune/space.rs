@@ -39,7 +39,7 @@ pub struct ElevatorSpace {
 pub struct Dimension {
     /// Name of the dimension.
     pub name: String,
-    /// Its unit as declared, empty for plain numbers.
+    /// Unit of the values as declared, empty for plain numbers.
     pub unit: String,
     /// Values to try, in ascending order.
     pub values: Vec<u64>,
@@ -56,7 +56,7 @@ pub struct Dimension {
 pub struct Written {
     /// Name of the file.
     pub file: String,
-    /// The cgroup; empty for a file of the device.
+    /// Name of the cgroup. Empty for a file of the device.
     pub cgroup: String,
     /// Words in the form of a setting, separated by slashes. `{}` stands for the value.
     pub words: String,

@@ -52,7 +52,7 @@ pub enum ValidationError {
         /// Name of the scheduler.
         scheduler: String,
     },
-    /// The request is wrong: another one would be right.
+    /// The request is invalid.
     #[error("{0}")]
     Wrong(String),
     /// A comparison on the device failed.

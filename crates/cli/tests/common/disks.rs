@@ -25,8 +25,8 @@ pub(crate) fn json(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&iosched(here, args, 0).0).unwrap()
 }
 
-/// Lock for tests that measure. They run one after another,
-/// because a busy processor would disturb the measurement.
+/// Returns the lock of tests that measure. They run one after
+/// another, because a busy processor would disturb the measurement.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static MEASURING: Mutex<()> = Mutex::new(());
     // The failure of another test says nothing about this one.

@@ -26,7 +26,7 @@ pub(crate) const IOSCHED: &str = env!("CARGO_BIN_EXE_iosched");
 /// Longest wait for any event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An empty directory for one test.
+/// Creates an empty directory for one test.
 pub(crate) fn directory(name: &str) -> PathBuf {
     empty_directory(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
 }

@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 }
 
 impl Sandbox {
-    /// A path in the directory.
+    /// Returns a path in the directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.here.join(name)
     }
@@ -53,14 +53,14 @@ impl Sandbox {
         path
     }
 
-    /// The content of a file in the directory.
+    /// Returns the content of a file in the directory.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {
         String::from_utf8_lossy(&fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}")))
             .into_owned()
     }
 
-    /// The command in this directory. It keeps its state here, too.
+    /// Returns the command in this directory, where it also keeps its state.
     pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(IOSCHED);
         command.args(args).current_dir(&self.here).stdin(Stdio::null());
@@ -96,7 +96,8 @@ impl Answer {
         self
     }
 
-    /// Checks that standard output or standard error has each of these parts. Line breaks do not count.
+    /// Checks that standard output or standard error has
+    /// each of these parts. Line breaks do not count.
     #[track_caller]
     pub(crate) fn says(&self, parts: &[&str]) -> &Self {
         let unbroken = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -126,7 +127,7 @@ impl Answer {
     }
 }
 
-/// A file of this repository.
+/// Returns the path of a file of this repository.
 pub(crate) fn of_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }

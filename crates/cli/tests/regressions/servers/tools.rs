@@ -145,7 +145,7 @@ pub(super) fn send(socket: &mut UnixStream, command: u16, flags: u16) {
     socket.write_all(&bytes).unwrap();
 }
 
-/// A client with a wrong handshake.
+/// Connects a client that sends a wrong handshake.
 pub(super) fn bad_handshake(here: &Path) {
     let mut socket = UnixStream::connect(here.join("s")).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -207,7 +207,8 @@ pub(super) fn same_words(place: &Sandbox) {
     }
 }
 
-/// `set` and `compare --on` refuse a scheduler that the kernel lacks with the same message.
+/// Asserts that `set` and `compare --on` refuse a
+/// scheduler that the kernel lacks with the same message.
 pub(super) fn missing_scheduler(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");

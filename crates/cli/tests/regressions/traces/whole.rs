@@ -116,7 +116,7 @@ pub(super) fn without_completions(place: &Sandbox) {
     }
     let packed = fs::read(of_repository("crates/trace/samples/sqlite-insert.txt.zst")).unwrap();
     let text = String::from_utf8(through("zstd", &["-dc"], &packed)).unwrap();
-    // As with grep: lines of completions name no process.
+    // The result of grep for a process, because completions name no process.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
     let told = info(place, "named.txt", named);
     told.code(0).says(&["warning: the recording may be incomplete", "but there is no completion"]);
