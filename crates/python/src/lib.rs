@@ -1,7 +1,7 @@
 //! The native part of the Python package `iosched`. It offers the
 //! simulator and the lab with Python values, tables and exceptions.
 //!
-//! | file | what it has |
+//! | file | content |
 //! |---|---|
 //! | `values.rs` | `Device`, `Workload` and `Setting`: the arguments of other functions |
 //! | `trace.rs` | `Trace`: recorded I/O, from files and tables, and back |
@@ -13,6 +13,7 @@
 //! | `table.rs` | `Table`: columns with the Arrow PyCapsule protocol |
 //! | `tune.rs` | `tune`, `Goal`, and the space of a search |
 //! | `sweep.rs` | plans, units and summaries of sweeps |
+//! | `stream.rs` | Python file objects as streams |
 //! | `page.rs` | pages in a notebook |
 //! | `error.rs` | errors of the libraries as classes of `iosched.errors`, and plain arguments |
 //! | `waiting.rs` | work without the GIL that Ctrl-C interrupts |
