@@ -1,13 +1,15 @@
-//! An elevator with what it sees of its queue (`Env`) and the hash for merges, and nothing else: for measuring what the
-//! elevator itself costs, as `cargo xtask cost` does.
+//! An elevator with its view of the queue (`Env`) and the merge hash only, to measure the cost of
+//! the elevator itself, as `cargo xtask cost` does.
 //!
-//! It makes the calls that [`RequestQueue`](crate::RequestQueue) makes of its elevator, in the same order, and keeps
-//! what these read. Left out are limits and tags, statistics, bios, plugs, flushes, switching and the record of
-//! decisions. Of allocation only [`Elevator::limit_depth`] is left, which is the elevator's own; what it answers is not
-//! looked at. Requests are made once, by whoever measures, and used again and again. There is one hardware queue, and
-//! what is inserted are reads and writes.
+//! This module makes the same calls of the elevator as
+//! [`RequestQueue`](crate::RequestQueue), in the same order, and updates the state that
+//! these calls read. It has no limits and tags, statistics, bios, plugs, flushes, switching
+//! or decision events. From allocation it keeps only [`Elevator::limit_depth`], which is
+//! part of the elevator; the result is ignored. The measuring program creates requests once
+//! and reuses them. There is one hardware queue, and all requests are reads and writes.
 //!
-//! Nobody but the measurement needs it: it is there with the feature `bare`, and promises nothing.
+//! Only the measurement needs this module. It exists with the feature `bare`,
+//! and its interface may change at any time.
 
 use std::hint::black_box;
 
@@ -19,22 +21,22 @@ use crate::queue::QueueConfig;
 use crate::request::{Bio, Request, RequestId, RequestStage};
 use crate::time::Time;
 
-/// An elevator without a queue.
+/// Elevator without a queue.
 pub struct Bare {
     env: Env,
     elevator: Box<dyn Elevator>,
-    /// Those of the multi-queue layer, if it stands there.
+    /// Rules of the multi-queue layer, if the elevator runs there.
     rules: Option<MultiQueueRules>,
     nr_requests: u32,
     looks_up: bool,
-    /// How often a lookup found a request to merge with: never, in a load that may be measured.
+    /// Number of lookups that found a request to merge with. It must be 0 in a measured load.
     met: u64,
 }
 
 impl Bare {
-    /// The elevator `registered` on the device of `config`, made at `now`. It is told that there are `nr_requests`
-    /// tags. `looks_up`: requests are looked for that a new one could join, as where `nomerges` is 0; otherwise as
-    /// where it is 2.
+    /// Creates the elevator `registered` at the time `now` for the device of `config`, with
+    /// `nr_requests` tags. `looks_up`: each new request is looked up for merging, as with
+    /// `nomerges` 0; otherwise not, as with `nomerges` 2.
     #[must_use]
     pub fn new(now: Time, config: &QueueConfig, registered: Registered, nr_requests: u32, looks_up: bool) -> Self {
         let mut env = Env::new(now, config.hz, config.rotational, config.groups);
@@ -51,12 +53,12 @@ impl Bare {
         Self { env, elevator, rules, nr_requests, looks_up, met: 0 }
     }
 
-    /// An io context for a new process.
+    /// Creates an io context for a new process.
     pub fn create_context(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
         self.env.contexts.create(pid, ioprio, cgroup)
     }
 
-    /// A place for one request at a time.
+    /// Creates a slot for one request at a time.
     pub fn create_request(&mut self, bio: &Bio) -> RequestId {
         let id = self.env.requests.allocate(self.env.now, bio);
         let request = &mut self.env.requests[id];
@@ -64,7 +66,7 @@ impl Bare {
         id
     }
 
-    /// `id`, which is in use by nobody, becomes the request that `bio` founds at `now`.
+    /// Turns the unused slot `id` into a new request for `bio` at the time `now`.
     #[inline]
     pub fn renew(&mut self, now: Time, id: RequestId, bio: &Bio) {
         self.env.now = now;
@@ -78,8 +80,8 @@ impl Bare {
         request.mergeable = true;
     }
 
-    /// Gives `id`, which was renewed for `bio`, to the elevator. What waits for the device is asked for next, if
-    /// [`take_kick`](Self::take_kick) says so.
+    /// Inserts `id`, which was renewed for `bio`, into the elevator. The host then dispatches if
+    /// [`take_kick`](Self::take_kick) returns `true`.
     #[inline]
     pub fn insert(&mut self, id: RequestId, bio: &Bio) {
         match self.rules {
@@ -121,13 +123,14 @@ impl Bare {
         self.elevator.insert(&mut self.env, id);
     }
 
-    /// Whether there is a queued request that `bio` may join: the one merged last, one that ends where it begins, one
-    /// that begins where it ends.
+    /// Returns whether `bio` may join a queued request: the one merged last, one that ends where
+    /// the bio begins, or one that begins where it ends.
     #[inline]
     fn look_up(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> bool {
         if let Some(last) = self.env.merging.last {
             let is_adjacent = self.env.requests[last].adjacent(bio).is_some();
-            // In the multi-queue layer permission is asked for before nearness, which has consequences in bfq.
+            // The multi-queue layer checks permission before
+            // adjacency, which has side effects in bfq.
             let is_asked = rules.is_some() || is_adjacent;
             let may_join = is_asked && self.may_join(bio, last, rules);
             if may_join && is_adjacent {
@@ -153,7 +156,7 @@ impl Bare {
         is_compatible && self.elevator.may_merge(&mut self.env, bio, into)
     }
 
-    /// Whether the request merged last, or one that ends where `new` begins, goes on with it.
+    /// Returns whether `new` continues the request merged last, or another queued request.
     #[inline]
     fn look_up_new(&mut self, new: RequestId) -> bool {
         let request = &self.env.requests[new];
@@ -166,19 +169,20 @@ impl Bare {
             || self.env.merging.hash.find(&self.env.requests, sector).is_some_and(is_met)
     }
 
-    /// Whether the elevator wants the queue run before anything else. Asking takes the wish back.
+    /// Returns whether the elevator requires a run of the queue
+    /// before anything else, and clears the flag.
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)
     }
 
-    /// The request that the device, which has room, takes next.
+    /// Returns the request that the device takes next. The device must have room.
     #[inline]
     pub fn dispatch(&mut self, now: Time) -> Option<RequestId> {
         self.env.now = now;
         let id = match self.next_released() {
             Some(id) => id,
-            // In the multi-queue layer the elevator is asked only if it has something.
+            // The multi-queue layer calls the elevator only if it has requests.
             None if self.rules.is_some() && self.env.queued == 0 => return None,
             None => match self.elevator.dispatch(&mut self.env) {
                 Some(id) => {
@@ -202,7 +206,7 @@ impl Bare {
         Some(id)
     }
 
-    /// The device is done with `id`, whose place may be used again.
+    /// Completes `id`. Its slot can be reused.
     #[inline]
     pub fn complete(&mut self, now: Time, id: RequestId) {
         self.env.now = now;
@@ -210,14 +214,14 @@ impl Bare {
         self.env.requests[id].stage = RequestStage::Free;
     }
 
-    /// When the elevator wants [`timer`](Self::timer) to be called, if at all.
+    /// Returns when the host must call [`timer`](Self::timer), if at all.
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.env.timer
     }
 
-    /// That moment has come.
+    /// Handles a due timer.
     pub fn timer(&mut self, now: Time) {
         self.env.now = now;
         if self.env.timer.is_some_and(|at| at <= now) {
@@ -226,23 +230,24 @@ impl Bare {
         }
     }
 
-    /// Requests in the elevator.
+    /// Returns the number of requests in the elevator.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.env.queued
     }
 
-    /// The request in the place `id`.
+    /// Returns the request in the slot `id`.
     #[inline]
     #[must_use]
     pub fn request(&self, id: RequestId) -> &Request {
         &self.env.requests[id]
     }
 
-    /// Checks that the elevator's counters agree with its contents, and that no lookup has found anything.
+    /// Checks that the elevator's counters agree with its
+    /// contents, and that no lookup found a request.
     ///
     /// # Panics
-    /// If not.
+    /// If a check fails.
     pub fn check(&self) {
         assert_eq!(self.met, 0, "the measured load has nothing to merge");
         self.elevator.check(&self.env);
@@ -261,10 +266,10 @@ mod tests {
     const QUEUED_PER_TASK: usize = 4;
     const DEPTH: usize = 3;
     const NR_REQUESTS: u32 = 1024;
-    /// What is asked again when nothing moves, ns later.
+    /// Delay before another dispatch when no event is due, ns.
     const AGAIN_NS: u64 = 3_000_000;
 
-    /// What a load needs of a queue, or of an elevator without one.
+    /// Interface of a queue, or of an elevator without one, for a load.
     trait Target {
         fn submit(&mut self, now: Time, bio: &Bio);
         fn take_kick(&mut self) -> bool;
@@ -296,7 +301,7 @@ mod tests {
         }
     }
 
-    /// With the places that are free, and the cookie of each place.
+    /// The vectors contain the free slots, and the cookie of each slot.
     impl Target for (Bare, Vec<RequestId>, Vec<u64>) {
         fn submit(&mut self, now: Time, bio: &Bio) {
             let id = self.1.pop().unwrap_or_else(|| self.0.create_request(bio));
@@ -331,8 +336,8 @@ mod tests {
         *random
     }
 
-    /// When which bio, by its number, was dispatched: half of the tasks read or write from their place on, the others
-    /// anywhere, and most think before they go on. Nothing touches anything.
+    /// Returns the times of dispatch, with the numbers of the bios. Half of the tasks read or write
+    /// sequentially, the others at random, and most have a think time. No two bios are adjacent.
     fn dispatched(target: &mut impl Target, contexts: &[ContextId], mut random: u64) -> Vec<(Time, u64)> {
         let mut now = BEGIN;
         let mut arrivals: Vec<(Time, usize)> =

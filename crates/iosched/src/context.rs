@@ -1,68 +1,72 @@
-//! Who asks: io contexts (one per process), their ioprio, and the cgroups they belong to.
+//! Io contexts (one per process), their ioprio, and the cgroups of processes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An io context: one process as the request queue knows it. Given out by [`crate::RequestQueue::create_context`] and
-/// usable until the process has exited and its last request has completed.
+/// Id of an io context: one process as the request queue knows it.
+/// [`crate::RequestQueue::create_context`] returns it. It is valid until the process has exited and
+/// its last request has completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ContextId(pub(crate) u32);
 
 impl ContextId {
-    /// The context of a number, for hosts of [controllers](crate::controllers) that number processes themselves.
+    /// Returns the context with the given number, for hosts of [controllers](crate::controllers)
+    /// that number processes themselves.
     #[must_use]
     pub const fn numbered(number: u32) -> Self {
         Self(number)
     }
 
-    /// A small number, dense from 0, good as an index into per-context tables.
+    /// Returns a small number, dense from 0, for use as an index into per-context tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A cgroup of one request queue. [`CgroupId::ROOT`] always exists.
+/// Id of a cgroup of one request queue. [`CgroupId::ROOT`] always exists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CgroupId(pub(crate) u32);
 
 impl CgroupId {
-    /// The group every process is in unless told otherwise.
+    /// Root group, the default group of every process.
     pub const ROOT: Self = Self(0);
 
-    /// The group of a number, for hosts of [controllers](crate::controllers) that number groups themselves.
+    /// Returns the group with the given number, for hosts of [controllers](crate::controllers) that
+    /// number groups themselves.
     #[must_use]
     pub const fn numbered(number: usize) -> Self {
         Self(number as u32)
     }
 
-    /// A small number, dense from 0, good as an index into per-cgroup tables.
+    /// Returns a small number, dense from 0, for use as an index into per-cgroup tables.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The class of an ioprio (`man ionice`).
+/// Class of an ioprio (`man ionice`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum IoClass {
-    /// Never set: elevators treat it as best effort at the level that follows from the process' nice value.
+    /// Not set: elevators treat it as best effort. The level
+    /// then follows from the process' nice value.
     #[default]
     None,
-    /// Before everything else.
+    /// Real time: served before all other classes.
     RealTime,
-    /// The usual class.
+    /// Best effort: the usual class.
     BestEffort,
-    /// Only when nobody else wants the disk.
+    /// Idle: served only when no other process uses the disk.
     Idle,
 }
 
-/// Lowest urgency within a class; 0 is the highest.
+/// Level of the lowest urgency within a class; 0 is the highest.
 pub const LEVEL_MAX: u8 = 7;
-/// The level of a process of nice value 0 that never set one.
+/// Level of a process of nice value 0 without a set level.
 pub const LEVEL_DEFAULT: u8 = 4;
 
-/// An ioprio: a class, and a level from 0 (most urgent) to [`LEVEL_MAX`].
+/// I/O priority: a class, and a level from 0 (most urgent) to [`LEVEL_MAX`].
 ///
 /// ```compile_fail,E0451
 /// # use iosched::{IoClass, IoPriority};
@@ -75,7 +79,7 @@ pub struct IoPriority {
 }
 
 impl IoPriority {
-    /// A priority of a level that the program knows.
+    /// Creates a priority from a level that the program knows to be valid.
     ///
     /// # Panics
     /// If `level` is above [`LEVEL_MAX`]: see [`IoPriority::checked`].
@@ -85,20 +89,20 @@ impl IoPriority {
         Self { class, level }
     }
 
-    /// A priority of a level that comes from a file or a client; `None`: `level` is above
-    /// [`LEVEL_MAX`].
+    /// Creates a priority from a level of a file or a client. Returns
+    /// `None` if `level` is above [`LEVEL_MAX`].
     #[must_use]
     pub const fn checked(class: IoClass, level: u8) -> Option<Self> {
         if level <= LEVEL_MAX { Some(Self { class, level }) } else { None }
     }
 
-    /// The class.
+    /// Returns the class.
     #[must_use]
     pub const fn class(self) -> IoClass {
         self.class
     }
 
-    /// The level, from 0 (most urgent) to [`LEVEL_MAX`].
+    /// Returns the level, from 0 (most urgent) to [`LEVEL_MAX`].
     #[must_use]
     pub const fn level(self) -> u8 {
         self.level
@@ -111,7 +115,7 @@ impl Default for IoPriority {
     }
 }
 
-/// What could not be read as an ioprio.
+/// Error for a text that is not an ioprio.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not an ioprio; write none, idle, rt/LEVEL or be/LEVEL, with LEVEL from 0 (most urgent) to 7")]
 pub struct IoPriorityError {
@@ -149,18 +153,18 @@ impl fmt::Display for IoPriority {
     }
 }
 
-/// One io context.
+/// Io context of one process.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The process' id, for people and decision events; need not be unique.
+    /// Process id, for display and decision events; need not be unique.
     pub pid: u32,
-    /// The process' ioprio now. Elevators notice a change at the process' next request.
+    /// Present ioprio of the process. Elevators use a change at the process' next request.
     pub ioprio: IoPriority,
-    /// The cgroup the process is in.
+    /// Cgroup of the process.
     pub cgroup: CgroupId,
-    /// The process has exited.
+    /// Whether the process has exited.
     pub exited: bool,
-    /// Bios under way.
+    /// Number of bios in flight.
     pub(crate) bios: u32,
 }
 
@@ -172,7 +176,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// A context for a new process: that of one that is gone, or a new one.
+    /// Creates a context for a new process. Reuses the id of an exited process if one is free.
     pub(crate) fn create(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
         let context = Context { pid, ioprio, cgroup, exited: false, bios: 0 };
         if let Some(id) = self.free.pop() {
@@ -184,7 +188,7 @@ impl Contexts {
         id
     }
 
-    /// The process is gone; its id is free once nothing is under way.
+    /// Marks the process as exited. Its id is free when it has no bios in flight.
     pub(crate) fn exit(&mut self, id: ContextId) {
         let context = &mut self.table[id.index()];
         context.exited = true;
@@ -193,7 +197,7 @@ impl Contexts {
         }
     }
 
-    /// One bio less is under way.
+    /// Counts one bio less in flight.
     #[inline]
     pub(crate) fn bio_done(&mut self, id: ContextId) {
         let context = &mut self.table[id.index()];
@@ -203,13 +207,13 @@ impl Contexts {
         }
     }
 
-    /// The context `id`, if there was ever one.
+    /// Returns the context `id` if it was ever created.
     #[inline]
     pub(crate) fn find(&self, id: ContextId) -> Option<&Context> {
         self.table.get(id.index())
     }
 
-    /// Panics unless the process of `id` is there.
+    /// Panics unless the process of `id` exists and has not exited.
     pub(crate) fn require_alive(&self, id: ContextId) {
         match self.find(id) {
             None => panic!("the queue has no io context {}", id.index()),
@@ -217,7 +221,7 @@ impl Contexts {
         }
     }
 
-    /// The context `id`.
+    /// Returns the context `id`.
     #[must_use]
     pub fn get(&self, id: ContextId) -> &Context {
         &self.table[id.index()]
@@ -227,42 +231,43 @@ impl Contexts {
         &mut self.table[id.index()]
     }
 
-    /// Contexts in use, or free to be used again.
+    /// Returns the number of contexts in use or free for reuse.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether no context was ever made.
+    /// Returns whether no context was ever created.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 }
 
-/// Smallest weight any elevator takes.
+/// Smallest weight that any elevator accepts.
 pub const WEIGHT_MIN: u32 = 1;
-/// Largest weight, and the root's.
+/// Largest weight, and the weight of the root.
 pub const WEIGHT_MAX: u32 = 1000;
 
-/// Which weights of cgroups an elevator takes.
+/// Weights of cgroups that an elevator accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WeightRange {
-    /// The smallest.
+    /// Smallest weight.
     pub min: u32,
-    /// That of a cgroup that was given none.
+    /// Weight of a cgroup without a set weight.
     pub default: u32,
-    /// The largest.
+    /// Largest weight.
     pub max: u32,
 }
 
 impl WeightRange {
-    /// Those of `blkio.bfq.weight`, and of elevators that do not look at weights.
+    /// Range of `blkio.bfq.weight`, and of elevators that ignore weights.
     pub const BFQ: Self = Self { min: WEIGHT_MIN, default: 100, max: WEIGHT_MAX };
-    /// Those of `blkio.weight`.
+    /// Range of `blkio.weight`.
     pub const CFQ: Self = Self { min: 10, default: 500, max: WEIGHT_MAX };
 
-    /// The weight that counts for a cgroup which was given `weight`, maybe under another elevator.
+    /// Returns the effective weight of a cgroup with the set weight
+    /// `weight`, which may come from another elevator.
     #[must_use]
     pub fn effective(&self, weight: Option<u32>) -> u32 {
         weight.unwrap_or(self.default).clamp(self.min, self.max)
@@ -278,20 +283,22 @@ impl WeightRange {
     }
 }
 
-/// One cgroup.
+/// Cgroup of one request queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cgroup {
-    /// Its name, for people and decision events.
+    /// Name, for display and decision events.
     pub name: String,
-    /// The group it stands under; `None` for the root.
+    /// Parent group; `None` for the root.
     pub parent: Option<CgroupId>,
-    /// Its share among its siblings, in the elevator's [`WeightRange`]; `None`: that one's default.
+    /// Share among its siblings, in the elevator's
+    /// [`WeightRange`]. `None`: the default of that range.
     pub weight: Option<u32>,
-    /// The share of its own processes against its child groups, in the same range, where an elevator tells them apart.
+    /// Share of the group's own processes against its child groups, in
+    /// the same range. Only some elevators use it.
     pub leaf_weight: Option<u32>,
 }
 
-/// A weight out of range.
+/// Error for a weight out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("weight {given} of cgroup {name} is out of range; it must be from {} to {}", range.min, range.max)]
 pub struct WeightError {
@@ -300,12 +307,12 @@ pub struct WeightError {
     range: WeightRange,
 }
 
-/// The cgroups of one request queue.
+/// All cgroups of one request queue.
 #[derive(Clone, Debug)]
 pub struct Cgroups {
     table: Vec<Cgroup>,
     removed: Vec<bool>,
-    /// That of the elevator in charge.
+    /// Range of the present elevator.
     pub(crate) weights: WeightRange,
 }
 
@@ -327,57 +334,58 @@ impl Cgroups {
         Ok(id)
     }
 
-    /// Panics unless there was ever a cgroup `id`.
+    /// Panics unless the cgroup `id` was ever created.
     pub(crate) fn require(&self, id: CgroupId) {
         assert!(id.index() < self.table.len(), "the queue has no cgroup {}", id.index());
     }
 
-    /// The names of all, the root's first.
+    /// Returns the names of all groups, the root first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.table.iter().map(|cgroup| cgroup.name.as_str())
     }
 
-    /// All, the root first.
+    /// Returns all groups, the root first.
     pub(crate) fn ids(&self) -> impl Iterator<Item = CgroupId> + use<> {
         (0..self.table.len() as u32).map(CgroupId)
     }
 
-    /// The parents of all but the root, in their order.
+    /// Returns the parents of all groups except the root, in the order of the groups.
     pub(crate) fn parents(&self) -> impl Iterator<Item = CgroupId> + '_ {
         self.table.iter().skip(1).map(|cgroup| cgroup.parent.unwrap_or(CgroupId::ROOT))
     }
 
-    /// The cgroup `id`, removed or not.
+    /// Returns the cgroup `id`, removed or not.
     #[must_use]
     pub fn get(&self, id: CgroupId) -> &Cgroup {
         &self.table[id.index()]
     }
 
-    /// How many there were so far, the root included.
+    /// Returns the number of groups created so far, including the root and removed groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Never: there is the root.
+    /// Returns `false`: the root always exists.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// The share of `id` among its siblings, as the elevator in charge sees it.
+    /// Returns the effective weight of `id` among its siblings under the present elevator.
     #[must_use]
     pub fn weight(&self, id: CgroupId) -> u32 {
         self.weights.effective(self.get(id).weight)
     }
 
-    /// The share of the processes of `id` against its child groups, as the elevator in charge sees it.
+    /// Returns the effective weight of the processes of `id` against its
+    /// child groups under the present elevator.
     #[must_use]
     pub fn leaf_weight(&self, id: CgroupId) -> u32 {
         self.weights.effective(self.get(id).leaf_weight)
     }
 
-    /// `id` if it was not removed, otherwise the nearest group above it that was not.
+    /// Returns `id` if it was not removed, otherwise the nearest remaining ancestor.
     #[must_use]
     pub fn living(&self, mut id: CgroupId) -> CgroupId {
         while self.removed[id.index()] {
@@ -386,7 +394,7 @@ impl Cgroups {
         id
     }
 
-    /// Whether `id` is still there to be removed.
+    /// Removes `id`. Returns whether the group existed and was not the root.
     pub(crate) fn remove(&mut self, id: CgroupId) -> bool {
         id != CgroupId::ROOT && !std::mem::replace(&mut self.removed[id.index()], true)
     }

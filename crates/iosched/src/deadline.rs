@@ -1,6 +1,6 @@
-//! deadline: batches in sector order, reads before writes, and nobody waits much longer than a deadline.
+//! deadline: batches in sector order, reads before writes, and a deadline for each request.
 //!
-//! As in Linux 4.19. Expiry is counted in jiffies.
+//! The rules are those of Linux 4.19. Expiry times are counted in jiffies.
 
 use crate::collections::List;
 use crate::elevator::{Elevator, Registered};
@@ -32,7 +32,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("deadline", &|_| Box::new(Deadline::new()))
 };
 
-/// Largest value of its tunables, as in Linux.
+/// Largest value of the tunables, as in Linux.
 const MAX: u64 = i32::MAX as u64;
 
 static DECLARATIONS: Declarations<Tunables> = Declarations {
@@ -97,7 +97,7 @@ struct Tunables {
     fifo_batch: u32,
 }
 
-/// The queued requests of one direction.
+/// Queued requests of one direction.
 #[derive(Debug, Default)]
 struct Direction {
     sorted: Sorted,
@@ -110,11 +110,11 @@ const WRITE: usize = 1;
 struct Deadline {
     tunables: Tuned<Tunables>,
     directions: [Direction; 2],
-    /// The successor of the last one served, and its direction.
+    /// Direction and successor of the last served request.
     next: Option<(usize, RequestId)>,
-    /// Requests served of the present batch.
+    /// Number of served requests in the present batch.
     batching: u32,
-    /// Read batches that passed over waiting writes.
+    /// Number of read batches that were chosen while writes waited.
     starved: u32,
 }
 
@@ -133,7 +133,7 @@ impl Deadline {
         }
     }
 
-    /// The direction of a new batch.
+    /// Chooses the direction of a new batch.
     fn choose_direction(&mut self) -> Option<usize> {
         let reads = !self.directions[READ].fifo.is_empty();
         let writes = !self.directions[WRITE].fifo.is_empty();
@@ -152,7 +152,7 @@ impl Deadline {
         Some(WRITE)
     }
 
-    /// Takes `id` out; if it was to be next, its successor is.
+    /// Removes `id`. If `id` was the next request, its successor becomes the next.
     fn remove(&mut self, env: &mut Env, id: RequestId) {
         let direction = direction_of(env, id);
         let Direction { sorted, fifo } = &mut self.directions[direction];

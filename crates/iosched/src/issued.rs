@@ -1,34 +1,35 @@
-//! How a bio was issued, where that is not all the same.
+//! Circumstances in which a bio was issued, if they matter.
 
 use crate::context::IoPriority;
 
-/// Which part of an I/O a bio is. Linux cuts what is longer than
-/// [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) behind io.max, hosts cut it before: they say what is
-/// to count for all.
+/// Part of an I/O that a bio is. Linux cuts I/O that is longer than
+/// [`RequestQueue::max_sectors`](crate::RequestQueue::max_sectors) after io.max; hosts cut it
+/// before. The part tells io.max how many sectors the whole I/O has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Part {
-    /// All of it.
+    /// The whole I/O.
     #[default]
     Whole,
-    /// The first of several. The rest comes right behind.
+    /// The first of several parts. The other parts follow directly.
     First {
         /// Sectors of all parts together.
         of_sectors: u32,
     },
-    /// One of the others.
+    /// A part other than the first.
     Rest,
 }
 
-/// How a bio was issued.
+/// Circumstances in which a bio was issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Issued {
-    /// The ioprio that its process had when it issued it, if that was earlier, and it had to wait for its turn.
-    /// Elevators of the single-queue layer go by what the ioprio is now.
+    /// Ioprio of the process when it issued the bio, if that was earlier because the bio had to
+    /// wait. Elevators of the single-queue layer use the present ioprio.
     pub ioprio: Option<IoPriority>,
-    /// Which part of an I/O it is.
+    /// Part of an I/O that the bio is.
     pub part: Part,
-    /// Whether its request is inserted at the head: it merges with nothing, is on no plug and passes no controller, and
-    /// an elevator that knows heads serves it before those that wait. Linux does so with the data of a flush sequence
-    /// and with what a device gave back. Elevators of the single-queue layer see no difference.
+    /// Whether the request is inserted at the head. It then merges with nothing and bypasses plugs
+    /// and controllers. An elevator with head insertion serves it before all waiting requests.
+    /// Linux inserts the data of a flush sequence and requeued requests in this way. Elevators of
+    /// the single-queue layer make no difference.
     pub at_head: bool,
 }

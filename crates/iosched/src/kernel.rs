@@ -7,13 +7,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The patch level of a series of which no patch level is named: its last one.
+/// Patch level for a series that is named without a patch level: the last one.
 const LAST: u16 = u16::MAX;
 
-/// The series of Linux that are known: the major version, and its first and last minor version.
+/// Known series of Linux: the major version, and its first and last minor version.
 const SERIES: [(u16, u16, u16); 4] = [(4, 18, 20), (5, 0, 19), (6, 0, 19), (7, 0, 0)];
 
-/// Distributions, and the version of Linux that each begins with.
+/// Distributions, with the version of Linux that each began with.
 const DISTRIBUTIONS: [(&str, &str); 13] = [
     ("rhel8", "4.18.0"),
     ("rhel9", "5.14.0"),
@@ -30,10 +30,10 @@ const DISTRIBUTIONS: [(&str, &str); 13] = [
     ("sles-15-sp5", "5.14"),
 ];
 
-/// A version of Linux whose block layer can be simulated.
+/// Version of Linux whose block layer can be simulated.
 ///
-/// A series without a patch level stands for its last patch level: `6.1` has every change that 6.1.y has taken over.
-/// The default is `6.12`.
+/// A series without a patch level stands for its last patch level: `6.1` has every change that was
+/// backported to 6.1.y. The default is `6.12`.
 ///
 /// ```
 /// use iosched::KernelVersion;
@@ -51,7 +51,7 @@ pub struct KernelVersion {
     patch: u16,
 }
 
-/// Not a version of Linux that is known.
+/// Error for a text that is not a known version of Linux.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{given:?} is not a known kernel; write a version from {first} to {last}, with a patch level if it matters \
@@ -64,29 +64,30 @@ pub struct UnknownKernel {
 }
 
 impl Default for KernelVersion {
-    /// Linux 6.12, with its last patch level.
+    /// Returns Linux 6.12 with its last patch level.
     fn default() -> Self {
         Self::series(6, 12)
     }
 }
 
 impl KernelVersion {
-    /// The oldest version that is known.
+    /// Oldest known version.
     pub const FIRST: Self = Self { patch: 0, ..Self::series(SERIES[0].0, SERIES[0].1) };
-    /// The newest version that is known.
+    /// Newest known version.
     pub const LAST: Self = Self::series(SERIES[SERIES.len() - 1].0, SERIES[SERIES.len() - 1].2);
 
     const fn series(major: u16, minor: u16) -> Self {
         Self { major, minor, patch: LAST }
     }
 
-    /// The names of distributions that stand for a version, with that version.
+    /// Returns the names of distributions, each with its version of Linux.
     pub fn distributions() -> impl Iterator<Item = (&'static str, Self)> {
         DISTRIBUTIONS.iter().filter_map(|&(name, version)| Some((name, Self::number(version)?)))
     }
 
-    /// The version of a running kernel, from its release (`6.12.5-amd64`). A kernel that is newer or older than those
-    /// that are known is taken for the newest or the oldest of them. `None`: the text does not begin with a version.
+    /// Returns the version of a running kernel from its release (`6.12.5-amd64`). A kernel that is
+    /// newer or older than all known versions becomes the newest or the oldest known one. Returns
+    /// `None` if the text does not begin with a version.
     #[must_use]
     pub fn of_release(release: &str) -> Option<Self> {
         let end = release.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(release.len());
@@ -96,21 +97,21 @@ impl KernelVersion {
         Some(Self { major, minor, patch: patch.min(LAST - 1) }.clamp(Self::FIRST, Self::LAST))
     }
 
-    /// Whether the version has a change that came with `first` (major and minor version), and with the given patch
-    /// levels of stable series.
+    /// Returns whether the version has a change. `first` is the first major and minor version with
+    /// the change; `stable` lists the patch levels of stable series that have it.
     #[must_use]
     pub(crate) fn has(self, first: (u16, u16), stable: &[(u16, u16, u16)]) -> bool {
         let series = (self.major, self.minor);
         series >= first || stable.iter().any(|&(major, minor, patch)| (major, minor) == series && self.patch >= patch)
     }
 
-    /// Whether the version is that of `first` (major and minor) or later.
+    /// Returns whether the version is `major.minor` or later.
     #[must_use]
     pub fn is_since(self, major: u16, minor: u16) -> bool {
         self.has((major, minor), &[])
     }
 
-    /// Reads `6.1` or `6.1.21` of a series that is known.
+    /// Parses `6.1` or `6.1.21` of a known series.
     fn number(text: &str) -> Option<Self> {
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let parts: Vec<&str> = text.split('.').collect();

@@ -1,45 +1,49 @@
-//! The two request queues of Linux, and what an elevator of the second leaves to its queue.
+//! The two request queues of Linux, and the tasks that an elevator of
+//! the multi-queue layer leaves to its queue.
 
 use crate::context::{IoClass, IoPriority};
 use crate::env::Env;
 use crate::request::{Bio, Flags, MergeSide, Op, RequestId};
 
-/// The two request queues that Linux has had.
+/// Request queue of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
-    /// One queue with a limit for each direction of allocation, sync and async: up to Linux 4.20.
+    /// Single queue with one limit for sync and one for async requests: up to Linux 4.20.
     SingleQueue,
-    /// blk-mq: one or several hardware queues, each with its tags, from Linux 3.13 on.
+    /// blk-mq: one or more hardware queues, each with its tags, since Linux 3.13.
     MultiQueue(MultiQueueRules),
 }
 
 impl Layer {
-    /// Whether this is blk-mq.
+    /// Returns whether this is blk-mq.
     #[must_use]
     pub const fn is_multi_queue(self) -> bool {
         matches!(self, Self::MultiQueue(_))
     }
 }
 
-/// What an elevator of the multi-queue layer leaves to the request queue.
+/// Rules of the request queue for an elevator of the multi-queue layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MultiQueueRules {
-    /// How many tags there are unless told otherwise.
+    /// Kind of tags, which sets the default number of tags.
     pub tags: Tags,
-    /// Who looks for the queued request that a bio may join.
+    /// Part of the code that searches the queued request for a bio.
     pub merging: Merging,
-    /// How those who wait for a tag are served.
+    /// Order in which contexts that wait for a tag are served.
     pub waking: Waking,
-    /// The ioprio that one that was never set equals when requests merge.
+    /// Ioprio that replaces an unset ioprio when requests merge.
     pub unset_ioprio: IoPriority,
-    /// Whether it is asked for each hardware queue, with queues and batches for each, or once for the device.
+    /// Whether the elevator dispatches for each hardware queue, with separate
+    /// queues and batches, or once for the device.
     pub per_hw_queue: bool,
-    /// Whether every read is sync to it, or only one that carries [`Flags::SYNC`](crate::Flags::SYNC).
+    /// Whether every read is sync for the elevator, or only a read with
+    /// [`Flags::SYNC`](crate::Flags::SYNC).
     pub reads_are_sync: bool,
 }
 
 impl MultiQueueRules {
-    /// Most elevators': scheduler tags, the queue's merging, one order for the whole device.
+    /// Rules of most elevators: scheduler tags, merging by
+    /// the queue, one order for the whole device.
     pub const USUAL: Self = Self {
         tags: Tags::Scheduler,
         merging: Merging::Queue,
@@ -49,27 +53,28 @@ impl MultiQueueRules {
         reads_are_sync: true,
     };
 
-    /// Whether an operation is sync to the elevator.
+    /// Returns whether an operation is sync for the elevator.
     #[must_use]
     pub const fn is_sync(&self, op: Op, flags: Flags) -> bool {
         if self.reads_are_sync { op.is_sync(flags) } else { flags.contains(Flags::SYNC) }
     }
 
-    /// Whether requests of two processes may be one.
+    /// Returns whether the priorities of two processes allow their requests to merge.
     #[must_use]
     pub fn same_ioprio(&self, a: IoPriority, b: IoPriority) -> bool {
         let value = |ioprio: IoPriority| if ioprio.class == IoClass::None { self.unset_ioprio } else { ioprio };
         value(a) == value(b)
     }
 
-    /// Where `bio` goes on from `id`, if the two may be one: same op, ioprio and cgroup, one behind the other.
+    /// Returns the side on which `bio` can join `id`, if it can: it is adjacent and has the same
+    /// operation, ioprio and cgroup.
     #[inline]
     pub(crate) fn joins(&self, env: &Env, bio: &Bio, id: RequestId) -> Option<MergeSide> {
-        // Nearness first: it is seldom, and costs less to find out.
+        // Adjacency is checked first: it is rare and cheap to check.
         env.requests[id].adjacent(bio).filter(|_| self.may_join(env, bio, id))
     }
 
-    /// Whether `bio` may join `id` if it is next to it.
+    /// Returns whether `bio` may join `id` if the two are adjacent.
     #[inline]
     pub(crate) fn may_join(&self, env: &Env, bio: &Bio, id: RequestId) -> bool {
         let request = &env.requests[id];
@@ -80,32 +85,33 @@ impl MultiQueueRules {
     }
 }
 
-/// The tags that requests have while they are queued.
+/// Kind of tags that queued requests use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tags {
-    /// Their own, twice as many as the device has, but at most 256.
+    /// Scheduler tags: twice as many as the device has, but at most 256.
     Scheduler,
-    /// The device's.
+    /// Tags of the device.
     Device,
 }
 
-/// Who looks for the queued request that a bio may join.
+/// Part of the code that searches the queued request for a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merging {
-    /// The queue: the request merged last, the hash of ends, and
-    /// [`Elevator::find_front`](crate::Elevator::find_front); new requests merge, too.
+    /// The queue: it checks the request merged last, the hash of request ends, and
+    /// [`Elevator::find_front`](crate::Elevator::find_front). New requests also merge.
     Queue,
-    /// The elevator, with [`Elevator::find_merge`](crate::Elevator::find_merge); requests do not merge with requests.
+    /// The elevator: it implements [`Elevator::find_merge`](crate::Elevator::find_merge). Requests
+    /// do not merge with requests.
     Own,
 }
 
-/// How those who wait for a tag are served. Linux wakes them in batches from eight wait queues; the recorded runs
-/// were made without that, in two ways.
+/// Order in which contexts that wait for a tag are served. Linux wakes them in batches from eight
+/// wait queues. The recorded runs were made without these queues, in two ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waking {
-    /// Whenever a tag was freed everybody tries once, oldest first, with the limit that holds then.
+    /// After a tag is freed, each waiting context tries once, oldest first, with the present limit.
     OnePass,
-    /// At completions, oldest first and from the oldest again after each success, with the limit that held when the
-    /// wait began.
+    /// At completions, contexts try oldest first, and again from the oldest after each success. The
+    /// limit is the one from the start of the wait.
     Rescan,
 }

@@ -1,22 +1,27 @@
-//! The policy library: Linux' I/O elevators and the request queue they stand in, without clock, I/O, threads or
-//! randomness.
+//! Linux I/O schedulers (elevators) and the request queue around them. The library has no clock, no
+//! I/O, no threads and no random numbers.
 //!
-//! A host owns time and the device. It makes a [`RequestQueue`] with an elevator from a [`Registry`], an io context for
-//! each process, and then calls, always telling the present moment:
+//! A host owns time and the device. The host creates a [`RequestQueue`] with an elevator from a
+//! [`Registry`], and an io context for each process. Then the host makes the following calls. Each
+//! call that depends on time takes the present time.
 //!
 //! | family | calls |
 //! |---|---|
-//! | submit | [`RequestQueue::submit`], [`RequestQueue::plug`], [`RequestQueue::unplug`]: a [`Bio`] joins a request or becomes one |
-//! | dispatch | [`RequestQueue::dispatch`]: at most one request out, or none |
-//! | complete | [`RequestQueue::complete`]: the device is done with one |
-//! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the one deadline the elevator asked for |
-//! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
+//! | submit | [`RequestQueue::submit`], [`RequestQueue::plug`], [`RequestQueue::unplug`]: add a
+//! [`Bio`] to a queued request, or make a new request |
+//! | dispatch | [`RequestQueue::dispatch`]: returns at most one request for the device |
+//! | complete | [`RequestQueue::complete`]: reports that the device has finished a request |
+//! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the next time at which the
+//! elevator or a controller must run |
+//! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`],
+//! [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
-//! When the queue is run, and who is heard first, is the same for every host: a [`Driver`] owns it, and tells the host
-//! what to do next.
+//! When to run the queue, and in which order to handle events, is the same for every host. A
+//! [`Driver`] owns the queue and returns the next step to the host.
 //!
-//! What is decided, and why, can be read as [`Decision`] events: off at first, and free when off. An elevator of your
-//! own is a type with the trait [`Elevator`] and an entry in a [`Registry`]; `docs/elevator-howto.md` writes one.
+//! [`Decision`] events show what the elevator decides, and why. They are off by default and cost
+//! nothing while they are off. To add an elevator, implement the trait [`Elevator`] and add an
+//! entry to a [`Registry`]. `docs/elevator-howto.md` shows how.
 //!
 //! # Submit, dispatch, complete, timer
 //!
@@ -103,50 +108,66 @@
 //! # Ok::<(), iosched::UnknownElevator>(())
 //! ```
 //!
-//! [`Driver`] lists the order of calls. `examples/two_tenants.rs` is a complete host: an event loop
-//! with a device in virtual time, and two tenants that find the queue full and are woken.
+//! [`Driver`] documents the order of calls. `examples/two_tenants.rs` is a complete host: an event
+//! loop with a device in virtual time, and two tenants that find the queue full and are woken.
 //!
-//! The same calls give the same answers: nothing here reads a clock, iterates in hash order or keeps global state. CFQ,
-//! deadline and noop take the decisions that Linux 4.19 took, event for event, in every run recorded of it.
+//! The same calls give the same results: no code here reads a clock, iterates in hash order or
+//! keeps global state. CFQ, deadline and noop take the same decisions as Linux 4.19, event for
+//! event, in every recorded run.
 //!
-//! # Inside
+//! # Source files
 //!
-//! | file | what it decides |
+//! | file | content |
 //! |---|---|
-//! | `registry.rs` | which elevators there are: those of Linux, and those that a program adds |
-//! | `queue/` | the request queues of both layers behind one face: merging, plugs, flush, statistics, attributes, switching; `single/` who may allocate by limits, `multi/` by tags and past which controllers, and each layer's way of a bio |
-//! | `elevator.rs` | what an elevator is: the trait, and an entry of the registry |
-//! | `controllers/` | what stands beside the elevator and decides before there is a request: wbt, io.max, io.latency, io.cost, and the trait for others |
+//! | `registry.rs` | the list of elevators: those of Linux, and those that a program adds |
+//! | `queue/` | the request queues of both layers behind one interface: merging, plugs, flush,
+//! statistics, attributes, switching. `single/` allocates requests by limits; `multi/` allocates
+//! them by tags and calls the controllers. Each has the path of a bio through its layer |
+//! | `elevator.rs` | the trait of an elevator, and an entry of the registry |
+//! | `controllers/` | mechanisms that decide before a bio becomes a request: wbt, io.max,
+//! io.latency, io.cost, and the trait for further ones |
 //! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
-//! | `env/` | what the queue shows its elevator (`Env`), and what they share: the merge hash, the dispatch list |
+//! | `env/` | the queue as its elevator sees it (`Env`), and what both
+//! use: the merge hash and the dispatch list |
 //! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/` | one elevator each |
-//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each; a file decides one thing, see the top of their `mod.rs`; `data/` is what they work on |
-//! | `parts/` | what elevators share: requests by sector and by age, the better request by head position, think times, seeks, what an ioprio means, jiffies, tags |
-//! | `request.rs` | requests and bios, and the one arena they live in; elevators hold ids |
-//! | `context.rs` | who asks: processes, ioprio, cgroups |
-//! | `issued.rs` | how a bio was issued: earlier than it comes, or as a part of a longer one |
-//! | `driver/` | when the queue is run and who is heard first, sans-IO: the simulator's engines, the live disk, the checker and the measurement of costs are hosts of it; what it is told can be recorded, and `crates/sim` carries recordings out |
+//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains one
+//! decision; the top of `mod.rs` lists them. `data/` contains the data structures |
+//! | `parts/` | code that elevators share: requests by sector and by age, the choice by head
+//! position, think times, seeks, the meaning of an ioprio, jiffies, tags |
+//! | `request.rs` | requests and bios, and the arena that stores them; elevators hold ids |
+//! | `context.rs` | processes, ioprio, cgroups |
+//! | `issued.rs` | how a bio was issued: before it reaches
+//! the queue, or as a part of a longer bio |
+//! | `driver/` | when to run the queue and in which order to handle events, without I/O. Its hosts
+//! are the simulator's engines, the served disk, the checker and the cost measurement. Its calls
+//! can be recorded; `crates/sim` replays recordings |
 //! | `tunable.rs` | declarations of tunables and attributes |
-//! | `setting.rs` | an elevator with what is set of it and of the queue, as users write it: for simulations, live disks, the kernel's disks and records alike |
-//! | `decision/` | what was decided and why, as typed events; a file for what only one family decides |
+//! | `setting.rs` | an elevator with its tunables and attributes, as users write it: for
+//! simulations, served disks, the kernel's disks and records |
+//! | `decision/` | decisions and their reasons, as typed events; a file for each family with events
+//! that only that family has |
 //! | `collections/` | intrusive containers over arenas: list, red-black tree |
-//! | `bare.rs` | an elevator without its queue, for measuring; only with the feature `bare` |
+//! | `bare.rs` | an elevator without its queue, for measurements; only with the feature `bare` |
 //!
-//! Imports go one way: driver, registry and queue above the elevators, `elevator`, `env`, `layer` and `decision` below
-//! them, requests and collections at the bottom. `cargo xtask rules` refuses circles of more than five files.
+//! Imports go one way. Driver, registry and queue are above the elevators; `elevator`, `env`,
+//! `layer` and `decision` are below them; requests and collections are at the bottom. `cargo xtask
+//! rules` rejects cycles of more than five files.
 //!
-//! A layer follows the elevator: the elevators of Linux up to 4.20 stand in the single request queue with its limits
-//! for sync and async, today's in blk-mq with its tags. Switching from one to the other at run time changes both.
+//! The elevator determines the layer. Elevators of Linux up to 4.20 run in the single request queue
+//! with its limits for sync and async requests. Present elevators run in blk-mq with its tags. A
+//! switch from one kind to the other at run time changes both.
 //!
-//! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs` and `linux_2_6_30.rs`
-//! hold what each does in its own way, as constants and functions of one trait; what most share is the trait's default
-//! and stands in the file of what it decides. All of it is known at compile time, so a rule that a generation lacks
-//! costs nothing. The CFQ of 2.6.16 has hardly a rule in common with them and is an elevator of its own
-//! (`cfq/linux_2_6_16/`) from the same parts.
+//! CFQ is a family. `Cfq<G>` is generic over its *generation*: `linux_4_19.rs`, `linux_2_6_34.rs`
+//! and `linux_2_6_30.rs` contain what is specific to each, as constants and functions of one
+//! trait. Rules that most generations share are the trait's defaults, in the file of the
+//! decision. All of this is known at compile time, so a rule that a generation lacks costs
+//! nothing. The CFQ of 2.6.16 shares few rules with the others. It is a separate elevator
+//! (`cfq/linux_2_6_16/`) that uses the same parts.
 //!
-//! Requests are in one arena; elevators sort and link them by number. A tree's links stand apart from what it orders
-//! (`SortNode`, `ServiceNode`, `CooperatorNode`), so that a descent touches little memory. The red-black tree is the
-//! textbook's node for node, because CFQ's choice of a cooperator depends on its shape.
+//! Requests are in one arena; elevators sort and link them by number. The links of a tree are
+//! stored separately from the sorted items (`SortNode`, `ServiceNode`, `CooperatorNode`), so that a
+//! descent touches little memory. The red-black tree follows the textbook node for node, because
+//! CFQ's choice of a cooperator depends on the shape of the tree.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

@@ -1,8 +1,8 @@
-//! none: no elevator. Requests wait in the order they came, one queue for each hardware queue, until the device takes
-//! them.
+//! none: no elevator. Requests wait in order of arrival, in one list per
+//! hardware queue, until the device takes them.
 //!
-//! As in Linux, what is queued is sent to the device at once, so bios merge on their process' plug, or, while the
-//! device is full, with the newest requests that wait for it.
+//! As in Linux, queued requests go to the device at once. Bios therefore merge on the plug of their
+//! process. While the device is full, they also merge with the newest waiting requests.
 
 use crate::collections::List;
 use crate::elevator::{Elevator, Registered};
@@ -33,7 +33,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 };
 
 struct NoElevator {
-    /// For each hardware queue.
+    /// One list for each hardware queue.
     fifos: Vec<List<Fifo>>,
 }
 

@@ -1,6 +1,6 @@
-//! noop: first come, first served. The request queue still merges.
+//! noop: requests leave in the order of arrival. The request queue still merges.
 //!
-//! The smallest elevator there is; read a new one against it.
+//! noop is the smallest elevator, and a good model for a new one.
 
 use crate::collections::List;
 use crate::elevator::{Elevator, Registered};

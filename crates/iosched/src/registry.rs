@@ -1,11 +1,11 @@
-//! Which elevators there are: those of Linux, and those that a program adds.
+//! The set of available elevators: those of Linux, and those that a program adds.
 
 use std::borrow::Cow;
 
 use crate::elevator::Registered;
 use crate::{adios, anticipatory, bfq, cfq, deadline, kyber, mq_deadline, none, noop};
 
-/// The elevators of Linux, in the order `queue/scheduler` lists them; those that are not in Linux come last.
+/// Elevators of Linux, in the order of `queue/scheduler`, followed by those that are not in Linux.
 static LINUX: &[Registered] = &[
     noop::REGISTERED,
     anticipatory::REGISTERED,
@@ -21,7 +21,7 @@ static LINUX: &[Registered] = &[
     adios::REGISTERED,
 ];
 
-/// A set of elevators with different names.
+/// Set of elevators with different names.
 ///
 /// ```
 /// use iosched::{Elevator, Env, Registered, Registry, RequestId};
@@ -52,46 +52,46 @@ pub struct Registry {
     elevators: Cow<'static, [Registered]>,
 }
 
-/// An elevator that cannot be added.
+/// Reason why an elevator cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// There is one of that name.
+    /// The name is already in use.
     #[error("a scheduler named {0:?} already exists; choose another name")]
     Taken(&'static str),
-    /// Not a name that can be written to `queue/scheduler`, or before the colon of a setting.
+    /// The name is not valid in `queue/scheduler` or before the colon of a setting.
     #[error("{0:?} is not a valid scheduler name; use only letters, digits, '-', '_' and '.'")]
     Name(&'static str),
 }
 
-/// No elevator of that name.
+/// Error for an elevator that is not in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scheduler {name:?}; available: {}", known.join(", "))]
 pub struct UnknownElevator {
-    /// The name given.
+    /// The given name.
     pub name: String,
-    /// The names there are.
+    /// The names in the registry.
     pub known: Vec<&'static str>,
 }
 
 impl Default for Registry {
-    /// The elevators of Linux.
+    /// Returns the elevators of Linux.
     fn default() -> Self {
         Self::linux()
     }
 }
 
 impl Registry {
-    /// The elevators of Linux. It costs nothing to make.
+    /// Returns the elevators of Linux. The call costs nothing.
     #[must_use]
     pub const fn linux() -> Self {
         Self { elevators: Cow::Borrowed(LINUX) }
     }
 
-    /// Adds an elevator, behind all others.
+    /// Adds an elevator at the end.
     ///
     /// # Errors
-    /// If its name is taken, or is none; nothing has changed then.
+    /// Fails if the name is in use or not valid; the registry then stays the same.
     pub fn add(&mut self, elevator: Registered) -> Result<(), RegistryError> {
         let name = elevator.name;
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
@@ -104,23 +104,23 @@ impl Registry {
         Ok(())
     }
 
-    /// The elevator called `name`.
+    /// Returns the elevator `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// Fails if there is no elevator of that name.
     pub fn get(&self, name: &str) -> Result<Registered, UnknownElevator> {
         let found = self.elevators.iter().find(|elevator| elevator.name == name).copied();
         found.ok_or_else(|| UnknownElevator { name: name.to_owned(), known: self.names() })
     }
 
-    /// All of them, in the order `queue/scheduler` lists them.
+    /// Returns all elevators, in the order of `queue/scheduler`.
     #[must_use]
     pub fn elevators(&self) -> &[Registered] {
         &self.elevators
     }
 
-    /// Their names as `queue/scheduler` reads, with the present one in brackets; behind the others, if it is none of
-    /// them.
+    /// Returns the names in the format of `queue/scheduler`: the present one is in brackets. A
+    /// present elevator that is not in the registry comes last.
     #[must_use]
     pub fn listed(&self, present: &str) -> String {
         let mut names = self.names();
@@ -133,7 +133,7 @@ impl Registry {
         names.join(" ")
     }
 
-    /// Their names.
+    /// Returns the names of all elevators.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.elevators.iter().map(|elevator| elevator.name).collect()

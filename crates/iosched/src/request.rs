@@ -1,4 +1,4 @@
-//! Requests, the bios they are made of, and the one arena they live in.
+//! Requests, their bios, and the arena that stores both.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
@@ -10,45 +10,45 @@ use crate::time::Time;
 /// A position on a device, in units of 512 bytes.
 pub type Sector = u64;
 
-/// Bytes in a sector.
+/// Size of a sector, bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What a bio or request does.
+/// Operation of a bio or request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Op {
-    /// Transfer from the device.
+    /// Read from the device.
     Read,
-    /// Transfer to the device.
+    /// Write to the device.
     Write,
-    /// The sectors' contents are no longer needed (TRIM).
+    /// Discard: the contents of the sectors are no longer needed (TRIM).
     Discard,
-    /// The sectors are to read as zeroes.
+    /// Write zeroes: the sectors must read as zeroes.
     WriteZeroes,
-    /// Empty the device's volatile write cache; carries no data and no sectors.
+    /// Flush of the device's volatile write cache; without data and sectors.
     Flush,
 }
 
 impl Op {
-    /// Everything but a read goes in the write direction.
+    /// Returns whether the operation counts as a write: all except reads.
     #[must_use]
     pub const fn is_write(self) -> bool {
         !matches!(self, Self::Read)
     }
 
-    /// Whether somebody waits for it: reads, and what is flagged sync.
+    /// Returns whether a process waits for the operation: reads, and operations with the flag SYNC.
     #[inline]
     #[must_use]
     pub const fn is_sync(self, flags: Flags) -> bool {
         !self.is_write() || flags.contains(Flags::SYNC)
     }
 
-    /// Whether elevators see it: a flush passes them by.
+    /// Returns whether elevators see the operation. Flushes bypass them.
     #[must_use]
     pub const fn has_data(self) -> bool {
         !matches!(self, Self::Flush)
     }
 
-    /// The letter the field's tools print.
+    /// Returns the letter that the usual tools print.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -62,47 +62,49 @@ impl Op {
 }
 
 bitflags::bitflags! {
-    /// Hints and promises that come with a bio.
+    /// Flags of a bio: hints and guarantees.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Flags: u8 {
-        /// Somebody waits for it (O_DIRECT, fsync). Reads are sync with or without it.
+        /// A process waits for it (O_DIRECT, fsync). Reads are sync with or without this flag.
         const SYNC = 1;
-        /// More of the same kind will follow from this process, so waiting for it can pay (O_DIRECT writes).
+        /// The process will submit more of the same kind, so
+        /// idling for it can pay (O_DIRECT writes).
         const IDLE = 1 << 1;
         /// Metadata: a priority hint.
         const PRIO = 1 << 2;
-        /// On stable storage when it completes.
+        /// The data is on stable storage when the bio completes.
         const FUA = 1 << 3;
-        /// What completed before it was submitted is on stable storage before it is written.
+        /// All writes that completed before the submission are on
+        /// stable storage before this one is written.
         const PREFLUSH = 1 << 4;
-        /// Nobody waits for it yet: readahead, and of writes, writing back that nothing presses.
+        /// No process waits for it yet: readahead, and background writeback.
         const AHEAD = 1 << 5;
-        /// The process holds an exclusive resource of its file system, so others wait while it does: the CFQ of old
-        /// lifted its priority.
+        /// The process holds an exclusive resource of its file system, so other processes wait. CFQ
+        /// of old kernels raised the priority of the process.
         const FS_EXCL = 1 << 6;
-        /// Memory that is written to a swap device, or comes back from there.
+        /// Memory that is written to or read from a swap device.
         const SWAP = 1 << 7;
     }
 }
 
-/// One submission: what a file system or a client asks of the queue.
+/// One submission to the queue, from a file system or a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bio {
-    /// What to do.
+    /// Operation of the bio.
     pub op: Op,
-    /// How.
+    /// Flags of the bio.
     pub flags: Flags,
     /// First sector; ignored for [`Op::Flush`].
     pub sector: Sector,
-    /// Sectors, at least 1; 0 for [`Op::Flush`].
+    /// Length in sectors, at least 1; 0 for [`Op::Flush`].
     pub nr_sectors: u32,
-    /// Whose.
+    /// Io context of the process that submits the bio.
     pub context: ContextId,
-    /// The host's name for it, given back at completion.
+    /// Host's name for the bio, returned at completion.
     pub cookie: u64,
 }
 
-/// A bio that a queue does not take: see
+/// Reason why a queue refuses a bio: see
 /// [`RequestQueue::check_bio`](crate::RequestQueue::check_bio).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -110,50 +112,52 @@ pub enum BioError {
     /// A bio with data has no sectors.
     #[error("a bio with data needs at least one sector")]
     NoSectors,
-    /// Its last sector has no number.
+    /// The last sector is beyond the range of sector numbers.
     #[error("a bio of {nr_sectors} sectors at sector {sector} extends beyond sector 2^64")]
     BeyondEnd {
-        /// Its first sector.
+        /// First sector of the bio.
         sector: Sector,
-        /// Its length.
+        /// Length of the bio in sectors.
         nr_sectors: u32,
     },
-    /// The device cannot move that much at once.
+    /// The bio is longer than the device accepts.
     #[error("a bio of {nr_sectors} sectors is too long: the device accepts at most {most} at once; split the bio")]
     TooLong {
-        /// Its length.
+        /// Length of the bio in sectors.
         nr_sectors: u32,
-        /// The device's limit.
+        /// Longest bio that the device accepts, in sectors.
         most: u32,
     },
-    /// The queue never made its context.
+    /// The queue never created the context of the bio.
     #[error("the queue has no io context {}", .0.index())]
     UnknownContext(ContextId),
-    /// Its process has exited.
+    /// The process of the context has exited.
     #[error("the process of io context {} has exited", .0.index())]
     Exited(ContextId),
 }
 
 impl Bio {
-    /// The sector behind the last.
+    /// Returns the sector after the last.
     #[must_use]
     pub const fn end(&self) -> Sector {
         self.sector + self.nr_sectors as u64
     }
 
-    /// Whether somebody waits for it: reads, and writes flagged sync.
+    /// Returns whether a process waits for the bio: reads, and writes with the flag SYNC.
     #[must_use]
     pub const fn is_sync(&self) -> bool {
         self.op.is_sync(self.flags)
     }
 }
 
-/// A request in a queue's arena. Valid from submission until its completion has been reported.
+/// Id of a request in a queue's arena, valid from
+/// submission until the completion has been reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub(crate) u32);
 
 impl RequestId {
-    /// A small number, dense from 0 and used again after completion: good as a tag or a table index.
+    /// Returns a small number, dense from 0 and reused after
+    /// completion. It can serve as a tag or a table index.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -166,34 +170,35 @@ impl fmt::Debug for RequestId {
     }
 }
 
-/// On which side a bio joined a request.
+/// Side on which a bio joined a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MergeSide {
-    /// Behind its last sector.
+    /// After the last sector.
     Back,
-    /// Before its first.
+    /// Before the first sector.
     Front,
 }
 
-/// Where a request is in its life.
+/// Stage in the life of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequestStage {
-    /// Its slot is free.
+    /// The slot is free.
     Free,
-    /// Waits while elevators are switched, or for its flush.
+    /// The request waits for a switch of elevators, or for its flush.
     Held,
-    /// In the elevator.
+    /// The request is in the elevator.
     Queued,
-    /// On the dispatch list: released by the elevator, not yet taken by the device.
+    /// The request is on the dispatch list: the elevator released
+    /// it, and the device has not taken it yet.
     Released,
-    /// In the device.
+    /// The request is in the device.
     Started,
 }
 
-/// The tag of a request that has none.
+/// Tag value of a request without a tag.
 pub(crate) const NO_TAG: u32 = u32::MAX;
 
-/// A request's place in its chain of the merge hash.
+/// Position of a request in its chain of the merge hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainLinks {
     pub(crate) next: u32,
@@ -206,7 +211,7 @@ impl Default for ChainLinks {
     }
 }
 
-/// One request: neighbouring bios of one direction, served as one.
+/// Request: one or more neighbouring bios of one direction, served together.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) sector: Sector,
@@ -219,24 +224,25 @@ pub struct Request {
     pub(crate) in_elevator: bool,
     pub(crate) context: ContextId,
     pub(crate) cgroup: CgroupId,
-    /// Its tag; [`NO_TAG`] if it needs none.
+    /// Tag of the request; [`NO_TAG`] if it needs none.
     pub(crate) tag: u32,
     pub(crate) hw_queue: u16,
     pub(crate) ioprio: IoPriority,
     pub(crate) allocated: Time,
-    /// The elevator's own: when the request is due, say. Of a request that was never inserted it means nothing.
+    /// Time for the elevator's use, for example when the request is due.
+    /// Undefined for a request that was never inserted.
     pub deadline: Time,
-    /// The elevator's own word.
+    /// Number for the elevator's use.
     pub(crate) elevator: u32,
-    /// Its place in the hash of those that bios may join.
+    /// Position in the hash of requests that bios may join.
     pub(crate) chain: ChainLinks,
 }
 
-/// A request is one line of a processor's cache: more makes every step of its life dearer.
+/// A request fills one cache line. A larger request would make every step of its life slower.
 const _: () = assert!(size_of::<Request>() == 64);
 
-/// The bios of a request: the one that founded it, and those that joined it before and behind that one. Apart from the
-/// request, since nobody asks for them between its allocation and its completion.
+/// Bios of a request: the first one, and those that joined before and after it. They are stored
+/// apart from the request, because they are not read between allocation and completion.
 #[derive(Clone, Copy, Debug)]
 struct Bios {
     cookie: u64,
@@ -253,25 +259,25 @@ impl Default for Bios {
 }
 
 impl Request {
-    /// First sector.
+    /// Returns the first sector.
     #[must_use]
     pub const fn sector(&self) -> Sector {
         self.sector
     }
 
-    /// Length in sectors.
+    /// Returns the length in sectors.
     #[must_use]
     pub const fn nr_sectors(&self) -> u32 {
         self.nr_sectors
     }
 
-    /// The sector behind the last.
+    /// Returns the sector after the last.
     #[must_use]
     pub const fn end(&self) -> Sector {
         self.sector + self.nr_sectors as u64
     }
 
-    /// On which side `bio` goes on from it, if any.
+    /// Returns the side on which `bio` is adjacent to the request, if any.
     #[inline]
     pub(crate) fn adjacent(&self, bio: &Bio) -> Option<MergeSide> {
         if self.end() == bio.sector {
@@ -283,69 +289,70 @@ impl Request {
         }
     }
 
-    /// What to do.
+    /// Returns the operation.
     #[must_use]
     pub const fn op(&self) -> Op {
         self.op
     }
 
-    /// Flags of the bio that founded it. What a device must honour is in [`Request::needs_fua`].
+    /// Returns the flags of the first bio. A device must honour only [`Request::needs_fua`].
     #[must_use]
     pub const fn flags(&self) -> Flags {
         self.flags
     }
 
-    /// Whether its submitter wants it on stable storage when it completes. A device that cannot do that itself may
-    /// ignore it: the queue has it followed by a flush.
+    /// Returns whether the data must be on stable storage at completion. A device without FUA may
+    /// ignore this: the queue then sends a flush after the request.
     #[must_use]
     pub const fn needs_fua(&self) -> bool {
         self.flags.contains(Flags::FUA)
     }
 
-    /// Whether somebody waits for it.
+    /// Returns whether a process waits for the request.
     #[must_use]
     pub const fn is_sync(&self) -> bool {
         self.op.is_sync(self.flags)
     }
 
-    /// Whose bio founded it.
+    /// Returns the io context of the first bio.
     #[must_use]
     pub const fn context(&self) -> ContextId {
         self.context
     }
 
-    /// The cgroup its founder was in when it submitted that bio.
+    /// Returns the cgroup of the first bio's process at submission.
     #[must_use]
     pub const fn cgroup(&self) -> CgroupId {
         self.cgroup
     }
 
-    /// The ioprio its founder had when it submitted that bio.
+    /// Returns the ioprio of the first bio's process at submission.
     #[must_use]
     pub const fn ioprio(&self) -> IoPriority {
         self.ioprio
     }
 
-    /// Its tag, unless tags are without limit or those of the single-queue layer, which has none.
+    /// Returns the tag. `None` if tags are unlimited, or in
+    /// the single-queue layer, which has no tags.
     #[must_use]
     pub fn tag(&self) -> Option<u32> {
         (self.tag != NO_TAG).then_some(self.tag)
     }
 
-    /// The hardware queue it goes to; 0 if there is only one.
+    /// Returns the hardware queue of the request; 0 if there is only one.
     #[must_use]
     pub const fn hw_queue(&self) -> u16 {
         self.hw_queue
     }
 
-    /// When it was allocated; of merged requests, the oldest.
+    /// Returns when the request was allocated. For merged requests, the earliest time.
     #[must_use]
     pub const fn allocated(&self) -> Time {
         self.allocated
     }
 }
 
-/// A bio beyond the one that founded its request.
+/// Bio of a request other than the first one.
 #[derive(Clone, Copy, Debug)]
 struct MergedBio {
     cookie: u64,
@@ -354,33 +361,34 @@ struct MergedBio {
     next: u32,
 }
 
-/// A bio that is done, as [`RequestQueue::complete`](crate::RequestQueue::complete) reports it.
+/// Completed bio, as [`RequestQueue::complete`](crate::RequestQueue::complete) reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BioDone {
-    /// The host's name for it.
+    /// Host's name for the bio.
     pub cookie: u64,
-    /// Whose it was.
+    /// Io context of the bio.
     pub context: ContextId,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: Time,
 }
 
-/// A request's place in a tree by sector.
+/// Position of a request in a tree by sector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortNode {
     pub(crate) sector: Sector,
-    /// What makes it more urgent than position: sync before async, hinted before not.
+    /// Urgency, which counts before the position: sync before async, PRIO before other requests.
     pub(crate) urgency: u8,
     links: RbLinks,
 }
 
-/// The arena of all requests of one queue. A slot is used again only after its request has completed.
+/// Arena of all requests of one queue. A slot is reused only after its request has completed.
 #[derive(Clone, Debug)]
 pub struct Requests {
     slots: Vec<Request>,
-    /// Apart from the requests, so that a descent of a tree touches little memory.
+    /// Positions in trees. They are stored apart from the requests, so that a
+    /// descent of a tree touches little memory.
     sort: Vec<SortNode>,
-    /// Places in lists, apart for the same reason.
+    /// Positions in lists, stored apart for the same reason.
     lists: Vec<ListLinks>,
     bios_of: Vec<Bios>,
     free: Vec<u32>,
@@ -458,25 +466,25 @@ impl RbNode<BySector> for SortNode {
 }
 
 impl Requests {
-    /// Requests alive now.
+    /// Returns the number of live requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether no request is alive.
+    /// Returns whether no request is alive.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Most requests alive at once so far: the arena's size in slots.
+    /// Returns the number of slots: the largest number of requests that were alive at once so far.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Readies the place of `id` for a tree.
+    /// Prepares the node of `id` for a tree, and returns the sector.
     #[inline]
     pub(crate) fn prepare_sort(&mut self, id: RequestId) -> Sector {
         let request = &self.slots[id.index()];
@@ -487,18 +495,18 @@ impl Requests {
         request.sector
     }
 
-    /// All places in lists.
+    /// Returns the list positions of all requests.
     #[inline]
     pub(crate) fn list_nodes(&mut self) -> &mut [ListLinks] {
         &mut self.lists
     }
 
-    /// The place of `id` in the list it is in.
+    /// Returns the position of `id` in its list.
     pub(crate) fn list_links(&self, id: RequestId) -> ListLinks {
         self.lists[id.index()]
     }
 
-    /// All places by sector, for trees.
+    /// Returns the tree nodes of all requests.
     #[inline]
     pub(crate) fn sort_nodes(&self) -> &[SortNode] {
         &self.sort
@@ -513,7 +521,7 @@ impl Requests {
         self.slots.iter().enumerate().filter(|(_, rq)| rq.stage != RequestStage::Free).map(|(i, _)| RequestId(i as u32))
     }
 
-    /// Changes every request alive.
+    /// Calls `change` for every live request.
     pub(crate) fn for_each_id(&mut self, mut change: impl FnMut(RequestId, &mut Request)) {
         for (request, number) in
             self.slots.iter_mut().zip(0..).filter(|(request, _)| request.stage != RequestStage::Free)
@@ -528,7 +536,7 @@ impl Requests {
             Some(number) => number,
             None => self.grow(),
         };
-        // Field by field: a whole new request would be made elsewhere and copied.
+        // Fields are assigned one by one: a whole new request would be built elsewhere and copied.
         let request = &mut self.slots[number as usize];
         request.sector = bio.sector;
         request.nr_sectors = bio.nr_sectors;
@@ -594,13 +602,13 @@ impl Requests {
         }
     }
 
-    /// `bio` becomes the last of `id`.
+    /// Adds `bio` at the end of `id`.
     pub(crate) fn append_bio(&mut self, now: Time, id: RequestId, bio: &Bio) {
         self.append(id, MergedBio { cookie: bio.cookie, submitted: now, context: bio.context, next: NIL });
         self[id].nr_sectors += bio.nr_sectors;
     }
 
-    /// `bio` becomes the first of `id`.
+    /// Adds `bio` at the front of `id`.
     pub(crate) fn prepend_bio(&mut self, now: Time, id: RequestId, bio: &Bio) {
         let next = self.bios_of[id.index()].before;
         let slot = self.allocate_bio(MergedBio { cookie: bio.cookie, submitted: now, context: bio.context, next });
@@ -620,7 +628,7 @@ impl Requests {
         bios.last = slot;
     }
 
-    /// All bios of `absorbed` go behind those of `survivor`. `absorbed` keeps nothing but its slot.
+    /// Moves all bios of `absorbed` to the end of `survivor`. `absorbed` keeps only its slot.
     pub(crate) fn append_request(&mut self, survivor: RequestId, absorbed: RequestId) {
         let Request { context, nr_sectors, allocated, .. } = self[absorbed];
         let Bios { cookie, submitted, before, after, .. } = self.bios_of[absorbed.index()];
@@ -633,7 +641,7 @@ impl Requests {
         request.allocated = request.allocated.min(allocated);
     }
 
-    /// The bios of a chain, which is no more, go behind those of `id`.
+    /// Moves the bios of a chain to the end of `id`.
     fn append_chain(&mut self, id: RequestId, mut chain: u32) {
         while chain != NIL {
             let bio = self.bios[chain as usize];
@@ -648,14 +656,14 @@ impl Requests {
         self.bios_free = slot;
     }
 
-    /// The host's name for the bio that founded `id`.
+    /// Returns the host's name for the first bio of `id`.
     #[inline]
     #[must_use]
     pub fn cookie(&self, id: RequestId) -> u64 {
         self.bios_of[id.index()].cookie
     }
 
-    /// The cookies of the bios of `id`, in sector order.
+    /// Returns the cookies of the bios of `id`, in sector order.
     pub(crate) fn bios(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
         let bios = &self.bios_of[id.index()];
         self.chain(bios.before).chain(std::iter::once(bios.cookie)).chain(self.chain(bios.after))
@@ -666,7 +674,7 @@ impl Requests {
         std::iter::successors(bio(first), move |merged| bio(merged.next)).map(|merged| merged.cookie)
     }
 
-    /// Hands every bio of `id` to `done`, in sector order, and forgets all but the founding one.
+    /// Calls `done` for every bio of `id`, in sector order, and removes all but the first bio.
     #[inline]
     pub(crate) fn take_bios(&mut self, id: RequestId, mut done: impl FnMut(BioDone)) {
         let context = self[id].context;

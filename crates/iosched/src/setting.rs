@@ -1,5 +1,5 @@
-//! A scheduler setting: an elevator, its tunables, attributes of the queue; as a user writes it, for a simulation, a
-//! live disk and the kernel's own disks alike.
+//! A scheduler setting: an elevator, its tunables, and attributes of the queue. Simulations, served
+//! disks and the kernel's disks use the same notation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,19 +12,21 @@ use crate::registry::{Registry, UnknownElevator};
 use crate::time::Time;
 use crate::tunable::{Spec, TextSpec, TunableError};
 
-/// Stands for the elevator that is there.
+/// Name that stands for the disk's present elevator.
 const PRESENT: &str = "present";
-/// Comes before the version of Linux.
+/// Separator before the version of Linux.
 const AT_KERNEL: &str = " @ ";
-/// What a tunable's name may begin with, as in sysfs.
+/// Optional prefix of a tunable's name, as in sysfs.
 const ELEVATOR: &str = "iosched/";
 
-/// An elevator and what is set of it.
+/// Elevator, with values of its tunables and of the queue's attributes.
 ///
-/// Written `cfq:slice_idle=0,quantum=32,nr_requests=512`: names that are no tunables of the elevator are attributes of
-/// the queue. So are files of cgroups that controllers have, by the cgroups' names:
-/// `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` in place of an elevator stands for
-/// the one that is there. ` @ ` and a version at the end say whose rules a simulation follows: `bfq @ 6.1`.
+/// The notation is `cfq:slice_idle=0,quantum=32,nr_requests=512`. A name that is not a tunable of
+/// the elevator is an attribute of the queue, or a controller's file of a cgroup. The value of a
+/// cgroup's file begins with the name of the cgroup:
+/// `mq-deadline:wbt_lat_usec=2000,io.max=backup:wbps=50000000/wiops=100`. `present` instead of an
+/// elevator stands for the present elevator of the disk. ` @ ` and a version at the end select the
+/// version of Linux that a simulation follows: `bfq @ 6.1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     elevator: Choice,
@@ -33,15 +35,15 @@ pub struct Setting {
     kernel: Option<KernelVersion>,
 }
 
-/// The elevator of a setting.
+/// Elevator of a setting.
 #[derive(Clone, Debug, Default)]
 enum Choice {
-    /// The one that is there, with its tunables as they are.
+    /// The present elevator of the disk; its other tunables keep their values.
     #[default]
     Present,
-    /// An entry of a registry.
+    /// Entry of a registry.
     Registered(Registered),
-    /// One that only a kernel has, or a record tells of.
+    /// Elevator that only a kernel has, or that only a record names.
     Other(String),
 }
 
@@ -62,13 +64,13 @@ impl Choice {
         }
     }
 
-    /// The declaration of the tunable `name`.
+    /// Returns the declaration of the tunable `name`.
     fn tunable(&self, name: &str) -> Option<&'static Spec> {
         let Self::Registered(registered) = self else { return None };
         (registered.tunables)().into_iter().find(|spec| spec.name == name)
     }
 
-    /// The declaration of the file `name`, which does not hold one number.
+    /// Returns the declaration of the file `name` that does not hold one number.
     fn text(&self, name: &str) -> Option<&'static TextSpec> {
         let Self::Registered(registered) = self else { return None };
         registered.texts.iter().find(|spec| spec.name == name)
@@ -83,24 +85,24 @@ impl PartialEq for Choice {
 
 impl Eq for Choice {}
 
-/// What is written to one tunable or attribute.
+/// Value for one tunable or attribute.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     name: String,
     value: Assigned,
 }
 
-/// A value that is written.
+/// Value to write.
 #[derive(Clone, Debug)]
 enum Assigned {
-    /// As its declaration takes it.
+    /// Number, in the unit of its declaration.
     Number(&'static Spec, u64),
-    /// What only a kernel knows to read.
+    /// Text that only a kernel can interpret.
     Text(String),
 }
 
 impl PartialEq for Assignment {
-    /// The same is written, whoever knows what it is.
+    /// Compares name and text; whether a declaration is known does not matter.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.text() == other.text()
     }
@@ -109,7 +111,8 @@ impl PartialEq for Assignment {
 impl Eq for Assignment {}
 
 impl Assignment {
-    /// As it was written before: by the declaration, if that is how it writes the value.
+    /// Creates an assignment from a record. The value is a number if its declaration would write
+    /// the same text, otherwise text.
     fn recorded(name: &str, spec: Option<&'static Spec>, text: &str) -> Self {
         let declared =
             spec.and_then(|spec| Self::of(name, spec, text).ok()).filter(|assignment| assignment.text() == text);
@@ -120,13 +123,13 @@ impl Assignment {
         Ok(Self { name: name.to_owned(), value: Assigned::Number(spec, spec.parse_exactly(text)?) })
     }
 
-    /// The name of the tunable or attribute.
+    /// Returns the name of the tunable or attribute.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The value in the unit of the declaration; `None`: none that we know declares it.
+    /// Returns the value in the unit of its declaration, or `None` without a known declaration.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self.value {
@@ -135,7 +138,7 @@ impl Assignment {
         }
     }
 
-    /// The value as it is written to a file.
+    /// Returns the value as text for the file.
     #[must_use]
     pub fn text(&self) -> String {
         match &self.value {
@@ -145,63 +148,63 @@ impl Assignment {
     }
 }
 
-/// Whose value it is that is written.
+/// Owner of an assigned value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
-    /// An attribute of the queue.
+    /// The queue: the value is an attribute.
     Queue,
-    /// A tunable of its elevator.
+    /// The elevator: the value is a tunable.
     Elevator,
 }
 
-/// What is wrong with a setting.
+/// Error in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// A version of Linux that is not known.
+    /// The version of Linux is not known.
     #[error(transparent)]
     Kernel(#[from] UnknownKernel),
-    /// No such elevator.
+    /// The elevator does not exist.
     #[error(transparent)]
     UnknownElevator(#[from] UnknownElevator),
-    /// A part without `=`.
+    /// A part has no `=`.
     #[error("{setting}: {part:?} is not name=value; write it like {elevator}:name=value,name=value")]
     NotAnAssignment {
         /// The whole setting.
         setting: String,
-        /// The part.
+        /// The wrong part.
         part: String,
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
     },
-    /// Neither a tunable of the elevator nor an attribute of the queue.
+    /// The name is neither a tunable of the elevator nor an attribute of the queue.
     #[error(
         "{elevator}: there is no {name:?}; tunables of {elevator}: {tunables}; attributes of the queue: {attributes}"
     )]
     UnknownName {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The name given.
+        /// The given name.
         name: String,
-        /// The elevator's tunables.
+        /// The tunables of the elevator.
         tunables: String,
-        /// The queue's attributes.
+        /// The attributes of the queue.
         attributes: String,
     },
-    /// A file of a controller, beside an elevator that has none beside it.
+    /// A controller's file together with an elevator that does not support controllers.
     #[error("{elevator}: {name} can be combined only with schedulers of blk-mq: none, mq-deadline, kyber, bfq, adios")]
     NoControllers {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// The file.
+        /// The name of the file.
         name: String,
     },
-    /// A value that is not taken.
+    /// The value is refused.
     #[error("{elevator}: {source}")]
     Value {
-        /// The elevator.
+        /// The name of the elevator.
         elevator: String,
-        /// What is wrong with it.
+        /// The reason.
         source: TunableError,
     },
 }
@@ -212,29 +215,30 @@ fn list(names: impl Iterator<Item = &'static str>) -> String {
 }
 
 impl From<Registered> for Setting {
-    /// The elevator with its defaults.
+    /// Creates a setting with the elevator's defaults.
     fn from(registered: Registered) -> Self {
         Self { elevator: Choice::Registered(registered), ..Self::default() }
     }
 }
 
 impl Setting {
-    /// What there is, unchanged.
+    /// Creates a setting that changes nothing.
     #[must_use]
     pub fn present() -> Self {
         Self::default()
     }
 
-    /// The elevator of that name with its defaults: one of Linux' that we have, or one that only a kernel has.
+    /// Creates a setting of the elevator `name` with its defaults. The elevator is one of
+    /// [`Registry::linux`] or one that only a kernel has.
     #[must_use]
     pub fn defaults(name: &str) -> Self {
         Self { elevator: Choice::of(name, &Registry::linux()), ..Self::default() }
     }
 
-    /// Reads a setting of an elevator of `registry`, every name and value checked.
+    /// Parses a setting of an elevator of `registry` and checks every name and value.
     ///
     /// # Errors
-    /// No such elevator or name, or a value out of its declared range.
+    /// Fails if the elevator or a name does not exist, or if a value is outside its declared range.
     pub fn parse(text: &str, registry: &Registry) -> Result<Self, SettingError> {
         let (text, kernel) = match text.rsplit_once(AT_KERNEL) {
             Some((text, kernel)) => (text, Some(kernel.parse()?)),
@@ -249,11 +253,11 @@ impl Setting {
         Ok(setting)
     }
 
-    /// Reads a setting of a kernel's disk, which may have schedulers, tunables and attributes that nobody declared
-    /// here. What its values may be is for the kernel to say.
+    /// Parses a setting of a kernel's disk. The kernel may have schedulers, tunables and attributes
+    /// that are not declared here. The kernel checks the values.
     ///
     /// # Errors
-    /// A part that is not `name=value`.
+    /// Fails if a part is not `name=value`.
     pub fn parse_of_kernel(text: &str) -> Result<Self, SettingError> {
         let (elevator, values) = text.split_once(':').unwrap_or((text, ""));
         let mut setting = Self::defaults(elevator.trim());
@@ -273,22 +277,22 @@ impl Setting {
         Ok((name.trim(), value.trim()))
     }
 
-    /// The elevator's name; `present` stands for the one that is there.
+    /// Returns the elevator's name, or `present` for the disk's present elevator.
     #[must_use]
     pub fn name(&self) -> &str {
         self.elevator.name()
     }
 
-    /// Whether the elevator is the one that is there.
+    /// Returns whether the setting keeps the disk's present elevator.
     #[must_use]
     pub fn is_present(&self) -> bool {
         matches!(self.elevator, Choice::Present)
     }
 
-    /// The elevator's entry.
+    /// Returns the elevator's entry.
     ///
     /// # Errors
-    /// It is in no registry: only a kernel may have it.
+    /// Fails if the elevator is in no registry: only a kernel may have it.
     pub fn registered(&self) -> Result<Registered, UnknownElevator> {
         match &self.elevator {
             Choice::Registered(registered) => Ok(*registered),
@@ -296,52 +300,55 @@ impl Setting {
         }
     }
 
-    /// Whether Linux has its elevator today: see [`Registered::is_in_linux`]. One that only a kernel knows is that
-    /// kernel's own.
+    /// Returns whether present Linux has the elevator: see [`Registered::is_in_linux`]. Returns
+    /// `false` for an elevator that only a kernel has.
     #[must_use]
     pub fn is_in_linux(&self) -> bool {
         self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)
     }
 
-    /// The version of Linux whose rules a simulation of this setting follows; `None`: that of the simulation.
+    /// Returns the version of Linux that a simulation of this setting
+    /// follows. `None`: the version of the simulation.
     #[must_use]
     pub fn kernel(&self) -> Option<KernelVersion> {
         self.kernel
     }
 
-    /// The same setting under a version of Linux.
+    /// Returns the same setting under the given version of Linux.
     #[must_use]
     pub fn at(self, kernel: KernelVersion) -> Self {
         Self { kernel: Some(kernel), ..self }
     }
 
-    /// The same setting, without a version of Linux of its own.
+    /// Returns the same setting without a version of Linux.
     #[must_use]
     pub fn without_kernel(self) -> Self {
         Self { kernel: None, ..self }
     }
 
-    /// What is set of the elevator, in the order it is written.
+    /// Returns the assignments of the elevator's tunables, in the order of the text.
     #[must_use]
     pub fn tunables(&self) -> &[Assignment] {
         &self.tunables
     }
 
-    /// What is set of the queue, likewise.
+    /// Returns the assignments of the queue's attributes, in the order of the text.
     #[must_use]
     pub fn attributes(&self) -> &[Assignment] {
         &self.attributes
     }
 
-    /// All that is set: first of the elevator, then of the queue.
+    /// Returns all assignments: first the tunables, then the attributes.
     pub fn assignments(&self) -> impl Iterator<Item = &Assignment> {
         self.tunables.iter().chain(&self.attributes)
     }
 
-    /// Adds one value: to the tunables if the elevator has one of that name, else to the attributes.
+    /// Adds one value: to the tunables if the elevator has a
+    /// tunable `name`, otherwise to the attributes.
     ///
     /// # Errors
-    /// No such elevator or name, or a value out of its declared range.
+    /// Fails if the elevator or the name does not exist, or if
+    /// the value is outside its declared range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
         let registered = self.registered()?;
         let refused = |source| SettingError::Value { elevator: registered.name.to_owned(), source };
@@ -382,8 +389,8 @@ impl Setting {
         Ok(())
     }
 
-    /// Adds one value as [`set`](Self::set) does; what no declaration takes is kept as it is written. Names that the
-    /// elevator does not declare are attributes.
+    /// Adds one value as [`set`](Self::set) does, without checks: a value that no declaration
+    /// accepts is stored as text. Names that the elevator does not declare are attributes.
     pub fn set_of_kernel(&mut self, name: &str, value: &str) {
         let bare = name.strip_prefix(ELEVATOR).unwrap_or(name);
         if let Some(spec) = self.elevator.tunable(bare) {
@@ -395,10 +402,11 @@ impl Setting {
         }
     }
 
-    /// A queue with this setting, made at `now`.
+    /// Creates a queue with this setting at the time `now`.
     ///
     /// # Errors
-    /// No such elevator, tunable or attribute, or a value that is not taken on such a device.
+    /// Fails if the elevator, a tunable or an attribute does not exist, or if
+    /// the queue refuses a value on this device.
     pub fn build(&self, now: Time, config: &QueueConfig) -> Result<RequestQueue, SettingError> {
         let config = QueueConfig { kernel: self.kernel.unwrap_or(config.kernel), ..config.clone() };
         let mut queue = RequestQueue::new(now, &config, self.registered()?);
@@ -409,10 +417,10 @@ impl Setting {
         Ok(queue)
     }
 
-    /// Writes all that is set, first of the queue, then of the elevator.
+    /// Writes all values: first the queue's attributes, then the elevator's tunables.
     ///
     /// # Errors
-    /// A value that `write` does not take; what is behind it is not written.
+    /// Fails at the first value that `write` refuses; the remaining values are not written.
     pub fn write(
         &self,
         mut write: impl FnMut(Owner, &str, &str) -> Result<(), TunableError>,
@@ -426,7 +434,7 @@ impl Setting {
     }
 }
 
-/// The declaration of an attribute of the queue.
+/// Returns the declaration of an attribute of the queue.
 fn attribute(name: &str) -> Option<&'static Spec> {
     RequestQueue::attribute_specs().find(|spec| spec.name == name)
 }
@@ -438,7 +446,7 @@ fn parts(values: &str) -> impl Iterator<Item = &str> {
 impl FromStr for Setting {
     type Err = SettingError;
 
-    /// [`Setting::parse`] of the elevators of Linux.
+    /// Calls [`Setting::parse`] with the elevators of Linux.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::parse(text, &Registry::linux())
     }
@@ -456,7 +464,7 @@ impl fmt::Display for Setting {
 
 #[cfg(feature = "serde")]
 mod form {
-    //! As records keep it: the elevator's name, and names with values as text.
+    //! Setting in a record: the elevator's name, and names with values as text.
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -484,7 +492,7 @@ mod form {
     }
 
     impl<'de> Deserialize<'de> for Setting {
-        /// Of whatever was recorded: whether it can be run is asked when it is.
+        /// Accepts any recorded setting. Whether the setting can run is checked when it is run.
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let Form { name, tunables, attributes, kernel } = Form::deserialize(deserializer)?;
             let mut setting = Self::defaults(&name);
@@ -540,7 +548,7 @@ mod tests {
             "noop: nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"
         );
         assert!(wrong("noop:rotational=0").contains("read-only"));
-        // What the file would take as the nearest value is not what was asked for.
+        // `set` must refuse a value that the file would round to the nearest valid value.
         assert!(wrong("deadline:read_expire=-5").contains("read_expire: -5 is out of range; it must be from 0 to "));
     }
 
@@ -561,7 +569,7 @@ mod tests {
         }
         assert_eq!(read("present"), Setting::present());
         assert_eq!(read("none: a = 1 ,").to_string(), "none:a=1");
-        // By the declaration where there is one that takes it.
+        // A value is a number if a declaration accepts it.
         assert_eq!(read("bfq:low_latency=0").tunables()[0].number(), Some(0));
         assert_eq!(read("bfq:iosched/low_latency=0").tunables()[0].name(), "iosched/low_latency");
         assert_eq!(read("bfq:low_latency=2").tunables()[0].number(), None);

@@ -1,7 +1,7 @@
-//! Time as the caller tells it.
+//! Time as the caller reports it.
 //!
-//! The library never reads a clock: every call that may depend on time takes `now`. Elevators also count
-//! in jiffies where Linux' originals did, so a queue is told its `hz`.
+//! The library never reads a clock: every call that may depend on time takes `now`. Where Linux
+//! counts in jiffies, elevators do so too. The host therefore gives a queue its `hz`.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -13,37 +13,39 @@ pub const MILLISECOND_NS: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// A moment: nanoseconds since an origin of the host's choosing. Never goes back between two calls on one queue.
+/// Point in time, in nanoseconds since an origin that the host chooses. It never
+/// decreases between two calls on one queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
 impl Time {
-    /// The origin. A queue does not begin here, but at [`Time::BEGINNING`].
+    /// Origin of time. A queue starts later, at [`Time::BEGINNING`].
     pub const ZERO: Self = Self(0);
-    /// Where a host lets a queue's time begin: far enough from the origin that no elevator takes a moment for "never".
+    /// Time at which a host starts a queue. It is so far from the origin that
+    /// no elevator mistakes a time for "never".
     pub const BEGINNING: Self = Self(1_000 * SECOND_NS);
-    /// Later than any moment a host will name.
+    /// Time that is later than any time of a host.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The moment `ns` nanoseconds after the origin.
+    /// Returns the time `ns` nanoseconds after the origin.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// Nanoseconds since `earlier`; 0 if `earlier` is later.
+    /// Returns the nanoseconds since `earlier`, or 0 if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Nanoseconds from `earlier` to this, negative if `earlier` is later.
+    /// Returns the nanoseconds since `earlier`, negative if `earlier` is later.
     #[must_use]
     pub const fn signed_since(self, earlier: Self) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
@@ -53,7 +55,7 @@ impl Time {
 impl Add<u64> for Time {
     type Output = Self;
 
-    /// The moment `ns` nanoseconds later.
+    /// Returns the time `ns` nanoseconds later.
     fn add(self, ns: u64) -> Self {
         Self(self.0.saturating_add(ns))
     }
@@ -62,7 +64,7 @@ impl Add<u64> for Time {
 impl Sub<u64> for Time {
     type Output = Self;
 
-    /// The moment `ns` nanoseconds earlier, but not before the origin.
+    /// Returns the time `ns` nanoseconds earlier, but not before the origin.
     fn sub(self, ns: u64) -> Self {
         Self(self.0.saturating_sub(ns))
     }

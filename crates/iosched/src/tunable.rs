@@ -1,18 +1,18 @@
 //! Tunables and attributes, declared once.
 //!
-//! A [`Tunable`] says everything there is to say of one value a user can read or write: its name in sysfs,
-//! its unit, default, range and meaning, and where the value lives. Attribute files, `--set name=value`, error
-//! messages, help, the reference page and a tuner's search space all come from it.
+//! A [`Tunable`] describes one value that a user can read or write: its name in sysfs, unit,
+//! default, range, meaning, and the field that stores it. Attribute files, `--set name=value`,
+//! error messages, help, the reference page and a tuner's search space all use it.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::controllers::CgroupFileError;
 
-/// What a value counts.
+/// Unit of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Requests.
+    /// Number of requests.
     Requests,
     /// Milliseconds.
     Milliseconds,
@@ -24,11 +24,11 @@ pub enum Unit {
     Kibibytes,
     /// Sectors of 512 bytes.
     Sectors,
-    /// A factor.
+    /// Factor without a unit.
     Factor,
-    /// A number of something the doc names.
+    /// Number of items; the doc names the items.
     Count,
-    /// 0 or 1.
+    /// Switch: 0 or 1.
     Switch,
 }
 
@@ -48,22 +48,22 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Which texts are a number, before the range is looked at.
+/// Texts that are accepted as a number, before the check of the range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reads {
-    /// A decimal number of any size.
+    /// Decimal number of any size.
     Any,
-    /// A decimal number of 64 bits without a sign, as bfq and kyber read: `-1` and 2^64 are refused
-    /// even where values out of range become the nearest.
+    /// Decimal number of 64 bits without a sign, as bfq and kyber read it. `-1` and 2^64 are
+    /// refused, even for tunables that round values out of range to the nearest valid value.
     U64,
-    /// A number of 32 bits with a sign, as mq-deadline reads: `0x` begins a hexadecimal number and
-    /// `0` an octal one. Larger and smaller ones are refused even where values out of range become
-    /// the nearest.
+    /// Number of 32 bits with a sign, as mq-deadline reads it. `0x` begins a hexadecimal number and
+    /// `0` an octal number. Numbers that do not fit are refused, even for tunables that round
+    /// values out of range to the nearest valid value.
     I32,
 }
 
 impl Reads {
-    /// Whether `number` is read at all.
+    /// Returns whether `number` has an accepted size.
     #[must_use]
     pub fn holds(self, number: i128) -> bool {
         match self {
@@ -73,7 +73,8 @@ impl Reads {
         }
     }
 
-    /// The whole number that `text` is; one that is too long is as large as can be.
+    /// Parses `text` as a whole number. A number with too many
+    /// digits becomes the largest possible number.
     fn whole(self, text: &str) -> Option<i128> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -93,64 +94,66 @@ impl Reads {
     }
 }
 
-/// The declaration of one tunable or attribute, as a user meets it.
+/// Declaration of one tunable or attribute, as users see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spec {
-    /// Its file name in sysfs.
+    /// Name of the file in sysfs.
     pub name: &'static str,
-    /// The unit it is read and written in.
+    /// Unit for reading and writing.
     pub unit: Unit,
-    /// Its value when nobody set it, in `unit`. Where it is a fraction of a second in jiffies: with 1000 of them.
+    /// Default, in `unit`. A default that is a fraction of a second in
+    /// jiffies is given for 1000 jiffies per second.
     pub default: u64,
     /// Smallest value, in `unit`.
     pub min: u64,
     /// Largest value, in `unit`.
     pub max: u64,
-    /// What it does, in one line.
+    /// Description of the effect, in one line.
     pub doc: &'static str,
-    /// The first kernel that had it.
+    /// First kernel with this tunable.
     pub since: &'static str,
-    /// The last kernel that had it; `None` if today's still does.
+    /// Last kernel with this tunable; `None` if present Linux has it.
     pub until: Option<&'static str>,
-    /// It can be read but not written.
+    /// Whether the value can be read but not written.
     pub read_only: bool,
-    /// A whole number out of range is taken as the nearest in it; otherwise it is refused.
+    /// Whether a whole number out of range becomes the
+    /// nearest valid value. Otherwise it is refused.
     pub clamps: bool,
-    /// It is kept in jiffies, rounded up: see [`Spec::reads_as`].
+    /// Whether the value is stored in jiffies, rounded up: see [`Spec::reads_as`].
     pub in_jiffies: bool,
-    /// It may be negative: its value, default, smallest and largest are 64 bits in two's complement.
-    /// [`Spec::number`] tells the number they stand for.
+    /// Whether the value may be negative. The value, default, minimum and maximum are then 64 bits
+    /// in two's complement. [`Spec::number`] converts them to numbers.
     pub signed: bool,
-    /// Which texts are a number.
+    /// Texts that are accepted as a number.
     pub reads: Reads,
-    /// It is kept in 32 bits, as so many base units for one of `unit`: a larger value loses its
-    /// upper bits.
+    /// Number of base units in one `unit`, for a value that is stored in 32 bits of base units. A
+    /// larger value loses its upper bits.
     pub wraps: Option<u64>,
-    /// Another name for the same value in a finer unit: the name it stands for.
+    /// Name of the same value in a coarser unit, if this tunable is an alias in a finer unit.
     pub alias_of: Option<&'static str>,
-    /// The values worth trying; `None`: it serves nobody to search for one.
+    /// Values worth trying. `None`: a search for a good value is not useful.
     pub tuning: Option<Span>,
 }
 
-/// The declaration of a file of an elevator that does not hold one number.
+/// Declaration of an elevator's file that does not hold one number.
 #[derive(Clone, Copy, Debug)]
 pub struct TextSpec {
-    /// Its file name in sysfs.
+    /// Name of the file in sysfs.
     pub name: &'static str,
-    /// What is written to it, in words; empty: nothing, it is read-only.
+    /// Description of the accepted texts. Empty: the file is read-only.
     pub takes: &'static str,
-    /// Whether it can be read.
+    /// Whether the file can be read.
     pub readable: bool,
-    /// What it does, in one line.
+    /// Description of the effect, in one line.
     pub doc: &'static str,
-    /// The first version that had it.
+    /// First version with this file.
     pub since: &'static str,
-    /// Whether it takes a text.
+    /// Returns whether the file accepts a text.
     pub accepts: fn(&str) -> bool,
 }
 
 impl PartialEq for TextSpec {
-    /// The same file.
+    /// Compares the names of the files.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
@@ -159,10 +162,10 @@ impl PartialEq for TextSpec {
 impl Eq for TextSpec {}
 
 impl TextSpec {
-    /// Whether `text` may be written.
+    /// Checks whether `text` may be written.
     ///
     /// # Errors
-    /// If it may not.
+    /// Fails if the file is read-only, or if it does not accept `text`.
     pub fn check(&self, text: &str) -> Result<(), TunableError> {
         if self.takes.is_empty() {
             Err(TunableError::ReadOnly { name: self.name })
@@ -174,29 +177,29 @@ impl TextSpec {
     }
 }
 
-/// The values of a tunable that are worth trying: much less than what it takes. Beyond them an elevator does what it
-/// does at their end, or what nobody wants.
+/// Range of a tunable's values that are worth trying. It is much smaller than the range of accepted
+/// values. Values beyond its ends behave like the ends, or are not useful.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// The smallest above 0, in the unit of the declaration.
+    /// Smallest value above 0, in the unit of the declaration.
     pub low: u64,
-    /// The largest.
+    /// Largest value, in the unit of the declaration.
     pub high: u64,
-    /// Whether 0 is worth trying, too: it means "never", "off" or "automatic".
+    /// Whether 0 is also worth trying: it means "never", "off" or "automatic".
     pub zero: bool,
 }
 
 impl Span {
-    /// Of a switch.
+    /// Both values of a switch, 0 and 1.
     pub const SWITCH: Option<Self> = Self::or_zero(1, 1);
 
-    /// From `low` to `high`.
+    /// Returns the range from `low` to `high`.
     #[must_use]
     pub const fn of(low: u64, high: u64) -> Option<Self> {
         Some(Self { low, high, zero: false })
     }
 
-    /// 0, and from `low` to `high`.
+    /// Returns 0 and the range from `low` to `high`.
     #[must_use]
     pub const fn or_zero(low: u64, high: u64) -> Option<Self> {
         Some(Self { low, high, zero: true })
@@ -211,77 +214,77 @@ impl fmt::Display for Span {
     }
 }
 
-/// A value that cannot be read or written so.
+/// Error of reading or writing a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TunableError {
-    /// No such name.
+    /// The name does not exist.
     #[error("{name}: {owner} has no such {what}; available: {known}")]
     Unknown {
-        /// The name given.
+        /// The given name.
         name: String,
         /// "tunable" or "attribute".
         what: &'static str,
-        /// Whose tunables were searched.
+        /// Owner of the tunables that were searched.
         owner: &'static str,
-        /// The names there are.
+        /// The existing names.
         known: String,
     },
-    /// Not a whole number.
+    /// The value is not a whole number.
     #[error("{name}: {value:?} is not a whole number; it must be from {takes}")]
     NotANumber {
-        /// The tunable.
+        /// The name of the tunable.
         name: &'static str,
-        /// What was given.
-        value: String,
-        /// What it takes: smallest and largest value, and the unit if there is one.
-        takes: String,
-    },
-    /// Too small or too large.
-    #[error("{name}: {value} is out of range; it must be from {takes}")]
-    OutOfRange {
-        /// The tunable.
-        name: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
         /// Smallest and largest value, and the unit if there is one.
         takes: String,
     },
-    /// Not a text that the file takes.
+    /// The value is too small or too large.
+    #[error("{name}: {value} is out of range; it must be from {takes}")]
+    OutOfRange {
+        /// The name of the tunable.
+        name: &'static str,
+        /// The given value.
+        value: String,
+        /// Smallest and largest value, and the unit if there is one.
+        takes: String,
+    },
+    /// The file does not accept the text.
     #[error("{name}: {value:?} is not accepted; it takes {takes}")]
     NotTaken {
-        /// The file.
+        /// The name of the file.
         name: &'static str,
-        /// What was given.
+        /// The given text.
         value: String,
-        /// What it takes, in words.
+        /// Description of the accepted texts.
         takes: &'static str,
     },
-    /// A controller's file that does not take what is written.
+    /// A controller's file refuses the text.
     #[error(transparent)]
     CgroupFile(#[from] CgroupFileError),
-    /// It can be read only.
+    /// The value is read-only.
     #[error("{name} is read-only")]
     ReadOnly {
-        /// The attribute.
+        /// The name of the attribute.
         name: &'static str,
     },
-    /// It can be written only.
+    /// The file is write-only.
     #[error("{name} is write-only")]
     WriteOnly {
-        /// The file.
+        /// The name of the file.
         name: &'static str,
     },
-    /// It reads as text: see [`TunableSet::text`].
+    /// The file holds text: see [`TunableSet::text`].
     #[error("{name} does not hold one number")]
     NoNumber {
-        /// The file.
+        /// The name of the file.
         name: &'static str,
     },
 }
 
 impl TunableError {
-    /// There is no tunable `name`, because `owner` has none.
+    /// Creates the error for an owner without tunables.
     pub(crate) fn none(name: &str, owner: &'static str) -> Self {
         Self::Unknown { name: name.to_owned(), what: "tunable", owner, known: "none".to_owned() }
     }
@@ -295,11 +298,11 @@ impl Spec {
         }
     }
 
-    /// Reads a value a user wrote, surrounding white space aside. Linux takes one line end behind
-    /// the number, and no other white space.
+    /// Parses a value that a user wrote. White space around the number is ignored; Linux accepts
+    /// only one line end after the number.
     ///
     /// # Errors
-    /// If it is not a whole number, or out of range.
+    /// Fails if the text is not a whole number, or if the number is out of range.
     pub fn parse(&self, text: &str) -> Result<u64, TunableError> {
         let text = text.trim();
         let Some(number) = self.reads.whole(text) else {
@@ -313,31 +316,31 @@ impl Spec {
         TunableError::NotANumber { name: self.name, value: text.to_owned(), takes: self.takes() }
     }
 
-    /// Reads a value as [`parse`](Self::parse) does, and refuses one out of range also where the nearest would be
-    /// taken for it: for whoever asks for this value and no other.
+    /// Parses a value as [`parse`](Self::parse) does, but always refuses a value out of range.
+    /// Callers use it when the nearest valid value would be wrong.
     ///
     /// # Errors
-    /// If it is not a whole number, or out of range.
+    /// Fails if the text is not a whole number, or if the number is out of range.
     pub fn parse_exactly(&self, text: &str) -> Result<u64, TunableError> {
         Self { clamps: false, ..*self }.parse(text)
     }
 
-    /// The number that a value stands for.
+    /// Returns the number that `value` represents: see [`Spec::signed`].
     #[must_use]
     pub fn number(&self, value: u64) -> i128 {
         if self.signed { i128::from(value as i64) } else { value.into() }
     }
 
-    /// `value`, or the nearest in range where that is taken for it, if it may be written.
+    /// Returns `value`, or the nearest valid value if [`Spec::clamps`] is set.
     ///
     /// # Errors
-    /// If it is out of range, or this is read-only.
+    /// Fails if `value` is out of range, or if the tunable is read-only.
     pub fn check(&self, value: u64) -> Result<u64, TunableError> {
         let number = self.number(value);
         self.nearest(number, &number.to_string())
     }
 
-    /// The value of `number`, which `text` says.
+    /// Returns the stored value of `number`. Errors show `text`.
     fn nearest(&self, number: i128, text: &str) -> Result<u64, TunableError> {
         if self.read_only {
             return Err(TunableError::ReadOnly { name: self.name });
@@ -362,7 +365,8 @@ impl Spec {
         (self.number(self.min)..=self.number(self.max)).contains(&number)
     }
 
-    /// What `value` reads as once it is written, on a queue with `hz` jiffies in a second.
+    /// Returns what a reader sees after `value` is written,
+    /// on a queue with `hz` jiffies per second.
     #[must_use]
     pub fn reads_as(&self, value: u64, hz: u32) -> u64 {
         let value = if self.signed { value } else { value.clamp(self.min, self.max) };
@@ -374,29 +378,29 @@ impl Spec {
     }
 }
 
-/// `value` in base units, as far as 32 bits hold them.
+/// Returns the low 32 bits of `value` in base units.
 fn wrapped(value: u64, scale: u64) -> u64 {
     value.wrapping_mul(scale) & u64::from(u32::MAX)
 }
 
 const MILLISECONDS: u64 = 1000;
 
-/// The jiffies that cover so many milliseconds.
+/// Converts milliseconds to jiffies, rounded up.
 pub(crate) fn jiffies(milliseconds: u64, hz: u32) -> u64 {
     milliseconds.saturating_mul(hz.into()).div_ceil(MILLISECONDS)
 }
 
-/// So many jiffies in milliseconds, rounded down.
+/// Converts jiffies to milliseconds, rounded down.
 fn milliseconds(jiffies: u64, hz: u32) -> u64 {
     jiffies.saturating_mul(MILLISECONDS) / u64::from(hz)
 }
 
-/// How a field keeps its value. Only values in the declared range are ever stored.
+/// Type of a field that stores a value. Only values in the declared range are stored.
 pub trait Value: Copy {
-    /// The value that stands for `number`.
+    /// Creates the value for `number`.
     fn of(number: u64) -> Self;
 
-    /// The number that it stands for.
+    /// Returns the number of this value.
     fn number(self) -> u64;
 }
 
@@ -440,39 +444,40 @@ impl Value for bool {
     }
 }
 
-/// What a value is kept in.
+/// Representation of a stored value.
 pub enum StoredAs<T> {
-    /// So many base units for one of the declaration: 1,000,000 for ms kept in ns.
+    /// Base units per unit of the declaration, for example 1,000,000 for ms stored in ns.
     Scaled(u64),
     /// Milliseconds as jiffies, rounded up.
     Jiffies {
-        /// Jiffies in a second.
+        /// Returns the number of jiffies per second.
         hz: fn(&T) -> u32,
-        /// The default is this fraction of a second, rounded down but at least one jiffy; `None`: what the
-        /// declaration says.
+        /// Default as a fraction of a second, rounded down to at least one jiffy. `None`: the
+        /// declaration has the default.
         default_fraction: Option<u64>,
     },
 }
 
-/// A declaration, and where in `T` its value lives.
+/// Declaration of a value, and the field of `T` that stores it.
 pub struct Tunable<T> {
-    /// What a user sees.
+    /// Declaration, as users see it.
     pub spec: Spec,
-    /// What the value is kept in.
+    /// Representation of the stored value.
     pub kept: StoredAs<T>,
-    /// Reads the kept value.
+    /// Returns the stored value.
     pub get: fn(&T) -> u64,
-    /// Changes it.
+    /// Sets the stored value.
     pub set: fn(&mut T, u64),
 }
 
-/// The declaration of one tunable: it gives a field of a struct to users, under a name.
+/// Declares one tunable: gives users access to a field of a struct by name.
 ///
-/// `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")` with `X` of [`Unit`]: the field is
-/// kept in `scale` for one of the unit, so `1_000_000` for milliseconds that are kept in ns. `since` is the version
-/// that first had it. Fields of [`Spec`] that differ from the usual follow in braces: `{ clamps: true, tuning:
-/// Span::of(1, 100) }`. For milliseconds kept in jiffies, whose owner has a field `hz`, `Jiffies(default)` or
-/// `Jiffies(HZ / fraction)` stands for unit, scale and default.
+/// The form is `tunable!(Owner.field, "name", X, scale, default, min..=max, "since", "doc")`. `X`
+/// is a variant of [`Unit`]. The field stores `scale` for each unit, for example `1_000_000` for
+/// milliseconds stored in ns. `since` is the first version with the tunable. Fields of [`Spec`]
+/// that differ from the usual follow in braces: `{ clamps: true, tuning: Span::of(1, 100) }`. For
+/// milliseconds stored in jiffies, `Jiffies(default)` or `Jiffies(HZ / fraction)` replaces unit,
+/// scale and default. The owner then needs a field `hz`.
 #[macro_export]
 macro_rules! tunable {
     ($owner:ident . $field:ident, $name:literal, $unit:ident, $scale:expr, $default:expr, $($rest:tt)*) => {
@@ -522,9 +527,9 @@ macro_rules! tunable {
 }
 pub(crate) use crate::tunable;
 
-/// Everything that `T` declares, and how to read and write it by name.
+/// All declarations of `T`, with access to the values by name.
 pub struct Declarations<T: 'static> {
-    /// Whose they are, for error messages.
+    /// Owner of the declarations, for error messages.
     pub owner: &'static str,
     /// "tunable" or "attribute".
     pub what: &'static str,
@@ -562,21 +567,21 @@ impl<T> Tunable<T> {
 }
 
 impl<T: 'static> Declarations<T> {
-    /// Sets every value of `values` to its default.
+    /// Sets every value in `values` to its default.
     pub fn set_defaults(&self, values: &mut T) {
         for tunable in self.tunables.iter().filter(|t| t.spec.alias_of.is_none()) {
             tunable.write_default(values);
         }
     }
 
-    /// `values` with every value at its default, which users read and write by name from now on.
+    /// Sets every value to its default and gives users access by name.
     #[must_use]
     pub fn tuned(&'static self, mut values: T) -> Tuned<T> {
         self.set_defaults(&mut values);
         Tuned { values, declarations: self }
     }
 
-    /// The declarations without where the values live.
+    /// Returns the declarations without the fields that store the values.
     pub fn specs(&self) -> impl Iterator<Item = &'static Spec> + use<T> {
         self.tunables.iter().map(|t| &t.spec)
     }
@@ -590,18 +595,18 @@ impl<T: 'static> Declarations<T> {
         })
     }
 
-    /// The value called `name`, in the unit of its declaration, rounded down.
+    /// Returns the value `name` in the unit of its declaration, rounded down.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// Fails if the name does not exist.
     pub fn get(&self, values: &T, name: &str) -> Result<u64, TunableError> {
         Ok(self.find(name)?.read(values))
     }
 
-    /// Gives `name` the value that `text` says. On error nothing has changed.
+    /// Parses `text` and sets `name` to the result. An error changes nothing.
     ///
     /// # Errors
-    /// If there is none of that name, or it does not take that value.
+    /// Fails if the name does not exist, or if the tunable refuses the value.
     pub fn set(&self, values: &mut T, name: &str, text: &str) -> Result<(), TunableError> {
         let tunable = self.find(name)?;
         let value = tunable.spec.parse(text)?;
@@ -610,7 +615,7 @@ impl<T: 'static> Declarations<T> {
     }
 }
 
-/// Values with their declarations. The values are read as fields of `T`.
+/// Values with their declarations. Code reads the values as fields of `T`.
 ///
 /// ```
 /// use iosched::{Declarations, TunableSet, Tuned, tunable};
@@ -655,26 +660,26 @@ impl<T> DerefMut for Tuned<T> {
     }
 }
 
-/// What users read and write by name: a [`Tuned`] struct, whatever is in it.
+/// Values that users read and write by name: a [`Tuned`] struct of any type.
 pub trait TunableSet {
-    /// The value called `name`, in the unit of its declaration, rounded down.
+    /// Returns the value `name` in the unit of its declaration, rounded down.
     ///
     /// # Errors
-    /// If there is none of that name, or it is not one number.
+    /// Fails if the name does not exist, or if the file does not hold one number.
     fn get(&self, name: &str) -> Result<u64, TunableError>;
 
-    /// What the file `name` reads as, without the last line end.
+    /// Returns the content of the file `name`, without the last line end.
     ///
     /// # Errors
-    /// If there is none of that name, or it can be written only.
+    /// Fails if the name does not exist, or if the file is write-only.
     fn text(&self, name: &str) -> Result<String, TunableError> {
         self.get(name).map(|value| value.to_string())
     }
 
-    /// Gives `name` the value that `text` says. On error nothing has changed.
+    /// Parses `text` and sets `name` to the result. An error changes nothing.
     ///
     /// # Errors
-    /// If there is none of that name, or it does not take that value.
+    /// Fails if the name does not exist, or if the file refuses the value.
     fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError>;
 }
 

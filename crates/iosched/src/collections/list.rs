@@ -1,10 +1,10 @@
-//! A doubly linked list over elements of an arena, whose links stand in an array of their own.
+//! Doubly linked list over elements of an arena. The links are in a separate array.
 
 use std::marker::PhantomData;
 
 use super::{Id, Kind, NIL};
 
-/// An element's neighbours in a list.
+/// Neighbours of an element in a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListLinks {
     prev: u32,
@@ -18,18 +18,18 @@ impl Default for ListLinks {
 }
 
 impl ListLinks {
-    /// The element before this one.
+    /// Returns the element before this one.
     pub(crate) fn prev<I: Id>(self) -> Option<I> {
         I::some(self.prev)
     }
 
-    /// The element behind this one.
+    /// Returns the element after this one.
     pub(crate) fn next<I: Id>(self) -> Option<I> {
         I::some(self.next)
     }
 }
 
-/// A list: first and last element.
+/// List: its first and last element.
 #[derive(Debug)]
 pub(crate) struct List<K> {
     head: u32,
@@ -44,19 +44,19 @@ impl<K> Default for List<K> {
 }
 
 impl<K: Kind> List<K> {
-    /// The first element.
+    /// Returns the first element.
     #[must_use]
     pub(crate) fn first(&self) -> Option<K::Id> {
         K::Id::some(self.head)
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.head == NIL
     }
 
-    /// Puts `id` first.
+    /// Adds `id` at the front.
     #[inline]
     pub(crate) fn push_front(&mut self, nodes: &mut [ListLinks], id: K::Id) {
         let id = id.number();
@@ -69,13 +69,13 @@ impl<K: Kind> List<K> {
         self.head = id;
     }
 
-    /// The last element.
+    /// Returns the last element.
     #[must_use]
     pub(crate) fn last(&self) -> Option<K::Id> {
         K::Id::some(self.tail)
     }
 
-    /// Puts `id` last.
+    /// Adds `id` at the end.
     #[inline]
     pub(crate) fn push_back(&mut self, nodes: &mut [ListLinks], id: K::Id) {
         let id = id.number();
@@ -88,7 +88,7 @@ impl<K: Kind> List<K> {
         self.tail = id;
     }
 
-    /// Takes `id`, which is in this list, out.
+    /// Removes `id`, which is in this list.
     #[inline]
     pub(crate) fn remove(&mut self, nodes: &mut [ListLinks], id: K::Id) {
         let id = id.number();
@@ -105,7 +105,7 @@ impl<K: Kind> List<K> {
         }
     }
 
-    /// Puts `id`, which is in no list, right behind `at`.
+    /// Inserts `id`, which is in no list, directly after `at`.
     pub(crate) fn insert_after(&mut self, nodes: &mut [ListLinks], at: K::Id, id: K::Id) {
         let (at, id) = (at.number(), id.number());
         let next = nodes[at as usize].next;

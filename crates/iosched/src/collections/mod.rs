@@ -1,5 +1,5 @@
-//! The few containers elevators are made of. All are intrusive: links stand in the element, elements in an
-//! arena, and containers name them by number, so nothing is allocated while requests flow.
+//! Containers for elevators. All are intrusive: elements are in an arena and have links, and
+//! containers name elements by number. No memory is allocated while requests are processed.
 
 mod list;
 mod rb_tree;
@@ -7,18 +7,18 @@ mod rb_tree;
 pub(crate) use list::{List, ListLinks};
 pub(crate) use rb_tree::{NUMBERS_END, RbLinks, RbNode, RbTree};
 
-/// No element.
+/// Number that stands for no element.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The name of an element: its number in the arena.
+/// Id of an element: its number in the arena.
 pub(crate) trait Id: Copy {
-    /// The element numbered `number`, which is not [`NIL`].
+    /// Returns the id for `number`, which must not be [`NIL`].
     fn new(number: u32) -> Self;
 
-    /// Its number.
+    /// Returns the number of the element.
     fn number(self) -> u32;
 
-    /// The element numbered `number`, unless that is [`NIL`].
+    /// Returns the id for `number`, or `None` for [`NIL`].
     #[inline]
     fn some(number: u32) -> Option<Self> {
         (number != NIL).then(|| Self::new(number))
@@ -35,8 +35,8 @@ impl Id for u32 {
     }
 }
 
-/// One use of links: an element that can be in several containers at once has links of several kinds.
+/// Kind of links. An element that can be in several containers at once has links of several kinds.
 pub(crate) trait Kind {
-    /// What its elements are called.
+    /// Type of the elements' ids.
     type Id: Id;
 }

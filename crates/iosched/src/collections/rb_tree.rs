@@ -1,29 +1,30 @@
-//! A red-black tree over elements of an arena: the textbook's, node for node.
+//! Red-black tree over elements of an arena, which follows the textbook node for node.
 //!
-//! Elevators' originals sometimes decide by the shape of such a tree (which of several equal elements a
-//! descent meets first, at which of two neighbours it ends), so the shape is part of the contract:
-//! an inserted node becomes a red leaf and is rebalanced as the textbook does; a removed node with two
-//! children is replaced by its in-order successor.
+//! Linux' schedulers sometimes depend on the shape of the tree: which of several equal elements a
+//! descent meets first, or at which of two neighbours a descent ends. The shape is therefore part
+//! of the contract. An inserted node becomes a red leaf and is rebalanced as in the textbook. A
+//! removed node with two children is replaced by its in-order successor.
 
 use std::marker::PhantomData;
 
 use super::{Id, Kind, NIL};
 
-/// The side of smaller elements.
+/// Side of smaller elements.
 const LEFT: usize = 0;
-/// The side of larger elements.
+/// Side of larger elements.
 const RIGHT: usize = 1;
 
-/// An element's place in a tree. Its neighbours in order are at hand, so that nothing climbs to find them.
+/// Position of an element in a tree. It includes the neighbours
+/// in order, so that no search has to climb.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RbLinks {
-    /// The parent, and in the top bit whether this node is red.
+    /// Parent; the top bit says whether this node is red.
     up: u32,
     child: [u32; 2],
     neighbour: [u32; 2],
 }
 
-/// A tree's elements have numbers below.
+/// Upper end of element numbers in a tree.
 pub(crate) const NUMBERS_END: u32 = 1 << 30;
 const RED: u32 = 1 << 31;
 
@@ -34,10 +35,10 @@ impl Default for RbLinks {
 }
 
 impl RbLinks {
-    /// [`NIL`] of the root.
+    /// Returns the parent; [`NIL`] for the root.
     #[inline]
     fn parent(&self) -> u32 {
-        // The bit below the colour, which only NIL has, takes its place.
+        // Copies the bit below the colour over the colour. Only NIL has that bit.
         ((self.up << 1).cast_signed() >> 1).cast_unsigned()
     }
 
@@ -61,42 +62,42 @@ impl RbLinks {
         self.up &= !RED;
     }
 
-    /// On which side of this node `child` is; [`LEFT`] if it is none of its children.
+    /// Returns the side of this node on which `child` is; [`LEFT`] if it is not a child.
     #[inline]
     fn side_of(&self, child: u32) -> usize {
         usize::from(self.child[RIGHT] == child)
     }
 }
 
-/// An element that carries links of trees of kind `K`.
+/// Element with links for trees of kind `K`.
 pub(crate) trait RbNode<K> {
-    /// Its place.
+    /// Returns the links.
     fn links(&self) -> &RbLinks;
-    /// The same, to change.
+    /// Returns the links for writing.
     fn links_mut(&mut self) -> &mut RbLinks;
 
-    /// Whether nodes know something of their subtrees. Without it the rest costs nothing.
+    /// Whether nodes store data about their subtrees. If not, the functions below cost nothing.
     const AUGMENTED: bool = false;
 
-    /// Works out what the node knows of its subtree from itself and its children.
+    /// Computes the node's data about its subtree from the node and its children.
     fn augment(&mut self, left: Option<u64>, right: Option<u64>) {
         let _ = (left, right);
     }
 
-    /// What it knows of its subtree.
+    /// Returns the node's data about its subtree.
     fn augmented(&self) -> u64 {
         0
     }
 }
 
-/// Works out anew what `id` knows of its subtree.
+/// Computes the subtree data of `id` again.
 #[inline]
 fn augment<K, N: RbNode<K>>(nodes: &mut [N], id: u32) {
     let [left, right] = nodes[id as usize].links().child.map(|child| nodes.get(child as usize).map(N::augmented));
     nodes[id as usize].augment(left, right);
 }
 
-/// Works out anew what `id`, if it is an element, and everything above it know of their subtrees.
+/// Computes the subtree data of `id` and of all its ancestors again. `id` may be [`NIL`].
 #[inline]
 fn augment_upwards<K, N: RbNode<K>>(nodes: &mut [N], mut id: u32) {
     while id != NIL {
@@ -105,13 +106,14 @@ fn augment_upwards<K, N: RbNode<K>>(nodes: &mut [N], mut id: u32) {
     }
 }
 
-/// A tree: its root, and its two ends at hand.
+/// Red-black tree: its root, and its two ends.
 #[derive(Debug)]
 pub(crate) struct RbTree<K> {
     root: u32,
     first: u32,
     last: u32,
-    /// The element put in last, if it still is in: what arrives next often belongs right behind it.
+    /// Last inserted element, if it is still in the tree. The next
+    /// element often belongs directly after it.
     finger: u32,
     kind: PhantomData<fn() -> K>,
 }
@@ -123,40 +125,40 @@ impl<K> Default for RbTree<K> {
 }
 
 impl<K: Kind> RbTree<K> {
-    /// The element every descent starts at.
+    /// Returns the root, where every descent starts.
     #[must_use]
     pub(crate) fn root(&self) -> Option<K::Id> {
         K::Id::some(self.root)
     }
 
-    /// The smallest element.
+    /// Returns the smallest element.
     #[must_use]
     pub(crate) fn first(&self) -> Option<K::Id> {
         K::Id::some(self.first)
     }
 
-    /// The largest element.
+    /// Returns the largest element.
     #[must_use]
     pub(crate) fn last(&self) -> Option<K::Id> {
         K::Id::some(self.last)
     }
 
-    /// Whether there is none.
+    /// Returns whether the tree is empty.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.root == NIL
     }
 
-    /// Puts `id` in, behind its equals. `before(x)` says whether `id` belongs before `x`.
+    /// Inserts `id` after its equals. `before(x)` returns whether `id` belongs before `x`.
     #[inline]
     pub(crate) fn insert<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, mut before: impl FnMut(&N) -> bool) {
-        // What arrives in order finds its place without a descent.
+        // Elements that arrive in order find their place without a descent.
         match nodes.get(self.finger as usize) {
             Some(finger) if !before(finger) => {
                 let RbLinks { neighbour, child, .. } = *finger.links();
                 match nodes.get(neighbour[RIGHT] as usize) {
                     Some(node) if !before(node) => {}
-                    // Of two neighbours, one has no child on the side of the other.
+                    // One of two neighbours has no child on the side of the other.
                     Some(_) if child[RIGHT] != NIL => return self.put_in(nodes, id.number(), neighbour[RIGHT], LEFT),
                     _ => return self.put_in(nodes, id.number(), self.finger, RIGHT),
                 }
@@ -174,7 +176,8 @@ impl<K: Kind> RbTree<K> {
         self.put_in(nodes, id.number(), parent, side);
     }
 
-    /// Puts `id` in as the left or right child of `parent` (which has none there; `None` for an empty tree).
+    /// Inserts `id` as the left or right child of `parent`, which must
+    /// have none there. `None`: the tree is empty.
     #[inline]
     pub(crate) fn attach<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id, parent: Option<K::Id>, left: bool) {
         match parent {
@@ -183,7 +186,7 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// `id` becomes the root of a tree that is empty.
+    /// Makes `id` the root of an empty tree.
     fn found<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32) {
         *nodes[id as usize].links_mut() = RbLinks::default();
         (self.root, self.first, self.last, self.finger) = (id, id, id, id);
@@ -192,7 +195,8 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// `id` becomes the child of `parent` on `side`, where it has none, and so its neighbour.
+    /// Makes `id` the child of `parent` on `side`, which must be
+    /// free. `id` then is a neighbour of `parent`.
     #[inline]
     fn put_in<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, parent: u32, side: usize) {
         debug_assert!(id < NUMBERS_END, "the bit below the colour is NIL's");
@@ -217,10 +221,10 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// `id` and its parent are both red.
+    /// Rebalances a tree in which `id` and its parent are both red.
     fn rebalance_after_insert<N: RbNode<K>>(&mut self, nodes: &mut [N], mut id: u32, mut parent: u32) {
         loop {
-            // A red parent has a parent: the root is black.
+            // A red parent has a parent, because the root is black.
             let links = nodes[parent as usize].links();
             let (grand, inner) = (links.parent(), links.child);
             let above = nodes[grand as usize].links();
@@ -251,7 +255,7 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// Takes `id`, which is in this tree, out.
+    /// Removes `id`, which is in this tree.
     #[inline]
     pub(crate) fn remove<N: RbNode<K>>(&mut self, nodes: &mut [N], id: K::Id) {
         let id = id.number();
@@ -268,10 +272,10 @@ impl<K: Kind> RbTree<K> {
         if self.finger == id {
             self.finger = NIL;
         }
-        // The place that becomes one black poorer, if any: the child that moves up and its new parent.
+        // The place that loses a black node, if any: the child that moves up, and its new parent.
         let (child, child_parent, lost_black);
         if left != NIL && right != NIL {
-            // The one behind it has no child on the left and takes its place.
+            // The successor has no left child, and takes the place of `id`.
             let successor = nodes[behind as usize].links_mut();
             let successor_parent = successor.parent();
             lost_black = !successor.is_red();
@@ -310,7 +314,7 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// `parent`, or the root, points at `new` instead of `old`.
+    /// Makes `parent`, or the root, point to `new` instead of `old`.
     #[inline]
     fn put_in_place_of<N: RbNode<K>>(&mut self, nodes: &mut [N], parent: u32, old: u32, new: u32) {
         match nodes.get_mut(parent as usize).map(N::links_mut) {
@@ -319,11 +323,12 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// The paths through `id`, a black child of `parent` or none, have one black node too few.
+    /// Rebalances a tree in which the paths through `id` lack one black node. `id` is a black child
+    /// of `parent`, or no element.
     fn rebalance_after_remove<N: RbNode<K>>(&mut self, nodes: &mut [N], mut id: u32, mut parent: u32) {
         let is_red = |nodes: &[N], id: u32| nodes.get(id as usize).is_some_and(|node| node.links().is_red());
         while let Some(above) = nodes.get(parent as usize) {
-            // Both children are NIL only if nothing is missing: the other side has a black node.
+            // The other side has a black node, so only one child can be NIL.
             let side = above.links().side_of(id);
             let mut sibling = above.links().child[side ^ 1];
             if is_red(nodes, sibling) {
@@ -364,7 +369,8 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// The child of `id` on the other side takes its place; `id` becomes that one's child on `side`.
+    /// Rotates: the child of `id` on the other side takes the place of
+    /// `id`, and `id` becomes its child on `side`.
     fn rotate<N: RbNode<K>>(&mut self, nodes: &mut [N], id: u32, side: usize) {
         let links = nodes[id as usize].links();
         let (parent, up) = (links.parent(), links.child[side ^ 1]);
@@ -384,36 +390,37 @@ impl<K: Kind> RbTree<K> {
         }
     }
 
-    /// The element behind `id`.
+    /// Returns the element after `id`.
     #[inline]
     pub(crate) fn next<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
         K::Id::some(nodes[id.number() as usize].links().neighbour[RIGHT])
     }
 
-    /// The element before `id`.
+    /// Returns the element before `id`.
     #[inline]
     pub(crate) fn prev<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
         K::Id::some(nodes[id.number() as usize].links().neighbour[LEFT])
     }
 
-    /// The child of `id` on the side of smaller elements.
+    /// Returns the left child of `id`.
     #[inline]
     pub(crate) fn left<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
         K::Id::some(nodes[id.number() as usize].links().child[LEFT])
     }
 
-    /// The child of `id` on the side of larger elements.
+    /// Returns the right child of `id`.
     #[inline]
     pub(crate) fn right<N: RbNode<K>>(&self, nodes: &[N], id: K::Id) -> Option<K::Id> {
         K::Id::some(nodes[id.number() as usize].links().child[RIGHT])
     }
 
-    /// Checks order, colours, links and ends; returns the number of elements.
+    /// Checks order, colours, links and ends. Returns the number of elements.
     ///
     /// # Panics
-    /// If any of it is wrong.
+    /// If a check fails.
     pub(crate) fn check<N: RbNode<K>>(&self, nodes: &[N], mut in_order: impl FnMut(&N, &N) -> bool) -> usize {
-        /// Puts the subtree of `id` on `walked` in order; how many black nodes each of its paths has.
+        /// Adds the subtree of `id` to `walked`, in order. Returns the
+        /// number of black nodes on each of its paths.
         fn walk<K: Kind, N: RbNode<K>>(nodes: &[N], id: u32, parent: u32, walked: &mut Vec<u32>) -> usize {
             let Some(links) = nodes.get(id as usize).map(N::links) else { return 1 };
             assert_eq!(links.parent(), parent, "a child knows its parent");

@@ -1,122 +1,122 @@
-//! What ADIOS decides and no other elevator: where a request waits, batches, and what it learns of latencies.
+//! Decisions that only ADIOS takes: the list of a request, batches, and the latency model.
 
 use crate::request::Op;
 use crate::time::Time;
 
-/// Where a request of ADIOS waits.
+/// List of ADIOS that contains a waiting request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdiosList {
-    /// With those that came before the latencies of reads and writes were known.
+    /// Requests inserted before the latencies of reads and writes were known.
     Normal,
-    /// With those that were inserted at the head.
+    /// Requests inserted at the head.
     Head,
-    /// Sorted by deadline.
+    /// Requests sorted by deadline.
     Sorted,
-    /// In this list of a batch: by operation (0 reads, 1 writes, 2 discards, 3 the rest), or, with `batch_order` 1, what
-    /// is served at once (0) and what is sorted by sector (1).
+    /// List of a batch. By operation: 0 reads, 1 writes, 2 discards, 3 others. With `batch_order`
+    /// 1: 0 requests to serve at once, 1 requests sorted by sector.
     Batch(u8),
 }
 
-/// A decision of ADIOS'.
+/// Decision of ADIOS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdiosEvent {
     /// A request was inserted.
     Queued {
-        /// The host's name for its founding bio.
+        /// Host's name for the first bio of the request.
         cookie: u64,
-        /// Where it waits.
+        /// List that contains the request.
         list: AdiosList,
-        /// How long it is expected to take, ns.
+        /// Predicted latency of the request, ns.
         predicted_ns: u64,
-        /// When it is due, of one that is sorted. (It wraps.)
+        /// Deadline, if the request is sorted. The value can wrap.
         deadline: Option<Time>,
     },
-    /// The latencies of reads and writes are known: requests are sorted from now on.
+    /// The latencies of reads and writes are known. Requests are sorted from now on.
     Stable,
-    /// A request is in the batch that [`AdiosEvent::Filled`] tells of next.
+    /// A request was put into the batch that the next [`AdiosEvent::Filled`] reports.
     Batched {
-        /// The host's name for its founding bio.
+        /// Host's name for the first bio of the request.
         cookie: u64,
-        /// The list of the batch.
+        /// List of the batch.
         list: u8,
     },
-    /// A batch was put together.
+    /// A batch was filled.
     Filled {
-        /// Its page, 0 or 1.
+        /// Page of the batch, 0 or 1.
         page: u8,
-        /// The value of `batch_order` that it has.
+        /// Value of `batch_order` for this batch.
         order: u8,
-        /// What all requests in flight were expected to take before, ns.
+        /// Predicted latency of all requests in flight before, ns.
         before_ns: u64,
-        /// What those of the batch are expected to take, ns.
+        /// Predicted latency of the requests of the batch, ns.
         added_ns: u64,
-        /// Whose turn it is when reads and others are waiting: negative, the others'.
+        /// Balance between reads and other requests when both wait; negative: the others are next.
         bias: i64,
     },
     /// The batch of this page is served from now on.
     Flipped {
-        /// 0 or 1.
+        /// Page of the batch, 0 or 1.
         page: u8,
-        /// On rotational devices: whether what is sorted by sector is served from the end.
+        /// On rotational devices: whether requests sorted by sector are served from the end.
         backward: Option<bool>,
     },
-    /// It gives out a request.
+    /// A request is dispatched.
     Choice {
-        /// Where that waited.
+        /// List that contained the request.
         list: AdiosList,
-        /// What all requests in flight are expected to take, ns.
+        /// Predicted latency of all requests in flight, ns.
         predicted_ns: u64,
-        /// How many they are.
+        /// Number of requests in flight.
         in_flight: u64,
-        /// As in [`AdiosEvent::Flipped`].
+        /// Same as in [`AdiosEvent::Flipped`].
         backward: Option<bool>,
     },
     /// A latency was measured.
     Sample {
-        /// The host's name for the founding bio of the request.
+        /// Host's name for the first bio of the request.
         cookie: u64,
-        /// From the completion before it, or from its dispatch if it was alone, ns.
+        /// Time from the previous completion, or from the dispatch if the request was alone, ns.
         latency_ns: u64,
-        /// How many times it counts.
+        /// Weight of the sample.
         weight: u64,
-        /// Of a request of more than 4 KiB.
+        /// Whether the request is larger than 4 KiB.
         large: bool,
-        /// The cell it counts in, 0 to 63.
+        /// Histogram cell of the sample, 0 to 63.
         cell: u8,
     },
-    /// What is known of an operation's latencies changed.
+    /// The latency model of an operation changed.
     Model {
-        /// Which operation; [`Op::WriteZeroes`] stands for the rest.
+        /// Operation; [`Op::WriteZeroes`] stands for the others.
         op: Op,
-        /// What 4 KiB take, ns.
+        /// Latency of 4 KiB, ns.
         base_ns: u64,
-        /// What each KiB more takes, ns.
+        /// Latency of each further KiB, ns.
         slope_ns: u64,
-        /// Sum of the latencies that the base is the mean of.
+        /// Sum of the latencies for the mean `base_ns`, ns.
         small_sum: u64,
-        /// Their number.
+        /// Number of the latencies for the mean `base_ns`.
         small_count: u64,
-        /// Sum of the times that the slope is the mean of.
+        /// Sum of the times for the mean `slope_ns`, ns.
         large_sum: u64,
-        /// The bytes they were for.
+        /// Number of bytes for the mean `slope_ns`.
         large_bytes: u64,
     },
-    /// Latencies will be looked at.
+    /// The timer of the latency model is set.
     TimerArm {
-        /// When.
+        /// Time of the timer.
         at: Time,
     },
-    /// Latencies were looked at.
+    /// The latency model was updated.
     Timer {
-        /// Samples of small requests that are left for the next time.
+        /// Number of samples of small requests that remain for the next update.
         small: u64,
-        /// Samples of large requests.
+        /// Number of samples of large requests that remain for the next update.
         large: u64,
     },
 }
 
 impl AdiosEvent {
-    /// See [`Decision::told`](super::Decision::told).
+    /// Rebases times and renames cookies: see [`Decision::rebased`](super::Decision::rebased).
     pub(super) fn tell(&mut self, beginning: Time, renamed: impl Fn(u64) -> u64) {
         match self {
             Self::Queued { cookie, deadline, .. } => {

@@ -1,48 +1,48 @@
-//! The state of the anticipatory elevator, part by part.
+//! State of the anticipatory elevator, in parts.
 
-/// Whether it waits for a process' next request.
+/// State of the wait for a process' next request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Anticipation {
-    /// It does not.
+    /// The elevator does not wait.
     #[default]
     Off,
-    /// It will, once the request of that process which is under way completes.
+    /// The elevator will wait when the process' request in flight completes.
     WaitRequest,
-    /// It does, until the timer fires.
+    /// The elevator waits until the timer fires.
     WaitNext,
-    /// It has waited, and serves somebody else now.
+    /// The wait has ended, and another process is served.
     Finished,
 }
 
-/// One part of its state, as a step left it.
+/// Part of the elevator's state, after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AnticipatoryEvent {
-    /// Whether it waits.
+    /// State of the wait.
     Anticipation(Anticipation),
-    /// The batch that is served.
+    /// Present batch.
     Batch {
-        /// Whether it is one of sync requests.
+        /// Whether the batch has sync requests.
         sync: bool,
-        /// Whether it waits for what is left of the batch before in the device.
+        /// Whether the batch waits for requests of the previous batch in the device.
         changing: bool,
         /// Whether none of its requests has completed yet (sync batches only).
         new: bool,
     },
-    /// Async requests a batch may have from now on.
+    /// New limit on async requests per batch.
     WriteQuota {
-        /// How many.
+        /// Number of requests.
         requests: u64,
     },
-    /// How processes that were waited for have ended.
+    /// Statistics of exits of anticipated processes.
     ExitStatistics {
-        /// How likely a process exits after its first request, of 256.
+        /// Probability that a process exits after its first request, out of 256.
         probability: u64,
-        /// How likely one that exits has no other take over where it was, of 256.
+        /// Probability that no other process continues where an exited one was, out of 256.
         no_cooperator: u64,
     },
-    /// How long a new process thinks before its second request.
+    /// Think time of new processes before their second request.
     NewThinkTime {
-        /// The mean in jiffies.
+        /// Mean in jiffies.
         jiffies: u64,
     },
 }

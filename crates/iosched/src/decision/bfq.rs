@@ -1,138 +1,140 @@
-//! What BFQ decides and no other elevator: queues by number, budgets in sectors, times in virtual time.
+//! Decisions that only BFQ takes. Queues are given by number,
+//! budgets in sectors, times in virtual time.
 
 use crate::context::{CgroupId, IoClass};
 
-/// Why a queue's turn ended.
+/// Reason for the end of a queue's turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BfqReason {
-    /// It sent nothing while it was waited for.
+    /// The queue sent no request while BFQ idled for it.
     TooIdle,
-    /// Its time was over.
+    /// The time of the turn was over.
     Timeout,
-    /// What comes next is more than is left of its budget.
+    /// The next request is larger than the rest of the budget.
     Exhausted,
-    /// It had nothing more and was not worth waiting for.
+    /// The queue had no more requests, and idling for it did not pay.
     NoMoreRequests,
     /// Another queue had to be served.
     Preempted,
 }
 
-/// What is known of a queue, as far as it decides how the queue is treated.
+/// State of a queue that affects its treatment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BfqState {
-    /// How many times its weight counts: 1, or more while it is raised.
+    /// Factor of the weight: 1, or more while the weight is raised.
     pub raise: u32,
-    /// Its weight, raised or not.
+    /// Weight of the queue, raised or not.
     pub weight: u32,
-    /// Requests of others that may be in the device while it is served.
+    /// Number of requests of other queues that may be in the device while this one is served.
     pub inject_limit: u32,
-    /// Its largest budget, in sectors.
+    /// Largest budget, in sectors.
     pub max_budget: i64,
-    /// Its process soon follows up.
+    /// Whether the process soon submits its next request.
     pub short_think_time: bool,
-    /// It is kept from going on by its I/O most of the time.
+    /// Whether the process spends most of its time waiting for I/O.
     pub io_bound: bool,
-    /// It came up with many others at once.
+    /// Whether the queue was created in a large burst with many others.
     pub in_large_burst: bool,
-    /// Its requests are scattered.
+    /// Whether the requests are scattered.
     pub seeky: bool,
-    /// How long it is raised, in jiffies.
+    /// Duration of weight raising, in jiffies.
     pub raise_jiffies: i64,
-    /// Its class.
+    /// Class of the queue.
     pub class: IoClass,
 }
 
-/// One decision of BFQ. Queues are numbered from 1 in the order they came up.
+/// Decision of BFQ. Queues are numbered from 1 in the order of creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BfqEvent {
-    /// A queue came up.
+    /// A queue was created.
     Created {
-        /// Its number.
+        /// Number of the queue.
         queue: u32,
-        /// Its founder.
+        /// Id of the process that created the queue.
         pid: u32,
-        /// Whether it is one process' for sync requests.
+        /// Whether the queue is for sync requests of one process.
         sync: bool,
-        /// Its cgroup.
+        /// Cgroup of the queue.
         cgroup: CgroupId,
     },
-    /// A queue is no more.
+    /// A queue was freed.
     Freed {
-        /// Its number.
+        /// Number of the queue.
         queue: u32,
     },
-    /// A queue is served from now on.
+    /// A queue becomes active.
     Active {
-        /// Its number.
+        /// Number of the queue.
         queue: u32,
-        /// Sectors it may have.
+        /// Budget, in sectors.
         budget: i64,
-        /// From when on it was eligible.
+        /// Virtual start time.
         start: u64,
-        /// When its budget will be served.
+        /// Virtual finish time of the budget.
         finish: u64,
-        /// Virtual time of its class.
+        /// Virtual time of the class.
         vtime: u64,
     },
-    /// Its turn ended.
+    /// The turn of a queue ended.
     Expire {
-        /// Its number.
+        /// Number of the queue.
         queue: u32,
-        /// Why.
+        /// Reason for the end.
         reason: BfqReason,
-        /// Whether it was slow.
+        /// Whether the queue was slow.
         slow: bool,
     },
-    /// The request given out next is of this queue; if another is active, it is injected.
+    /// The next dispatched request is from this queue. If another
+    /// queue is active, the request is injected.
     Give {
-        /// Its number.
+        /// Number of the queue.
         queue: u32,
     },
-    /// A process goes from one queue to another.
+    /// A process moves from one queue to another.
     Merge {
-        /// The queue it leaves.
+        /// Queue that the process leaves.
         queue: u32,
-        /// The one it joins.
+        /// Queue that the process joins.
         into: u32,
     },
-    /// A process no longer shares a queue.
+    /// A process leaves a shared queue.
     Split {
-        /// The shared queue.
+        /// Number of the shared queue.
         queue: u32,
     },
-    /// A queue may be woken by another.
+    /// A queue may have a waker.
     WakerTried {
-        /// The one woken.
+        /// Number of the woken queue.
         queue: u32,
-        /// The other.
+        /// Number of the waker.
         waker: u32,
     },
-    /// A queue is woken by another.
+    /// A queue has a waker.
     Waker {
-        /// The one woken.
+        /// Number of the woken queue.
         queue: u32,
-        /// The other.
+        /// Number of the waker.
         waker: u32,
     },
-    /// What is known of a queue changed, or it is told for the first time.
+    /// The state of a queue changed, or is reported for the first time.
     State {
-        /// Its number.
+        /// Number of the queue.
         queue: u32,
-        /// What was told last.
+        /// State of the last report.
         before: Option<BfqState>,
-        /// What is known.
+        /// Present state.
         state: BfqState,
     },
-    /// The largest budget follows the device's peak rate, which was worked out again.
+    /// The largest budget was computed again from the device's peak rate.
     MaxBudget {
-        /// In sectors.
+        /// Largest budget, in sectors.
         max_budget: i64,
-        /// Sectors in a us, times 65,536.
+        /// Sectors per µs, times 65,536.
         peak_rate: u64,
     },
     /// The estimate of the device's peak rate changed.
     PeakRate {
-        /// Sectors in a us, times 65,536.
+        /// Sectors per µs, times 65,536.
         peak_rate: u64,
     },
 }

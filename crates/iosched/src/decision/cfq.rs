@@ -1,50 +1,52 @@
-//! What CFQ's decisions name: queues and kinds of work; and what only CFQ of Linux 2.6.16 decides.
+//! Names of queues and kinds of work in CFQ's decisions, and the
+//! decisions that only CFQ of Linux 2.6.16 takes.
 
-/// Which queue of an elevator an event is about: that of the process `pid` (of several processes that share
-/// one, the first), for its sync or its async requests.
+/// Name of a queue: the process `pid`, and whether the queue has its sync or its async requests.
+/// For a shared queue, `pid` is the first process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueName {
-    /// The process that founded the queue.
+    /// Id of the process that created the queue.
     pub pid: u32,
     /// Whether the queue holds sync requests.
     pub sync: bool,
 }
 
-/// The kind of work a CFQ service tree holds.
+/// Kind of work in a service tree of CFQ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Workload {
     /// Async queues.
     Async,
-    /// Sync queues not worth idling for, served as one.
+    /// Sync queues for which idling does not pay. They are served as one.
     SyncNoIdle,
-    /// Sync queues worth idling for.
+    /// Sync queues for which idling pays.
     Sync,
 }
 
-/// Which queue is active, and the wait of the idle class.
+/// Active queue and wait of the idle class in CFQ of Linux 2.6.16.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cfq2616Event {
-    /// Another queue is active than at the end of the last step.
+    /// The active queue is not the same as at the end of the last step.
     Active {
-        /// Which; `None`: none.
+        /// The new active queue; `None`: no queue is active.
         queue: Option<ActiveQueue>,
     },
-    /// Only queues of the idle class have requests, and wait until no other has had one for a while.
+    /// Only queues of the idle class have requests. They wait until no
+    /// other queue has had requests for some time.
     GraceArm {
-        /// For how long at most, in ns.
+        /// Longest wait, ns.
         wait_ns: u64,
     },
-    /// Another has.
+    /// The wait ended because another queue got requests.
     GraceCancel,
-    /// None has.
+    /// The wait ended without requests of other queues.
     GraceFire,
 }
 
-/// The name of a queue.
+/// Name of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ActiveQueue {
-    /// Queues are numbered from 0 in the order in which they were first told of.
+    /// Number of the queue, from 0 in the order of the first report.
     pub number: u32,
-    /// The process it belongs to; `None`: it is an async queue.
+    /// Process of the queue; `None`: the queue is async.
     pub pid: Option<u32>,
 }

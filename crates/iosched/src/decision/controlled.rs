@@ -1,41 +1,41 @@
-//! What controllers beside the elevator decide.
+//! Decisions of controllers.
 
 use super::io_cost::IoCostEvent;
 use super::wbt::WbtEvent;
 use crate::context::CgroupId;
 use crate::time::Time;
 
-/// A decision of a controller.
+/// Decision of a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ControlledEvent {
-    /// A bio has to wait.
+    /// A bio must wait.
     Wait {
-        /// At which controller.
+        /// Controller where the bio waits.
         controller: &'static str,
-        /// The host's name for the bio.
+        /// Host's name for the bio.
         cookie: u64,
-        /// Its process.
+        /// Process of the bio.
         pid: u32,
-        /// The group that it counts for.
+        /// Cgroup of the bio.
         cgroup: CgroupId,
     },
-    /// A bio that waited goes on.
+    /// A bio that waited continues.
     GoOn {
-        /// At which controller it waited.
+        /// Controller where the bio waited.
         controller: &'static str,
-        /// The host's name for the bio.
+        /// Host's name for the bio.
         cookie: u64,
-        /// How long it waited, ns.
+        /// Duration of the wait, ns.
         waited_ns: u64,
     },
-    /// How wbt goes on.
+    /// Decision of wbt.
     Wbt(WbtEvent),
-    /// What io.cost charges, and how it goes on.
+    /// Decision of io.cost.
     IoCost(IoCostEvent),
 }
 
 impl ControlledEvent {
-    /// See [`Decision::rebased`](super::Decision::rebased).
+    /// Rebases times and renames cookies: see [`Decision::rebased`](super::Decision::rebased).
     pub(super) fn tell(&mut self, beginning: Time, renamed: impl Fn(u64) -> u64) {
         match self {
             Self::Wait { cookie, .. }

@@ -1,185 +1,188 @@
-//! What io.cost decides, and why.
+//! Decisions of io.cost, with their reasons.
 
 use crate::context::CgroupId;
 use crate::time::Time;
 
-/// How a bio passed io.cost.
+/// How io.cost admitted a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// Its group had the budget.
+    /// At once: the group had the budget.
     Now,
-    /// It waited until its group had the budget.
+    /// After a wait until the group had the budget.
     Woken,
-    /// It must not wait: its group owes for it.
+    /// At once, because the bio must not wait: the cost is a debt of the group.
     Debt,
-    /// It costs nothing: the controller is off, the group is the root, or the bio is neither read nor write.
+    /// At no cost: the controller is off, the group is the root,
+    /// or the bio is neither a read nor a write.
     Free,
 }
 
-/// Why a group's current weight changed.
+/// Reason for a change of a group's current weight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WeightReason {
-    /// A donor's budget ran low, so it takes a part back.
+    /// A donor's budget ran low, so the group takes a part of its donation back.
     Adjust {
-        /// Its current share then, of 65536.
+        /// Current share at that time, out of 65536.
         share: u32,
     },
-    /// It takes back all it lent: it needs its full share.
+    /// The group takes its whole donation back, because it needs its full share.
     Short,
-    /// It lends what it does not use.
+    /// The group donates the share that it does not use.
     Transfer {
-        /// The share that it keeps, of 65536.
+        /// Share that the group keeps, out of 65536.
         after: u32,
     },
 }
 
-/// A decision of io.cost. Budgets and costs are in virtual time, 2^37 a second of the device at 100 %.
+/// Decision of io.cost. Budgets and costs are in virtual
+/// time: 2^37 per second of the device at 100 %.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoCostEvent {
-    /// A group takes part from now on.
+    /// A group becomes active.
     Activate {
-        /// Which.
+        /// The group.
         group: CgroupId,
-        /// Its weight, 1 to 10000.
+        /// Weight of the group, 1 to 10000.
         weight: u32,
     },
-    /// A group did nothing for a period and takes part no more.
+    /// A group was idle for a period and is no longer active.
     Idle {
-        /// Which.
+        /// The group.
         group: CgroupId,
-        /// What it had not spent.
+        /// Unspent budget of the group.
         budget: i64,
     },
-    /// A group's current weight changed.
+    /// The current weight of a group changed.
     Weight {
-        /// Whose.
+        /// The group.
         group: CgroupId,
-        /// Why.
+        /// Reason for the change.
         why: WeightReason,
-        /// What it was, 65536 for each unit of io.weight.
+        /// Weight before, 65536 for each unit of io.weight.
         from: u32,
-        /// What it was set to; at most the full weight of it counts.
+        /// Weight after. At most the full weight of the group counts.
         to: u32,
     },
-    /// A group's timer was set for when its first waiting bio has its budget.
+    /// The timer of a group was set to the time when its first waiting bio has its budget.
     Arm {
-        /// Whose.
+        /// The group.
         group: CgroupId,
-        /// The earliest moment.
+        /// Earliest time.
         soft: Time,
-        /// The latest.
+        /// Latest time.
         hard: Time,
     },
-    /// A group's timer fired.
+    /// The timer of a group fired.
     Timer {
-        /// Whose.
+        /// The group.
         group: CgroupId,
     },
-    /// The delay that processes of a debtor are to rest for changed.
+    /// The delay for processes of a group in debt changed.
     Delay {
-        /// Whose.
+        /// The group.
         group: CgroupId,
-        /// How long, in ns; 0: not at all.
+        /// Delay, ns; 0: no delay.
         ns: u64,
     },
-    /// A bio passes.
+    /// A bio is admitted.
     Admit {
-        /// The host's name for it.
+        /// Host's name for the bio.
         cookie: u64,
-        /// How.
+        /// How the bio was admitted.
         how: Admission,
-        /// Its cost on the whole device; 0 if it is free.
+        /// Cost on the whole device; 0 if the bio is free.
         absolute: u64,
-        /// What its group was charged at once: more, the smaller its share.
+        /// Cost charged to the group at once. A smaller share means a higher cost.
         cost: u64,
     },
-    /// A bio became a part of a request.
+    /// A bio merged into a request.
     Merge {
-        /// The host's name for it.
+        /// Host's name for the bio.
         cookie: u64,
-        /// How; it never waits.
+        /// How the bio was admitted; a merged bio never waits.
         how: Admission,
-        /// Its cost on the whole device; 0 if it is free.
+        /// Cost on the whole device; 0 if the bio is free.
         absolute: u64,
-        /// What its group was charged at once.
+        /// Cost charged to the group at once.
         cost: u64,
     },
     /// A period ends.
     Tick {
-        /// Its number, from 0.
+        /// Number of the period, from 0.
         period: u64,
     },
-    /// How fast virtual time goes was looked at.
+    /// The rate of virtual time was checked.
     Rate {
-        /// Virtual time in a microsecond before; 137438 is 100 %.
+        /// Virtual time per µs before; 137438 is 100 %.
         from: u64,
-        /// And after.
+        /// Virtual time per µs after.
         to: u64,
-        /// For how many periods the device was overloaded, or, negative, could have done more: -1000 to 1000.
+        /// Number of periods with an overloaded device, or,
+        /// negative, with spare capacity: -1000 to 1000.
         busy: i32,
         /// Reads and writes that missed their latency targets, parts per million.
         missed_ppm: [u32; 2],
         /// Time that requests waited for tags, in percent of the period.
         waited_percent: u64,
-        /// Groups whose bios are under way for more than a period.
+        /// Number of groups with bios in flight for more than a period.
         lagging: u32,
-        /// Groups that need their full share.
+        /// Number of groups that need their full share.
         short: u32,
     },
-    /// A part of a group's debt was forgiven, because the device has little to do.
+    /// A part of a group's debt was forgiven, because the device is little used.
     Forgive {
-        /// Whose.
+        /// The group.
         group: CgroupId,
-        /// How much of the device was in use, percent.
+        /// Used part of the device's capacity, percent.
         used_percent: u64,
         /// Debt before and after.
         debt: [u64; 2],
-        /// Delay before and after, in microseconds.
+        /// Delay before and after, µs.
         delay_us: [u64; 2],
     },
     /// A period ended.
     Period {
-        /// Whether another began: some group takes part.
+        /// Whether another period began, because a group is active.
         runs: bool,
-        /// Virtual time in a microsecond in the long run.
+        /// Virtual time per µs in the long run.
         base: u64,
-        /// Virtual time in a microsecond in the period that begins.
+        /// Virtual time per µs in the new period.
         rate: u64,
-        /// Virtual time that is still to be made up for.
+        /// Virtual time that must still be compensated.
         error: i64,
         /// See [`Rate`](Self::Rate).
         busy: i32,
-        /// Length of a period, in microseconds.
+        /// Length of a period, µs.
         period_us: u64,
     },
-    /// How a group that takes part stands when a period begins.
+    /// State of an active group at the start of a period.
     Standing {
-        /// Which.
+        /// The group.
         group: CgroupId,
-        /// Its weight, 65536 for each unit of io.weight.
+        /// Weight of the group, 65536 for each unit of io.weight.
         full_weight: u32,
-        /// What is left of that after lending.
+        /// Weight that is left after donations.
         current_weight: u32,
-        /// Its share by full weights, of 65536.
+        /// Share by full weights, out of 65536.
         full_share: u32,
-        /// Its share by current weights, of 65536.
+        /// Share by current weights, out of 65536.
         current_share: u32,
-        /// What it may spend.
+        /// Budget that the group may spend.
         budget: i64,
-        /// Cost of what is under way.
+        /// Cost of the bios in flight.
         in_flight: i64,
-        /// What it owes, on the whole device.
+        /// Debt of the group, on the whole device.
         debt: u64,
-        /// Its delay, in microseconds.
+        /// Delay of the group, µs.
         delay_us: u64,
-        /// What it used in the period that ended, in microseconds of the whole device.
+        /// Use in the period that ended, in µs of the whole device.
         used_us: u64,
-        /// Bios of it that wait.
+        /// Number of waiting bios.
         waiting: usize,
     },
-    /// A group that was removed has nothing under way any more, and is forgotten.
+    /// A removed group has no bios in flight any more, and its state is freed.
     Free {
-        /// Which.
+        /// The group.
         group: CgroupId,
     },
 }

@@ -1,56 +1,56 @@
-//! What kyber decides and no other elevator: tokens, latencies, and what follows from them.
+//! Decisions that only kyber takes: tokens, latencies, and depths.
 
 use crate::time::Time;
 
-/// What a latency is one of.
+/// Kind of a measured latency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LatencyKind {
-    /// From dispatch to completion: what the device is answerable for.
+    /// From dispatch to completion: the latency of the device.
     Device,
     /// From allocation to completion.
     Total,
 }
 
-/// A decision of kyber's.
+/// Decision of kyber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KyberEvent {
-    /// It was asked for a request.
+    /// kyber was called for a request.
     Choice {
-        /// Whose turn it is: 0 reads, 1 writes, 2 discards, 3 the rest.
+        /// Domain whose turn it is: 0 reads, 1 writes, 2 discards, 3 others.
         domain: u8,
-        /// Requests of this turn.
+        /// Number of requests in this turn.
         batch: u32,
-        /// The token of the request it gave, if it gave one.
+        /// Token of the dispatched request, if there is one.
         token: Option<u32>,
     },
-    /// A domain has requests and no token.
+    /// A domain has requests and no free token.
     Throttled {
-        /// Which.
+        /// The domain.
         domain: u8,
     },
-    /// Latencies will be looked at.
+    /// The timer for the latencies was set.
     TimerArm {
-        /// When.
+        /// Time of the timer.
         at: Time,
     },
-    /// Latencies are looked at.
+    /// The timer for the latencies fired.
     Timer,
-    /// A percentile was taken.
+    /// A percentile was computed.
     Latency {
-        /// Of which domain.
+        /// The domain.
         domain: u8,
-        /// Of which latencies: the 90th of the device's, the 99th of the total.
+        /// Kind of latency: the 90th percentile of the device's, the 99th of the total.
         kind: LatencyKind,
-        /// In quarters of the target, from 0; 7 is everything beyond.
+        /// Bucket in quarters of the target, from 0; 7 also contains all longer latencies.
         bucket: u32,
-        /// From how many.
+        /// Number of samples.
         samples: u32,
     },
     /// The number of a domain's tokens changed.
     Depth {
-        /// Whose.
+        /// The domain.
         domain: u8,
-        /// To what.
+        /// New number of tokens.
         depth: u32,
     },
 }

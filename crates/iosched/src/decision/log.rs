@@ -1,8 +1,8 @@
-//! What was decided, until the host takes it.
+//! Recorded decisions, until the host takes them.
 
 use crate::time::Time;
 
-/// Decisions of a kind since the host last took them.
+/// Decisions since the host last took them.
 #[derive(Clone, Debug)]
 pub struct Log<E> {
     on: bool,
@@ -16,7 +16,7 @@ impl<E> Default for Log<E> {
 }
 
 impl<E> Log<E> {
-    /// Turns recording on or off; off also forgets what was not taken.
+    /// Turns recording on or off. Turning it off also removes the recorded decisions.
     pub fn record(&mut self, on: bool) {
         self.on = on;
         if !on {
@@ -24,13 +24,14 @@ impl<E> Log<E> {
         }
     }
 
-    /// Whether decisions are recorded.
+    /// Returns whether decisions are recorded.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Takes what was decided since the last call, oldest first. A host that records takes after every call.
+    /// Returns and removes the decisions since the last call, oldest first. A host that records
+    /// calls this after every call of the queue.
     pub fn take(&mut self) -> std::vec::Drain<'_, (Time, E)> {
         self.events.drain(..)
     }

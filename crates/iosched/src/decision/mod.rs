@@ -1,7 +1,7 @@
-//! What a queue and its elevator decide, as typed events.
+//! Decisions of a queue and its elevator, as typed events.
 //!
-//! Off by default; when off, a decision costs one predictable branch. Tests, traces and reports read these;
-//! nothing parses log text.
+//! Recording is off by default; a decision then costs one predictable branch. Tests, traces and
+//! reports read these events; no code parses log text.
 
 mod adios;
 mod anticipatory;
@@ -29,223 +29,225 @@ use crate::context::{CgroupId, IoClass};
 use crate::request::{MergeSide, Op, RequestId, Sector};
 use crate::time::Time;
 
-/// One decision.
+/// Decision of a queue, its elevator or a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Decision {
-    /// A request is given to the elevator.
+    /// A request is inserted into the elevator.
     Insert {
-        /// The request.
+        /// Id of the request.
         request: RequestId,
-        /// The host's name for its founding bio.
+        /// Host's name for the first bio of the request.
         cookie: u64,
-        /// Its process.
+        /// Process of the request.
         pid: u32,
         /// First sector.
         sector: Sector,
         /// Length in sectors.
         nr_sectors: u32,
-        /// What it does.
+        /// Operation of the request.
         op: Op,
-        /// Whether somebody waits for it.
+        /// Whether a process waits for the request.
         sync: bool,
-        /// Its tag, if there is a limited number.
+        /// Tag of the request, if tags are limited.
         tag: Option<u32>,
     },
-    /// A bio found no tag free that it may have, and its process waits.
+    /// A bio found no free tag that it may use, and its process waits.
     Wait {
-        /// The host's name for the bio.
+        /// Host's name for the bio.
         cookie: u64,
-        /// The process.
+        /// Process of the bio.
         pid: u32,
-        /// The bio's first sector.
+        /// First sector of the bio.
         sector: Sector,
-        /// Its length in sectors.
+        /// Length of the bio in sectors.
         nr_sectors: u32,
-        /// What it does.
+        /// Operation of the bio.
         op: Op,
-        /// Whether somebody waits for it.
+        /// Whether a process waits for the bio.
         sync: bool,
-        /// Of how many of the tags it may have one; `None`: of all.
+        /// Number of tags that the bio may use; `None`: all.
         limit: Option<u32>,
     },
     /// A bio joined a queued request.
     Merge {
-        /// The host's name for the bio.
+        /// Host's name for the bio.
         cookie: u64,
-        /// The bio's process.
+        /// Process of the bio.
         pid: u32,
-        /// The bio's first sector.
+        /// First sector of the bio.
         sector: Sector,
-        /// The bio's length in sectors.
+        /// Length of the bio in sectors.
         nr_sectors: u32,
-        /// What it does.
+        /// Operation of the bio.
         op: Op,
-        /// Whether somebody waits for it.
+        /// Whether a process waits for the bio.
         sync: bool,
-        /// The host's name for the founding bio of the request it joined.
+        /// Host's name for the first bio of the request that the bio joined.
         into: u64,
-        /// Where.
+        /// Side on which the bio joined.
         side: MergeSide,
     },
-    /// Two queued requests became one.
+    /// Two queued requests merged.
     RequestMerge {
-        /// The founding bio of the request that is no more.
+        /// First bio of the absorbed request.
         cookie: u64,
-        /// The founding bio of the one that holds both.
+        /// First bio of the remaining request.
         into: u64,
     },
-    /// A request is handed to the device.
+    /// A request is given to the device.
     Dispatch {
-        /// The request.
+        /// Id of the request.
         request: RequestId,
-        /// The host's name for its founding bio.
+        /// Host's name for the first bio of the request.
         cookie: u64,
         /// First sector.
         sector: Sector,
         /// Length in sectors.
         nr_sectors: u32,
     },
-    /// The device gave a request back undone.
+    /// The device returned a request unserved.
     Requeue {
-        /// The host's name for its founding bio.
+        /// Host's name for the first bio of the request.
         cookie: u64,
     },
-    /// The device is done with a request.
+    /// The device has finished a request.
     Complete {
-        /// The host's name for its founding bio.
+        /// Host's name for the first bio of the request.
         cookie: u64,
     },
-    /// The elevator wants the queue run at once, in the middle of a submission.
+    /// The elevator requires a run of the queue at once, in the middle of a submission.
     Kick,
     /// A process exited.
     Exit {
-        /// Which.
+        /// Process id.
         pid: u32,
     },
-    /// The verdict on whether the device queues commands: -1 not known, 0 no, 1 yes.
+    /// Result of CFQ's detection of command queueing: -1 not known, 0 no, 1 yes.
     HwTag {
-        /// The verdict.
+        /// The result.
         value: i8,
     },
-    /// The elevator began to wait for a process' next request.
+    /// The elevator began to idle for a process' next request.
     IdleArm {
-        /// For how long at most, in ns.
+        /// Longest wait, ns.
         wait_ns: u64,
     },
-    /// It stopped waiting because it need not any more.
+    /// The elevator stopped idling because there is no more need.
     IdleCancel,
-    /// The wait ended in vain.
+    /// The idle time ended without a request.
     IdleFire,
     /// A queue became active.
     Active {
-        /// Which.
+        /// The queue.
         queue: QueueName,
-        /// Its class.
+        /// Class of the queue.
         class: IoClass,
-        /// The kind of work being served; of the idle class, what was served before it.
+        /// Kind of work that is served. For the idle class: the kind that was served before.
         workload: Workload,
-        /// Its cgroup.
+        /// Cgroup of the queue.
         cgroup: CgroupId,
     },
-    /// The active queue's turn ended.
+    /// The turn of the active queue ended.
     Expire {
-        /// Which.
+        /// The queue.
         queue: QueueName,
-        /// Whether what was left of its slice counts for next time.
+        /// Whether the rest of its slice counts for its next turn.
         timed_out: bool,
     },
-    /// A queue took the active one's place.
+    /// A queue preempted the active one.
     Preempt {
-        /// The newcomer.
+        /// The preempting queue.
         queue: QueueName,
     },
-    /// A slice's clock started.
+    /// The time of a slice began.
     Slice {
-        /// Whose.
+        /// Queue of the slice.
         queue: QueueName,
-        /// Its length in ns.
+        /// Length of the slice, ns.
         slice_ns: u64,
     },
-    /// A new slice for a kind of work.
+    /// A new slice began for a kind of work.
     WorkloadSlice {
-        /// Its length in ns.
+        /// Length of the slice, ns.
         slice_ns: u64,
     },
-    /// Whether a queue is worth idling for changed.
+    /// CFQ's rating of whether idling for a queue pays changed.
     IdleWindow {
-        /// Which queue.
+        /// The queue.
         queue: QueueName,
-        /// Whether it is.
+        /// Whether idling pays.
         worth: bool,
     },
-    /// The slice is over, but the group's last queue is given one more wait before it gives way.
+    /// The slice is over, but CFQ waits once more for the last queue of the group.
     WaitBusy {
-        /// Which queue.
+        /// The queue.
         queue: QueueName,
     },
-    /// A process moves to the queue of another that works on the same place.
+    /// A process moves to the queue of another process that accesses the same area.
     CooperatorMerge {
-        /// The queue it leaves.
+        /// Queue that the process leaves.
         queue: QueueName,
-        /// The founder of the queue it joins.
+        /// Process that created the queue that is joined.
         into_pid: u32,
     },
     /// A process leaves a shared queue.
     CooperatorSplit {
-        /// The queue it leaves.
+        /// Queue that the process leaves.
         queue: QueueName,
     },
     /// A group was charged for its turn.
     Served {
         /// The group.
         cgroup: CgroupId,
-        /// Its virtual time after the charge.
+        /// Virtual time of the group after the charge.
         vtime: u64,
     },
     /// A process gave up the rest of its turn to another (queue yielding).
     Yield {
-        /// Who.
+        /// Process that gives up its turn.
         pid: u32,
-        /// To whom.
+        /// Process that gets the turn.
         to_pid: u32,
     },
-    /// What only CFQ of Linux 2.6.16 decides.
+    /// Decision of CFQ of Linux 2.6.16.
     Cfq2616(Cfq2616Event),
     /// The state of the anticipatory elevator changed.
     Anticipatory(AnticipatoryEvent),
-    /// What only BFQ decides.
+    /// Decision of BFQ.
     Bfq(BfqEvent),
-    /// What mq-deadline says when asked for a request.
+    /// Result of a call of mq-deadline for a request.
     MqDeadline(MqDeadlineChoice),
-    /// What only kyber decides.
+    /// Decision of kyber.
     Kyber(KyberEvent),
-    /// What only ADIOS decides.
+    /// Decision of ADIOS.
     Adios(AdiosEvent),
-    /// What a controller beside the elevator decides.
+    /// Decision of a controller.
     Controlled(ControlledEvent),
-    /// What an elevator from outside of this crate decides: see [`Decision::noted`].
+    /// Decision of an elevator outside of this crate: see [`Decision::noted`].
     Noted {
-        /// What happened.
+        /// Name of the event.
         what: &'static str,
-        /// Names and values; places that are not needed are `None`.
+        /// Names and values; unused entries are `None`.
         values: [Option<(&'static str, i64)>; 4],
     },
-    /// The elevator was switched.
+    /// The queue switched to another elevator.
     Switch {
-        /// Its name.
+        /// Name of the new elevator.
         elevator: &'static str,
     },
 }
 
 impl Decision {
-    /// A decision of an elevator of your own: what happened, and up to four values with their names.
+    /// Creates a decision for an elevator outside of this crate: the name of the event, and up to
+    /// four values with their names.
     #[must_use]
     pub fn noted<const N: usize>(what: &'static str, values: [(&'static str, i64); N]) -> Self {
         const { assert!(N <= 4, "a decision has up to four values") };
         Self::Noted { what, values: std::array::from_fn(|place| values.get(place).copied()) }
     }
 
-    /// Returns the decision with names of bios replaced by `renamed`, and with moments counted from `beginning`.
+    /// Returns the decision with names of bios replaced by
+    /// `renamed`, and with times relative to `beginning`.
     #[must_use]
     pub fn rebased(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {

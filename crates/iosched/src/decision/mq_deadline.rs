@@ -1,16 +1,16 @@
-//! What mq-deadline decides and no other elevator.
+//! Decisions that only mq-deadline takes.
 
-/// What it says when asked for a request.
+/// Result of a call of mq-deadline for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MqDeadlineChoice {
-    /// It gave one.
+    /// Whether a request was dispatched.
     pub given: bool,
-    /// Requests in the present batch.
+    /// Number of requests in the present batch.
     pub batch: u32,
-    /// Batches of reads that passed over waiting writes.
+    /// Number of read batches that were chosen while writes waited.
     pub starved: u32,
-    /// Whether the present batch is one of writes.
+    /// Whether the present batch has writes.
     pub writes: bool,
-    /// Requests of each class, real time first, that are queued or in the device.
+    /// Number of requests of each class, real time first, that are queued or in the device.
     pub under_way: [u32; 3],
 }

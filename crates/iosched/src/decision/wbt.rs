@@ -1,74 +1,74 @@
-//! What wbt decides, and why.
+//! Decisions of wbt, with their reasons.
 
-/// What a window of wbt says.
+/// Verdict of wbt on a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Reads are as fast as they should be.
+    /// Reads were as fast as the target.
     Ok,
-    /// Too little happened.
+    /// There were too few I/Os for a verdict.
     Unknown,
-    /// There were no reads to speak of.
+    /// There were almost only writes.
     OnlyWrites,
-    /// A read took too long.
+    /// A read was slower than the target.
     Exceeded,
 }
 
-/// Whether more writes are let through, or fewer.
+/// Direction of a change of wbt's limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// More.
+    /// More writes are allowed.
     Up,
-    /// Fewer.
+    /// Fewer writes are allowed.
     Down,
 }
 
-/// A decision of wbt.
+/// Decision of wbt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WbtEvent {
-    /// It was created, or what it goes by was written.
+    /// wbt was created, or its configuration was written.
     Set {
-        /// What reads may take, ns; 0: it is off.
+        /// Target latency of reads, ns; 0: wbt is off.
         target_ns: u64,
-        /// Writes under way at most that nobody waits for, beside reads.
+        /// Limit on background writes in flight while there are reads.
         background: u32,
-        /// The same without reads.
+        /// Limit on background writes in flight without reads.
         normal: u32,
-        /// Writes under way at most that somebody waits for.
+        /// Limit on writes in flight that processes wait for.
         depth: u32,
     },
-    /// What took too long in a window that has ended.
+    /// Latency that exceeded the target in a window that has ended.
     Exceeded {
-        /// How long, ns.
+        /// The latency, ns.
         latency_ns: u64,
     },
     /// A window has ended.
     Window {
-        /// What it says.
+        /// Verdict on the window.
         verdict: Verdict,
-        /// The step before.
+        /// Step before.
         step: i32,
-        /// Writes under way.
+        /// Writes in flight.
         inflight: i64,
-        /// Windows before it that said nothing.
+        /// Number of earlier windows in a row with the verdict unknown.
         unknown: u32,
-        /// Reads that completed.
+        /// Completed reads.
         reads: u64,
-        /// Writes that did.
+        /// Completed writes.
         writes: u64,
-        /// The shortest read, ns.
+        /// Shortest latency of a read, ns.
         read_min_ns: Option<u64>,
     },
-    /// A step was made.
+    /// The step changed.
     Step {
-        /// Which way.
+        /// Direction of the change.
         way: Step,
-        /// The step now.
+        /// New step.
         step: i32,
-        /// As of [`Set`](Self::Set).
+        /// As in [`Set`](Self::Set).
         background: u32,
-        /// As of [`Set`](Self::Set).
+        /// As in [`Set`](Self::Set).
         normal: u32,
-        /// As of [`Set`](Self::Set).
+        /// As in [`Set`](Self::Set).
         depth: u32,
     },
 }

@@ -1,5 +1,5 @@
-//! What a host changes: processes, cgroups, attributes, tunables and the elevator itself. Each is the queue's call of
-//! that name, told to the recording first.
+//! Changes by the host: processes, cgroups, attributes, tunables and the elevator. Each function
+//! records the call and then calls the queue's function of that name.
 
 use super::Driver;
 use super::recording::{Record, What};
@@ -44,7 +44,7 @@ impl Driver {
     /// See [`RequestQueue::create_cgroup`](crate::RequestQueue::create_cgroup).
     ///
     /// # Errors
-    /// If a weight is out of range.
+    /// Fails if a weight is out of range.
     pub fn create_cgroup(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
         self.note(None, || What::Cgroup(cgroup.clone()));
         self.queue.create_cgroup(cgroup)
@@ -53,7 +53,7 @@ impl Driver {
     /// See [`RequestQueue::set_weights`](crate::RequestQueue::set_weights).
     ///
     /// # Errors
-    /// If a weight is out of range; nothing has changed then.
+    /// Fails if a weight is out of range; nothing changes then.
     pub fn set_weights(
         &mut self,
         cgroup: CgroupId,
@@ -79,16 +79,17 @@ impl Driver {
     /// See [`RequestQueue::set_attribute`](crate::RequestQueue::set_attribute).
     ///
     /// # Errors
-    /// If there is none of that name, it is read-only, or it does not take that value.
+    /// Fails if the name does not exist, if the attribute is read-only, or if it refuses the value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.note(Some(now), || What::Attribute { name: name.to_owned(), value: value.to_owned() });
         self.queue.set_attribute(now, name, value)
     }
 
-    /// Reads a file of a cgroup that a controller has: see [`RequestQueue::cgroup_attribute`](crate::RequestQueue::cgroup_attribute).
+    /// Reads a controller's file of a cgroup: see
+    /// [`RequestQueue::cgroup_attribute`](crate::RequestQueue::cgroup_attribute).
     ///
     /// # Errors
-    /// If no controller has one of that name.
+    /// Fails if no controller has a file of that name.
     pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
         self.queue.cgroup_attribute(cgroup, file)
     }
@@ -96,7 +97,7 @@ impl Driver {
     /// See [`RequestQueue::set_cgroup_attribute`](crate::RequestQueue::set_cgroup_attribute).
     ///
     /// # Errors
-    /// If no controller has one of that name, or it does not take that text.
+    /// Fails if no controller has a file of that name, or if it refuses the text.
     pub fn set_cgroup_attribute(
         &mut self,
         now: Time,
@@ -111,7 +112,7 @@ impl Driver {
     /// See [`RequestQueue::set_tunable`](crate::RequestQueue::set_tunable).
     ///
     /// # Errors
-    /// If the elevator has none of that name, or it does not take that value.
+    /// Fails if the elevator has no tunable of that name, or if it refuses the value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.note(Some(now), || What::Tunable { name: name.to_owned(), value: value.to_owned() });
         self.queue.set_tunable(now, name, value)
@@ -125,8 +126,9 @@ impl Driver {
 
     // ---- recording
 
-    /// Records what this driver, of a queue that was just made of `config`, is told from now on; `depth`: how many
-    /// requests the device takes at once. The host [takes](Self::take_records) the records often.
+    /// Starts recording the calls of this driver. Its queue must have just been created from
+    /// `config`. `depth`: number of requests that the device takes at once. The host
+    /// [takes](Self::take_records) the records often.
     pub fn record(&mut self, now: Time, config: QueueConfig, depth: u32) {
         self.recording = Some(Box::default());
         let (elevator, rerun) = (self.queue.scheduler().to_owned(), self.rerun);
@@ -134,17 +136,18 @@ impl Driver {
         self.note_depth(depth);
     }
 
-    /// The device takes so many requests at once from now on: a host that has its driver recorded says so.
+    /// Records the number of requests that the device takes at once from now on. A host with a
+    /// recorded driver calls this function at each change.
     pub fn note_depth(&mut self, depth: u32) {
         self.note(None, || What::Depth(depth));
     }
 
-    /// Nothing is recorded any more.
+    /// Ends the recording.
     pub fn end_record(&mut self) {
         self.recording = None;
     }
 
-    /// The records since the last call, if it is recorded.
+    /// Returns the records since the last call, or nothing without a recording.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.recording.as_mut().map(|recording| recording.take()).unwrap_or_default()
     }

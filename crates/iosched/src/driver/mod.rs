@@ -1,5 +1,5 @@
-//! When the queue is run, and who is heard first: what every host of a request queue repeats, in one place and without
-//! I/O. See [`Driver`].
+//! When to run the queue, and in which order to handle events. Every host of a request queue needs
+//! this logic; it is here in one place, without I/O. See [`Driver`].
 
 use crate::context::ContextId;
 use crate::decision::Decision;
@@ -15,128 +15,133 @@ mod tests;
 
 use recording::{Recording, What};
 
-/// What a host does next.
+/// Next step of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Step {
-    /// The device takes this request.
+    /// Start this request on the device.
     Start(RequestId),
-    /// This process found the queue full and may submit again.
+    /// Wake this process: it found the queue full and may submit again.
     Wake(ContextId),
 }
 
-/// Whose event is next. At equal times the earlier variant comes first.
+/// Source of the next event. At equal times the earlier variant comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Due {
-    /// The device's.
+    /// Completion by the device.
     Device,
-    /// The elevator's timer.
+    /// Timer of the elevator or of a controller.
     Timer,
-    /// The workload's.
+    /// Arrival from the workload.
     Arrival,
-    /// The queue is run once more.
+    /// Another run of the queue.
     Rerun,
 }
 
-/// When the queue is run although nothing has happened that could have changed the elevator's mind but time.
+/// When to run the queue again although only time has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rerun {
-    /// Never: the elevators of the single-queue layer that let the device wait ask for a timer.
+    /// Never. Elevators of the single-queue layer set a timer when they let the device wait.
     #[default]
     Never,
-    /// So long after a turn that left the device idle though something is queued.
+    /// After a turn that left the device idle although requests are queued.
     DeviceIdle {
-        /// How long, ns.
+        /// Delay after that turn, ns.
         after_ns: u64,
-        /// What has not moved for so long is released whatever the elevator says, ns.
+        /// Idle time after which requests are released against the elevator's choice, ns.
         drain_ns: u64,
     },
-    /// So long after a turn whose last run gave nothing though something is queued, ns.
+    /// After a turn whose last run dispatched nothing although requests are queued.
     Barren {
-        /// How long, ns.
+        /// Delay after that turn, ns.
         after_ns: u64,
     },
 }
 
 impl Rerun {
-    /// Linux' 3 ms, ns: blk-mq asks an elevator again that let an idle device wait.
+    /// Delay of Linux, 3 ms, in ns: blk-mq then runs the queue
+    /// again if the elevator left the device idle.
     pub const AFTER_NS: u64 = 3_000_000;
 
-    /// What Linux does in the multi-queue layer, however often it asks in vain.
+    /// Rule of Linux in the multi-queue layer, without an end of the repetitions.
     pub const LINUX: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: u64::MAX };
 
-    /// As Linux, of a disk that others wait for: what was asked for ten times in vain is released.
+    /// Rule for served disks: as in Linux, but after ten fruitless delays requests are released.
     ///
-    /// mq-deadline takes requests for later ones than they are when its times to expire become shorter; under
-    /// [`Self::LINUX`] they stay until they are as old as they look.
+    /// mq-deadline computes a request's time of insertion from its deadline and the present expiry
+    /// time. After the expiry time becomes shorter, the result is too late. Under [`Self::LINUX`],
+    /// the request waits until the computed time has come.
     pub const SERVED: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: 10 * Self::AFTER_NS };
 }
 
-/// Where a turn stands.
+/// Phase of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// No turn is under way.
+    /// No turn is active.
     Rest,
-    /// The queue is run.
+    /// The queue runs.
     Run,
-    /// Who waited is woken.
+    /// Waiting processes are woken.
     Wake,
 }
 
-/// A request queue and when it is run.
+/// Driver of a request queue: decides when the queue runs.
 ///
-/// A host has a device, which takes requests while it has room, and workloads, which submit bios. Whatever happens is
-/// one of a few events:
+/// A host has a device, which takes requests while it has room, and workloads, which submit bios.
+/// Each event is one of the following:
 ///
 /// | event | call |
 /// |---|---|
-/// | the device is done with a request | [`Driver::complete`], or [`Driver::requeue`] if it gives it back undone |
+/// | the device has finished a request | [`Driver::complete`], or
+/// [`Driver::requeue`] if the device returns it unserved |
 /// | the elevator's timer is due | [`Driver::timer`] |
 /// | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
 /// | nothing has happened for a while | [`Driver::rerun`] |
 ///
 /// # Order of calls
 ///
-/// 1. [`Driver::next_due`] says which event is next. At equal times, it knows the order.
-/// 2. The host tells the driver of the event, with the call of the table.
-/// 3. The host may submit now. For example, the process whose request is complete submits its next
-///    one. After each submission and each call of `unplug`, the host starts what [`Driver::kicked`]
-///    gives, until it gives nothing: an elevator may want the queue run in the middle of an event,
-///    and [every insertion](crate::QueueConfig::run_at_insertion) may.
-/// 4. The host carries out the [`turn`](Driver::turn), step by step, until there is no step left.
+/// 1. The host calls [`Driver::next_due`] for the next event. The
+/// function orders events with equal times.
+/// 2. The host reports the event to the driver, with the call from the table.
+/// 3. The host may submit now. For example, the process of the complete
+/// request submits its next one. After each submission and each `unplug`,
+/// the host starts all requests that [`Driver::kicked`] returns. An elevator
+/// or [every insertion](crate::QueueConfig::run_at_insertion) may require a
+/// run of the queue in the middle of an event.
+/// 4. The host calls [`turn`](Driver::turn) and executes its steps until there are no more.
 ///
-/// A process that is told [`Submit::Full`] waits. It need not ask again: the turn wakes it with
+/// A process that gets [`Submit::Full`] waits. It need not try again: the turn wakes it with
 /// [`Step::Wake`], and then the process submits. Waiting processes keep their place, whatever the
 /// host submits before the turn. In the multi-queue layer, a tag that a completion frees is offered
-/// to them first, and the one that is woken has it. If that process has nothing to submit any more,
-/// the host calls [`Driver::decline`], and the tag is for others.
+/// to them first, and the woken process has it. If that process has nothing to submit any more, the
+/// host calls [`Driver::decline`], and others can use the tag.
 ///
-/// The example `two_tenants` is a complete host: two tenants that find the queue full, wait and are
-/// woken.
+/// The example `two_tenants` is a complete host: two tenants that
+/// find the queue full, wait and are woken.
 ///
-/// In a turn, the single-queue layer dispatches first; then it wakes one process after the other that waited for a
-/// request, and dispatches behind each. The multi-queue layer wakes everybody first: who waited for a tag has it by
-/// then.
+/// In a turn, the single-queue layer dispatches first. Then it wakes the waiting processes
+/// one by one, and dispatches after each. The multi-queue layer wakes all waiting
+/// processes first; each of them then has a tag.
 ///
 /// # Panics
-/// Where [`RequestQueue`] does. Builds with debug assertions also panic where a host breaks the
-/// order: when it submits although `kicked` may give more, or asks for the next event although the
-/// turn has a step left.
+/// Panics where [`RequestQueue`] does. Builds with debug assertions also panic if a host breaks the
+/// order: it submits although `kicked` may return more requests, or it calls `next_due` although
+/// the turn has a step left.
 pub struct Driver {
     queue: RequestQueue,
     rerun: Rerun,
     phase: Phase,
-    /// The last step of the turn under way woke a process, which submits now.
+    /// Whether the last step of the active turn woke a process, which submits now.
     has_woken: bool,
-    /// Of the turn under way: whether it is the multi-queue layer's.
+    /// Whether the active turn is one of the multi-queue layer.
     is_multi_queue: bool,
     run: Run,
-    /// The queue is run because the elevator wanted it, in the middle of an event.
+    /// Whether the queue runs in the middle of an event.
     is_kicked: bool,
     rerun_at: Option<Time>,
-    /// Since when the device has been idle though something is queued.
+    /// Start of the device's idle time while requests are queued.
     idle_since: Option<Time>,
-    /// What it is told, if it is recorded.
+    /// Recording of the calls, if it is on.
     recording: Option<Box<Recording>>,
 }
 
@@ -145,12 +150,12 @@ pub struct Driver {
 struct Run {
     has_begun: bool,
     has_given: bool,
-    /// The elevator was asked, and nothing has been given out.
+    /// Whether the elevator was called and has dispatched nothing.
     is_barren: bool,
 }
 
 impl Driver {
-    /// A driver of `queue`, which is run again as `rerun` says in the multi-queue layer.
+    /// Creates a driver of `queue`. `rerun` says when the multi-queue layer runs the queue again.
     #[must_use]
     pub fn new(queue: RequestQueue, rerun: Rerun) -> Self {
         Self {
@@ -167,7 +172,7 @@ impl Driver {
         }
     }
 
-    /// The queue, to look at it.
+    /// Returns the queue for observation.
     #[inline]
     #[must_use]
     pub fn queue(&self) -> &RequestQueue {
@@ -179,26 +184,27 @@ impl Driver {
         self.queue.record_decisions(on);
     }
 
-    /// Takes the decisions since the last call: see [`RequestQueue::take_decisions`].
+    /// Returns and removes the decisions since the last call: see [`RequestQueue::take_decisions`].
     #[inline]
     pub fn take_decisions(&mut self) -> std::vec::Drain<'_, (Time, Decision)> {
         self.queue.take_decisions()
     }
 
-    /// The statistics up to now: see [`RequestQueue::stat`].
+    /// Returns the statistics up to `now`: see [`RequestQueue::stat`].
     pub fn stat(&mut self, now: Time) -> &Stat {
         self.queue.stat(now)
     }
 
     // ---- arrivals
 
-    /// A bio arrives: see [`RequestQueue::submit`]. The host starts what is [`kicked`](Self::kicked) next.
+    /// Submits a bio: see [`RequestQueue::submit`]. The host calls [`kicked`](Self::kicked) next.
     #[inline]
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
         self.submit_issued(now, bio, &Issued::default())
     }
 
-    /// A bio arrives that was issued earlier, or is a part of a longer one: see [`RequestQueue::submit_issued`].
+    /// Submits a bio that was issued earlier, or that is a part of a longer one: see
+    /// [`RequestQueue::submit_issued`].
     #[inline]
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
         debug_assert!(!self.is_kicked, "a host submits when `Driver::kicked` gives nothing more");
@@ -206,23 +212,24 @@ impl Driver {
         self.queue.submit_issued(now, bio, issued)
     }
 
-    /// From now on, what `context` submits collects on its plug: see [`RequestQueue::plug`].
+    /// Opens a plug that collects the requests of `context`: see [`RequestQueue::plug`].
     #[inline]
     pub fn plug(&mut self, context: ContextId) {
         self.note(None, || What::Plug(context));
         self.queue.plug(context);
     }
 
-    /// Ends the plug of `context`; `true`: call again, after what is [`kicked`](Self::kicked). See
-    /// [`RequestQueue::unplug`].
+    /// Ends the plug of `context`. If the result is `true`, the host calls it again after
+    /// [`kicked`](Self::kicked). See [`RequestQueue::unplug`].
     #[inline]
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.note(Some(now), || What::Unplug(context));
         self.queue.unplug(now, context)
     }
 
-    /// What the device takes before anything else is submitted, if the elevator or an insertion wants that; the host
-    /// asks until there is nothing more. `has_room`: the device can take a request.
+    /// Returns the next request to start before the next submission, if the elevator or an
+    /// insertion requires a run. The host calls this function until it returns `None`. `has_room`:
+    /// the device can take a request.
     #[inline]
     pub fn kicked(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
         if !self.is_kicked {
@@ -238,7 +245,7 @@ impl Driver {
 
     // ---- the device and time
 
-    /// The device is done with `id`: see [`RequestQueue::complete`].
+    /// Completes the request `id`: see [`RequestQueue::complete`].
     #[inline]
     pub fn complete(
         &mut self,
@@ -251,35 +258,35 @@ impl Driver {
         self.queue.complete(now, id, result, done);
     }
 
-    /// The device gives `id` back undone: see [`RequestQueue::requeue`].
+    /// Takes back the request `id` unserved: see [`RequestQueue::requeue`].
     pub fn requeue(&mut self, now: Time, id: RequestId) {
         self.note(Some(now), || What::Requeue(id.index() as u32));
         self.queue.requeue(now, id);
     }
 
-    /// The elevator's timer is due. Whether a turn follows, as in Linux: after some timers, the queue is run when the
-    /// next request comes or is done.
+    /// Handles a due timer. Returns whether a turn follows, as in Linux: after some timers, the
+    /// queue runs only at the next submission or completion.
     pub fn timer(&mut self, now: Time) -> bool {
         self.note(Some(now), || What::Timer);
         self.queue.timer(now);
         self.queue.runs_after_timer()
     }
 
-    /// When the elevator's timer is due, if it has one.
+    /// Returns when the next timer is due, if there is one.
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.queue.next_timer()
     }
 
-    /// When the queue is to be run once more although nothing happens, if it is.
+    /// Returns when the queue must run again although no event happens, if at all.
     #[inline]
     #[must_use]
     pub fn next_rerun(&self) -> Option<Time> {
         self.rerun_at
     }
 
-    /// The queue is run once more, by the turn that follows.
+    /// Prepares another run of the queue by the turn that follows.
     pub fn rerun(&mut self, now: Time) {
         self.note(Some(now), || What::Rerun);
         self.rerun_at = None;
@@ -290,13 +297,15 @@ impl Driver {
         }
     }
 
-    /// See [`RequestQueue::rest_ns`]. Not recorded: who asks has processes of its own, and served disks have none.
+    /// Returns the pause of a process: see [`RequestQueue::rest_ns`]. It is not recorded, because
+    /// only hosts with their own processes use it, and served disks have none.
     #[inline]
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         self.queue.rest_ns(now, context)
     }
 
-    /// Which event is next, given when the device's and the workload's next are due, and when.
+    /// Returns the next event and its time. The arguments are the times of the next completion of
+    /// the device and of the next arrival.
     #[inline]
     #[must_use]
     pub fn next_due(&self, device: Option<Time>, arrival: Option<Time>) -> Option<(Time, Due)> {
@@ -312,7 +321,8 @@ impl Driver {
 
     // ---- the turn
 
-    /// The next step of the turn that follows an event; `None`: it is over. `has_room`: the device can take a request.
+    /// Returns the next step of the turn that follows an event, or `None` at its end. `has_room`:
+    /// the device can take a request.
     #[inline(always)]
     pub fn turn(&mut self, now: Time, has_room: bool) -> Option<Step> {
         if self.phase == Phase::Rest {
@@ -356,11 +366,11 @@ impl Driver {
         self.run.has_begun = false;
     }
 
-    /// The next request of a run.
+    /// Returns the next request of a run.
     #[inline(always)]
     fn dispatch(&mut self, now: Time, has_room: bool) -> Option<RequestId> {
         if !self.run.has_begun {
-            // The wish is being fulfilled.
+            // This run fulfils the requested kick.
             self.queue.take_kick();
             self.run = Run { has_begun: true, ..Run::default() };
         }
@@ -385,7 +395,7 @@ impl Driver {
         }
     }
 
-    /// The run that has just ended gave nothing.
+    /// Plans another run after a run that dispatched nothing.
     fn plan_rerun_of_barren(&mut self, now: Time) {
         let after_ns = match self.rerun {
             Rerun::DeviceIdle { after_ns, .. } if self.is_multi_queue && self.queue.in_driver() == 0 => after_ns,

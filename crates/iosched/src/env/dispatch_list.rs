@@ -1,20 +1,21 @@
-//! The dispatch list: requests that have left the elevator, or were never meant for it, and wait for the device.
+//! The dispatch list: requests that have left the elevator or bypass it, and wait for the device.
 //!
-//! Today's elevators give a request out when the device takes it. The older ones release requests to this list ahead of
-//! that, in sector order from where the device is.
+//! Elevators of the multi-queue layer dispatch a request when the device takes it.
+//! Elevators of the single-queue layer can release requests to this list earlier, in
+//! sector order from the device's position.
 
 use crate::collections::List;
 use crate::request::{Fifo, RequestId, Requests, Sector};
 
-/// The list; the device takes from its head.
+/// Dispatch list. The device takes requests from the head.
 #[derive(Debug, Default)]
 pub(crate) struct DispatchList {
     list: List<Fifo>,
-    /// Of those at the head that the device gave back the one furthest behind.
+    /// The last of the requests at the head that the device returned.
     given_back: Option<RequestId>,
     /// The last barrier in the list.
     barrier: Option<RequestId>,
-    /// The sector behind the last request that the device took; 0 at first.
+    /// Sector after the last request that the device took; 0 at first.
     pub(crate) taken_end: Sector,
 }
 
@@ -24,7 +25,7 @@ impl DispatchList {
         self.list.is_empty()
     }
 
-    /// Puts `id` last.
+    /// Adds `id` at the end.
     pub(crate) fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
         self.list.push_back(requests.list_nodes(), id);
     }
@@ -34,13 +35,14 @@ impl DispatchList {
         self.list.first()
     }
 
-    /// Puts `id` last: what is sorted in from now on comes behind it.
+    /// Adds the barrier `id` at the end. Requests that are sorted in later come after it.
     pub(crate) fn push_barrier(&mut self, requests: &mut Requests, id: RequestId) {
         self.push_back(requests, id);
         self.barrier = Some(id);
     }
 
-    /// Puts `id`, a barrier that has begun, before everything but what the device gave back.
+    /// Adds `id`, a barrier that has begun, before all
+    /// requests except those that the device returned.
     pub(crate) fn return_barrier(&mut self, requests: &mut Requests, id: RequestId) {
         self.barrier.get_or_insert(id);
         match self.given_back {
@@ -49,15 +51,16 @@ impl DispatchList {
         }
     }
 
-    /// Puts `id`, which the device gave back, first: the device takes it before everything else, whatever is released
-    /// meanwhile.
+    /// Adds `id`, which the device returned, at the head. The device takes it before all others,
+    /// whatever is released later.
     pub(crate) fn give_back(&mut self, requests: &mut Requests, id: RequestId) {
         self.list.push_front(requests.list_nodes(), id);
         self.given_back.get_or_insert(id);
     }
 
-    /// Puts `id` where it is passed on a sweep upwards from where the device is, which then begins anew at the lowest
-    /// sector. It goes past no barrier, and with `keep_directions` past no request of the other direction.
+    /// Inserts `id` in the order of a sweep upwards from the device's position, which then
+    /// continues at the lowest sector. `id` stays behind barriers, and with `keep_directions`
+    /// behind requests of the other direction.
     pub(crate) fn insert_sorted(&mut self, requests: &mut Requests, id: RequestId, keep_directions: bool) {
         let boundary = self.taken_end;
         let (sector, writes) = (requests[id].sector, requests[id].op.is_write());
@@ -85,7 +88,7 @@ impl DispatchList {
         }
     }
 
-    /// Takes out the first.
+    /// Removes and returns the first request.
     #[inline]
     pub(crate) fn pop(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let id = self.list.first()?;
@@ -107,7 +110,8 @@ mod tests {
     use crate::request::{Bio, Flags, Op};
     use crate::time::Time;
 
-    /// The order of requests at those places (negative: writes), with the device behind sector `taken_end`.
+    /// Returns the order of requests at those sectors (negative:
+    /// writes), with the device at sector `taken_end`.
     fn order(taken_end: Sector, keep_directions: bool, places: &[i64]) -> Vec<i64> {
         let mut requests = Requests::default();
         let mut list = DispatchList { taken_end, ..DispatchList::default() };

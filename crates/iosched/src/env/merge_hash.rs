@@ -1,24 +1,24 @@
-//! Where back merges are looked for: queued requests by the sector behind their last.
+//! Index for back merges: queued requests by the sector after their last one.
 
 use crate::collections::{Id, NIL};
 use crate::request::{ChainLinks, RequestId, Requests, Sector};
 
 const CHAINS_MIN: usize = 64;
 
-/// What finds a queued request that a bio may join.
+/// Index of queued requests that a bio may join.
 #[derive(Debug, Default)]
 pub(crate) struct MergeCache {
     /// All queued, mergeable requests by their ends.
     pub(crate) hash: MergeHash,
-    /// The one merged last, or else the first queued since.
+    /// The request merged last, or else the first one queued since.
     pub(crate) last: Option<RequestId>,
 }
 
-/// A hash of queued requests by end sector: chains through the requests, newest first, no more requests than half as
-/// many as chains.
+/// Hash of queued requests by end sector. Chains link the requests, newest first. There are at
+/// least twice as many chains as requests.
 #[derive(Debug)]
 pub(crate) struct MergeHash {
-    /// The first request of each chain.
+    /// First request of each chain.
     heads: Vec<u32>,
     shift: u32,
     len: usize,
@@ -35,14 +35,14 @@ impl MergeHash {
         Self { heads: vec![NIL; chains], shift: u64::BITS - chains.trailing_zeros(), len: 0 }
     }
 
-    /// The chain of those that end at `end`.
+    /// Returns the chain for requests that end at `end`.
     #[inline]
     fn chain(&self, end: Sector) -> usize {
         // Fibonacci hashing: the top bits of a product with 2^64 / the golden ratio.
         (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
-    /// Takes in `id` under its present end.
+    /// Inserts `id` under its present end.
     #[inline]
     pub(crate) fn insert(&mut self, requests: &mut Requests, id: RequestId) {
         if self.len * 2 >= self.heads.len() {
@@ -64,7 +64,7 @@ impl MergeHash {
         }
     }
 
-    /// Takes out `id`, which is in under `end`.
+    /// Removes `id`, which was inserted under `end`.
     #[inline]
     pub(crate) fn remove(&mut self, requests: &mut Requests, id: RequestId, end: Sector) {
         self.len -= 1;
@@ -84,7 +84,7 @@ impl MergeHash {
         }
     }
 
-    /// The newest mergeable request that ends at `sector`.
+    /// Returns the newest mergeable request that ends at `sector`.
     #[inline]
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let mut at = self.heads[self.chain(sector)];
@@ -102,7 +102,7 @@ impl MergeHash {
     fn grow(&mut self, requests: &mut Requests) {
         let old = std::mem::replace(self, Self::with_chains(self.heads.len() * 2));
         for head in old.heads.into_iter().filter_map(RequestId::some) {
-            // Oldest first, so that the newest ends up first again.
+            // Oldest first, so that the newest request is first again afterwards.
             let next = |&id: &RequestId| RequestId::some(requests[id].chain.next);
             let chain: Vec<RequestId> = std::iter::successors(Some(head), next).collect();
             for id in chain.into_iter().rev() {
@@ -126,7 +126,7 @@ mod tests {
     use crate::time::Time;
 
     proptest! {
-        /// Against a plain list of what is in, oldest first.
+        /// Compares the hash with a plain list of the inserted requests, oldest first.
         #[test]
         fn finds_the_newest_of_an_end(operations in prop::collection::vec((any::<bool>(), 0u64..40, any::<prop::sample::Index>()), 1..400)) {
             let mut requests = Requests::default();

@@ -1,5 +1,5 @@
-//! What a request queue shows its elevator, and what the two share: where queued requests are found to merge with,
-//! and what has left the elevator for the device.
+//! A request queue as its elevator sees it, and the data that both use: the index for merges, and
+//! the requests between elevator and device.
 
 mod dispatch_list;
 mod merge_hash;
@@ -13,10 +13,10 @@ use crate::time::{SECOND_NS, Time};
 pub(crate) use dispatch_list::DispatchList;
 pub(crate) use merge_hash::MergeCache;
 
-/// What a request queue shows its elevator. One moment lasts as long as one call.
+/// A request queue as its elevator sees it. Time stands still during a call.
 #[derive(Debug)]
 pub struct Env {
-    /// The present moment.
+    /// Present time.
     pub now: Time,
     /// All requests of the queue; elevators hold ids.
     pub requests: Requests,
@@ -24,39 +24,40 @@ pub struct Env {
     pub contexts: Contexts,
     /// All cgroups of the queue.
     pub cgroups: Cgroups,
-    /// Where decisions go.
+    /// Recorded decisions.
     pub log: DecisionLog,
-    /// Jiffies in a second.
+    /// Jiffies per second.
     pub hz: u32,
     /// Length of a jiffy in ns.
     pub jiffy_ns: u64,
-    /// Whether seeking costs on the device.
+    /// Whether seeks cost time on the device.
     pub rotational: bool,
-    /// Whether cgroups are told apart.
+    /// Whether elevators treat cgroups separately.
     pub groups: bool,
     /// Whether the device queues commands, if the host knows.
     pub command_queueing: Option<bool>,
-    /// Hardware queues of the device; always 1 to an elevator of the single-queue layer.
+    /// Number of hardware queues of the device; always 1 for an elevator of the single-queue layer.
     pub hw_queues: u16,
-    /// The ioprio of the bio that is being submitted; only in the multi-queue layer.
+    /// Ioprio of the bio that is being submitted; only in the multi-queue layer.
     pub bio_ioprio: IoPriority,
-    /// The version of Linux whose rules hold.
+    /// Version of Linux whose rules apply.
     pub kernel: KernelVersion,
-    /// Tags in a word, where a limit on tags is counted in each word; `None`: it is counted over all tags.
+    /// Number of tags per word, where a limit on tags is counted in each
+    /// word. `None`: it is counted over all tags.
     pub(crate) limit_word: Option<u32>,
-    /// Whether requests of different cgroups may be one.
+    /// Whether requests of different cgroups may merge.
     pub(crate) merges_cgroups: bool,
-    /// The hardware queue that is being run, for elevators that have a queue for each.
+    /// Hardware queue that runs at present, for elevators with a queue for each.
     pub hw_queue: u16,
-    /// Where queued requests are found that a bio may join.
+    /// Index of queued requests that a bio may join.
     pub(crate) merging: MergeCache,
-    /// What has left the elevator and waits for the device.
+    /// Requests that have left the elevator and wait for the device.
     pub(crate) dispatch_list: DispatchList,
-    /// The one deadline an elevator may ask for: it is called back then.
+    /// Time of the elevator's only timer.
     pub(crate) timer: Option<Time>,
-    /// The elevator wants the queue run before anything else happens.
+    /// Whether the queue must run before anything else happens.
     pub(crate) kick: bool,
-    /// Requests in the elevator.
+    /// Number of requests in the elevator.
     pub(crate) queued: usize,
 }
 
@@ -87,19 +88,20 @@ impl Env {
         }
     }
 
-    /// Jiffies since the origin, rounded down.
+    /// Returns the jiffies since the origin, rounded down.
     #[must_use]
     pub fn jiffies(&self) -> u64 {
         self.now.as_ns() / self.jiffy_ns
     }
 
-    /// When a timer set now for jiffy number `jiffy` fires: as that begins, but not within the present one.
+    /// Returns when a timer that is set now for jiffy number `jiffy` fires: at the start of that
+    /// jiffy, but not within the present one.
     pub(crate) fn tick(&self, jiffy: u64) -> Time {
         Time::from_ns(jiffy.max(self.jiffies() + 1).saturating_mul(self.jiffy_ns))
     }
 
-    /// The moment at which a timer fires that is set now to go off in `delay` jiffies: the wheel it stands on is coarser
-    /// the longer that is.
+    /// Returns when a timer that is set now for `delay` jiffies fires. As in Linux' timer wheel, a
+    /// longer delay is rounded more coarsely.
     pub(crate) fn wheel(&self, delay: u64) -> Time {
         let (mut granularity, mut reach) = (1, 63);
         while delay >= reach {
@@ -109,7 +111,8 @@ impl Env {
         Time::from_ns(jiffy * self.jiffy_ns)
     }
 
-    /// Asks to be called back at the [`tick`](Self::tick) of `jiffy`, to wait for a process' next request until then.
+    /// Sets the timer to the [`tick`](Self::tick) of `jiffy`, to
+    /// idle for a process' next request until then.
     pub(crate) fn idle_until(&mut self, jiffy: u64) {
         let at = self.tick(jiffy);
         self.timer = Some(at);
@@ -117,7 +120,7 @@ impl Env {
         self.note(|| Decision::IdleArm { wait_ns });
     }
 
-    /// The callback is no longer asked for: whoever waited need not any more.
+    /// Cancels the timer: idling is no longer needed.
     #[inline]
     pub(crate) fn cancel_idle(&mut self) {
         if self.timer.take().is_some() {
@@ -125,7 +128,7 @@ impl Env {
         }
     }
 
-    /// `id` is queued from now on, and bios may join it.
+    /// Marks `id` as queued, so that bios may join it.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, id: RequestId) {
         let request = &mut self.requests[id];
@@ -140,7 +143,7 @@ impl Env {
         }
     }
 
-    /// `id` is not queued any more: nothing may merge with it.
+    /// Marks `id` as no longer queued, so that nothing can merge with it.
     #[inline(always)]
     pub(crate) fn unqueue(&mut self, id: RequestId) {
         let request = &mut self.requests[id];
@@ -150,7 +153,7 @@ impl Env {
         self.hide(id);
     }
 
-    /// Nothing may merge with `id` any more, though it stays queued.
+    /// Prevents merges with `id`, which stays queued.
     #[inline(always)]
     pub(crate) fn hide(&mut self, id: RequestId) {
         let request = &self.requests[id];
@@ -163,55 +166,58 @@ impl Env {
         }
     }
 
-    /// The elevator, which has taken `id` out of its own lists, releases it to the dispatch list ahead of the device:
-    /// in sector order from where the device is, and with `keep_directions` past no request of the other direction.
+    /// Releases `id` to the dispatch list before the device takes it. The elevator must have
+    /// removed `id` from its lists. The list is in sector order from the device's position; with
+    /// `keep_directions`, `id` stays behind requests of the other direction.
     pub fn release_sorted(&mut self, id: RequestId, keep_directions: bool) {
         self.unqueue(id);
         self.dispatch_list.insert_sorted(&mut self.requests, id, keep_directions);
     }
 
-    /// Requests in the elevator: inserted, and not given out, released or absorbed.
+    /// Returns the number of requests in the elevator: inserted,
+    /// and not dispatched, released or absorbed.
     #[inline]
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queued
     }
 
-    /// Asks for [`Elevator::timer`](crate::Elevator::timer) at `at`, instead of whenever it was asked for before.
+    /// Sets the time of the next [`Elevator::timer`](crate::Elevator::timer)
+    /// call, and replaces an earlier time.
     pub fn set_timer(&mut self, at: Time) {
         self.timer = Some(at);
     }
 
-    /// Asks for no call any more.
+    /// Cancels the timer.
     pub fn cancel_timer(&mut self) {
         self.timer = None;
     }
 
-    /// Records a decision, if decisions are recorded.
+    /// Records a decision if recording is on.
     #[inline]
     pub fn note(&mut self, decision: impl FnOnce() -> Decision) {
         self.log.note(self.now, decision);
     }
 
-    /// The process id behind a context.
+    /// Returns the process id of a context.
     #[must_use]
     pub fn pid(&self, context: ContextId) -> u32 {
         self.contexts.get(context).pid
     }
 
-    /// The hardware queue that requests of `context` go to.
+    /// Returns the hardware queue for requests of `context`.
     #[inline]
     #[must_use]
     pub fn hw_queue_of(&self, context: ContextId) -> u16 {
         if self.hw_queues == 1 { 0 } else { (context.index() % usize::from(self.hw_queues)) as u16 }
     }
 
-    /// Asks for the queue to be run before anything else is submitted, as a matter of course and not as a decision.
+    /// Requires a run of the queue before the next submission. This is not reported as a decision.
     pub fn run_queue(&mut self) {
         self.kick = true;
     }
 
-    /// Asks for the queue to be run at once, in the middle of a submission.
+    /// Requires a run of the queue at once, in the middle of a submission.
     pub fn kick(&mut self) {
         self.kick = true;
         self.note(|| Decision::Kick);

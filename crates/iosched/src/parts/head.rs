@@ -1,18 +1,18 @@
-//! Choosing by head position: of two requests, the one that is served better first.
+//! Choice by head position between two requests.
 
 use crate::request::{RequestId, Requests, Sector, SortNode};
 
-/// What a backward seek may reach and costs.
+/// Limit and cost of backward seeks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackSeek {
-    /// How far behind the head a backward seek may reach.
+    /// Longest backward seek, in sectors.
     pub(crate) max_sectors: u64,
-    /// How many times dearer than one forward it counts.
+    /// Cost of a backward seek, as a multiple of a forward seek of that length.
     pub(crate) penalty: u64,
 }
 
 impl BackSeek {
-    /// The cost of going from `position` to `sector`; `None`: too far behind.
+    /// Returns the cost of a seek from `position` to `sector`; `None`: too far back.
     #[inline]
     fn cost(self, position: Sector, sector: Sector) -> Option<u64> {
         if sector >= position {
@@ -25,7 +25,7 @@ impl BackSeek {
     }
 }
 
-/// Whether the first of two requests is the better one to serve with the head at `position`.
+/// Returns whether `a` is the better request with the head at `position`.
 #[inline]
 fn first_is_better(a: &SortNode, b: &SortNode, position: Sector, back_seek: BackSeek) -> bool {
     if a.urgency != b.urgency {
@@ -34,7 +34,7 @@ fn first_is_better(a: &SortNode, b: &SortNode, position: Sector, back_seek: Back
     first_is_nearer(a, b, position, back_seek)
 }
 
-/// Whether the first of two requests is the cheaper one to go to.
+/// Returns whether the seek to `a` is cheaper.
 #[inline]
 fn first_is_nearer(a: &SortNode, b: &SortNode, position: Sector, back_seek: BackSeek) -> bool {
     match (back_seek.cost(position, a.sector), back_seek.cost(position, b.sector)) {
@@ -46,23 +46,23 @@ fn first_is_nearer(a: &SortNode, b: &SortNode, position: Sector, back_seek: Back
     }
 }
 
-/// Where the head is, and what going back costs.
+/// Position of the head, and cost of backward seeks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
-    /// Where it is: a sector.
+    /// Sector of the head.
     pub(crate) position: Sector,
-    /// What going back costs.
+    /// Cost of backward seeks.
     pub(crate) back_seek: BackSeek,
 }
 
 impl Head {
-    /// The better of two requests to serve, if they are two.
+    /// Returns the better of two requests, or the only one.
     #[inline(always)]
     pub(crate) fn better(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         self.choose(requests, a, b, first_is_better)
     }
 
-    /// The nearer of two requests, if they are two: however urgent they are, only their places count.
+    /// Returns the nearer of two requests, or the only one. Only positions count, not urgency.
     #[inline(always)]
     pub(crate) fn nearer(self, requests: &Requests, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         self.choose(requests, a, b, first_is_nearer)

@@ -1,7 +1,8 @@
-//! What elevators share: how requests are kept, how processes are judged, and how the next request is chosen.
+//! Code that elevators share: containers of requests, statistics of
+//! processes, and the choice of the next request.
 //!
-//! Times here are in ticks of the elevator's own clock, ns or jiffies: some of the originals counted in the one, some
-//! in the other, and their arithmetic rounds in that unit.
+//! Times here are in ticks of the elevator's clock, ns or jiffies. Linux' schedulers use one or the
+//! other, and their arithmetic rounds in that unit.
 
 pub(crate) mod head;
 pub(crate) mod mean;

@@ -1,23 +1,23 @@
-//! Queues by the first sectors of their next requests: where another process works on the same place.
+//! Queues by the first sectors of their next requests, to find processes that access the same area.
 //!
-//! The tree is compared with the live sectors, but a queue keeps its place in it until its elevator takes it out and
-//! puts it in again; and which of two neighbours a descent ends at depends on the tree's shape, which is the
-//! textbook's.
+//! Comparisons use the present sectors, but a queue keeps its position in the tree until its
+//! elevator removes and inserts it again. The tree's shape determines at which of two neighbours a
+//! descent ends. The shape follows the textbook.
 
 use std::marker::PhantomData;
 
 use crate::collections::{Id, Kind, RbLinks, RbNode, RbTree};
 use crate::request::Sector;
 
-/// A queue's place in a tree.
+/// Position of a queue in a tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PositionNode {
-    /// First sector of the queue's next request now; meaningless while it has none.
+    /// First sector of the queue's next request; undefined without one.
     pub(crate) next_sector: Sector,
     links: RbLinks,
 }
 
-/// Trees of queues called `I` by their next sectors.
+/// Kind of trees of queues with ids of type `I`, by their next sectors.
 #[derive(Debug)]
 struct ByPosition<I>(PhantomData<fn() -> I>);
 
@@ -37,7 +37,7 @@ impl<I: Id> RbNode<ByPosition<I>> for PositionNode {
     }
 }
 
-/// A tree of queues called `I`.
+/// Tree of queues with ids of type `I`.
 #[derive(Debug)]
 pub(crate) struct PositionTree<I> {
     tree: RbTree<ByPosition<I>>,
@@ -49,11 +49,11 @@ impl<I> Default for PositionTree<I> {
     }
 }
 
-/// Where a descent ended.
+/// Result of a descent.
 struct Descent<I> {
-    /// The queue whose next request begins at the very sector.
+    /// Queue whose next request begins exactly at the sector.
     exact: Option<I>,
-    /// The last queue met.
+    /// Last queue of the descent.
     parent: Option<I>,
     left: bool,
 }
@@ -80,7 +80,8 @@ impl<I: Id> PositionTree<I> {
         descent
     }
 
-    /// Puts a queue where its next sector belongs; `false`: it stays out, since another one is at the very sector.
+    /// Inserts a queue by its next sector. Returns `false`, without inserting
+    /// it, if another queue has the same sector.
     pub(crate) fn insert(&mut self, nodes: &mut [PositionNode], id: I) -> bool {
         let descent = self.descend(nodes, next_sector(nodes, id));
         let alone = descent.exact.is_none();
@@ -90,13 +91,13 @@ impl<I: Id> PositionTree<I> {
         alone
     }
 
-    /// Takes out `id`, which is in.
+    /// Removes `id`, which is in the tree.
     pub(crate) fn remove(&mut self, nodes: &mut [PositionNode], id: I) {
         self.tree.remove(nodes, id);
     }
 
-    /// The queue whose next request is at `sector`, or else one within `reach` of it: that which a descent ends at, or
-    /// its neighbour on the other side.
+    /// Returns the queue whose next request is at `sector`, or one within `reach` of it: the queue
+    /// where a descent ends, or its neighbour on the other side.
     pub(crate) fn close(&self, nodes: &[PositionNode], sector: Sector, reach: Sector) -> Option<I> {
         let is_close = |&id: &I| next_sector(nodes, id).abs_diff(sector) <= reach;
         let descent = self.descend(nodes, sector);
@@ -115,7 +116,7 @@ impl<I: Id> PositionTree<I> {
         other.filter(is_close)
     }
 
-    /// Checks the shape; returns the number of queues.
+    /// Checks the shape. Returns the number of queues.
     pub(crate) fn check(&self, nodes: &[PositionNode]) -> usize {
         self.tree.check(nodes, |_, _| true)
     }

@@ -1,8 +1,9 @@
-//! What an ioprio means to elevators with classes and levels.
+//! Meaning of an ioprio for elevators with classes and levels.
 
 use crate::context::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX};
 
-/// The class and level that an ioprio means: none is the middle of best effort, and idle has one level.
+/// Returns the effective class and level of an ioprio. An unset ioprio is the middle of best
+/// effort; the idle class has one level.
 #[inline]
 pub(crate) fn effective(ioprio: IoPriority) -> IoPriority {
     match ioprio.class {

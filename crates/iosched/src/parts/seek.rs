@@ -3,14 +3,15 @@
 use super::mean::DecayingMean;
 use crate::request::Sector;
 
-/// On a disk: a request this many sectors away from the one before was a seek.
+/// On a rotational device, a request at a larger distance
+/// from the previous one is a seek, in sectors.
 const SEEK_SECTORS: u64 = 800;
-/// Without seek cost: smaller requests than this count as scattered.
+/// On other devices, a smaller request counts as scattered, in sectors.
 const SMALL_SECTORS: u32 = 64;
-/// More than this many of the last 32 requests make a queue seeky.
+/// A queue is seeky if more than this many of the last 32 requests are seeks.
 const SEEKY: u32 = 4;
 
-/// The last 32 requests of a queue, one bit each.
+/// Last 32 requests of a queue, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekHistory {
     bits: u32,
@@ -36,13 +37,13 @@ impl SeekHistory {
     }
 }
 
-/// Distances longer than this count as this: the sums of means hold them.
+/// Longer distances count as this one, so that the sums of means do not overflow.
 const DISTANCE_MAX_SECTORS: u64 = 1 << 48;
-/// A mean of so many samples or fewer, in the mean's fixed point, is young.
+/// A mean with at most this many samples, in the mean's fixed point, is young.
 const SAMPLES_YOUNG: u64 = 60;
 
-/// The mean distance between requests, in sectors, as the 2.6 elevators before 2.6.34 keep it: a single leap counts at
-/// most a few times what is usual.
+/// Mean distance between requests, in sectors, as in Linux 2.6 before 2.6.34. The effect of a
+/// single long seek is limited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeekMean {
     history: DecayingMean,
@@ -50,13 +51,13 @@ pub(crate) struct SeekMean {
 }
 
 impl SeekMean {
-    /// The distance from the end of one request to a sector.
+    /// Returns the distance from the end of a request to a sector.
     #[inline]
     pub(crate) fn distance(sector: Sector, last_end: Sector) -> u64 {
         sector.abs_diff(last_end).min(DISTANCE_MAX_SECTORS)
     }
 
-    /// One more seek, of [`distance`](Self::distance).
+    /// Adds a seek of the given [`distance`](Self::distance).
     #[inline]
     pub(crate) fn record(&mut self, distance_sectors: u64) {
         let leap_sectors = if self.history.samples <= SAMPLES_YOUNG { 2 << 20 } else { 2 << 16 };
@@ -65,29 +66,29 @@ impl SeekMean {
         self.mean_sectors = (total + samples / 2) / samples;
     }
 
-    /// The mean; 0 before the first.
+    /// Returns the mean; 0 before the first seek.
     #[inline]
     pub(crate) fn mean(&self) -> u64 {
         self.mean_sectors
     }
 
-    /// Whether there are samples enough to trust the mean.
+    /// Returns whether there are enough samples for a valid mean.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
         self.history.is_valid()
     }
 
-    /// Whether there was none.
+    /// Returns whether there are no samples.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.history.samples == 0
     }
 }
 
-/// A process whose requests are further apart than this on average is seeky.
+/// A process with a larger mean distance between requests is seeky, in sectors.
 const SEEKY_SECTORS: u64 = 8192;
 
-/// How far apart the requests of one process are.
+/// Distances between requests of one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessSeeks {
     mean: SeekMean,
@@ -96,19 +97,19 @@ pub(crate) struct ProcessSeeks {
 }
 
 impl ProcessSeeks {
-    /// One more request.
+    /// Adds a request.
     pub(crate) fn record(&mut self, sector: Sector, nr_sectors: u32) {
         let first = self.last_end == 0;
         self.mean.record(if first { 0 } else { SeekMean::distance(sector, self.last_end) });
         self.last_end = sector + u64::from(nr_sectors);
     }
 
-    /// The mean, in sectors, if there are samples enough to trust it.
+    /// Returns the mean in sectors, if it is valid.
     pub(crate) fn trusted_mean(&self) -> Option<u64> {
         self.mean.is_trusted().then_some(self.mean.mean())
     }
 
-    /// Whether the mean, trusted or not, is that of a seeky process.
+    /// Returns whether the mean, valid or not, is that of a seeky process.
     pub(crate) fn is_seeky(&self) -> bool {
         self.mean.mean() > SEEKY_SECTORS
     }

@@ -1,14 +1,14 @@
-//! blk-mq's software queue as something to merge into: the newest few requests of a list by age.
+//! Merging into blk-mq's software queue: only the newest few requests of a list are tried.
 
 use crate::collections::List;
 use crate::env::Env;
 use crate::layer::MultiQueueRules;
 use crate::request::{Bio, Fifo, MergeSide, RequestId};
 
-/// Requests looked at, as in Linux.
+/// Number of requests to try, as in Linux.
 const LOOKS: usize = 8;
 
-/// The newest request of `list` that `bio` goes on from, among the newest few.
+/// Returns the newest request of `list` that `bio` can join, among the newest few.
 pub(crate) fn find_merge(
     list: &List<Fifo>,
     rules: &MultiQueueRules,

@@ -1,9 +1,9 @@
-//! What elevators keep requests in: sorted by sector, and by age.
+//! Containers of requests: sorted by sector, and by age.
 
 use crate::collections::{List, RbTree};
 use crate::request::{BySector, Fifo, RequestId, Requests, Sector};
 
-/// Requests in sector order; equal sectors in the order they came.
+/// Requests in sector order. Equal sectors are in the order of insertion.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     tree: RbTree<BySector>,
@@ -16,9 +16,9 @@ impl Sorted {
         self.tree.insert(requests.sort_nodes_mut(), id, |at| sector < at.sector);
     }
 
-    /// Puts `id` in unless a request that begins at the same sector is there: then that is returned, and `id` stays
-    /// out. The elevators of the single-queue 2.6 kernels hold one request a sector, and release the other ahead of its
-    /// turn.
+    /// Inserts `id`, unless a request that begins at the same sector is present: then returns that
+    /// request. The elevators of the single-queue 2.6 kernels hold one request per sector, and
+    /// release the other one early.
     pub(crate) fn insert_alone(&mut self, requests: &mut Requests, id: RequestId) -> Result<(), RequestId> {
         match self.find(requests, requests[id].sector) {
             Some(other) => Err(other),
@@ -34,13 +34,14 @@ impl Sorted {
         self.tree.remove(requests.sort_nodes_mut(), id);
     }
 
-    /// Takes `id` out and puts it in again: its sector changed.
+    /// Removes and inserts `id`, because its sector changed.
     pub(crate) fn reinsert(&mut self, requests: &mut Requests, id: RequestId) {
         self.remove(requests, id);
         self.insert(requests, id);
     }
 
-    /// `id` begins earlier now, usually still behind the one before it.
+    /// Updates the position of `id`, which begins earlier now. It
+    /// usually stays after the request before it.
     pub(crate) fn moved_forward(&mut self, requests: &mut Requests, id: RequestId) {
         let prev = self.prev(requests, id);
         if prev.is_some_and(|prev| requests[prev].sector > requests[id].sector) {
@@ -70,15 +71,15 @@ impl Sorted {
         self.tree.prev(requests.sort_nodes(), id)
     }
 
-    /// What could be served after `id`: its successor, or the first of all; and its predecessor. Of two requests each
-    /// is both to the other.
+    /// Returns the candidates after `id`: its successor, or else the first request, and its
+    /// predecessor. With two requests, both candidates are the other request.
     #[inline(always)]
     pub(crate) fn neighbours(&self, requests: &Requests, id: RequestId) -> (Option<RequestId>, Option<RequestId>) {
         let successor = self.next(requests, id).or_else(|| self.first().filter(|&first| first != id));
         (successor, self.prev(requests, id))
     }
 
-    /// A request that begins at `sector`: of several the one nearest the root.
+    /// Returns a request that begins at `sector`: of several, the one nearest to the root.
     #[inline]
     pub(crate) fn find(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let nodes = requests.sort_nodes();
@@ -93,7 +94,7 @@ impl Sorted {
         None
     }
 
-    /// The first that begins at `sector` or behind it.
+    /// Returns the first request that begins at or after `sector`.
     #[inline]
     pub(crate) fn at_or_after(&self, requests: &Requests, sector: Sector) -> Option<RequestId> {
         let nodes = requests.sort_nodes();
@@ -109,14 +110,14 @@ impl Sorted {
         found
     }
 
-    /// Checks order and shape; returns the number of requests.
+    /// Checks order and shape. Returns the number of requests.
     pub(crate) fn check(&self, requests: &Requests) -> usize {
         self.tree.check(requests.sort_nodes(), |a, b| a.sector <= b.sector)
     }
 }
 
-/// `absorbed` is about to leave: if it has the earlier deadline, `survivor`, in the same FIFO, takes over that and its
-/// place.
+/// Gives `survivor` the deadline and the position of `absorbed` in the same FIFO, if that deadline
+/// is earlier. `absorbed` leaves the FIFO next.
 pub(crate) fn inherit_fifo_place(
     fifo: &mut List<Fifo>,
     requests: &mut Requests,

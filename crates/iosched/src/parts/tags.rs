@@ -1,23 +1,26 @@
-//! Tags: small numbers that are handed out and taken back, and who may have which.
+//! Tags: small numbers that are allocated and returned, with
+//! limits on the numbers that a caller may get.
 //!
-//! The rules are those of Linux' sbitmap (6.12), as far as one processor sees them. Numbers are kept in words, so that
-//! takers spread; a number that is given back is only marked, and looks taken until a search of its word fails. A taker
-//! with a limit sees a share of every word: what counts is the *number* it would get, not how many are in use, so
-//! takers without a limit that sit on low numbers shut limited ones out.
+//! The rules are those of Linux' sbitmap (6.12), as one processor sees them. Numbers are in words,
+//! so that callers spread. A returned number is only marked, and looks taken until a search of its
+//! word fails. A caller with a limit can use a share of every word. The limit applies to the
+//! *number* that the caller would get, not to the count of numbers in use. Callers without a limit
+//! that hold low numbers can therefore block limited ones.
 //!
-//! The request queue gives every request a tag; `kyber` gives every request in the device a token of its domain.
+//! The request queue gives every request a tag. `kyber` gives every
+//! request in the device a token of its domain.
 
-/// How many numbers one word holds.
+/// Layout of tags: how many numbers one word contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TagLayout {
-    /// As Linux: about four words however few the numbers.
+    /// Layout of Linux: about four words, even for few numbers.
     #[default]
     Spread,
     /// Words of 64.
     Compact,
 }
 
-/// Numbers in the largest word, as a power of two.
+/// Size of the largest word, as a power of two.
 const SHIFT_MAX: u32 = 6;
 
 impl TagLayout {
@@ -35,34 +38,34 @@ impl TagLayout {
 struct Word {
     /// Numbers that look taken.
     taken: u64,
-    /// Of those, the ones given back since the word was last cleared.
+    /// Taken numbers that were returned since the word was last cleared.
     returned: u64,
 }
 
-/// The numbers from 0 to a depth.
+/// Allocator of the numbers below a depth.
 #[derive(Clone, Debug)]
 pub(crate) struct TagMap {
     layout: TagLayout,
-    /// A limit is counted in each word, and not over all numbers.
+    /// Whether a limit is counted in each word instead of over all numbers.
     limits_words: bool,
     depth: u32,
     shift: u32,
-    /// More than the depth needs, once it was larger.
+    /// Words, more than the depth needs if it was larger before.
     words: Vec<Word>,
-    /// Where the next search begins.
+    /// Start of the next search.
     hint: u32,
-    /// Numbers held, also those beyond a depth that shrank.
+    /// Count of numbers in use, including those beyond a reduced depth.
     held: u32,
 }
 
-/// The lowest `count` bits.
+/// Returns the lowest `count` bits.
 #[inline]
 fn low_bits(count: u32) -> u64 {
     if count >= u64::BITS { u64::MAX } else { (1 << count) - 1 }
 }
 
 impl TagMap {
-    /// All numbers below `depth`, which is at least 1.
+    /// Creates the allocator of all numbers below `depth`, which is at least 1.
     pub(crate) fn new(layout: TagLayout, depth: u32) -> Self {
         let depth = depth.max(1);
         let mut map = Self {
@@ -78,12 +81,12 @@ impl TagMap {
         map
     }
 
-    /// The same numbers, with limits that are counted in each word (`limits_words`) or over all numbers.
+    /// Sets whether limits are counted in each word (`limits_words`) or over all numbers.
     pub(crate) fn with_limits(self, limits_words: bool) -> Self {
         Self { limits_words, ..self }
     }
 
-    /// Numbers in a word, if limits are counted in each word.
+    /// Returns the size of a word, if limits are counted in each word.
     pub(crate) fn limit_word(&self) -> Option<u32> {
         self.limits_words.then_some(1 << self.shift)
     }
@@ -93,23 +96,23 @@ impl TagMap {
         self.depth.div_ceil(1 << self.shift) as usize
     }
 
-    /// Numbers of `word`; the last one has what is left.
+    /// Returns the count of numbers in `word`; the last word has the rest.
     #[inline]
     fn size(&self, word: usize) -> u32 {
         (self.depth - ((word as u32) << self.shift)).min(1 << self.shift)
     }
 
-    /// How many numbers there are.
+    /// Returns the depth.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// How many are held.
+    /// Returns the count of numbers in use.
     pub(crate) fn held(&self) -> u32 {
         self.held
     }
 
-    /// A free number; with a limit, one of its share.
+    /// Allocates a free number; with a limit, one of the allowed share.
     #[inline]
     pub(crate) fn get(&mut self, limit: Option<u32>) -> Option<u32> {
         if self.hint >= self.depth {
@@ -128,7 +131,7 @@ impl TagMap {
         found
     }
 
-    /// A search that is known to find nothing.
+    /// Updates the state as a search does that finds nothing.
     pub(crate) fn miss(&mut self) {
         self.hint = 0;
     }
@@ -140,14 +143,14 @@ impl TagMap {
         self.take_in(first, limit, start).or_else(|| self.search_behind(first, limit))
     }
 
-    /// Searches the words behind `first`, and then those before it.
+    /// Searches the words after `first`, and then those before it.
     #[inline(never)]
     fn search_behind(&mut self, first: usize, limit: Option<u32>) -> Option<u32> {
         let words = self.words_in_use();
         (first + 1..words).chain(0..first).find_map(|word| self.take_in(word, limit, 0))
     }
 
-    /// The first free number of a word from its `start` on, or else from its beginning.
+    /// Allocates the first free number of a word at or after `start`, or else from its beginning.
     #[inline]
     fn take_in(&mut self, word: usize, limit: Option<u32>, start: u32) -> Option<u32> {
         let usable = limit.map_or_else(|| self.size(word), |limit| self.share(word, limit));
@@ -158,7 +161,8 @@ impl TagMap {
         Some(((word as u32) << self.shift) + bit)
     }
 
-    /// How many numbers of `word` a taker that is limited to `limit`, of all or of each word, may have.
+    /// Returns how many numbers of `word` a caller with `limit` may use. The
+    /// limit applies to all numbers or to each word.
     fn share(&self, word: usize, limit: u32) -> u32 {
         if self.limits_words {
             return self.size(word).min(limit);
@@ -170,7 +174,7 @@ impl TagMap {
         (product / depth) as u32 + u32::from(more)
     }
 
-    /// Gives `number` back.
+    /// Returns `number` to the allocator.
     #[inline]
     pub(crate) fn put(&mut self, number: u32) {
         let bit = 1 << (number & low_bits(self.shift) as u32);
@@ -183,7 +187,7 @@ impl TagMap {
         }
     }
 
-    /// There are `depth` numbers from now on. Those beyond that are held until they are given back.
+    /// Changes the depth. Numbers beyond it stay in use until they are returned.
     pub(crate) fn resize(&mut self, depth: u32) {
         let depth = depth.max(1);
         for word in 0..self.words_in_use() {
@@ -195,7 +199,7 @@ impl TagMap {
         }
     }
 
-    /// Lays the words out for a depth there never was, every number held as before.
+    /// Creates the words again for the largest depth so far. Numbers in use stay in use.
     fn relay(&mut self) {
         let shift = self.layout.shift(self.depth);
         let mut words = vec![Word::default(); self.depth.div_ceil(1 << shift) as usize];
@@ -209,7 +213,7 @@ impl TagMap {
         (self.shift, self.words) = (shift, words);
     }
 
-    /// Whether `number` is held.
+    /// Returns whether `number` is in use.
     pub(crate) fn holds(&self, number: u32) -> bool {
         self.words
             .get((number >> self.shift) as usize)
@@ -218,7 +222,7 @@ impl TagMap {
 }
 
 impl Word {
-    /// Takes the first free bit of `usable` from `start` on, or else from 0 on.
+    /// Takes the first free bit of `usable` at or after `start`, or else from 0.
     #[inline]
     fn take(&mut self, usable: u64, start: u32) -> Option<u32> {
         loop {
@@ -236,7 +240,7 @@ impl Word {
         }
     }
 
-    /// What was given back is free.
+    /// Frees the returned numbers.
     #[inline]
     fn clear(&mut self) {
         self.taken &= !self.returned;
@@ -343,7 +347,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done: no number twice, none beyond depth or share, and one is always found where one is free.
+        /// In every sequence of operations: no number is allocated twice or beyond depth and share,
+        /// and a free number is always found.
         #[test]
         fn no_number_is_given_twice(
             depth in 1u32..200,

@@ -1,17 +1,17 @@
-//! Think time: how long after a completion the next request comes, as a decaying mean.
+//! Think time: the time from a completion to the next request, as a decaying mean.
 
 use super::mean::DecayingMean;
 
-/// The record of one process, service tree or group. Times are in ticks of its elevator's clock.
+/// Think time of one process, service tree or group, in ticks of the elevator's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThinkTime {
-    /// When its last request completed.
+    /// Time of the last completion.
     pub(crate) last_completion: u64,
     mean: DecayingMean,
 }
 
 impl ThinkTime {
-    /// A record whose clock starts at `now`.
+    /// Creates a record that starts at `now`.
     pub(crate) fn new(now: u64) -> Self {
         Self { last_completion: now, mean: DecayingMean::default() }
     }
@@ -20,19 +20,19 @@ impl ThinkTime {
         self.last_completion = now;
     }
 
-    /// A request came; thinking longer than twice `idle` counts as that.
+    /// Adds the think time before a new request. It counts at most twice `idle`.
     #[inline]
     pub(crate) fn sample(&mut self, now: u64, idle: u64) {
         self.mean.record(now.saturating_sub(self.last_completion).min(2 * idle));
     }
 
-    /// Whether there are samples enough to trust the mean.
+    /// Returns whether there are enough samples for a valid mean.
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         self.mean.is_valid()
     }
 
-    /// Whether the mean can be trusted and is longer than `other`.
+    /// Returns whether the mean is valid and longer than `other`.
     #[inline]
     pub(crate) fn is_longer_than(&self, other: u64) -> bool {
         self.mean.is_more_than(other)
@@ -59,7 +59,7 @@ mod tests {
         for _ in 0..100 {
             think.sample(1_000_000_000, 8_000_000);
         }
-        // Truncation makes the mean settle up to 3 % high.
+        // Truncation makes the mean settle up to 3 % too high.
         assert!(think.is_longer_than(16_000_000));
         assert!(!think.is_longer_than(16_500_000));
     }

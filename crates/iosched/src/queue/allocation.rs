@@ -1,6 +1,6 @@
-//! Who may have a request: the two layers behind one face.
+//! Allocation of requests in both layers, behind one interface.
 //!
-//! How a bio goes in and what merges is each layer's own: [`super::single`], [`super::multi`].
+//! Insertion and merging are specific to each layer: [`super::single`], [`super::multi`].
 
 use super::config::DeviceQueues;
 use super::multi::MultiQueue;
@@ -12,9 +12,9 @@ use crate::layer::{Layer, MultiQueueRules};
 use crate::request::{NO_TAG, Request, RequestId, RequestStage};
 use crate::time::Time;
 
-/// What a queue keeps in the layer that its elevator stands in.
+/// State of the queue for the layer of its elevator.
 pub(super) enum Allocation {
-    /// The legacy request queue: so many of each kind.
+    /// Legacy request queue: a limit for each kind of request.
     Single(Limits),
     /// blk-mq: tags.
     Multi(MultiQueue),
@@ -44,18 +44,18 @@ impl Allocation {
         }
     }
 
-    /// The rules of the multi-queue layer.
+    /// Returns the rules of the multi-queue layer.
     #[inline]
     pub(super) fn rules(&self) -> Option<MultiQueueRules> {
         self.multi().map(|multi| multi.rules)
     }
 
-    /// Tags in a word, if limits on tags are counted in each word.
+    /// Returns the number of tags per word, if limits on tags are counted in each word.
     pub(super) fn limit_word(&self) -> Option<u32> {
         self.multi().and_then(MultiQueue::limit_word)
     }
 
-    /// A context that waited and may submit again.
+    /// Returns a context that waited and may submit again.
     #[inline(always)]
     pub(super) fn woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
         match self {
@@ -64,7 +64,7 @@ impl Allocation {
         }
     }
 
-    /// `request` has gone to the device.
+    /// Counts `request` as in the device.
     #[inline]
     pub(super) fn started(&mut self, request: &Request) {
         if let Self::Multi(multi) = self {
@@ -72,7 +72,7 @@ impl Allocation {
         }
     }
 
-    /// `request` is not in the device any more.
+    /// Counts `request` as no longer in the device.
     #[inline]
     pub(super) fn left_device(&mut self, request: &Request) {
         if let Self::Multi(multi) = self {
@@ -80,7 +80,7 @@ impl Allocation {
         }
     }
 
-    /// `request` gives its place, or its tag, to others.
+    /// Frees the place or the tag of `request`.
     #[inline]
     pub(super) fn release(&mut self, now: Time, nr_requests: u32, request: &Request, by_completion: bool) {
         match self {
@@ -89,7 +89,7 @@ impl Allocation {
         }
     }
 
-    /// `context` has exited.
+    /// Handles the exit of `context`.
     pub(super) fn exit(&mut self, now: Time, nr_requests: u32, context: ContextId) {
         match self {
             Self::Single(limits) => limits.exit(now, nr_requests, context),
@@ -97,7 +97,7 @@ impl Allocation {
         }
     }
 
-    /// Whether a writer with a choice should hold back.
+    /// Returns whether a writer with a choice should wait.
     pub(super) fn congested(&self, sync: bool) -> bool {
         match self {
             Self::Single(limits) => limits.congested(sync),
@@ -105,7 +105,7 @@ impl Allocation {
         }
     }
 
-    /// Everybody who waits.
+    /// Returns all waiting contexts.
     pub(super) fn waiters(&self) -> Vec<ContextId> {
         match self {
             Self::Single(limits) => limits.waiters(),
@@ -113,8 +113,8 @@ impl Allocation {
         }
     }
 
-    /// Counts the requests of `env`, which were allocated in the other layer; `waiters` try again. The device's own
-    /// flush counts in neither.
+    /// Counts the requests of `env`, which were allocated in the other layer, and lets `waiters`
+    /// try again. Device flushes count in neither layer.
     pub(super) fn adopt(
         &mut self,
         env: &mut Env,
@@ -147,7 +147,7 @@ impl Allocation {
         }
     }
 
-    /// Checks that counters agree with the requests there are.
+    /// Checks that counters agree with the existing requests.
     pub(super) fn check(&self, env: &Env, device_flush: Option<RequestId>) {
         match self {
             Self::Single(limits) => {

@@ -1,4 +1,4 @@
-//! The attributes of a request queue: what stands in `/sys/block/<dev>/queue`.
+//! Attributes of a request queue: the files in `/sys/block/<dev>/queue`.
 
 use super::config::QueueConfig;
 use crate::layer::{Layer, MultiQueueRules, Tags};
@@ -20,7 +20,7 @@ pub(super) struct Attributes {
     pub(super) wbt_lat_usec: u32,
 }
 
-/// The attributes of every request queue, as a user reads and writes them.
+/// Declarations of the attributes of every request queue.
 pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
     owner: "a request queue",
     what: "attribute",
@@ -100,13 +100,14 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
     ],
 };
 
-/// Largest request from Linux 6.17 on, in sectors, if the device takes it.
+/// Default of the largest request since Linux 6.17, in sectors, if the device accepts it.
 const LARGE_SECTORS: u32 = 8192;
 
-/// Requests in the single-queue layer.
+/// Default of `nr_requests` in the single-queue layer.
 const SINGLE_QUEUE_REQUESTS: u32 = 128;
 
-/// `nr_requests` of a queue under an elevator of `layer`, on a device that takes `depth` commands per hardware queue.
+/// Returns the default of `nr_requests` for an elevator of `layer`, on a device that accepts
+/// `depth` commands per hardware queue.
 pub(super) fn default_nr_requests(layer: Layer, depth: u32) -> u32 {
     match layer {
         Layer::SingleQueue => SINGLE_QUEUE_REQUESTS,
@@ -130,7 +131,7 @@ impl Attributes {
         attributes
     }
 
-    /// Gives attribute `name` the value that `text` says.
+    /// Parses `text` and sets the attribute `name`.
     pub(super) fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
         let mut changed = self.clone();
         ATTRIBUTES.set(&mut changed, name, text)?;

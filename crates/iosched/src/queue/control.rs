@@ -1,4 +1,4 @@
-//! Control: attributes, tunables, cgroups, and switching elevators at run time.
+//! Control: attributes, tunables, cgroups, and switching of elevators at run time.
 
 use super::allocation::Allocation;
 use super::attributes::{ATTRIBUTES, default_nr_requests};
@@ -15,11 +15,11 @@ use crate::request::{Request, RequestStage};
 use crate::time::Time;
 use crate::tunable::{Spec, TunableError};
 
-/// What wbt is set by.
+/// File that configures wbt.
 const WBT_FILE: &str = "wbt_lat_usec";
 
 impl DeviceQueues {
-    /// An elevator with its defaults.
+    /// Creates an elevator with its defaults.
     pub(super) fn build(self, env: &mut Env, registered: &Registered, nr_requests: u32) -> Box<dyn Elevator> {
         env.hw_queues = if registered.layer.is_multi_queue() { self.count } else { 1 };
         env.hw_queue = 0;
@@ -32,16 +32,16 @@ impl DeviceQueues {
 }
 
 impl RequestQueue {
-    /// The declarations of all attributes but `scheduler`.
+    /// Returns the declarations of all attributes except `scheduler`.
     pub fn attribute_specs() -> impl Iterator<Item = &'static Spec> {
         ATTRIBUTES.specs()
     }
 
-    /// Reads an attribute of the queue. `scheduler` reads as all elevators of Linux with the present one in brackets;
-    /// one that is not of Linux stands behind them.
+    /// Reads an attribute of the queue. `scheduler` lists all elevators of Linux, with the present
+    /// one in brackets. A present elevator that is not in the list comes last.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// Fails if the name does not exist.
     pub fn attribute(&self, name: &str) -> Result<String, TunableError> {
         if name == "scheduler" {
             return Ok(Registry::linux().listed(self.scheduler()));
@@ -54,10 +54,11 @@ impl RequestQueue {
         ATTRIBUTES.get(&self.attributes, name).map(|value| value.to_string())
     }
 
-    /// Writes an attribute other than `scheduler` (see [`RequestQueue::switch`]). On error nothing has changed.
+    /// Writes an attribute other than `scheduler` (see
+    /// [`RequestQueue::switch`]). An error changes nothing.
     ///
     /// # Errors
-    /// If there is none of that name, it is read-only, or it does not take that value.
+    /// Fails if the name does not exist, if the attribute is read-only, or if it refuses the value.
     pub fn set_attribute(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.enter(now);
         if controllers::is_file(name) {
@@ -78,29 +79,31 @@ impl RequestQueue {
                     let _ = self.write_controlled(name, CgroupId::ROOT, value);
                 }
             }
-            // What went unaccounted while off stays so.
+            // Time with statistics off is not counted.
             "iostats" => self.stat.stamp = now,
             _ => {}
         }
         Ok(())
     }
 
-    /// Largest request, in sectors: hosts split longer bios.
+    /// Returns the largest request, in sectors. Hosts split longer bios.
     #[must_use]
     pub fn max_sectors(&self) -> u32 {
         self.attributes.max_sectors
     }
 
-    /// Largest readahead window, in KiB: hosts with a page cache read ahead at most that far.
+    /// Returns the largest readahead window, in KiB. Hosts with
+    /// a page cache read ahead at most that far.
     #[must_use]
     pub fn read_ahead_kb(&self) -> u32 {
         self.attributes.read_ahead_kb
     }
 
-    /// Reads a tunable of the elevator, while switching of the new one, in the unit of its declaration.
+    /// Reads a tunable of the elevator, in the unit of its declaration.
+    /// During a switch, the new elevator is used.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// Fails if the name does not exist.
     pub fn tunable(&self, name: &str) -> Result<u64, TunableError> {
         match self.incoming().tunables() {
             Some(tunables) => tunables.get(name),
@@ -108,11 +111,11 @@ impl RequestQueue {
         }
     }
 
-    /// What a tunable or another file of the elevator reads as, while switching of the new one, without the last line
-    /// end.
+    /// Reads a tunable or another file of the elevator as text, without the last line end. During a
+    /// switch, the new elevator is used.
     ///
     /// # Errors
-    /// If there is none of that name, or it can be written only.
+    /// Fails if the name does not exist, or if the file is write-only.
     pub fn tunable_text(&self, name: &str) -> Result<String, TunableError> {
         match self.incoming().tunables() {
             Some(tunables) => tunables.text(name),
@@ -120,10 +123,11 @@ impl RequestQueue {
         }
     }
 
-    /// Writes a tunable of the elevator, while switching of the new one. On error nothing has changed.
+    /// Writes a tunable of the elevator. During a switch, the new
+    /// elevator is used. An error changes nothing.
     ///
     /// # Errors
-    /// If there is none of that name, or it does not take that value.
+    /// Fails if the name does not exist, or if the file refuses the value.
     pub fn set_tunable(&mut self, now: Time, name: &str, value: &str) -> Result<(), TunableError> {
         self.enter(now);
         let owner = self.scheduler();
@@ -136,16 +140,17 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Which weights of cgroups the elevator takes; while switching, the new one.
+    /// Returns the weights of cgroups that the elevator accepts.
+    /// During a switch, the new elevator is used.
     #[must_use]
     pub fn weight_range(&self) -> WeightRange {
         self.incoming_registered().weights
     }
 
-    /// A new cgroup.
+    /// Creates a cgroup.
     ///
     /// # Errors
-    /// If a weight is out of range.
+    /// Fails if a weight is out of range.
     pub fn create_cgroup(&mut self, cgroup: Cgroup) -> Result<CgroupId, WeightError> {
         let parent = cgroup.parent.unwrap_or(CgroupId::ROOT);
         self.env.cgroups.require(parent);
@@ -155,10 +160,10 @@ impl RequestQueue {
         Ok(id)
     }
 
-    /// Changes the weights of a cgroup. Elevators take them into account when the group is next charged or joins.
+    /// Changes the weights of a cgroup. Elevators use them when the group is next charged or joins.
     ///
     /// # Errors
-    /// If a weight is out of range; nothing has changed then.
+    /// Fails if a weight is out of range; nothing changes then.
     pub fn set_weights(
         &mut self,
         cgroup: CgroupId,
@@ -173,29 +178,30 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// A controller of one's own beside the elevator, behind those of Linux. Beside an elevator of
-    /// [`Layer::SingleQueue`](crate::Layer::SingleQueue) it has nothing to do.
+    /// Adds a controller after those of Linux. With an elevator of
+    /// [`Layer::SingleQueue`](crate::Layer::SingleQueue), it has no effect.
     pub fn add_controller(&mut self, now: Time, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
         self.enter(now);
         self.add_to_controlled(make);
     }
 
-    /// Reads a file of a cgroup that a controller has (`io.max`, `io.latency`).
+    /// Reads a controller's file of a cgroup (`io.max`, `io.latency`).
     ///
     /// # Errors
-    /// If no controller has one of that name.
+    /// Fails if no controller has a file of that name.
     pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
         self.env.cgroups.require(cgroup);
         let unknown = || CgroupFileError::new(file, "", WriteError::NoSuchFile);
         self.read_controlled(file, cgroup).ok_or_else(unknown)
     }
 
-    /// Writes a file of a cgroup that a controller has. Where nothing may be under way meanwhile, what is submitted
-    /// waits until everything is complete, and only then it takes effect. Elevators of the single-queue layer have no
-    /// controllers beside them.
+    /// Writes a controller's file of a cgroup. Some files change only when no request is in flight.
+    /// The queue then holds new bios until everything is complete, and the value takes effect
+    /// afterwards. Elevators of the single-queue layer have no controllers.
     ///
     /// # Errors
-    /// If no controller has one of that name, or it does not take that text. Nothing has changed then.
+    /// Fails if no controller has a file of that name, or if
+    /// it refuses the text. Nothing changes then.
     pub fn set_cgroup_attribute(
         &mut self,
         now: Time,
@@ -209,7 +215,8 @@ impl RequestQueue {
         written.map_err(|error| CgroupFileError::new(file, text, error))
     }
 
-    /// Writes a controller's file of cgroups by their names; of those that do not exist yet, when they do.
+    /// Writes a controller's file for cgroups by name. Values for cgroups that do not exist yet are
+    /// written when the cgroups are created.
     fn set_named_cgroups(&mut self, file: &str, given: &str) -> Result<(), TunableError> {
         if file == BFQ_WEIGHT && self.scheduler() != "bfq" {
             return Err(CgroupFileError::new(file, given, WriteError::OfBfq).into());
@@ -221,14 +228,14 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Writes what is kept for the cgroup's name.
+    /// Writes the stored values for the name of this cgroup.
     fn write_named(&mut self, id: CgroupId) {
         let name = &self.env.cgroups.get(id).name;
         let (matching, others) = std::mem::take(&mut self.named).into_iter().partition(|write| write.cgroup == *name);
         self.named = others;
         let matching: Vec<NamedWrite> = matching;
         for NamedWrite { file, text, .. } in matching {
-            // They were checked.
+            // The values were checked when they were stored.
             if file == BFQ_WEIGHT {
                 let _ = self.set_weights(id, text.parse().ok(), None);
             } else {
@@ -237,22 +244,22 @@ impl RequestQueue {
         }
     }
 
-    /// What was set of cgroups that do not exist.
+    /// Returns the values for cgroups that do not exist.
     #[must_use]
     pub fn set_of_no_cgroup(&self) -> &[NamedWrite] {
         &self.named
     }
 
-    /// Moves a process to another cgroup. What it submits from now on belongs there; the elevator notices at its next
-    /// request.
+    /// Moves a process to another cgroup. Its further bios belong there. The elevator uses the new
+    /// cgroup at the process' next request.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);
         self.env.contexts.get_mut(context).cgroup = cgroup;
     }
 
-    /// Removes a cgroup: its processes, and what they have queued, go to the nearest group above it that is not
-    /// removed. The root stays.
+    /// Removes a cgroup. Its processes and queued requests go to the nearest remaining ancestor.
+    /// The root cannot be removed.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);
@@ -264,31 +271,32 @@ impl RequestQueue {
         }
     }
 
-    /// The name of the elevator; while switching, of the new one.
+    /// Returns the name of the elevator; during a switch, of the new one.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
         self.incoming_registered().name
     }
 
-    /// The elevator; while switching, the new one.
+    /// Returns the elevator; during a switch, the new one.
     fn incoming(&self) -> &dyn Elevator {
         self.next.as_ref().map_or(self.elevator.as_ref(), |next| next.elevator.as_ref())
     }
 
-    /// The entry of the elevator; while switching, of the new one.
+    /// Returns the entry of the elevator; during a switch, of the new one.
     fn incoming_registered(&self) -> &Registered {
         self.next.as_ref().map_or(&self.registered, |next| &next.registered)
     }
 
-    /// Whether a switch waits for requests of the old elevator to complete.
+    /// Returns whether a switch waits for requests of the old elevator to complete.
     #[must_use]
     pub fn is_switching(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Switches to the elevator `registered`, with its defaults: everything queued is released to the device in the old
-    /// one's order, and once it has completed the new one takes over. What arrives meanwhile waits, within
-    /// `nr_requests`. To an elevator of the present one's name: nothing happens.
+    /// Switches to the elevator `registered` with its defaults. All queued requests are released to
+    /// the device in the order of the old elevator. When they are complete, the new elevator takes
+    /// over. Requests that arrive in the meantime wait, within the limit of `nr_requests`. Nothing
+    /// happens if the present elevator has the same name.
     pub fn switch(&mut self, now: Time, registered: Registered) {
         self.enter(now);
         if registered.name == self.scheduler() {
@@ -306,13 +314,13 @@ impl RequestQueue {
         }
     }
 
-    /// Whether nothing is left that the elevator has to hear of, and no barrier or flush that new ones would have to be
-    /// ordered with.
+    /// Returns whether a switch can finish: no request of the elevator is left, and no barrier or
+    /// flush that new requests must be ordered with.
     pub(super) fn may_finish_switch(&self) -> bool {
         self.elevator_requests == 0 && (!self.barriers || self.flushes.is_idle())
     }
 
-    /// Inserts what all tasks' plugs have collected; the plugs stay.
+    /// Inserts all requests on the tasks' plugs; the plugs stay open.
     pub(super) fn drain_plugs(&mut self) {
         for context in self.plugs.contexts() {
             while let Some(id) = self.plugs.pop(&self.env.requests, context) {
@@ -321,8 +329,8 @@ impl RequestQueue {
         }
     }
 
-    /// Releases everything the elevator has queued to the dispatch list, in its order: it is dispatched next, whatever
-    /// the elevator waits for.
+    /// Moves all queued requests of the elevator to the dispatch list, in the elevator's order.
+    /// They are dispatched next, even if the elevator idles.
     pub fn drain(&mut self, now: Time) {
         self.enter(now);
         while let Some(id) = self.elevator.drain(&mut self.env) {
@@ -332,8 +340,8 @@ impl RequestQueue {
         debug_assert_eq!(self.env.queued, 0, "a drained elevator is empty");
     }
 
-    /// What `nr_requests` is once an elevator of `layer` has taken over: the single-queue layer keeps it as long as it
-    /// is that layer, the multi-queue layer never does.
+    /// Returns `nr_requests` under an elevator of `layer`. The value is
+    /// kept only from single-queue to single-queue.
     fn nr_requests_under(&self, layer: Layer) -> u32 {
         if layer.is_multi_queue() || self.is_multi_queue() {
             default_nr_requests(layer, self.device.depth)
@@ -342,9 +350,10 @@ impl RequestQueue {
         }
     }
 
-    /// The allocation follows the elevator's layer: what there is is counted anew, and who waits tries again.
+    /// Changes the allocation to the new layer: counts the existing
+    /// requests and lets waiting contexts try again.
     fn change_layer(&mut self, layer: Layer, nr_requests: u32) {
-        // `nr_requests` may have been written since the switch began.
+        // In the single-queue layer, `nr_requests` may have been written since the switch began.
         if !layer.is_multi_queue() && !self.is_multi_queue() {
             return;
         }
@@ -358,7 +367,8 @@ impl RequestQueue {
         }
     }
 
-    /// The old elevator has nothing left: the new one takes over, and takes in what waited.
+    /// Ends a switch when the old elevator is empty: the new
+    /// elevator takes over and gets the held requests.
     pub(super) fn finish_switch(&mut self) {
         let Some(Next { elevator, registered, nr_requests }) = self.next.take() else {
             return;
@@ -396,7 +406,7 @@ impl RequestQueue {
                 exited.push(context);
             }
         }
-        // The old elevator was told; the new one has only now met them.
+        // The old elevator has handled these exits; the new one has just met the processes.
         exited.retain(|&context| !self.exits_later(context));
         if let Some(elevator) = self.elevator.per_process() {
             for context in exited {

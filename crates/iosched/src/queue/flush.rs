@@ -1,17 +1,20 @@
-//! Flush, force-unit-access, and the barriers of old.
+//! Flush, force-unit-access (FUA), and the barriers of old kernels.
 //!
-//! A flush promises that what had completed before it was submitted is on stable storage; it waits for nothing else.
-//! On a device with a volatile cache that takes a device flush, begun after the submission; flushes that wait
-//! together share one. A write flagged PREFLUSH waits for such a flush first and then passes the elevator by; a FUA
-//! write on a device that cannot do it itself is followed by one.
+//! A flush guarantees that all writes that completed before its submission are on stable storage.
+//! It waits for nothing else. On a device with a volatile cache, this needs a device flush that
+//! begins after the submission. Flushes that wait at the same time share one device flush. A write
+//! with the flag PREFLUSH first waits for a device flush and then bypasses the elevator. A FUA
+//! write on a device without FUA is followed by a device flush.
 //!
-//! Up to Linux 2.6.36 flushes and what is flagged PREFLUSH were *barriers* (`Documentation/block/barrier.txt` of those
-//! versions, ordering by draining): everything submitted before, collected or queued, is complete before the barrier's
-//! own flush and data are issued, and nothing submitted after it is issued before all of the barrier is done. Elevators
-//! expire their active queue for that, which is why a journal's commit did not leave them idling. A barrier that
-//! arrives while elevators are switched waits for the new one, and the switch for those under way. On a device without
-//! a volatile cache data flagged PREFLUSH is a barrier all the same; a flush, which has nothing to do there, is done at
-//! once, while those kernels had it wait for the queue to drain.
+//! Up to Linux 2.6.36, flushes and bios with the flag PREFLUSH were *barriers*
+//! (`Documentation/block/barrier.txt` of those versions, ordering by draining). Everything
+//! submitted before a barrier, plugged or queued, completes before the flush and the data of the
+//! barrier are issued. Nothing submitted after it is issued before the whole barrier is
+//! complete. Elevators expire their active queue for this, so they did not idle after a journal
+//! commit. A barrier that arrives during a switch of elevators waits for the new one, and the
+//! switch waits for active barriers. On a device without a volatile cache, data with the flag
+//! PREFLUSH is still a barrier. A flush has no effect there and completes at once, while those
+//! kernels let it wait for the queue to drain.
 
 use std::collections::VecDeque;
 
@@ -19,66 +22,66 @@ use super::{IoError, RequestQueue, Submit};
 use crate::issued::Part;
 use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, RequestStage};
 
-/// Requests that need the device's cache flushed.
+/// Requests that need a flush of the device's cache.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
-    /// Wait for the next device flush.
+    /// Requests that wait for the next device flush.
     pending: Vec<RequestId>,
-    /// Wait for the one under way.
+    /// Requests that wait for the active device flush.
     running: Vec<RequestId>,
-    /// The device flush under way.
+    /// Active device flush.
     device: Option<RequestId>,
-    /// Of those above, the ones whose data is written: done after the flush.
+    /// Requests in the lists above whose data is written: they complete after the flush.
     written: Vec<RequestId>,
-    /// Barriers that are not done, in order. On the dispatch list, each behind everything before it, but for the first
-    /// once it has begun.
+    /// Incomplete barriers, in order. Each is on the dispatch list after everything before it. The
+    /// first one leaves that list when it begins.
     barriers: VecDeque<RequestId>,
-    /// The first barrier has begun: everything before it is complete.
+    /// Whether the first barrier has begun: everything before it is complete.
     barrier_begun: bool,
 }
 
-/// What comes next where a barrier is under way or waits.
+/// Next action while a barrier is active or waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
-    /// What is first on the dispatch list.
+    /// Send the first request of the dispatch list.
     Pass,
-    /// The barrier's flush.
+    /// Send the barrier's flush.
     Flush,
-    /// Nothing until something completes.
+    /// Wait for a completion.
     Wait,
 }
 
 impl Flushes {
-    /// The device flush under way.
+    /// Returns the active device flush.
     pub(super) fn device_flush(&self) -> Option<RequestId> {
         self.device
     }
 
-    /// Whether a barrier is under way or waits for its turn: then nothing leaves the elevator.
+    /// Returns whether a barrier is active or waits. Nothing leaves the elevator then.
     #[inline]
     pub(super) fn has_barrier(&self) -> bool {
         !self.barriers.is_empty()
     }
 
-    /// Whether no flush and no barrier waits for its turn.
+    /// Returns whether no flush and no barrier waits.
     #[inline]
     pub(super) fn has_none_waiting(&self) -> bool {
         self.pending.is_empty() && self.barriers.is_empty()
     }
 
-    /// Whether a barrier has begun: then it has the device for itself.
+    /// Returns whether a barrier has begun. It then has the device to itself.
     pub(super) fn barrier_begun(&self) -> bool {
         self.barrier_begun
     }
 
-    /// Whether no flush is due or under way and no barrier waits.
+    /// Returns whether no flush is due or active and no barrier waits.
     pub(super) fn is_idle(&self) -> bool {
         self.device.is_none() && self.has_none_waiting()
     }
 }
 
 impl RequestQueue {
-    /// A bio that is a flush or carries PREFLUSH or FUA.
+    /// Submits a bio that is a flush or has PREFLUSH or FUA.
     pub(super) fn submit_flush(&mut self, bio: &Bio, part: Part) -> Submit {
         let mut bio = *bio;
         if !self.write_cache {
@@ -91,7 +94,7 @@ impl RequestQueue {
         if !self.is_sequence(bio.op, bio.flags) {
             return self.submit_data(&bio, part);
         }
-        // It may have waited as a bio with data only, before elevators were being switched.
+        // The bio may have waited at a controller as a bio with data only, before the switch began.
         self.leave_controlled(bio.context);
         let Some(id) = self.allocate(&bio) else {
             return Submit::Full;
@@ -104,17 +107,18 @@ impl RequestQueue {
         Submit::Queued(id)
     }
 
-    /// Whether a flush that is submitted now is a barrier. The elevator that takes over decides for what waits for it.
+    /// Returns whether a flush that is submitted now is a barrier. During a switch, the new
+    /// elevator decides, because the flush waits for it.
     fn makes_barriers(&self) -> bool {
         self.barriers && (!self.is_multi_queue() || self.next.is_some())
     }
 
-    /// Whether there is more to be done than to move data, which the elevator does not see.
+    /// Returns whether the operation needs steps that the elevator does not see.
     pub(super) fn is_sequence(&self, op: Op, flags: Flags) -> bool {
         op == Op::Flush || flags.contains(Flags::PREFLUSH) || flags.contains(Flags::FUA) && !self.device_fua
     }
 
-    /// What was allocated for a flush sequence begins its way.
+    /// Starts the flush sequence of an allocated request.
     pub(super) fn start_sequence(&mut self, id: RequestId) {
         let Request { op, flags, .. } = self.env.requests[id];
         let preflush = op == Op::Flush || flags.contains(Flags::PREFLUSH);
@@ -131,13 +135,14 @@ impl RequestQueue {
         }
     }
 
-    /// The data of a flush sequence goes straight to the device.
+    /// Sends the data of a flush sequence directly to the device.
     fn release_data(&mut self, id: RequestId) {
         self.env.requests[id].stage = RequestStage::Released;
         self.env.dispatch_list.push_back(&mut self.env.requests, id);
     }
 
-    /// The same, once the flush before the data is done; a barrier goes before what waits behind it.
+    /// Sends the data after the flush before it. A barrier
+    /// goes before the requests that wait for it.
     fn release_flushed_data(&mut self, id: RequestId) {
         if self.flushes.barriers.front() == Some(&id) {
             self.env.requests[id].stage = RequestStage::Released;
@@ -147,12 +152,13 @@ impl RequestQueue {
         }
     }
 
-    /// What the first barrier has the device do or wait for. `Pass`: what is first on the dispatch list goes.
+    /// Returns the next action for the first barrier. `Pass`:
+    /// send the first request of the dispatch list.
     pub(super) fn barrier_turn(&mut self) -> Turn {
         let first = self.env.dispatch_list.first();
         let at_head = first.is_some() && first == self.flushes.barriers.front().copied();
         if self.flushes.barrier_begun {
-            // Its data, after its flush or given back by the device.
+            // The data of the barrier is sent after its flush, or after the device has returned it.
             return if at_head { Turn::Pass } else { Turn::Wait };
         }
         let Some(id) = first.filter(|_| at_head) else {
@@ -185,7 +191,7 @@ impl RequestQueue {
         self.finish(id, result, done);
     }
 
-    /// The device flush to send now, if one is due.
+    /// Returns the device flush to send now, if one is due.
     #[inline]
     pub(super) fn start_flush(&mut self) -> Option<RequestId> {
         if self.flushes.pending.is_empty() || self.flushes.device.is_some() {
@@ -199,7 +205,8 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// A request that is none of the elevator's is done: a device flush, or the data of a flush sequence.
+    /// Completes a request that the elevator does not know: a
+    /// device flush, or the data of a flush sequence.
     pub(super) fn complete_flush(
         &mut self,
         id: RequestId,

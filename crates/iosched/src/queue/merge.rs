@@ -1,7 +1,8 @@
-//! Merging: a bio joins a queued request, two queued requests become one.
+//! Merging: a bio joins a queued request, or two queued requests become one.
 //!
-//! Every queued request is in a hash by its end, and one pointer names the request merged last. A bio is offered to
-//! that one, then to the newest request that ends where it begins, then to whatever the elevator finds in front of it.
+//! A hash contains every queued request by its end, and one pointer names the request merged last.
+//! For a bio, the queue tries that request, then the newest request that ends where the bio begins,
+//! then the request that the elevator finds after the bio.
 
 use super::{RequestQueue, Submit};
 use crate::decision::Decision;
@@ -9,7 +10,7 @@ use crate::layer::MultiQueueRules;
 use crate::request::{Bio, Flags, MergeSide, Request, RequestId, RequestStage};
 
 impl RequestQueue {
-    /// Joins `bio` to a queued request, if there is one for it.
+    /// Merges `bio` into a queued request, if one fits.
     #[inline]
     pub(super) fn merge(&mut self, bio: &Bio) -> bool {
         if self.attributes.nomerges == 2 || bio.flags.contains(Flags::FUA) {
@@ -21,7 +22,7 @@ impl RequestQueue {
         self.join_unless_too_large(bio, into, side)
     }
 
-    /// Joins `bio` to `into`, if that [takes](Self::takes) it.
+    /// Merges `bio` into `into`, if [`takes`](Self::takes) allows it.
     #[inline]
     pub(super) fn join_unless_too_large(&mut self, bio: &Bio, into: RequestId, side: MergeSide) -> bool {
         let takes = self.takes(into, bio);
@@ -31,7 +32,7 @@ impl RequestQueue {
         takes
     }
 
-    /// Whether `into` is not too large with `bio`; if it would be, nothing will join it any more.
+    /// Returns whether `into` has room for `bio`. If not, no bio can join `into` any more.
     #[inline]
     pub(super) fn takes(&mut self, into: RequestId, bio: &Bio) -> bool {
         if self.too_large(into, bio.nr_sectors) {
@@ -48,7 +49,8 @@ impl RequestQueue {
         self.env.requests[into].nr_sectors.saturating_add(more_sectors) > self.attributes.max_sectors
     }
 
-    /// A request on the process' own plug that `bio` extends: no permission needed, its queue is the same.
+    /// Returns the request on the process' plug that `bio` extends. No permission is needed,
+    /// because both belong to one process.
     fn plugged_candidate(&self, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if !self.plugs.is_open(bio.context) {
             return None;
@@ -61,9 +63,10 @@ impl RequestQueue {
         })
     }
 
-    /// The queued request that `bio` may join, and where; `rules` are those of the multi-queue layer. There permission
-    /// is asked for before nearness, and that has consequences in bfq; in the single-queue layer it has none, and costs
-    /// more to find out.
+    /// Returns the queued request that `bio` may join, and the side. `rules` are those of the
+    /// multi-queue layer. The multi-queue layer checks permission before adjacency, which has side
+    /// effects in bfq. The single-queue layer checks adjacency first: permission has no side
+    /// effects there and costs more.
     #[inline(always)]
     pub(super) fn candidate(&mut self, bio: &Bio, rules: Option<&MultiQueueRules>) -> Option<(RequestId, MergeSide)> {
         if let Some(last) = self.env.merging.last {
@@ -115,12 +118,13 @@ impl RequestQueue {
             MergeSide::Front => self.env.requests.prepend_bio(now, into, bio),
         }
         if self.env.requests[into].stage != RequestStage::Queued {
-            // On a plug: nobody else knows it yet.
+            // The request is on a plug, so only the plug knows it.
             return;
         }
         let met = match side {
             MergeSide::Back => {
-                // It is looked for under its new end from here on, also by its neighbour.
+                // The hash must have the new end from here
+                // on, also for the search by the neighbour.
                 if self.env.requests[into].hashed {
                     self.env.merging.hash.remove(&mut self.env.requests, into, end);
                     self.env.merging.hash.insert(&mut self.env.requests, into);
@@ -145,7 +149,7 @@ impl RequestQueue {
         }
     }
 
-    /// Whether `second` goes on where `first` ends, and the two may be one.
+    /// Returns whether `second` begins where `first` ends, and the two may merge.
     pub(super) fn meets(&self, first: RequestId, second: RequestId) -> bool {
         let (a, b) = (&self.env.requests[first], &self.env.requests[second]);
         a.end() == b.sector
@@ -156,7 +160,7 @@ impl RequestQueue {
             && !self.too_large(first, b.nr_sectors)
     }
 
-    /// `absorbed`, queued or new, becomes part of `survivor`.
+    /// Merges `absorbed`, which is queued or new, into `survivor`.
     pub(super) fn merge_requests(&mut self, survivor: RequestId, absorbed: RequestId) {
         let (cookie, into) = (self.env.requests.cookie(absorbed), self.env.requests.cookie(survivor));
         self.env.note(|| Decision::RequestMerge { cookie, into });
@@ -193,7 +197,7 @@ fn compatible(request: &Request, bio: &Bio) -> bool {
 }
 
 impl Submit {
-    /// Whether the queue took the bio.
+    /// Returns whether the queue accepted the bio.
     #[must_use]
     pub fn accepted(self) -> bool {
         self != Self::Full

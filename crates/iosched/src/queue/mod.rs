@@ -34,26 +34,27 @@ use crate::kernel::KernelVersion;
 use crate::request::{Bio, BioDone, BioError, Fifo, Flags, Op, Request, RequestId, RequestStage};
 use crate::time::Time;
 
-/// Jiffies in a second at most.
+/// Largest number of jiffies per second.
 const HZ_MAX: u32 = 1_000_000;
 
 /// What became of a submitted bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submit {
-    /// It is the first of this new request, which the elevator (or the task's plug) has.
+    /// The bio is the first of this new request, which is in the elevator or on the task's plug.
     Queued(RequestId),
-    /// It joined a request.
+    /// The bio joined a request.
     Merged,
-    /// It is done already: a flush of a device that needs none.
+    /// The bio is complete: it is a flush, and the device needs none.
     Done(BioDone),
-    /// No request can be allocated for it. Nothing happened; the context is named by [`RequestQueue::take_woken`] when
-    /// it may submit again. In the multi-queue layer its next bio then has a tag already.
+    /// No request can be allocated, and nothing changed. [`RequestQueue::take_woken`]
+    /// returns the context when it may submit again. In the multi-queue layer, a tag is
+    /// then reserved for the context's next bio.
     Full,
-    /// A controller holds it back; it goes on by itself when a limit allows.
+    /// A controller holds the bio. The bio continues without another call when a limit allows it.
     Held,
 }
 
-/// What the back end says of a failed request: an errno.
+/// Error of a failed request from the back end: an errno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("I/O error {0}")]
 pub struct IoError(pub i32);
@@ -65,41 +66,43 @@ struct Next {
     nr_requests: u32,
 }
 
-/// A request queue with its elevator.
+/// Request queue with its elevator.
 ///
-/// The caller owns time and the device. Every call that may depend on time takes `now`, which never goes
-/// back. In the order a host makes them, the calls are:
+/// The caller owns time and the device. Every call that may depend on time takes `now`, which never
+/// decreases. A host makes these calls:
 ///
-/// - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates one and inserts it.
-///   [`RequestQueue::plug`] and [`RequestQueue::unplug`] let a task's requests collect first. After each, the host asks
-///   [`RequestQueue::take_kick`] whether to run the queue before it goes on.
-///   A task that is told [`Submit::Full`] ends its plug before it waits: what it holds back may be what would make
-///   room. It keeps its place among those who wait, whatever others submit: see
-///   [`RequestQueue::take_woken`].
-/// - *dispatch*: [`RequestQueue::dispatch`] gives out at most one request, whenever the device has room. When it
-///   gives none, the host tries again after the next completion, submission, or [`RequestQueue::next_timer`].
-/// - *complete*: [`RequestQueue::complete`] takes a request back and reports its bios.
-/// - *timer*: [`RequestQueue::timer`], when the one deadline that was asked for has come.
+/// - *submit*: [`RequestQueue::submit`] merges a bio into a queued request, or allocates and
+///   inserts a new one. [`RequestQueue::plug`] and [`RequestQueue::unplug`] collect a task's
+///   requests. After each call, the host checks [`RequestQueue::take_kick`] to see whether the
+///   queue must run first. A task that gets [`Submit::Full`] ends its plug before it waits, because
+///   the requests on the plug may be those that must complete first. The task keeps its place among
+///   the waiting tasks, whatever others submit: see [`RequestQueue::take_woken`].
+/// - *dispatch*: [`RequestQueue::dispatch`] returns at most one request. The host calls it when the
+///   device has room. After `None`, the host tries again at the next completion, submission or
+///   [`RequestQueue::next_timer`].
+/// - *complete*: [`RequestQueue::complete`] takes a finished request back and reports its bios.
+/// - *timer*: the host calls [`RequestQueue::timer`] at the time of [`RequestQueue::next_timer`].
 /// - *control*: tunables, attributes, switching, processes, priorities, weights, yielding.
 ///
-/// There are two layers, and the elevator says which it stands in. [`crate::Layer::SingleQueue`] has the attributes and
-/// rules (merging, congestion, plugging, flush, switching) of Linux' legacy request queue, 4.19;
-/// [`crate::Layer::MultiQueue`] those of blk-mq, 6.12: tags instead of limits, hardware queues, a plug that keeps its
-/// order, and new requests that merge, too. In the multi-queue layer waiting contexts are attended to before the queue
-/// is run, in the single-queue layer after.
+/// The elevator determines the layer. [`crate::Layer::SingleQueue`] has the attributes and rules of
+/// Linux' legacy request queue, version 4.19: merging, congestion, plugging, flush, switching.
+/// [`crate::Layer::MultiQueue`] has those of blk-mq, version 6.12: tags instead of limits, hardware
+/// queues, plugs that keep their order, and merges of new requests. The multi-queue layer wakes
+/// waiting contexts before the queue runs, the single-queue layer after that.
 ///
 /// # Panics
-/// Every build panics on a mistake of the host:
+/// In every build, a mistake of the host panics:
 ///
-/// - `now` is before the last one.
-/// - A bio is submitted that [`RequestQueue::check_bio`] refuses. A host that makes bios of values
-///   from others, such as clients, calls that first.
-/// - A request is completed or requeued that the device does not have. The queue gives the id of a
-///   complete request to a new one. A second completion is therefore taken for the new one's if the
-///   device has that already.
-/// - A process exits twice, or opens a plug after its exit. The queue gives the id of a process
-///   that is gone to a new one, too.
-/// - A call names a context or a cgroup that the queue never made, also as the parent of a cgroup.
+/// - `now` is before an earlier `now`.
+/// - A bio is submitted that [`RequestQueue::check_bio`] refuses. A host that builds bios from
+///   foreign values, for example from clients, calls that function first.
+/// - A request is completed or requeued that is not in the device. The queue reuses the ids of
+///   complete requests. If the device already has the new request of that id, a second completion
+///   therefore completes the new request.
+/// - A process exits twice, or opens a plug after its exit. The queue
+///   also reuses the ids of exited processes.
+/// - A call names a context or a cgroup that the queue never
+///   created, also as the parent of a cgroup.
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
@@ -112,31 +115,31 @@ pub struct RequestQueue {
     device: DeviceQueues,
     allocation: Allocation,
     plugs: Plugs,
-    /// What plugs of the multi-queue layer do.
+    /// Rules of plugs in the multi-queue layer.
     plug_rules: PlugRules,
-    /// Whether everything that the elevator gives out leaves it at once, for the driver's list.
+    /// Whether requests leave the elevator at once for the driver's list, as in Linux 5.9 to 5.13.
     empties_elevator: bool,
-    /// What has left the elevator so, oldest first.
+    /// Requests on the driver's list, oldest first.
     pulled: VecDeque<RequestId>,
     flushes: Flushes,
-    /// Arrived while elevators are being switched.
+    /// Requests that arrived during a switch of elevators.
     held: List<Fifo>,
-    /// The elevator to switch to once the present one has nothing left.
+    /// Elevator to switch to when the present elevator is empty.
     next: Option<Next>,
-    /// Requests the elevator has to hear of yet: allocated, not finished.
+    /// Requests that the elevator must still get or finish: allocated, not finished.
     elevator_requests: usize,
     /// Requests in the device.
     in_driver: u32,
     stat: Stat,
-    /// Controllers beside the elevator, once there is something for them to do.
+    /// Controllers, once they have something to do.
     controlled: Option<Box<Controlled>>,
-    /// wbt is on, and `wbt_lat_usec` was not written.
+    /// Whether wbt is on and `wbt_lat_usec` has not been written.
     throttles_writeback: bool,
-    /// What is set of cgroups that do not exist yet.
+    /// Written values for cgroups that do not exist yet.
     named: Vec<NamedWrite>,
 }
 
-/// Whether wbt is on before its file is written: Linux 6.15 and 6.16 did not switch it on.
+/// Returns whether wbt is on before its file is written. Linux 6.15 and 6.16 do not switch it on.
 fn wbt_begins_enabled(kernel: KernelVersion) -> bool {
     !kernel.is_since(6, 15) || kernel.is_since(6, 17)
 }
@@ -154,8 +157,9 @@ fn not_in_device(id: RequestId) -> ! {
 }
 
 impl RequestQueue {
-    /// A queue with the elevator `registered` of a [`Registry`](crate::Registry) and all defaults, made at `now`. What
-    /// is out of range in `config` becomes the nearest value that is not.
+    /// Creates a queue at the time `now` with the elevator `registered` of a
+    /// [`Registry`](crate::Registry) and all defaults. A value in `config` that is out of range
+    /// becomes the nearest valid value.
     #[must_use]
     pub fn new(now: Time, config: &QueueConfig, registered: Registered) -> Self {
         let mut env = Env::new(now, config.hz.clamp(1, HZ_MAX), config.rotational, config.groups);
@@ -199,7 +203,7 @@ impl RequestQueue {
         }
     }
 
-    /// Begins every call that may depend on time.
+    /// Sets the present time at the start of every call that may depend on time.
     #[inline]
     fn enter(&mut self, now: Time) {
         if now < self.env.now {
@@ -210,13 +214,14 @@ impl RequestQueue {
 
     // ---- submit
 
-    /// Hands in a bio. It is not split: its length is at most [`RequestQueue::max_sectors`], as that was when the host
-    /// cut it.
+    /// Submits a bio. The queue does not split bios: the length must be at most
+    /// [`RequestQueue::max_sectors`] at the time when the host cut the bio.
     pub fn submit(&mut self, now: Time, bio: &Bio) -> Submit {
         self.submit_issued(now, bio, &Issued::default())
     }
 
-    /// [`RequestQueue::submit`], of a bio that was issued earlier, or that is a part of a longer one.
+    /// Submits a bio that was issued earlier, or that is a part of a longer one. Otherwise like
+    /// [`RequestQueue::submit`].
     pub fn submit_issued(&mut self, now: Time, bio: &Bio, issued: &Issued) -> Submit {
         self.enter(now);
         if !self.is_usual(bio) {
@@ -228,7 +233,7 @@ impl RequestQueue {
         self.submit_any_way(bio, issued)
     }
 
-    /// [`RequestQueue::submit_issued`], whatever is on.
+    /// Submits a bio in the general case: with flushes, controllers, plugs and [`Issued`].
     #[inline(never)]
     fn submit_any_way(&mut self, bio: &Bio, issued: &Issued) -> Submit {
         if self.is_multi_queue() {
@@ -247,8 +252,8 @@ impl RequestQueue {
         submit
     }
 
-    /// Whether `bio` reads or writes and [`check_bio`](Self::check_bio) takes it: what nearly every
-    /// submission does, in few instructions.
+    /// Returns whether `bio` is a read or write that [`check_bio`](Self::check_bio) accepts. Nearly
+    /// every submission passes this short check.
     #[inline(always)]
     fn is_usual(&self, bio: &Bio) -> bool {
         matches!(bio.op, Op::Read | Op::Write)
@@ -257,6 +262,8 @@ impl RequestQueue {
             && self.env.contexts.find(bio.context).is_some_and(|context| !context.exited)
     }
 
+    /// Checks a bio that [`is_usual`](Self::is_usual) did not accept.
+    ///
     /// # Panics
     /// If [`check_bio`](Self::check_bio) refuses `bio`.
     #[cold]
@@ -267,10 +274,11 @@ impl RequestQueue {
         }
     }
 
-    /// Whether [`submit`](Self::submit) takes `bio`, which a host made of values from others.
+    /// Checks whether [`submit`](Self::submit) accepts `bio`. For
+    /// hosts that build bios from foreign values.
     ///
     /// # Errors
-    /// If `submit` would panic, why.
+    /// Returns the reason if `submit` would panic.
     pub fn check_bio(&self, bio: &Bio) -> Result<(), BioError> {
         match self.env.contexts.find(bio.context) {
             None => return Err(BioError::UnknownContext(bio.context)),
@@ -278,8 +286,8 @@ impl RequestQueue {
             Some(_) => {}
         }
         let Bio { op, sector, nr_sectors, .. } = *bio;
-        // Zeroes and trims move no data. A bio that waited may have been cut before
-        // `max_sectors_kb` became less.
+        // Other operations move no data. A bio that waited may have been cut before
+        // `max_sectors_kb` was reduced, so the hardware limit applies.
         let most = if matches!(op, Op::Read | Op::Write) { self.attributes.max_hw_sectors } else { u32::MAX };
         if op == Op::Flush {
             Ok(())
@@ -302,7 +310,7 @@ impl RequestQueue {
         }
     }
 
-    /// A request for `bio`, if the limits allow one more.
+    /// Allocates a request for `bio`, if the limits allow it.
     #[inline(always)]
     fn allocate(&mut self, bio: &Bio) -> Option<RequestId> {
         match &mut self.allocation {
@@ -314,7 +322,8 @@ impl RequestQueue {
         }
     }
 
-    /// A request for `bio` of another process, which `context` sends on: it is `context` that waits for one.
+    /// Allocates a request for `bio` of another process, which `context` submits. `context` waits
+    /// if no request is available.
     fn allocate_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
         match &mut self.allocation {
             Allocation::Single(limits) => {
@@ -325,7 +334,7 @@ impl RequestQueue {
         }
     }
 
-    /// A new request that begins with `bio`.
+    /// Creates a request with `bio` as its first bio.
     #[inline(always)]
     fn found(&mut self, bio: &Bio) -> RequestId {
         let now = self.env.now;
@@ -376,20 +385,21 @@ impl RequestQueue {
         self.env.note(|| Decision::Insert { request: id, cookie, pid, sector, nr_sectors, op, sync, tag });
     }
 
-    /// Whether an operation is sync to the elevator.
+    /// Returns whether an operation is sync for the elevator.
     fn seen_as_sync(&self, op: Op, flags: Flags) -> bool {
         self.allocation.multi().map_or_else(|| op.is_sync(flags), |multi| multi.rules.is_sync(op, flags))
     }
 
-    /// From now on, requests of `context` collect on its plug until [`RequestQueue::unplug`].
+    /// Opens a plug: requests of `context` collect there until [`RequestQueue::unplug`].
     pub fn plug(&mut self, context: ContextId) {
         self.env.contexts.require_alive(context);
         self.plugs.open(context);
     }
 
-    /// Ends the plug of `context` and gives what it collected to the elevator: in the single-queue layer in sector
-    /// order, one request a call, in the multi-queue layer as it came, all at once. Returns whether there may be more;
-    /// after each call the host attends to [`RequestQueue::take_kick`].
+    /// Ends the plug of `context` and gives its requests to the elevator. The single-queue layer
+    /// gives one request per call, in sector order. The multi-queue layer gives all requests at
+    /// once, in the order of submission. Returns whether there may be more. After each call, the
+    /// host checks [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.enter(now);
         let more = match self.allocation.rules() {
@@ -402,20 +412,22 @@ impl RequestQueue {
         more
     }
 
-    /// Whether the queue is to be run (dispatch while the device has room) before anything else is submitted: an
-    /// elevator wants it, or [every insertion](QueueConfig::run_at_insertion) does. Asking takes the wish back.
+    /// Returns whether the queue must run (dispatch while the device has room) before the next
+    /// submission, and clears the flag. An elevator or [every
+    /// insertion](QueueConfig::run_at_insertion) sets it.
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)
     }
 
-    /// A context that found the queue full and may submit again, if any. What it submits may find the queue full again
-    /// in the single-queue layer; in the multi-queue layer a tag is kept for it until it submits,
-    /// [declines](Self::decline) or exits.
+    /// Returns a context that found the queue full and may submit again, if any. In
+    /// the single-queue layer, its next submission may find the queue full again.
+    /// In the multi-queue layer, a tag is reserved for the context until it
+    /// submits, [declines](Self::decline) or exits.
     ///
-    /// Those that wait keep their place. What a completion frees in the multi-queue layer is
-    /// offered to them before a bio of anybody else may have it, whether or not this is called
-    /// before that bio is submitted.
+    /// Waiting contexts keep their place. In the multi-queue layer, they get a
+    /// tag that a completion frees before any other bio, whether or not this
+    /// function is called before that bio is submitted.
     #[inline]
     pub fn take_woken(&mut self) -> Option<ContextId> {
         if self.controlled.is_some() {
@@ -437,7 +449,7 @@ impl RequestQueue {
         }
     }
 
-    /// A context that was woken has nothing to submit any more: what was kept for it is for others.
+    /// Releases what is reserved for a woken context that has nothing to submit any more.
     pub fn decline(&mut self, context: ContextId) {
         self.decline_controlled(context);
         if let Some(multi) = self.allocation.multi_mut() {
@@ -447,8 +459,8 @@ impl RequestQueue {
 
     // ---- dispatch
 
-    /// The request to send to the device next, or `None` if there is none or it should wait. The host calls
-    /// it only while the device has room.
+    /// Returns the request to send to the device next, or `None` if there is none or if it should
+    /// wait. The host calls this function only while the device has room.
     pub fn dispatch(&mut self, now: Time) -> Option<RequestId> {
         self.enter(now);
         let id = match self.next_released() {
@@ -460,7 +472,8 @@ impl RequestQueue {
                     self.env.unqueue(id);
                     id
                 }
-                // It may have released something to the dispatch list rather than give it out.
+                // The elevator may have released a request to
+                // the dispatch list instead of returning it.
                 None if self.env.dispatch_list.is_empty() => return None,
                 None => self.next_released()?,
             },
@@ -485,8 +498,8 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// The next request of the driver's list. If that is empty, all that the elevator gives out, at most `nr_requests`,
-    /// is put there first.
+    /// Returns the next request of the driver's list. An empty list is first filled with all
+    /// requests that the elevator dispatches, at most `nr_requests`.
     #[cold]
     #[inline(never)]
     fn pull(&mut self) -> Option<RequestId> {
@@ -501,8 +514,9 @@ impl RequestQueue {
         self.pulled.pop_front().or_else(|| self.next_released())
     }
 
-    /// The elevator's choice. In the multi-queue layer it is asked only if it has something, and for hardware queues
-    /// that have room in turn if it has a queue for each.
+    /// Returns the elevator's choice. In the multi-queue layer, the elevator is called
+    /// only if it has requests. If it has a queue for each hardware queue, the
+    /// hardware queues that have room take turns.
     #[inline]
     fn ask_elevator(&mut self) -> Option<RequestId> {
         let Some(multi) = self.allocation.multi_mut() else {
@@ -527,8 +541,8 @@ impl RequestQueue {
         None
     }
 
-    /// What has left the elevator or bypasses it: a device flush that is due, then the dispatch list as far as barriers
-    /// let it.
+    /// Returns the next request that has left the elevator or bypasses it: first a due device
+    /// flush, then the dispatch list, as far as barriers allow.
     #[inline(always)]
     fn next_released(&mut self) -> Option<RequestId> {
         if self.env.dispatch_list.is_empty() && self.flushes.has_none_waiting() {
@@ -558,8 +572,8 @@ impl RequestQueue {
 
     // ---- complete
 
-    /// The device is done with `id`: `done` is told of every bio that is complete by this, in sector order, with the
-    /// result.
+    /// Completes the request `id`. Calls `done` with the result for every
+    /// bio that is now complete, in sector order.
     pub fn complete(
         &mut self,
         now: Time,
@@ -597,7 +611,8 @@ impl RequestQueue {
         self.allocation.left_device(request);
     }
 
-    /// The device gives `id` back undone: it cannot take it yet. The request goes to the device before everything else.
+    /// Takes back the request `id`, which the device cannot serve yet.
+    /// The device gets it again before all others.
     pub fn requeue(&mut self, now: Time, id: RequestId) {
         self.enter(now);
         self.leave_device(id);
@@ -610,7 +625,7 @@ impl RequestQueue {
         self.env.dispatch_list.give_back(&mut self.env.requests, id);
     }
 
-    /// Ends the life of a request that is done.
+    /// Finishes a request whose work is done.
     #[inline(always)]
     fn finish(
         &mut self,
@@ -634,7 +649,7 @@ impl RequestQueue {
         self.free(id, true);
     }
 
-    /// Gives back a request's slot and its place in the limits, or its tag.
+    /// Frees a request's slot, and its place in the limits or its tag.
     #[inline(always)]
     fn free(&mut self, id: RequestId, by_completion: bool) {
         self.stat.in_flight -= 1;
@@ -646,7 +661,8 @@ impl RequestQueue {
 
     // ---- timer
 
-    /// When the elevator wants [`RequestQueue::timer`] to be called, if at all. May change with any call.
+    /// Returns when the host must call [`RequestQueue::timer`],
+    /// if at all. Any call may change the time.
     #[inline]
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
@@ -656,7 +672,8 @@ impl RequestQueue {
         }
     }
 
-    /// The deadline has come; the host runs the queue afterwards, if [that is meant](Self::runs_after_timer).
+    /// Handles a due timer. The host runs the queue afterwards if
+    /// [`runs_after_timer`](Self::runs_after_timer) says so.
     pub fn timer(&mut self, now: Time) {
         self.enter(now);
         if self.env.timer.is_some_and(|at| at <= now) {
@@ -668,22 +685,24 @@ impl RequestQueue {
         }
     }
 
-    /// Whether Linux runs the queue after the [`timer`](Self::timer) that has just fired. CFQ of 2.6.16 leaves that to
-    /// the next completion or submission while the device has requests; every other elevator does not. Recorded runs do
-    /// not show it: in them the queue is run after every event.
+    /// Returns whether Linux runs the queue after the [`timer`](Self::timer) that has just fired.
+    /// CFQ of 2.6.16 does so only with queued requests. ADIOS never does: its timer only updates
+    /// predictions. All other elevators do. Recorded runs do not show this, because they run the
+    /// queue after every event.
     #[must_use]
     pub fn runs_after_timer(&self) -> bool {
         self.controlled.is_some() || self.elevator.runs_after_timer()
     }
 
-    /// Who waited at which controller beside the elevator, and how long.
+    /// Returns the waits at each controller, with their durations.
     #[must_use]
     pub fn controller_waits(&self) -> &[ControllerWaits] {
         self.controlled.as_ref().map_or(&[], |controlled| controlled.waits())
     }
 
-    /// How long the process of `context` rests before it goes on, ns, now that its system call ends: what controllers
-    /// have it pay for what could not wait, or for the harm that its cgroup does.
+    /// Returns how long the process of `context` must pause at the end of its system
+    /// call, ns. Controllers charge a process in this way for I/O that could not
+    /// wait, or for the harm that its cgroup does.
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
         if self.controlled.is_none() {
             return 0;
@@ -693,7 +712,8 @@ impl RequestQueue {
         self.controlled().rest_ns(context, cgroup)
     }
 
-    /// Whether nothing is under way, and if anything is due it is a controller's: some of their timers never end.
+    /// Returns whether no request is in flight and only timers of
+    /// controllers remain. Some of these timers never end.
     #[must_use]
     pub fn only_controllers_go_on(&self) -> bool {
         self.controlled.as_ref().is_some_and(|controlled| controlled.is_idle())
@@ -703,7 +723,7 @@ impl RequestQueue {
 
     // ---- processes
 
-    /// An io context for a new process.
+    /// Creates an io context for a new process.
     pub fn create_context(&mut self, pid: u32, ioprio: IoPriority, cgroup: CgroupId) -> ContextId {
         self.env.cgroups.require(cgroup);
         self.env.contexts.create(pid, ioprio, cgroup)
@@ -717,8 +737,8 @@ impl RequestQueue {
         }
     }
 
-    /// The process exits; its requests under way complete as usual, and it submits no more. Its id is given to
-    /// another process once they have.
+    /// Ends a process. Its requests in flight complete as usual, and it submits no more. Another
+    /// process gets its id when they are complete.
     pub fn exit(&mut self, now: Time, context: ContextId) {
         self.enter(now);
         self.env.contexts.require_alive(context);
@@ -736,7 +756,8 @@ impl RequestQueue {
         self.env.contexts.exit(context);
     }
 
-    /// The process `from` will now wait for I/O of `to` (an fsync for its journal thread) and gives up its turn to it.
+    /// Gives the turn of the process `from` to `to`, because `from` will wait for I/O of `to`. For
+    /// example, an fsync waits for its journal thread.
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
         self.enter(now);
         if let Some(elevator) = self.elevator.per_process() {
@@ -744,52 +765,53 @@ impl RequestQueue {
         }
     }
 
-    // ---- looking
+    // ---- observation
 
-    /// A request that is not complete yet.
+    /// Returns a request that is not complete yet.
     #[inline]
     #[must_use]
     pub fn request(&self, id: RequestId) -> &Request {
         &self.env.requests[id]
     }
 
-    /// The host's name for the bio that founded a request.
+    /// Returns the host's name for the first bio of a request.
     #[must_use]
     pub fn cookie(&self, id: RequestId) -> u64 {
         self.env.requests.cookie(id)
     }
 
-    /// The host's names for the bios of a request, in sector order.
+    /// Returns the host's names for the bios of a request, in sector order.
     pub fn bios(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
         self.env.requests.bios(id)
     }
 
-    /// What the elevator sees of the queue: requests, contexts, cgroups, the present moment.
+    /// Returns the elevator's view of the queue: requests, contexts, cgroups, the present time.
     #[must_use]
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// Requests that wait for the device: in the elevator, on plugs, released, or held.
+    /// Returns the number of requests that wait for the device: in
+    /// the elevator, on plugs, released, or held.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.env.requests.len() - self.in_driver as usize
     }
 
-    /// Whether the elevator stands in the multi-queue layer.
+    /// Returns whether the elevator runs in the multi-queue layer.
     #[inline]
     #[must_use]
     pub fn is_multi_queue(&self) -> bool {
         self.allocation.multi().is_some()
     }
 
-    /// Requests in the device.
+    /// Returns the number of requests in the device.
     #[must_use]
     pub fn in_driver(&self) -> u32 {
         self.in_driver
     }
 
-    /// The statistics up to now.
+    /// Returns the statistics up to `now`.
     pub fn stat(&mut self, now: Time) -> &Stat {
         if self.attributes.iostats {
             self.stat.advance(now);
@@ -797,8 +819,8 @@ impl RequestQueue {
         &self.stat
     }
 
-    /// Whether so many requests of that kind are allocated that a writer with a choice should hold back. The
-    /// multi-queue layer never says so.
+    /// Returns whether allocated requests of that kind are so many that a writer with a choice
+    /// should wait. Always `false` in the multi-queue layer.
     #[must_use]
     pub fn congested(&self, sync: bool) -> bool {
         self.allocation.congested(sync)
@@ -812,7 +834,7 @@ impl RequestQueue {
         }
     }
 
-    /// Takes the decisions since the last call, oldest first.
+    /// Returns the decisions since the last call, oldest first, and removes them.
     pub fn take_decisions(&mut self) -> std::vec::Drain<'_, (Time, Decision)> {
         self.env.log.take()
     }
@@ -820,7 +842,7 @@ impl RequestQueue {
     /// Checks that counters agree with contents.
     ///
     /// # Panics
-    /// If they do not.
+    /// If they do not agree.
     pub fn check(&self) {
         let count = |stage| self.env.requests.ids().filter(|&id| self.env.requests[id].stage == stage).count();
         self.allocation.check(&self.env, self.flushes.device_flush());

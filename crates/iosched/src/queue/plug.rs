@@ -1,4 +1,4 @@
-//! Plugs: a task's requests collect before they meet the elevator.
+//! Plugs: lists that collect a task's requests before the elevator gets them.
 
 use std::collections::VecDeque;
 
@@ -6,35 +6,35 @@ use crate::context::ContextId;
 use crate::kernel::KernelVersion;
 use crate::request::{RequestId, Requests};
 
-/// Requests a plug holds at most.
+/// Largest number of requests on a plug.
 pub(super) const PLUG_MAX: usize = 16;
 
-/// Which of the requests on a plug.
+/// Selection of requests on a plug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OnPlug {
-    /// The first of all.
+    /// The oldest request.
     Oldest,
-    /// The last of all.
+    /// The newest request.
     Newest,
-    /// Every one, the newest first.
+    /// Every request, the newest first.
     Each,
 }
 
-/// What plugs of the multi-queue layer do.
+/// Rules for plugs of the multi-queue layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PlugRules {
-    /// Requests that a plug holds at most.
+    /// Largest number of requests on a plug.
     pub(super) most: usize,
-    /// The request that a bio is offered to.
+    /// Requests that a bio may join.
     pub(super) merging: OnPlug,
-    /// The request that ends the plug when it is long.
+    /// Request that ends the plug when it is long.
     pub(super) long: OnPlug,
-    /// Whether the newest request goes to the elevator first.
+    /// Whether the elevator gets the newest request first.
     pub(super) reversed: bool,
 }
 
 impl PlugRules {
-    /// Those of a version of Linux.
+    /// Returns the rules of a version of Linux.
     pub(super) fn of(kernel: KernelVersion) -> Self {
         let is_single_ended = kernel.is_since(5, 16);
         let tests_oldest = kernel.has((6, 13), &[(6, 12, 25)]);
@@ -52,23 +52,23 @@ impl PlugRules {
     }
 }
 
-/// The requests one task has collected.
+/// Requests that one task has collected.
 #[derive(Debug, Default)]
 struct Plug {
     open: bool,
-    /// Oldest first while collecting; once `flushing`, by sector.
+    /// Oldest first while collecting; by sector when `flushing`.
     requests: VecDeque<RequestId>,
     flushing: bool,
 }
 
-/// The plugs of all tasks of one queue.
+/// Plugs of all tasks of one queue.
 #[derive(Debug, Default)]
 pub(super) struct Plugs {
     table: Vec<Plug>,
 }
 
 impl Plugs {
-    /// From now on requests of `context` collect.
+    /// Opens the plug of `context`.
     pub(super) fn open(&mut self, context: ContextId) {
         if self.table.len() <= context.index() {
             self.table.resize_with(context.index() + 1, Plug::default);
@@ -76,7 +76,7 @@ impl Plugs {
         self.table[context.index()].open = true;
     }
 
-    /// From now on they do not.
+    /// Closes the plug of `context`.
     pub(super) fn close(&mut self, context: ContextId) {
         if let Some(plug) = self.table.get_mut(context.index()) {
             plug.open = false;
@@ -88,7 +88,7 @@ impl Plugs {
         self.table.get(context.index()).is_some_and(|plug| plug.open)
     }
 
-    /// Adds a request of `context`; says whether the plug is full now.
+    /// Adds a request of `context`. Returns whether the plug is now full.
     pub(super) fn push(&mut self, context: ContextId, id: RequestId) -> bool {
         let plug = &mut self.table[context.index()];
         debug_assert!(!plug.flushing);
@@ -96,32 +96,33 @@ impl Plugs {
         plug.requests.len() >= PLUG_MAX
     }
 
-    /// What `context` has collected, newest first.
+    /// Returns the requests on the plug of `context`, newest first.
     pub(super) fn newest_first(&self, context: ContextId) -> impl Iterator<Item = RequestId> {
         self.table.get(context.index()).into_iter().flat_map(|plug| plug.requests.iter().rev().copied())
     }
 
-    /// How many requests `context` has collected.
+    /// Returns the number of requests on the plug of `context`.
     pub(super) fn len(&self, context: ContextId) -> usize {
         self.table.get(context.index()).map_or(0, |plug| plug.requests.len())
     }
 
-    /// The first that `context` has collected.
+    /// Returns the oldest request on the plug of `context`.
     pub(super) fn oldest(&self, context: ContextId) -> Option<RequestId> {
         self.table.get(context.index()).and_then(|plug| plug.requests.front().copied())
     }
 
-    /// The last that `context` has collected.
+    /// Returns the newest request on the plug of `context`.
     pub(super) fn newest(&self, context: ContextId) -> Option<RequestId> {
         self.table.get(context.index()).and_then(|plug| plug.requests.back().copied())
     }
 
-    /// Takes out all, oldest first. The emptied list is to be [put back](Self::put_back): it has the memory.
+    /// Removes all requests, oldest first. The caller empties the list and [puts it
+    /// back](Self::put_back), to keep its memory.
     pub(super) fn take(&mut self, context: ContextId) -> VecDeque<RequestId> {
         self.table.get_mut(context.index()).map_or_else(VecDeque::new, |plug| std::mem::take(&mut plug.requests))
     }
 
-    /// Keeps the memory of a list that was taken.
+    /// Puts an emptied list back, to keep its memory.
     pub(super) fn put_back(&mut self, context: ContextId, emptied: VecDeque<RequestId>) {
         debug_assert!(emptied.is_empty());
         if let Some(plug) = self.table.get_mut(context.index()) {
@@ -129,7 +130,8 @@ impl Plugs {
         }
     }
 
-    /// Takes out what goes to the elevator next: in sector order, equal sectors as they came.
+    /// Removes the next request for the elevator: in sector order, and
+    /// for equal sectors in the order of arrival.
     pub(super) fn pop(&mut self, requests: &Requests, context: ContextId) -> Option<RequestId> {
         let plug = self.table.get_mut(context.index())?;
         if !plug.flushing {
@@ -141,7 +143,7 @@ impl Plugs {
         next
     }
 
-    /// The tasks that have something on their plugs.
+    /// Returns the tasks with requests on their plugs.
     pub(super) fn contexts(&self) -> Vec<ContextId> {
         let held = self.table.iter().enumerate().filter(|(_, plug)| !plug.requests.is_empty());
         held.map(|(i, _)| ContextId(i as u32)).collect()

@@ -5,20 +5,20 @@ use std::fmt;
 use crate::request::Op;
 use crate::time::{MILLISECOND_NS, Time};
 
-/// Counts of one kind of I/O.
+/// Counters of one kind of I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatGroup {
-    /// Requests completed.
+    /// Completed requests.
     pub ios: u64,
-    /// Bios that joined a queued request, and requests that did.
+    /// Bios and requests that merged into a queued request.
     pub merges: u64,
-    /// Sectors transferred.
+    /// Transferred sectors.
     pub sectors: u64,
-    /// Time from allocation to completion, summed over requests, in ns.
+    /// Sum of the times from allocation to completion of all requests, ns.
     pub time_ns: u64,
 }
 
-/// The statistics of a queue.
+/// Statistics of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     /// Reads.
@@ -29,11 +29,11 @@ pub struct Stat {
     pub discards: StatGroup,
     /// Flushes; they have neither merges nor sectors.
     pub flushes: StatGroup,
-    /// Requests allocated and not completed.
+    /// Requests that are allocated and not complete.
     pub in_flight: u64,
-    /// Time during which anything was in flight, in ns.
+    /// Time with at least one request in flight, ns.
     pub busy_ns: u64,
-    /// Time in flight summed over requests, in ns.
+    /// Sum of the times in flight of all requests, ns.
     pub weighted_ns: u64,
     pub(super) stamp: Time,
 }
@@ -49,7 +49,7 @@ impl Stat {
         }
     }
 
-    /// Accounts the time since the last change of `in_flight`.
+    /// Adds the time since the last change of `in_flight`.
     #[inline]
     pub(super) fn advance(&mut self, now: Time) {
         let elapsed_ns = now.since(self.stamp);
@@ -75,7 +75,7 @@ impl Stat {
 }
 
 impl fmt::Display for Stat {
-    /// The 17 columns of the `stat` file, times in ms.
+    /// Formats the 17 columns of the `stat` file, with times in ms.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |ns: u64| ns / MILLISECOND_NS;
         for group in [&self.reads, &self.writes] {

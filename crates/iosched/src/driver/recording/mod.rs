@@ -1,10 +1,11 @@
-//! What a driver was told, in order: enough to make another driver decide the same.
+//! Recorded calls of a driver, in order. Another driver that gets
+//! the same calls takes the same decisions.
 //!
-//! A host that has its driver [recorded](super::Driver::record) from the beginning takes the [`Record`]s as they come.
-//! They are everything that decides what the queue does: the queue as it was made, what arrived, what the device was
-//! done with, when timers and reruns were heard, every change, and where each turn began. What a turn gave is not among
-//! them, for that is decided. A line of text each is their other form ([`Record`]'s `Display` and [`Record::parse`]),
-//! which a file keeps.
+//! A host that [records](super::Driver::record) its driver from the beginning takes the [`Record`]s
+//! as they come. They contain everything that determines the queue's decisions: its configuration,
+//! submissions, completions, timers and reruns, every change, and the start of each turn. The steps
+//! of a turn are not recorded, because they follow from the rest. In a file, each record is a line
+//! of text ([`Record`]'s `Display` and [`Record::parse`]).
 
 mod text;
 
@@ -20,123 +21,123 @@ use crate::queue::{IoError, QueueConfig};
 use crate::request::Bio;
 use crate::time::Time;
 
-/// One thing that a driver was told, or decided; `D` is a decision: [`Decision`], or the [text](DecisionText) of one
-/// that was read.
+/// Recorded call of a driver, or decision. `D` is the type of decisions: [`Decision`], or its
+/// [text](DecisionText) for records that were read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record<D = Decision> {
-    /// When. What does not depend on time has the time of what came before.
+    /// Time of the call. A call that does not depend on time has the time of the record before.
     pub at: Time,
-    /// What.
+    /// Call or decision.
     pub what: What<D>,
 }
 
-/// What a driver was told, or decided.
+/// Call of a driver, or decision.
 #[derive(Clone, PartialEq, Debug)]
 pub enum What<D = Decision> {
-    /// The queue as it was made, with its elevator's defaults: always first.
+    /// The queue with its elevator's defaults; always the first record.
     Queue {
-        /// What the queue was made with.
+        /// Configuration of the queue.
         config: QueueConfig,
-        /// The elevator it began with.
+        /// First elevator of the queue.
         elevator: String,
-        /// When it is run again.
+        /// When the queue runs again.
         rerun: Rerun,
     },
-    /// The device takes so many requests at once from now on.
+    /// The number of requests that the device takes at once changes.
     Depth(u32),
-    /// The device is done with a request, by its [index](crate::RequestId::index).
+    /// The device has finished a request, given by its [index](crate::RequestId::index).
     Complete {
-        /// The request.
+        /// Index of the request.
         request: u32,
-        /// What the device said.
+        /// Result from the device.
         result: Result<(), IoError>,
     },
-    /// The device gives a request back undone.
+    /// The device returns a request unserved.
     Requeue(u32),
-    /// The elevator's timer is heard.
+    /// The timer is due.
     Timer,
-    /// The queue is run once more.
+    /// The queue runs once more.
     Rerun,
-    /// A bio arrives, issued so.
+    /// A bio is submitted.
     Submit(Bio, Issued),
-    /// What a process submits collects from now on.
+    /// A process opens a plug.
     Plug(ContextId),
-    /// What it collected goes on its way.
+    /// The plug of a process ends.
     Unplug(ContextId),
-    /// A process that was woken has nothing to submit.
+    /// A woken process has nothing to submit.
     Decline(ContextId),
-    /// A process begins. It gets the id that the queue gives next.
+    /// A process begins. It gets the next id of the queue.
     Context {
-        /// Its number.
+        /// Process id.
         pid: u32,
-        /// Its priority.
+        /// I/O priority of the process.
         ioprio: IoPriority,
-        /// Its cgroup.
+        /// Cgroup of the process.
         cgroup: CgroupId,
     },
-    /// A process has another priority.
+    /// The priority of a process changes.
     IoPriority(ContextId, IoPriority),
     /// A process exits.
     Exit(ContextId),
-    /// A process leaves its turn to another.
+    /// A process gives its turn to another one.
     Yield {
-        /// Who waits.
+        /// Process that waits.
         from: ContextId,
-        /// For whom.
+        /// Process that it waits for.
         to: ContextId,
     },
-    /// A cgroup is made. It gets the id that the queue gives next, unless its weights are refused.
+    /// A cgroup is created. It gets the next id of the queue, unless its weights are refused.
     Cgroup(Cgroup),
-    /// A cgroup has other weights, if they are not refused.
+    /// The weights of a cgroup change, unless they are refused.
     Weights {
         /// The cgroup.
         cgroup: CgroupId,
-        /// Among its siblings.
+        /// Weight among its siblings.
         weight: Option<u32>,
-        /// Of its own processes.
+        /// Weight of its own processes.
         leaf_weight: Option<u32>,
     },
     /// A process moves to another cgroup.
     Move(ContextId, CgroupId),
     /// A cgroup is removed.
     Remove(CgroupId),
-    /// A file of a cgroup is written that a controller has; it may be refused.
+    /// A controller's file of a cgroup is written; the file may refuse the value.
     CgroupAttribute {
-        /// Whose.
+        /// The cgroup.
         cgroup: CgroupId,
-        /// Its name.
+        /// Name of the file.
         name: String,
-        /// What is written.
+        /// Written text.
         value: String,
     },
-    /// An attribute of the queue is written; it may be refused.
+    /// An attribute of the queue is written; it may refuse the value.
     Attribute {
-        /// Its name.
+        /// Name of the attribute.
         name: String,
-        /// The value.
+        /// Written value.
         value: String,
     },
-    /// A tunable of the elevator is written; it may be refused.
+    /// A tunable of the elevator is written; it may refuse the value.
     Tunable {
-        /// Its name.
+        /// Name of the tunable.
         name: String,
-        /// The value.
+        /// Written value.
         value: String,
     },
-    /// Another elevator takes over.
+    /// The queue switches to another elevator.
     Switch(String),
-    /// A turn begins, or goes on after who was woken has submitted.
+    /// A turn begins, or continues after a woken process has submitted.
     Turn,
-    /// What was decided, [rebased](Decision::rebased) to [`Time::BEGINNING`]; of no effect on a driver.
+    /// Decision, [rebased](Decision::rebased) to [`Time::BEGINNING`]. It has no effect on a driver.
     Decision(D),
 }
 
-/// A decision in words, as a recording keeps it.
+/// Decision as text in a recording.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DecisionText(pub Box<str>);
 
 impl fmt::Debug for DecisionText {
-    /// As the decision's own.
+    /// Formats the text as `Decision` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -160,7 +161,7 @@ impl PartialEq<Decision> for DecisionText {
     }
 }
 
-/// What was told since a host last took it.
+/// Records since the host last took them.
 #[derive(Default)]
 pub(super) struct Recording {
     records: Vec<Record>,

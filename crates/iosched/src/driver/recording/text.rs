@@ -1,4 +1,5 @@
-//! Records as lines: the time in ns, a word that says what, and its parts, with a space between.
+//! Records as lines of text: the time in ns, a word for the kind of
+//! record, and its fields, separated by spaces.
 
 use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
@@ -12,54 +13,54 @@ use crate::queue::{IoError, QueueConfig};
 use crate::request::{Bio, Flags, Op};
 use crate::time::Time;
 
-/// The mark of what is not given.
+/// Mark of a missing value.
 const NONE: &str = "-";
 
-/// What is wrong with a line.
+/// Error in a line of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It begins with no time.
+    /// The line does not begin with a time.
     #[error("{given:?} is not a time in ns; a record consists of a time, a kind and fields")]
     Time {
-        /// What is there.
+        /// The text instead of the time.
         given: String,
     },
-    /// Nothing that a record tells of.
+    /// The kind of record does not exist.
     #[error("there is no kind of record {given:?}; available: {}", KINDS.join(", "))]
     Kind {
-        /// What is there.
+        /// The text instead of the kind.
         given: String,
     },
-    /// It ends early.
+    /// The line ends too early.
     #[error("{kind}: the field {part} is missing")]
     Missing {
-        /// What the line tells of.
+        /// Kind of the record.
         kind: String,
-        /// What should have followed.
+        /// The missing field.
         part: &'static str,
     },
-    /// A part is something else.
+    /// A field is not valid.
     #[error("{kind}: {given:?} is not a valid {part}")]
     Part {
-        /// What the line tells of.
+        /// Kind of the record.
         kind: String,
-        /// What it should have been.
+        /// The field.
         part: &'static str,
-        /// What is there.
+        /// The text of the field.
         given: String,
     },
-    /// It goes on.
+    /// Text follows after the last field.
     #[error("{kind}: unexpected trailing text {rest:?}")]
     Rest {
-        /// What the line tells of.
+        /// Kind of the record.
         kind: String,
-        /// What is left.
+        /// The trailing text.
         rest: String,
     },
 }
 
-/// The words that say what a record tells of.
+/// Words for the kinds of records.
 const KINDS: &[&str] = &[
     "queue",
     "depth",
@@ -86,7 +87,7 @@ const KINDS: &[&str] = &[
     "decision",
 ];
 
-/// A value that may be missing.
+/// Value that may be missing.
 struct Maybe<T>(Option<T>);
 
 impl<T: fmt::Display> fmt::Display for Maybe<T> {
@@ -98,7 +99,7 @@ impl<T: fmt::Display> fmt::Display for Maybe<T> {
     }
 }
 
-/// A name that ends with its line.
+/// Replaces control characters, so that a name fits on one line.
 fn one_line(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
@@ -170,7 +171,7 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
     }
 }
 
-/// The parts of a line that are left.
+/// Remaining fields of a line.
 struct Parts<'a> {
     kind: &'a str,
     words: SplitWhitespace<'a>,
@@ -237,7 +238,7 @@ impl<'a> Parts<'a> {
             throttles_writeback: false,
             kernel: KernelVersion::default(),
             driver_has_budget: true,
-            // No decision depends on the rest.
+            // No decision depends on the other values.
             ..QueueConfig::default()
         };
         let rerun = match self.word("rerun")? {
@@ -322,10 +323,10 @@ impl<'a> Parts<'a> {
 }
 
 impl Record<DecisionText> {
-    /// The record that a line tells.
+    /// Parses a line.
     ///
     /// # Errors
-    /// The line tells none.
+    /// Fails if the line is not a record.
     pub fn parse(line: &str) -> Result<Self, RecordError> {
         let mut words = line.split_whitespace();
         let first = words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who waits because of the controllers beside the elevator, and what they hold.
+//! Bios and contexts that wait because of controllers, and bios that controllers hold.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use crate::controllers::{BioId, ControllerWaits, Controllers};
 use crate::issued::Part;
 use crate::request::RequestId;
 
-/// Where a bio waits.
+/// Place where a bio waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// At the controller of this number.
     Controller(usize),
-    /// There, and its wait has ended.
+    /// At the controller of this number, and the wait has ended.
     Passed(usize),
     /// For a tag.
     Tag,
 }
 
-/// The bios of a request.
+/// Bios of a request.
 #[derive(Debug, Default)]
 pub(super) struct Bios {
-    /// The one that it began with.
+    /// First bio of the request.
     pub(super) founder: BioId,
-    /// All, in order of sectors. None: controllers do not know the request.
+    /// All bios, in sector order. Empty: the controllers do not know the request.
     pub(super) all: Vec<BioId>,
 }
 
-/// A write to a file that waits until nothing is under way.
+/// Write to a file that waits until no bio is in flight.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) file: String,
@@ -35,61 +35,62 @@ pub(super) struct Write {
     pub(super) text: String,
 }
 
-/// The controllers of a queue, and who waits because of them.
+/// Controllers of a queue, with the contexts that wait because of them.
 pub(in crate::queue) struct Controlled {
     pub(super) controllers: Controllers,
-    /// By context: the bio that it waits with, and where.
+    /// By context: the waiting bio and its place.
     pub(super) waiting: Vec<Option<(BioId, Place)>>,
     /// Contexts whose wait has ended.
     pub(super) woken: VecDeque<ContextId>,
-    /// By context: what is held of it.
+    /// By context: its held bios.
     pub(super) held: Vec<HeldOf>,
-    /// Bios that nobody submits any more, and at which controller each still stands in line.
+    /// Abandoned bios that still wait in line, each with its controller.
     pub(super) left: Vec<(BioId, usize)>,
-    /// By request. What is done leaves its memory to the next.
+    /// By request. Lists keep their memory for the next request of the same id.
     pub(super) bios: Vec<Bios>,
-    /// Sends on what was held.
+    /// Worker that submits released bios.
     pub(super) worker: Worker,
-    /// Bios that entered and are not done.
+    /// Number of bios that have entered and are not complete.
     pub(super) inside: usize,
-    /// Writes for which the queue is emptied: nothing enters meanwhile.
+    /// Writes that wait for an empty queue. No bio enters in the meantime.
     pub(super) writes: VecDeque<Write>,
-    /// Who found the entry shut.
+    /// Contexts that found the entry closed.
     pub(super) shut_out: Vec<ContextId>,
 }
 
-/// Where a bio is held.
+/// Place where a bio is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Held {
     /// At the controller of this number.
     At(usize),
-    /// Behind another part of its I/O.
+    /// After another part of its I/O.
     Behind,
 }
 
-/// What is held of a context.
+/// Held bios of a context.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldOf {
     pub(super) bios: u32,
-    /// The last part so far of the latest I/O, if it is held: the rest comes behind it.
+    /// Last part so far of the latest I/O, if it is held: further parts are held after it.
     last: Option<BioId>,
-    /// It has exited, and the elevator will be told behind the last of them.
+    /// Whether the context has exited. The elevator gets the exit after the last held bio.
     pub(super) exits: bool,
 }
 
-/// Who sends on what controllers held.
+/// Worker that submits the bios that controllers have released.
 #[derive(Debug)]
 pub(super) struct Worker {
-    /// As whom it waits for tags.
+    /// Context that the worker uses to wait for tags.
     pub(super) context: ContextId,
-    /// What it was given.
+    /// Released bios to submit.
     pub(super) queue: VecDeque<BioId>,
-    /// The bio that it waits with.
+    /// Bio that the worker waits with.
     pub(super) waits: Option<(BioId, Place)>,
 }
 
 impl Controlled {
-    /// `controllers`, that nobody waits for yet; what they hold is sent on as `context`.
+    /// Creates the state for `controllers`, with no waiting context.
+    /// The worker submits held bios as `context`.
     pub(super) fn new(controllers: Controllers, context: ContextId) -> Self {
         Self {
             controllers,
@@ -105,27 +106,27 @@ impl Controlled {
         }
     }
 
-    /// What a controller's file reads as.
+    /// Reads a controller's file.
     pub(in crate::queue) fn read(&self, file: &str, cgroup: CgroupId) -> Option<String> {
         self.controllers.read(file, cgroup)
     }
 
-    /// Who waited at which controller.
+    /// Returns the waits at each controller.
     pub(in crate::queue) fn waits(&self) -> &[ControllerWaits] {
         self.controllers.waits()
     }
 
-    /// How long a process rests before it does anything else, ns.
+    /// Returns how long a process must pause before it continues, ns.
     pub(in crate::queue) fn rest_ns(&mut self, context: ContextId, cgroup: CgroupId) -> u64 {
         self.controllers.rest_ns(context, cgroup)
     }
 
-    /// Whether no bio is on its way.
+    /// Returns whether no bio is in flight.
     pub(in crate::queue) fn is_idle(&self) -> bool {
         self.controllers.site.bios.is_empty()
     }
 
-    /// Checks that whoever is inside is somewhere.
+    /// Checks that every bio inside is at exactly one place.
     pub(in crate::queue) fn check(&self) {
         let in_requests: usize = self.bios.iter().map(|bios| bios.all.len()).sum();
         let waiting = self.waiting.iter().flatten().count() + usize::from(self.worker.waits.is_some());
@@ -154,7 +155,7 @@ impl Controlled {
         &mut self.held[context.index()]
     }
 
-    /// A bio comes; if it is held, `Some` is where.
+    /// Submits a bio to the controllers. Returns the place if it is held.
     #[inline]
     pub(super) fn hold(&mut self, bio_id: BioId, part: Part) -> Option<Held> {
         let context = self.controllers.site.bios[bio_id].context;
@@ -172,8 +173,8 @@ impl Controlled {
         Some(held)
     }
 
-    /// A bio that was held goes on: the next part of its I/O enters, and goes on right behind it, unless it is held
-    /// itself: then `Some` is what, and where.
+    /// Continues a bio that was held. The next part of its I/O then enters, and follows directly
+    /// unless it is held. If it is held, returns that part and its controller.
     pub(super) fn follow(&mut self, bio_id: BioId, context: ContextId) -> Option<(BioId, usize)> {
         let of = self.held(context);
         if of.last == Some(bio_id) {
@@ -196,10 +197,11 @@ impl Controlled {
         &mut self.bios[id.index()]
     }
 
-    /// Those whose wait at a controller has ended go on. `true`: the worker is among them.
+    /// Continues all bios whose wait at a controller has ended.
+    /// Returns whether the worker is among them.
     pub(super) fn collect_woken(&mut self) -> bool {
         let mut worker = false;
-        // One that goes away leaves its place to the next.
+        // A bio that leaves may let the next one continue.
         while self.controllers.site.anyone_goes_on() {
             let ended: Vec<BioId> = self.controllers.site.take_going_on().collect();
             for bio_id in ended {
@@ -209,7 +211,8 @@ impl Controlled {
         worker
     }
 
-    /// One whose wait at a controller has ended goes on. `true`: it is the worker.
+    /// Continues a bio whose wait at a controller has ended.
+    /// Returns whether the worker waited with it.
     fn goes_on(&mut self, bio_id: BioId) -> bool {
         if let Some(at) = self.left.iter().position(|&(left, _)| left == bio_id) {
             let (_, place) = self.left.swap_remove(at);
@@ -233,7 +236,7 @@ impl Controlled {
         false
     }
 
-    /// A bio that nobody submits any more has passed the controller `at`.
+    /// Lets an abandoned bio pass the controller `at`.
     pub(super) fn go_away(&mut self, bio_id: BioId, at: usize) {
         match self.controllers.resumed(bio_id, at) {
             Some(next) => self.left.push((bio_id, next)),
@@ -241,22 +244,22 @@ impl Controlled {
         }
     }
 
-    /// Carries out writes that waited, if nothing is under way any more: whether it did.
+    /// Executes waiting writes if no bio is in flight. Returns whether it did.
     pub(super) fn write_if_empty(&mut self) -> bool {
         if self.inside > 0 || !self.is_shut() {
             return false;
         }
         while let Some(Write { file, cgroup, text }) = self.writes.pop_front() {
-            // Refused: as a write to the file would be.
+            // A refused text has no effect, as with a write to the file.
             let _ = self.controllers.write(&file, cgroup, &text);
         }
-        // The last come first.
+        // `extend` reverses the order: the last context comes first.
         let shut_out = std::mem::take(&mut self.shut_out);
         self.woken.extend(shut_out.into_iter().rev());
         true
     }
 
-    /// A bio is as if it had been served: what it took is for others.
+    /// Abandons a bio: the controllers treat it as served, so that others can use its share.
     pub(super) fn abandon(&mut self, bio_id: BioId) {
         self.controllers.issued(bio_id);
         self.controllers.started(bio_id);

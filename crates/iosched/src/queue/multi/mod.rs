@@ -1,4 +1,4 @@
-//! The request queue's ways in blk-mq: who has a tag, how a bio goes in, and past which controllers.
+//! Request queue of blk-mq: tags, the path of a bio, and the controllers on it.
 
 mod controlled;
 mod pass;

@@ -1,11 +1,12 @@
-//! The way of a bio past the controllers beside the elevator.
+//! Path of a bio through the controllers.
 //!
-//! A bio that is told to wait is one that found the queue full: its process is named by
-//! [`RequestQueue::take_woken`](crate::RequestQueue::take_woken) when it may submit it again, and then it goes on from
-//! where it waited. What is held back is the queue's from then on: a worker of its own sends it on.
+//! A process whose bio must wait gets [`Submit::Full`], as if the queue were full.
+//! [`RequestQueue::take_woken`](crate::RequestQueue::take_woken) later returns the process, and the
+//! process submits the bio again. The bio then continues at the controller where it waited. A held
+//! bio belongs to the queue: the queue's worker submits it later.
 //!
-//! Flushes, and writes that are flush sequences, pass by. So does everything while an elevator of the single-queue layer
-//! is in charge.
+//! Flushes and writes that are flush sequences bypass the controllers. With an elevator of the
+//! single-queue layer, everything does.
 
 use super::controlled::{Bios, Controlled, Held, Place, Write};
 use crate::context::{CgroupId, ContextId, IoPriority};
@@ -18,7 +19,7 @@ use crate::request::{Bio, MergeSide, Request, RequestId};
 use crate::time::Time;
 
 impl RequestQueue {
-    /// The controllers, which are made when they are first asked for, at the present moment.
+    /// Returns the controllers with the present time. Creates them at the first use.
     #[inline]
     pub(in crate::queue) fn controlled(&mut self) -> &mut Controlled {
         if self.controlled.is_none() {
@@ -36,7 +37,7 @@ impl RequestQueue {
         self.controlled = Some(Box::new(Controlled::new(controllers, context)));
     }
 
-    /// Controllers of which nothing is written.
+    /// Creates controllers in their initial state.
     fn new_controllers(&self) -> Controllers {
         let mut site = Site::new(self.env.now, self.env.hz);
         site.log.record(self.env.log.is_on());
@@ -56,7 +57,8 @@ impl RequestQueue {
         controllers
     }
 
-    /// Reads a controller's file, `None` if no controller has it. That makes no controllers.
+    /// Reads a controller's file. Returns `None` if no controller has it.
+    /// Does not create the queue's controllers.
     pub(in crate::queue) fn read_controlled(&mut self, file: &str, cgroup: CgroupId) -> Option<String> {
         match self.controlled {
             Some(_) => self.controlled().read(file, cgroup),
@@ -64,13 +66,13 @@ impl RequestQueue {
         }
     }
 
-    /// Whether a context waits with a bio that controllers know nothing of, if it waits.
+    /// Returns whether a context does not wait with a bio that the controllers know.
     pub(super) fn is_uncontrolled(&self, context: ContextId) -> bool {
         let waiting = self.controlled.as_ref().and_then(|controlled| controlled.waiting.get(context.index()));
         waiting.is_none_or(Option::is_none)
     }
 
-    /// A bio comes to a queue with controllers. The rest of one that is held is held behind it.
+    /// Submits a bio to a queue with controllers. Parts of an I/O that is held are held after it.
     pub(in crate::queue) fn submit_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let (now, ioprio, cgroup) = (self.env.now, self.env.bio_ioprio, self.env.contexts.get(bio.context).cgroup);
         let controlled = self.controlled();
@@ -114,14 +116,14 @@ impl RequestQueue {
         self.place(rules, bio.context, id)
     }
 
-    /// A bio asks for a request; if it waits, `Some` is where.
+    /// Asks the controllers whether a bio may get a request. Returns the place if the bio waits.
     fn throttle_controlled(&mut self, bio_id: BioId) -> Option<Place> {
         let at = self.controlled().controllers.throttle(bio_id)?;
         self.note_throttled(bio_id, at);
         Some(Place::Controller(at))
     }
 
-    /// A bio that waited at the controller `at` goes on; if it waits again, `Some` is where.
+    /// Continues a bio that waited at the controller `at`. Returns the place if it waits again.
     fn resume_controlled(&mut self, bio_id: BioId, at: usize) -> Option<Place> {
         self.note_goes_on(bio_id, at);
         let at = self.controlled().controllers.resumed(bio_id, at)?;
@@ -147,7 +149,7 @@ impl RequestQueue {
         }
     }
 
-    /// What controllers have said of themselves, and then `event`.
+    /// Reports the events of the controllers, and then `event`.
     fn note_controlled(&mut self, event: impl Into<Option<ControlledEvent>>) {
         let on = self.env.log.is_on();
         let log = &mut self.controlled().controllers.site.log;
@@ -158,7 +160,7 @@ impl RequestQueue {
         }
     }
 
-    /// The request `id` has begun with `bio_id`.
+    /// Records that the request `id` begins with `bio_id`.
     fn found_controlled(&mut self, id: RequestId, bio_id: BioId) {
         let controlled = self.controlled();
         controlled.controllers.issued(bio_id);
@@ -167,7 +169,7 @@ impl RequestQueue {
         bios.all.push(bio_id);
     }
 
-    /// Joins a bio to a request, if there is one for it.
+    /// Merges a bio into a request, if one fits.
     fn merge_controlled(&mut self, rules: &MultiQueueRules, bio: &Bio, bio_id: BioId) -> bool {
         let Some((into, side)) = self.find_merge(rules, bio) else { return false };
         let Request { sector, nr_sectors, .. } = self.env.requests[into];
@@ -181,14 +183,14 @@ impl RequestQueue {
             let target = Target { sector, end: sector + u64::from(nr_sectors), first };
             controlled.controllers.merged(bio_id, &target);
         } else {
-            // The request was there before the controllers were.
+            // The request is older than the controllers.
             controlled.abandon(bio_id);
         }
         self.join(bio, into, side);
         true
     }
 
-    /// `absorbed` becomes part of `survivor`.
+    /// Merges the bios of `absorbed` into `survivor`.
     pub(in crate::queue) fn absorb_controlled(&mut self, survivor: RequestId, absorbed: RequestId) {
         let controlled = self.controlled();
         let Bios { founder, all } = std::mem::take(controlled.bios(absorbed));
@@ -204,7 +206,7 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// The device takes `id`.
+    /// Reports to the controllers that the device takes `id`.
     pub(in crate::queue) fn start_controlled(&mut self, id: RequestId) {
         let controlled = self.controlled();
         let &mut Bios { founder, ref all } = controlled.bios(id);
@@ -213,7 +215,7 @@ impl RequestQueue {
         }
     }
 
-    /// The device is done with `id`.
+    /// Reports to the controllers that the device has finished `id`.
     pub(in crate::queue) fn complete_controlled(&mut self, id: RequestId) {
         let nr_sectors = self.env.requests[id].nr_sectors;
         let controlled = self.controlled();
@@ -225,12 +227,12 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// When a controller wants to be called.
+    /// Returns the time of the controllers' next timer.
     pub(in crate::queue) fn next_controlled_timer(&self) -> Option<Time> {
         self.controlled.as_ref()?.controllers.next_timer()
     }
 
-    /// Does what is due of controllers.
+    /// Handles due timers of controllers.
     pub(in crate::queue) fn timer_controlled(&mut self) {
         let controlled = self.controlled();
         controlled.controllers.timer();
@@ -243,13 +245,13 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// A context whose wait at a controller has ended, or who found the entry shut.
+    /// Returns a context whose wait at a controller has ended, or that found the entry closed.
     #[inline]
     pub(in crate::queue) fn take_controlled_woken(&mut self) -> Option<ContextId> {
         self.controlled.as_mut()?.woken.pop_front()
     }
 
-    /// Whether a tag is kept for the worker: it goes on.
+    /// Returns whether `context` is the worker. The worker then has a tag and continues.
     pub(in crate::queue) fn is_worker(&mut self, context: ContextId) -> bool {
         if self.controlled().worker.context != context {
             return false;
@@ -258,7 +260,7 @@ impl RequestQueue {
         true
     }
 
-    /// Whoever can go on does, and writes that waited are carried out.
+    /// Continues all bios that can continue, and executes waiting writes.
     fn attend(&mut self) {
         let log_on = self.env.log.is_on();
         let controlled = self.controlled();
@@ -272,7 +274,8 @@ impl RequestQueue {
         }
     }
 
-    /// Sends on what was held, until a bio has to wait; `has_tag`: the one that waits for a tag has it.
+    /// Submits released bios until one must wait. `has_tag`:
+    /// the bio that waits for a tag has one now.
     fn run_worker(&mut self, mut has_tag: bool) {
         let rules = self.allocation.rules();
         loop {
@@ -313,7 +316,7 @@ impl RequestQueue {
         }
     }
 
-    /// A bio that the worker sends on becomes a request; `false`: it has to wait for one.
+    /// Turns a bio of the worker into a request. Returns `false` if it must wait for a tag.
     fn send_on(&mut self, rules: Option<&MultiQueueRules>, bio_id: BioId) -> bool {
         let worker = self.controlled().worker.context;
         let BioState { ioprio, cgroup, context, .. } = self.controlled().controllers.site.bios[bio_id];
@@ -336,7 +339,7 @@ impl RequestQueue {
         true
     }
 
-    /// A request for `bio`, if there is a tag for it; otherwise `context` waits in its place.
+    /// Allocates a request for `bio`, if a tag is free. Otherwise `context` waits for the tag.
     pub(in crate::queue) fn allocate_tagged_as(&mut self, context: ContextId, bio: &Bio) -> Option<RequestId> {
         let (worker_bio, nr_requests) = (Bio { context, ..*bio }, self.attributes.nr_requests);
         let multi = self.allocation.multi_mut()?;
@@ -349,7 +352,7 @@ impl RequestQueue {
         }
     }
 
-    /// A bio of `context` that was held has become a request, or a part of one.
+    /// Counts one held bio of `context` less: it became a request, or a part of one.
     fn held_no_more(&mut self, context: ContextId) {
         self.env.contexts.get_mut(context).bios -= 1;
         let held = self.controlled().held(context);
@@ -362,7 +365,8 @@ impl RequestQueue {
         }
     }
 
-    /// Whether something is held of a context that exits: the elevator hears of the exit behind it.
+    /// Returns whether bios of an exiting context are held.
+    /// The elevator then gets the exit after them.
     pub(in crate::queue) fn exits_later(&mut self, context: ContextId) -> bool {
         let Some(controlled) = &mut self.controlled else { return false };
         let held = controlled.held(context);
@@ -370,17 +374,17 @@ impl RequestQueue {
         held.exits
     }
 
-    // ---- what may change
+    // ---- changes
 
-    /// One more controller.
+    /// Adds a controller.
     pub(in crate::queue) fn add_to_controlled(&mut self, make: impl FnOnce(&mut Site) -> Box<dyn Controller>) {
         let controllers = &mut self.controlled().controllers;
         let controller = make(&mut controllers.site);
         controllers.add(controller);
     }
 
-    /// Writes a controller's file, `None` if no controller has it. A write for which the queue has to be empty is
-    /// carried out when it is.
+    /// Writes a controller's file. Returns `None` if no controller has it. A write that needs an
+    /// empty queue waits until the queue is empty.
     pub(in crate::queue) fn write_controlled(
         &mut self,
         file: &str,
@@ -399,7 +403,7 @@ impl RequestQueue {
         result
     }
 
-    /// A cgroup was created, or removed.
+    /// Handles the creation or removal of a cgroup.
     pub(in crate::queue) fn cgroup_controlled(&mut self, cgroup: CgroupId, parent: Option<CgroupId>) {
         if self.controlled.is_some() {
             let controllers = &mut self.controlled().controllers;
@@ -413,7 +417,7 @@ impl RequestQueue {
         }
     }
 
-    /// A context that was woken submits nothing: what it waited for and has is for others.
+    /// Handles a woken context that submits nothing: others can use its tag and its place.
     pub(in crate::queue) fn decline_controlled(&mut self, context: ContextId) {
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(context));
         let Some(controlled) = &mut self.controlled else { return };
@@ -424,7 +428,7 @@ impl RequestQueue {
         }
     }
 
-    /// A context waits no more.
+    /// Removes the context from all waits.
     pub(in crate::queue) fn leave_controlled(&mut self, context: ContextId) {
         if self.controlled.is_none() {
             return;
@@ -441,7 +445,7 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// An elevator of the single-queue layer takes over: who waits at a controller waits no more.
+    /// Handles the change to an elevator of the single-queue layer: waits at controllers end.
     pub(in crate::queue) fn pass_controlled_by(&mut self) {
         let Some(controlled) = &mut self.controlled else { return };
         let waiting = (0..controlled.waiting.len() as u32).map(ContextId);
@@ -449,14 +453,14 @@ impl RequestQueue {
         for context in waiting {
             let waits_for_tag = matches!(self.controlled().waiting(context), Some((_, Place::Tag)));
             self.leave_controlled(context);
-            // Who waits for a tag tries again in any case.
+            // A context that waits for a tag tries again in any case.
             if !waits_for_tag {
                 self.controlled().woken.push_back(context);
             }
         }
     }
 
-    /// The elevator of this name has taken over.
+    /// Tells the controllers the name of the new elevator.
     pub(in crate::queue) fn tell_controlled(&mut self, elevator: &str) {
         if self.controlled.is_some() {
             self.controlled().controllers.elevator_changed(elevator);

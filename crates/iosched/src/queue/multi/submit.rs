@@ -1,7 +1,8 @@
-//! The way of a bio through blk-mq: merging, a tag, the plug, insertion.
+//! Path of a bio through blk-mq: merging, allocation of a tag, plug, insertion.
 //!
-//! A new request is offered to those queued before it is inserted: that is how requests from a plug, and bios that had
-//! waited for a tag, merge. Which tag, and who waits, is decided by [`super::tags`].
+//! Before a new request is inserted, the queue tries to merge it into a queued request. In this
+//! way, requests from a plug and bios that waited for a tag can merge. [`super::tags`] assigns tags
+//! and orders the waiting contexts.
 
 use super::tags::{Grant, UNLIMITED, Waiter};
 use crate::context::ContextId;
@@ -13,16 +14,18 @@ use crate::queue::plug::OnPlug;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags, MergeSide, NO_TAG, Op, RequestId, RequestStage};
 
-/// A plug with a request this long, the first or the last, holds no more, in sectors.
+/// Length of a request that ends a plug, in sectors.
 const PLUG_SECTORS: u32 = 256;
 
 impl RequestQueue {
-    /// A bio with data. Apart, so that the single-queue layer's way stays short.
+    /// Submits a bio with data. Not inlined, so that the
+    /// path of the single-queue layer stays short.
     #[inline(never)]
     pub(in crate::queue) fn submit_multi(&mut self, rules: &MultiQueueRules, bio: &Bio, part: Part) -> Submit {
         let granted = self.allocation.multi().is_some_and(|multi| multi.is_granted(bio.context));
         let is_controlled = self.controlled.is_some() || (self.throttles_writeback && Wbt::is_for(bio.op, bio.flags));
-        // Who waited for a tag before there were controllers has passed them: the tag is kept for it alone.
+        // A context that waited for a tag before the controllers existed
+        // bypasses them: its tag is reserved for it.
         if is_controlled && !(granted && self.is_uncontrolled(bio.context)) {
             return self.submit_controlled(rules, bio, part);
         }
@@ -36,7 +39,8 @@ impl RequestQueue {
         }
     }
 
-    /// A new request goes to its context's plug, or to the elevator; while elevators are being switched it is kept.
+    /// Puts a new request on its context's plug, or inserts it. During a
+    /// switch of elevators, the request is held.
     #[inline(always)]
     pub(super) fn place(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) -> Submit {
         if self.next.is_some() {
@@ -52,7 +56,7 @@ impl RequestQueue {
         Submit::Queued(id)
     }
 
-    /// A request for `bio`, if there is a tag for it; otherwise its context waits.
+    /// Allocates a request for `bio`, if a tag is free. Otherwise the context waits.
     #[inline]
     pub(in crate::queue) fn allocate_tagged(&mut self, bio: &Bio) -> Option<RequestId> {
         let (elevator, nr_requests) = (self.elevator.as_mut(), self.attributes.nr_requests);
@@ -70,7 +74,7 @@ impl RequestQueue {
         }
     }
 
-    /// A new request that begins with `bio`, with what it is granted.
+    /// Creates a request from `bio` and a granted tag.
     #[inline(always)]
     pub(super) fn found_tagged(&mut self, bio: &Bio, grant: Grant) -> RequestId {
         let Grant { tag, hw_queue, origin } = grant;
@@ -90,7 +94,7 @@ impl RequestQueue {
 
     // ---- plug
 
-    /// Puts `id` on its context's plug, which is emptied first if it has enough.
+    /// Puts `id` on its context's plug. A plug that is full is flushed first.
     fn collect(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) {
         let is_long = |id: RequestId| self.env.requests[id].nr_sectors >= PLUG_SECTORS;
         let merging = self.attributes.nomerges != 2;
@@ -105,7 +109,8 @@ impl RequestQueue {
         self.plugs.push(context, id);
     }
 
-    /// Gives what `context` has collected to the elevator: in the order it came, or in some versions the newest first.
+    /// Inserts the requests of a plug: in the order of
+    /// arrival, or in some versions the newest first.
     fn flush_plug(&mut self, rules: &MultiQueueRules, context: ContextId) {
         let mut collected = self.plugs.take(context);
         if self.plug_rules.reversed {
@@ -120,12 +125,12 @@ impl RequestQueue {
         self.plugs.put_back(context, collected);
     }
 
-    /// [`RequestQueue::unplug`], of this layer.
+    /// [`RequestQueue::unplug`] in this layer.
     pub(in crate::queue) fn unplug_multi(&mut self, rules: &MultiQueueRules, context: ContextId) -> bool {
         let waits = self.allocation.multi().is_some_and(|multi| multi.waits(context));
         if self.plugs.len(context) > 0 {
             self.flush_plug(rules, context);
-            // Whoever is about to sleep sends off what is queued.
+            // Linux runs the queue before a task sleeps.
             if waits {
                 self.env.run_queue();
             }
@@ -140,14 +145,15 @@ impl RequestQueue {
 
     // ---- merging
 
-    /// Joins `bio` to the last request of its context's plug, or to a queued one.
+    /// Merges `bio` into a request on its context's plug, or into a queued one.
     fn merge_multi(&mut self, rules: &MultiQueueRules, bio: &Bio) -> bool {
         let Some((into, side)) = self.find_merge(rules, bio) else { return false };
         self.join(bio, into, side);
         true
     }
 
-    /// The request that `bio` joins, and where: the last of its context's plug, or a queued one.
+    /// Returns the request that `bio` can join, and the side:
+    /// one on its context's plug, or a queued one.
     #[inline(always)]
     pub(super) fn find_merge(&mut self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         if self.attributes.nomerges == 2 || bio.flags.intersects(Flags::FUA | Flags::PREFLUSH) {
@@ -166,7 +172,7 @@ impl RequestQueue {
         candidate.filter(|&(into, _)| self.takes(into, bio))
     }
 
-    /// The request on its context's plug that `bio` joins.
+    /// Returns the request on its context's plug that `bio` can join.
     #[inline]
     fn joined_on_plug(&self, rules: &MultiQueueRules, bio: &Bio) -> Option<(RequestId, MergeSide)> {
         let joined = |id: RequestId| Some((id, rules.joins(&self.env, bio, id)?));
@@ -179,7 +185,7 @@ impl RequestQueue {
 
     // ---- insertion
 
-    /// Gives `id` to the elevator; `false` if a queued request has taken it over.
+    /// Inserts `id`. Returns `false` if `id` was merged into a queued request.
     pub(in crate::queue) fn insert_multi(&mut self, rules: &MultiQueueRules, id: RequestId) -> bool {
         self.join_elevator(id);
         self.elevator.prepare(&mut self.env, id);
@@ -195,12 +201,13 @@ impl RequestQueue {
         true
     }
 
-    /// Whether `bio` may be inserted at the head: there is an elevator that may have it now.
+    /// Returns whether `bio` may be inserted at the head:
+    /// an elevator of this layer is ready for it.
     pub(in crate::queue) fn may_go_to_head(&self, bio: &Bio) -> bool {
         bio.op.has_data() && self.next.is_none() && self.is_multi_queue()
     }
 
-    /// A bio that is inserted at the head.
+    /// Submits a bio that is inserted at the head.
     pub(in crate::queue) fn submit_at_head(&mut self, bio: &Bio) -> Submit {
         let Some(id) = self.allocate(bio) else { return Submit::Full };
         self.note_insert(id);
@@ -212,8 +219,8 @@ impl RequestQueue {
         Submit::Queued(id)
     }
 
-    /// Offers `new`, which is not queued, to the request merged last, and then to one that ends where it begins,
-    /// which in turn is offered to one that ends where it begins, and so on.
+    /// Tries to merge `new`, which is not queued, into the request merged last, then into one that
+    /// ends where it begins. The result is then merged in the same way, and so on.
     fn merge_new(&mut self, new: RequestId) -> bool {
         if self.attributes.nomerges == 2 || !self.env.requests[new].mergeable {
             return false;
@@ -237,7 +244,7 @@ impl RequestQueue {
 
     // ---- control
 
-    /// `nr_requests` changed.
+    /// Handles a change of `nr_requests`.
     pub(in crate::queue) fn resize_tags(&mut self) {
         let nr_requests = self.attributes.nr_requests;
         let Some(multi) = self.allocation.multi_mut() else { return };

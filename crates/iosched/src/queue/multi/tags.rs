@@ -1,9 +1,10 @@
-//! blk-mq's allocation: tags of hardware queues, who waits for one, and who is next when one is given back.
+//! Allocation in blk-mq: tags of hardware queues, and the order of contexts that wait for a tag.
 //!
-//! Each io context has its hardware queue. A bio that finds no tag waits, and its context is told so; when there is a
-//! tag for it, the tag is kept for the context, which submits the bio again. With [`Waking::OnePass`] everybody who
-//! waits tries once after a tag was given back; with [`Waking::Rescan`] the oldest has the first try after each
-//! success. What elevators do with the requests is not decided here.
+//! Each io context has its hardware queue. A bio without a free tag waits, and its context gets
+//! [`Submit::Full`](crate::Submit::Full). When a tag is free for the context, it is reserved, and
+//! the context submits the bio again. With [`Waking::OnePass`], each waiting context tries once
+//! after a tag is returned. With [`Waking::Rescan`], the oldest context has the first try after
+//! each success. The elevators' handling of requests is not part of this file.
 
 use std::collections::VecDeque;
 
@@ -15,10 +16,10 @@ use crate::parts::tags::{TagLayout, TagMap};
 use crate::queue::config::DeviceQueues;
 use crate::request::{Bio, NO_TAG};
 
-/// `nr_requests` of a queue without a limit.
+/// Value of `nr_requests` for a queue without a limit.
 pub(in crate::queue) const UNLIMITED: u32 = u32::MAX;
 
-/// What a bio takes with it from the moment it is submitted.
+/// Properties that a bio gets at submission.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::queue) struct Origin {
     pub(in crate::queue) ioprio: IoPriority,
@@ -32,7 +33,7 @@ impl Origin {
     }
 }
 
-/// What a request is allocated with.
+/// Tag and properties for a new request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::queue) struct Grant {
     pub(in crate::queue) tag: u32,
@@ -40,66 +41,66 @@ pub(in crate::queue) struct Grant {
     pub(in crate::queue) origin: Origin,
 }
 
-/// A bio without a tag.
+/// Bio that waits for a tag.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::queue) struct Waiter {
     pub(in crate::queue) bio: Bio,
     origin: Origin,
-    /// Of how many tags it may have one, as of when it began to wait.
+    /// Number of tags that the bio may use, from the start of its wait.
     pub(in crate::queue) limit: Option<u32>,
-    /// That it waits was not told yet: its context has a plug to end first.
+    /// Whether the wait is not reported yet: the context must end its plug first.
     pub(in crate::queue) untold: bool,
 }
 
-/// One hardware queue.
+/// Hardware queue.
 #[derive(Debug)]
 struct HwQueue {
-    /// `None`: without limit.
+    /// `None`: no limit.
     tags: Option<TagMap>,
     waiting: VecDeque<Waiter>,
-    /// Its requests in the device.
+    /// Number of its requests in the device.
     in_driver: u32,
 }
 
-/// One io context.
+/// Io context.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
     waits: bool,
-    /// It was told to submit again.
+    /// Reserved tag, if the context was woken.
     granted: Option<Grant>,
 }
 
-/// Those who wait are having their try.
+/// Pass in which each waiting context tries once.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     hw_queue: usize,
-    /// Who is next.
+    /// Index of the next context.
     at: usize,
-    /// Who came too late for this one.
+    /// End of the contexts that take part in this pass.
     end: usize,
-    /// The limit of the last search that found nothing, if nothing was given back since.
+    /// Limit of the last failed search, if no tag was returned since.
     missed: Option<Option<u32>>,
 }
 
-/// The allocation of one request queue.
+/// Allocation of one request queue.
 #[derive(Debug)]
 pub(in crate::queue) struct MultiQueue {
     pub(in crate::queue) rules: MultiQueueRules,
     layout: TagLayout,
-    /// Limits on tags are counted in each word of the tags.
+    /// Whether limits on tags are counted per word of the tag bitmap.
     limits_words: bool,
     hw_queues: Vec<HwQueue>,
     tasks: Vec<Task>,
-    /// May submit again and were not named yet: they waited under the elevator before this one and
-    /// try anew, or a tag is kept for them since another process was about to take it.
+    /// Contexts that may submit again and have not been returned yet. They waited under the
+    /// previous elevator, or a tag was reserved for them before another process could take it.
     unnamed: VecDeque<ContextId>,
-    /// A tag was given back that nobody was offered.
+    /// Whether a tag was returned and not offered to any context.
     returned: bool,
-    /// By a completion since the last pass began, while somebody waited: those who wait are offered
-    /// it before anybody else may have it.
+    /// Whether a completion returned a tag since the last pass began, while contexts waited. The
+    /// tag is offered to them before others can use it.
     freed: bool,
     pass: Option<Pass>,
-    /// The hardware queue to look at first for the next request.
+    /// Hardware queue to check first for the next request.
     pub(in crate::queue) turn: u16,
 }
 
@@ -131,7 +132,7 @@ impl MultiQueue {
         &mut self.tasks[context.index()]
     }
 
-    /// Whether the context's next bio has a tag already.
+    /// Returns whether a tag is reserved for the context's next bio.
     #[inline]
     pub(in crate::queue) fn is_granted(&self, context: ContextId) -> bool {
         self.tasks.get(context.index()).is_some_and(|task| task.granted.is_some())
@@ -139,8 +140,8 @@ impl MultiQueue {
 
     // ---- allocation
 
-    /// A tag for `bio`: the one kept for its context, or else a free one. If there is none, of how many it may have
-    /// one: it [waits](Self::wait).
+    /// Allocates a tag for `bio`: the one reserved for its context, otherwise a free one. The error
+    /// is the number of tags that the bio may use; the caller makes the bio [wait](Self::wait).
     #[inline(always)]
     pub(in crate::queue) fn allocate(
         &mut self,
@@ -168,8 +169,9 @@ impl MultiQueue {
         Ok(Grant { tag, hw_queue, origin })
     }
 
-    /// Those who wait are offered what completions gave back, before the process that submits now:
-    /// a host that lets it submit before the turn would let them wait forever.
+    /// Offers tags from completions to waiting contexts before the process
+    /// that submits now. Without this, waiting contexts would starve if a host
+    /// lets that process submit before the turn.
     #[cold]
     #[inline(never)]
     fn offer(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) {
@@ -179,14 +181,15 @@ impl MultiQueue {
         self.freed = false;
     }
 
-    /// `context` submits with the tag that was kept for it: nobody need call it any more.
+    /// Handles a submission of `context` with its reserved
+    /// tag: the context need not be woken any more.
     #[cold]
     #[inline(never)]
     fn call_off(&mut self, context: ContextId) {
         self.unnamed.retain(|&other| other != context);
     }
 
-    /// `bio` waits for one of `limit` tags; `untold`: it is told so later.
+    /// Makes `bio` wait for one of `limit` tags. `untold`: the wait is reported later.
     #[cold]
     pub(in crate::queue) fn wait(&mut self, env: &Env, bio: &Bio, limit: Option<u32>, untold: bool) -> Waiter {
         let waiter = Waiter { bio: *bio, origin: Origin::of(env, bio), limit, untold };
@@ -197,7 +200,7 @@ impl MultiQueue {
         waiter
     }
 
-    /// Takes back the tag of a request that is no more.
+    /// Returns the tag of a finished request.
     #[inline]
     pub(in crate::queue) fn release(&mut self, tag: u32, hw_queue: u16, by_completion: bool) {
         if tag == NO_TAG {
@@ -214,7 +217,7 @@ impl MultiQueue {
         }
     }
 
-    /// `context` waits and was not told so: now it is.
+    /// Reports the wait of `context`, if it is not reported yet.
     pub(in crate::queue) fn tell(&mut self, context: ContextId) -> Option<Waiter> {
         let mut waiting = self.hw_queues.iter_mut().flat_map(|hw_queue| &mut hw_queue.waiting);
         let waiter = waiting.find(|waiter| waiter.bio.context == context && waiter.untold)?;
@@ -222,14 +225,15 @@ impl MultiQueue {
         Some(*waiter)
     }
 
-    /// Whether `context` waits.
+    /// Returns whether `context` waits.
     pub(in crate::queue) fn waits(&self, context: ContextId) -> bool {
         self.tasks.get(context.index()).is_some_and(|task| task.waits)
     }
 
     // ---- waking
 
-    /// Whether there is nobody to wake. A tag that was given back while nobody waits is for whoever comes next.
+    /// Returns whether no context can be woken. A tag that was
+    /// returned while no context waits stays free.
     #[inline]
     pub(in crate::queue) fn is_calm(&mut self) -> bool {
         if !self.unnamed.is_empty() || self.pass.is_some() {
@@ -241,7 +245,7 @@ impl MultiQueue {
         !self.returned
     }
 
-    /// The next context that waited and has a tag now.
+    /// Returns the next context that waited and has a tag now.
     pub(in crate::queue) fn woken(
         &mut self,
         env: &Env,
@@ -254,7 +258,7 @@ impl MultiQueue {
         }
     }
 
-    /// The next of those who wait that has a tag now.
+    /// Returns the next waiting context that gets a tag.
     fn next_woken(&mut self, env: &Env, elevator: &mut dyn Elevator, nr_requests: u32) -> Option<ContextId> {
         loop {
             let mut pass = match self.pass.take() {
@@ -299,7 +303,7 @@ impl MultiQueue {
             };
             let tag = match tags {
                 None => Some(NO_TAG),
-                // What a search has just not found is not there: only the hint it leaves counts.
+                // The search would fail again. Only the hint that it updates matters.
                 Some(tags) if pass.missed == Some(limit) => {
                     tags.miss();
                     None
@@ -307,7 +311,7 @@ impl MultiQueue {
                 Some(tags) => tags.get(limit),
             };
             let Some(tag) = tag else {
-                // Whoever comes next finds nothing either.
+                // The search of the next context would also fail.
                 limit?;
                 pass.missed = Some(limit);
                 pass.at += 1;
@@ -328,11 +332,11 @@ impl MultiQueue {
 
     // ---- control
 
-    /// There are `nr_requests` tags for each hardware queue from now on.
+    /// Sets the number of tags per hardware queue to `nr_requests`.
     pub(in crate::queue) fn resize(&mut self, nr_requests: u32) {
         for hw_queue in &mut self.hw_queues {
             match &mut hw_queue.tags {
-                // Laid out anew if nobody has one.
+                // The layout is computed again if no tag is in use.
                 Some(tags) if nr_requests != UNLIMITED && tags.held() > 0 => tags.resize(nr_requests),
                 tags => {
                     let map = || TagMap::new(self.layout, nr_requests).with_limits(self.limits_words);
@@ -346,23 +350,23 @@ impl MultiQueue {
         }
     }
 
-    /// Tags in a word, if limits are counted in each word.
+    /// Returns the number of tags per word, if limits are counted per word.
     pub(in crate::queue) fn limit_word(&self) -> Option<u32> {
         self.hw_queues[0].tags.as_ref().and_then(TagMap::limit_word)
     }
 
-    /// A tag for a request that was allocated under other rules; [`NO_TAG`] if there are not so many.
+    /// Allocates a tag for a request from other rules; [`NO_TAG`] if none is free.
     pub(in crate::queue) fn adopt(&mut self, hw_queue: u16) -> u32 {
         let tags = self.hw_queues[usize::from(hw_queue)].tags.as_mut();
         tags.and_then(|tags| tags.get(None)).unwrap_or(NO_TAG)
     }
 
-    /// `context`, which waited under other rules, is to try again.
+    /// Lets `context`, which waited under other rules, try again.
     pub(in crate::queue) fn retry(&mut self, context: ContextId) {
         self.unnamed.push_back(context);
     }
 
-    /// Everybody who waits, or has a tag kept.
+    /// Returns all contexts that wait or have a reserved tag.
     pub(in crate::queue) fn waiters(&self) -> Vec<ContextId> {
         let waiting = self.hw_queues.iter().flat_map(|hw_queue| &hw_queue.waiting).map(|waiter| waiter.bio.context);
         let granted = self.tasks.iter().zip(0..).filter(|(task, _)| task.granted.is_some());
@@ -370,7 +374,7 @@ impl MultiQueue {
         self.unnamed.iter().copied().chain(named).chain(waiting).collect()
     }
 
-    /// A tag that was kept for `context` is for others.
+    /// Releases the tag reserved for `context`.
     pub(in crate::queue) fn decline(&mut self, context: ContextId) {
         let granted = self.tasks.get_mut(context.index()).and_then(|task| task.granted.take());
         if let Some(Grant { tag, hw_queue, .. }) = granted {
@@ -378,7 +382,7 @@ impl MultiQueue {
         }
     }
 
-    /// Forgets a context that exited; a tag that was kept for it is for others.
+    /// Removes an exited context, and releases its reserved tag.
     pub(in crate::queue) fn exit(&mut self, context: ContextId) {
         self.unnamed.retain(|&c| c != context);
         let Some(task) = self.tasks.get_mut(context.index()) else {
@@ -402,7 +406,7 @@ impl MultiQueue {
 
     // ---- the device
 
-    /// The hardware queues' number.
+    /// Returns the number of hardware queues.
     pub(in crate::queue) fn hw_queues(&self) -> u16 {
         self.hw_queues.len() as u16
     }
@@ -417,13 +421,13 @@ impl MultiQueue {
         self.hw_queues[usize::from(hw_queue)].in_driver -= 1;
     }
 
-    /// Requests of `hw_queue` in the device.
+    /// Returns the number of requests of `hw_queue` in the device.
     #[inline]
     pub(in crate::queue) fn in_driver(&self, hw_queue: u16) -> u32 {
         self.hw_queues[usize::from(hw_queue)].in_driver
     }
 
-    /// Checks that the tags held are those of requests and those kept for contexts.
+    /// Checks that the tags in use are those of requests and those reserved for contexts.
     pub(in crate::queue) fn check(&self, env: &Env) {
         for (hw_queue, number) in self.hw_queues.iter().zip(0u16..) {
             let of_requests = env

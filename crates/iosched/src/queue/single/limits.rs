@@ -1,16 +1,16 @@
-//! Who may allocate a request: `nr_requests`, congestion, and the batch of a task that had to wait.
+//! Limits on allocation: `nr_requests`, congestion, and the batch of a task that had to wait.
 
 use std::collections::VecDeque;
 
 use crate::context::ContextId;
 use crate::time::{MILLISECOND_NS, Time};
 
-/// Requests a task may allocate beyond the limit once it has found the queue full.
+/// Number of requests that a woken task may allocate beyond the limit.
 const BATCH: u8 = 32;
-/// For how long it may.
+/// Time limit of a batch, ns.
 const BATCH_NS: u64 = 20 * MILLISECOND_NS;
 
-/// One direction, sync or async, of a queue's allocation.
+/// One kind of requests, sync or async, of a queue's allocation.
 #[derive(Debug, Default)]
 struct Direction {
     count: u32,
@@ -19,22 +19,22 @@ struct Direction {
     waiting: VecDeque<ContextId>,
 }
 
-/// What a task that found the queue full may still allocate.
+/// Requests that a woken task may still allocate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     left: u8,
     since: Time,
 }
 
-/// One task.
+/// State of one task.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
     batch: Batch,
-    /// It waits, for async and for sync.
+    /// Whether the task waits, for async and for sync requests.
     waits: [bool; 2],
 }
 
-/// The allocation limits of one queue.
+/// Allocation limits of one queue.
 #[derive(Debug, Default)]
 pub(in crate::queue) struct Limits {
     directions: [Direction; 2],
@@ -50,7 +50,7 @@ impl Limits {
         &mut self.tasks[context.index()]
     }
 
-    /// The next waiting task, if any, may try again, and allocate a batch.
+    /// Wakes the next waiting task, if any, and gives it a batch.
     fn wake(&mut self, now: Time, sync: bool) {
         if let Some(context) = self.directions[usize::from(sync)].waiting.pop_front() {
             let task = self.task(context);
@@ -60,13 +60,13 @@ impl Limits {
         }
     }
 
-    /// Counts one more request of `context`, or lets it wait.
+    /// Counts one more request of `context`. Returns `false` if the context must wait.
     #[inline]
     pub(in crate::queue) fn allocate(&mut self, now: Time, nr_requests: u32, context: ContextId, sync: bool) -> bool {
         let direction = &mut self.directions[usize::from(sync)];
         if direction.count + 1 < nr_requests {
             direction.count += 1;
-            // Linux' mark: an eighth below the limit.
+            // Linux' mark of congestion: an eighth below the limit.
             direction.congested |= direction.count > nr_requests - nr_requests / 8;
             return true;
         }
@@ -95,7 +95,7 @@ impl Limits {
         true
     }
 
-    /// Counts one request less and wakes the next waiting task if there is room.
+    /// Counts one request less, and wakes the next waiting task if there is room.
     #[inline]
     pub(in crate::queue) fn release(&mut self, now: Time, nr_requests: u32, sync: bool) {
         let direction = &mut self.directions[usize::from(sync)];
@@ -112,18 +112,19 @@ impl Limits {
         }
     }
 
-    /// Whether nobody waits, nor may try again.
+    /// Returns whether no task waits or was woken.
     #[inline]
     pub(in crate::queue) fn is_calm(&self) -> bool {
         self.woken.is_empty() && self.directions.iter().all(|direction| direction.waiting.is_empty())
     }
 
-    /// A task that waited and may try again.
+    /// Returns a task that waited and may try again.
     pub(in crate::queue) fn woken(&mut self, now: Time) -> Option<ContextId> {
         if self.woken.is_empty() {
             for sync in [false, true] {
                 let direction = &self.directions[usize::from(sync)];
-                // Those woken before joined other requests and allocated nothing, so no release will call the next.
+                // The tasks woken before merged their bios and allocated nothing. No release will
+                // therefore wake the next task.
                 if direction.count == 0 && !direction.waiting.is_empty() {
                     self.wake(now, sync);
                 }
@@ -137,17 +138,17 @@ impl Limits {
         self.directions[usize::from(sync)].count += 1;
     }
 
-    /// `context`, which waited under other rules, may try again.
+    /// Lets `context`, which waited under other rules, try again.
     pub(in crate::queue) fn retry(&mut self, context: ContextId) {
         self.woken.push_back(context);
     }
 
-    /// Everybody who waits or was woken; who waits for both kinds is named twice.
+    /// Returns all tasks that wait or were woken. A task that waits for both kinds appears twice.
     pub(in crate::queue) fn waiters(&self) -> Vec<ContextId> {
         self.woken.iter().chain(self.directions.iter().flat_map(|direction| &direction.waiting)).copied().collect()
     }
 
-    /// `nr_requests` changed: whoever fits now may try again.
+    /// Handles a change of `nr_requests`: wakes the tasks that have room now.
     pub(in crate::queue) fn resized(&mut self, now: Time, nr_requests: u32) {
         for sync in [false, true] {
             let direction = &mut self.directions[usize::from(sync)];
@@ -165,7 +166,7 @@ impl Limits {
         }
     }
 
-    /// Forgets a task that exited. If it had been woken, another one is in its stead.
+    /// Removes an exited task. If it had been woken, another task is woken instead.
     pub(in crate::queue) fn exit(&mut self, now: Time, nr_requests: u32, context: ContextId) {
         for direction in &mut self.directions {
             direction.waiting.retain(|&c| c != context);

@@ -1,4 +1,4 @@
-//! The legacy request queue's ways: how many requests there may be, and how a bio goes in.
+//! Legacy request queue: the limits on requests, and the path of a bio.
 
 mod limits;
 mod submit;

@@ -1,12 +1,13 @@
-//! The way of a bio through the legacy request queue: merging, a place within the limits, the plug, insertion.
+//! Path of a bio through the legacy request queue: merging,
+//! allocation within the limits, plug, insertion.
 
 use crate::context::ContextId;
 use crate::queue::{RequestQueue, Submit};
 use crate::request::{Bio, Flags};
 
 impl RequestQueue {
-    /// Whether nothing comes between `bio` and the elevator: no flush, plug, or switch of elevators, nobody who records
-    /// what happens or wants the queue run.
+    /// Returns whether `bio` can take the short path to the elevator: there is no flush, no plug,
+    /// no switch of elevators, no recording of decisions, and no run of the queue at insertion.
     #[inline(always)]
     pub(in crate::queue) fn goes_straight(&self, bio: &Bio) -> bool {
         !self.is_multi_queue()
@@ -18,10 +19,11 @@ impl RequestQueue {
             && !self.env.log.is_on()
     }
 
-    /// What [`submit_single`](Self::submit_single) does with a bio that [goes straight](Self::goes_straight).
+    /// Does the same as [`submit_single`](Self::submit_single) for a bio that
+    /// [`goes_straight`](Self::goes_straight) accepts.
     #[inline(always)]
     pub(in crate::queue) fn submit_straight(&mut self, bio: &Bio) -> Submit {
-        // What `merge` does where there is no plug; to ask for one again costs 25 instructions.
+        // Same as `merge` without a plug. The repeated check for a plug would cost 25 instructions.
         if self.attributes.nomerges != 2
             && let Some((into, side)) = self.candidate(bio, None)
             && self.join_unless_too_large(bio, into, side)
@@ -37,7 +39,7 @@ impl RequestQueue {
         Submit::Queued(id)
     }
 
-    /// A bio with data.
+    /// Submits a bio with data.
     pub(in crate::queue) fn submit_single(&mut self, bio: &Bio) -> Submit {
         let switching = self.next.is_some();
         if !switching && self.merge(bio) {
@@ -53,7 +55,7 @@ impl RequestQueue {
         self.give_to_elevator(id);
         if self.plugs.is_open(bio.context) {
             if self.plugs.push(bio.context, id) {
-                // The plug stays: what comes next collects again.
+                // The plug stays open for the next requests.
                 while let Some(id) = self.plugs.pop(&self.env.requests, bio.context) {
                     self.insert(id);
                 }
@@ -64,7 +66,7 @@ impl RequestQueue {
         Submit::Queued(id)
     }
 
-    /// [`RequestQueue::unplug`], of this layer.
+    /// [`RequestQueue::unplug`] in this layer.
     pub(in crate::queue) fn unplug_single(&mut self, context: ContextId) -> bool {
         match self.plugs.pop(&self.env.requests, context) {
             Some(id) => {
