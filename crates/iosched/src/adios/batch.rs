@@ -1,18 +1,18 @@
-//! Batches: requests that have left the order of deadlines together, and the predicted time that reads and the rest have
-//! had of them.
+//! Batches: requests that have left the deadline order together, and the balance of predicted time
+//! between reads and other requests.
 
 use crate::collections::List;
 use crate::request::{Fifo, RequestId, Requests};
 
-/// Lists of a page.
+/// Number of lists of a page.
 pub(super) const LISTS: usize = 4;
-/// What is served in sector order, on a page with `batch_order` 1.
+/// List that is served in sector order, on a page with `batch_order` 1.
 pub(super) const BY_SECTOR: usize = 1;
 
-/// A batch.
+/// Batch of requests.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// `batch_order` as it was when the batch was put together.
+    /// `batch_order` when the batch was filled.
     pub(super) order: u32,
     pub(super) lists: [List<Fifo>; LISTS],
     pub(super) len: usize,
@@ -24,8 +24,9 @@ impl Page {
         self.len += 1;
     }
 
-    /// Takes out the next request: of the first list that has one its first, or its last if that list is sorted by
-    /// sector and the head moves backward. Also which list that is.
+    /// Removes and returns the next request, with the number of its list. It is from the first list
+    /// with requests. If that list is sorted by sector and the head moves backward, it is the last
+    /// request, otherwise the first.
     #[inline]
     pub(super) fn pop(&mut self, requests: &mut Requests, backward: bool) -> Option<(RequestId, usize)> {
         let (place, list) = self.lists.iter_mut().enumerate().find(|(_, list)| !list.is_empty())?;
@@ -36,12 +37,13 @@ impl Page {
         Some((id, place))
     }
 
-    /// The requests of a list in its order.
+    /// Returns the requests of a list in its order.
     pub(super) fn ids<'a>(&self, requests: &'a Requests, list: usize) -> impl Iterator<Item = RequestId> + 'a {
         std::iter::successors(self.lists[list].first(), |&id| requests.list_links(id).next())
     }
 
-    /// Sorts what is served in sector order; equal sectors stay as they are. `places` keeps its memory.
+    /// Sorts the list that is served in sector order. Equal sectors
+    /// keep their order. `places` keeps its memory.
     pub(super) fn sort(&mut self, requests: &mut Requests, places: &mut Vec<(u64, u32, RequestId)>) {
         places.clear();
         places.extend(self.ids(requests, BY_SECTOR).zip(0..).map(|(id, place)| (requests[id].sector(), place, id)));
@@ -53,7 +55,7 @@ impl Page {
         }
     }
 
-    /// Whether a head at `sector` moves backward through what is served in sector order.
+    /// Returns whether a head at `sector` moves backward through the list in sector order.
     pub(super) fn is_backward_from(&self, requests: &Requests, sector: u64) -> bool {
         let list = &self.lists[BY_SECTOR];
         match (list.first(), list.last()) {
@@ -65,17 +67,18 @@ impl Page {
     }
 }
 
-/// Whose turn it is when reads and others wait: each is charged with the predicted time that it takes.
+/// Balance of predicted time between the two sides. It decides
+/// which side is next when both have requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bias(pub(super) i64);
 
 impl Bias {
-    /// The side whose turn it is: 0 reads, 1 the rest.
+    /// Returns the side that is next: 0 reads, 1 others.
     pub(super) fn side(self) -> usize {
         usize::from(self.0 < 0)
     }
 
-    /// Charges `side` with a request that is predicted to take so long, by the weight of its nice value.
+    /// Charges `side` with the predicted time of a request, weighted by its nice value.
     pub(super) fn charge(&mut self, side: usize, predicted_ns: u64, nice: i32) {
         let sign = if side == 0 { -1 } else { 1 };
         self.0 = match predicted_ns {
@@ -88,10 +91,10 @@ impl Bias {
     }
 }
 
-/// The weight of nice 0.
+/// Weight of nice 0.
 const WEIGHT_OF_ZERO: u64 = 1024;
 const NICE_MIN: i32 = -20;
-/// The weights of nice values, as Linux has them for processes: each is about 1.25 times the next.
+/// Weights of nice values, as Linux uses them for processes: each is about 1.25 times the next.
 const WEIGHTS: [u32; 40] = [
     88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,

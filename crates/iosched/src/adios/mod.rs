@@ -1,9 +1,11 @@
-//! ADIOS (version 3.3.0): deadlines from learnt latencies, and batches by predicted time.
+//! ADIOS (version 3.3.0): deadlines from learned latencies, and batches by predicted time.
 //!
-//! It is not in Linux; CachyOS and others build it into their kernels. Reads and the rest are two sides, each sorted by
-//! deadline. A deadline is the start of the request, plus a target and the predicted time if nobody waits for it. Batches
-//! leave this order together: the sides take turns by the predicted time they have had. A batch is served by operation,
-//! or on disks in sector order. Latencies are learnt in [`model`], the order is in [`sorted`], batches in [`batch`].
+//! ADIOS is not in Linux; CachyOS and others build it into their kernels. Reads and other requests
+//! are two sides, each sorted by deadline. The deadline of a sync request is its start. The
+//! deadline of another request is its start plus a target and the predicted time. Batches leave
+//! this order together: the sides take turns by predicted time. A batch is served by operation, or
+//! on rotational devices in sector order. Latencies are learned in [`model`]; the order is in
+//! [`sorted`], batches are in [`batch`].
 
 mod batch;
 mod model;
@@ -53,13 +55,13 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("adios", &|env| Box::new(Adios::new(env)))
 };
 
-/// Reads, writes, discards, the rest.
+/// Kinds of requests: reads, writes, discards, others.
 const KINDS: usize = 4;
 const WRITE: usize = 1;
 const OTHER: usize = 3;
-/// The operation that stands for each.
+/// Operation that stands for each kind.
 const OPS: [Op; KINDS] = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes];
-/// A sample arms the timer for so many ms later.
+/// Time from a sample to the timer, ms.
 const LEARN_MS: u64 = 100;
 
 fn kind_of(op: Op) -> usize {
@@ -71,18 +73,19 @@ fn kind_of(op: Op) -> usize {
     }
 }
 
-/// The side of a kind.
+/// Returns the side of a kind.
 fn side_of(kind: usize) -> usize {
     usize::from(kind != 0)
 }
 
-/// What is kept of a request beside its deadline, which after its dispatch is the moment of that.
+/// Data of a request besides its deadline. After its dispatch, the deadline
+/// field contains the time of the dispatch.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     predicted_ns: u64,
-    /// Length when it was inserted.
+    /// Length at insertion.
     bytes: u32,
-    /// Where it is sorted in.
+    /// Step that contains the request.
     step: u32,
 }
 
@@ -95,7 +98,7 @@ struct InFlight {
     predicted_ns: u64,
 }
 
-/// The largest batches so far.
+/// Largest batches so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Maxima {
     of_kind: [u64; KINDS],
@@ -104,31 +107,31 @@ struct Maxima {
 
 struct Adios {
     tunables: Tunables,
-    /// Effect of the last write, which is still to be carried out.
+    /// Effect of the last write that must still be executed.
     effect_due: Option<Effect>,
     models: [Model; KINDS],
     /// Samples that all models share.
     shared: Samples,
     slots: Vec<Slot>,
-    /// What came before latencies were known.
+    /// Requests inserted before latencies were known.
     normal: List<Fifo>,
-    /// What was inserted at the head.
+    /// Requests inserted at the head.
     head: List<Fifo>,
     steps: Steps,
     sides: [Sorted; 2],
     pages: [Page; 2],
-    /// The page that is served.
+    /// Page that is served.
     front: usize,
     bias: Bias,
-    /// Latencies of reads and writes are known.
+    /// Whether the latencies of reads and writes are known.
     stable: bool,
     in_flight: InFlight,
     maxima: Maxima,
-    /// The last completion while something was in flight; the origin: none.
+    /// Last completion while another request was in flight; the origin: none.
     completed: Time,
-    /// Where the last one that completed began; 0: not known. Only on rotational devices.
+    /// First sector of the last completed request; 0: not known. Only on rotational devices.
     completed_sector: Sector,
-    /// Behind the last one given out. Only on rotational devices.
+    /// Sector after the last dispatched request. Only on rotational devices.
     head_sector: Sector,
     backward: bool,
     places: Vec<(u64, u32, RequestId)>,
@@ -170,14 +173,14 @@ impl Adios {
         Shrinking { kilo_requests: values.shrink_kreqs, gib: values.shrink_gbytes, shift: values.shrink_resist }
     }
 
-    /// As [`AdiosEvent::Flipped`] tells it.
+    /// Returns the direction for [`AdiosEvent::Flipped`].
     fn told_backward(&self) -> Option<bool> {
         self.rotational.then_some(self.backward)
     }
 
-    // ---- what waits
+    // ---- waiting requests
 
-    /// Predicts how long a new request takes.
+    /// Predicts the latency of a new request.
     #[inline]
     fn predict(&mut self, env: &Env, id: RequestId) {
         if self.slots.len() <= id.index() {
@@ -202,7 +205,7 @@ impl Adios {
         }
     }
 
-    /// Latencies of reads and writes are known: from the next request on, requests are sorted.
+    /// Starts sorting once the latencies of reads and writes are known.
     fn settle(&mut self, env: &mut Env) {
         if !self.stable && self.models[..=WRITE].iter().all(|model| model.known.base_ns > 0) {
             self.stable = true;
@@ -210,7 +213,7 @@ impl Adios {
         }
     }
 
-    /// Sorts `id` in, by what holds now.
+    /// Inserts `id` into the deadline order, with the present tunables.
     #[inline]
     fn sort_in(&mut self, env: &mut Env, id: RequestId) {
         let request = &mut env.requests[id];
@@ -227,7 +230,7 @@ impl Adios {
         slot.step = self.sides[side_of(kind)].insert(&mut self.steps, &mut env.requests, id, deadline);
     }
 
-    /// Takes `id`, which is sorted in, out.
+    /// Removes `id` from the deadline order.
     #[inline]
     fn sort_out(&mut self, env: &mut Env, id: RequestId) {
         let side = side_of(kind_of(env.requests[id].op));
@@ -237,7 +240,7 @@ impl Adios {
 
     // ---- batches
 
-    /// Puts together the batch of the back page.
+    /// Fills the batch of the back page.
     fn fill(&mut self, env: &mut Env) {
         let back = self.front ^ 1;
         let order = self.tunables.values.order;
@@ -308,12 +311,12 @@ impl Adios {
         env.note(|| Decision::Adios(AdiosEvent::Filled { page, order, before_ns, added_ns, bias }));
     }
 
-    /// Sets the direction in which what is sorted by sector is served.
+    /// Sets the direction for requests sorted by sector.
     fn turn(&mut self, env: &Env) {
         self.backward = self.rotational && self.pages[self.front].is_backward_from(&env.requests, self.head_sector);
     }
 
-    /// The first of a list by age, which is taken out.
+    /// Removes and returns the first request of a list by age.
     fn pop_first(&mut self, env: &mut Env, from_head: bool) -> Option<RequestId> {
         let list = if from_head { &mut self.head } else { &mut self.normal };
         let id = list.first()?;
@@ -324,7 +327,7 @@ impl Adios {
         Some(id)
     }
 
-    /// The next request of the pages, which are filled and turned as it is time to.
+    /// Returns the next request of the pages. Fills and flips pages when it is time.
     fn pop_batched(&mut self, env: &mut Env) -> Option<(RequestId, AdiosList)> {
         let back = self.front ^ 1;
         let front_is_empty = self.pages[self.front].len == 0;
@@ -348,7 +351,7 @@ impl Adios {
 
     // ---- latencies
 
-    /// Learns from what the samples say of one operation.
+    /// Updates the model of one operation from the samples.
     fn learn(&mut self, env: &mut Env, kind: usize) {
         let (jiffy, shrinking) = (env.jiffies(), self.shrinking());
         self.models[kind].update(&mut self.shared, jiffy, self.hz, shrinking);
@@ -358,7 +361,7 @@ impl Adios {
         std::array::from_fn(|kind| self.models[kind].known)
     }
 
-    /// Tells of models that are not as they were `before`.
+    /// Reports the models that differ from `before`.
     #[cold]
     fn note_changed(&self, env: &mut Env, before: &[Known; KINDS]) {
         for kind in 0..KINDS {
@@ -381,7 +384,7 @@ impl Adios {
         }
     }
 
-    /// Does something to the models, and tells which of them changed.
+    /// Changes the models, and reports which of them changed.
     fn changing(&mut self, env: &mut Env, change: impl FnOnce(&mut Self, &mut Env)) {
         if env.log.is_on() {
             let before = self.known();
@@ -392,7 +395,8 @@ impl Adios {
         }
     }
 
-    /// How often a latency counts: on a rotational device the more, the farther the head has moved.
+    /// Returns the weight of a latency sample. On a rotational
+    /// device, it increases with the seek distance.
     fn weight(&mut self, sector: Sector) -> u64 {
         if !self.rotational {
             return 1;
@@ -404,7 +408,8 @@ impl Adios {
         }
     }
 
-    /// The latency of a request that is complete: since the last completion, or since its dispatch if it was alone.
+    /// Returns the latency of a completed request: since the last
+    /// completion, or since its dispatch if it was alone.
     fn latency_ns(&mut self, now: Time, dispatched: Time, bytes: u32) -> Option<u64> {
         let from = if self.completed == Time::ZERO { dispatched } else { self.completed };
         self.completed = if self.in_flight.count > 0 { now } else { Time::ZERO };
@@ -446,7 +451,7 @@ impl Elevator for Adios {
         self.merged_back(env, id);
     }
 
-    /// It is due anew, at the end of its step.
+    /// The request gets a new deadline, and goes to the end of its step.
     fn merged_back(&mut self, env: &mut Env, id: RequestId) {
         self.sort_out(env, id);
         self.sort_in(env, id);
@@ -497,7 +502,7 @@ impl Elevator for Adios {
         Some(id)
     }
 
-    /// What was drained, or given back by the device, is dispatched now.
+    /// A request that was drained or returned by the device is dispatched now.
     fn start(&mut self, env: &mut Env, id: RequestId) {
         env.requests[id].deadline = env.now;
     }
@@ -524,7 +529,7 @@ impl Elevator for Adios {
         }
     }
 
-    /// What it has learnt changes what comes later, not what may go now.
+    /// The learned latencies affect later requests, not the present choice.
     fn runs_after_timer(&self) -> bool {
         false
     }

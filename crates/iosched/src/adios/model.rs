@@ -1,29 +1,29 @@
-//! What ADIOS knows of the latencies of one operation: a base for 4 KiB, and a slope for each KiB more.
+//! Latency model of one operation: a base for 4 KiB, and a slope for each further KiB.
 //!
-//! Samples are counted in cells by how they compare with what was expected, first in cells of their operation. An update
-//! moves these to one store that all operations share, and takes the base and the slope from what the store then holds.
-//! So an operation may learn from samples that others left there.
+//! Samples are counted in cells by their ratio to the expected latency, first in cells of their
+//! operation. An update moves them to one store that all operations share, and computes base and
+//! slope from that store. An operation may therefore learn from samples of other operations.
 
-/// Requests up to this size are small: their latencies make the base.
+/// Size of the largest small request, bytes. Latencies of small requests determine the base.
 pub(super) const SMALL_BYTES: u32 = 4096;
-/// Cells of each kind.
+/// Number of cells of each kind.
 const CELLS: usize = 64;
-/// So many samples are enough at any time.
+/// Number of samples that is enough for an update at any time.
 const ENOUGH: u64 = 1024;
-/// Without so many, an update waits for so many ms since the last one.
+/// Interval between updates with fewer samples, ms.
 const INTERVAL_MS: u64 = 1_500;
 /// Bytes in a KiB.
 const KIB: u64 = 1024;
 const GIB: u64 = 1 << 30;
 
-/// When old samples lose weight, and how much.
+/// When and how much old samples lose weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shrinking {
-    /// From so many thousand small samples on.
+    /// Number of small samples from which they lose weight, in thousands.
     pub(super) kilo_requests: u64,
-    /// From so many GiB of large samples on.
+    /// Size of large samples from which they lose weight, GiB.
     pub(super) gib: u64,
-    /// By this power of two.
+    /// Power of two by which they lose weight.
     pub(super) shift: u32,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Shrinking {
 struct Cell {
     weight: u64,
     latency_ns: u64,
-    /// Only of large requests.
+    /// Only for large requests.
     bytes: u64,
 }
 
@@ -43,14 +43,14 @@ impl Cell {
         self.bytes = self.bytes.wrapping_add(other.bytes);
     }
 
-    /// What `weight` of its samples make.
+    /// Returns the share of `weight` in the sums.
     fn part(self, weight: u64) -> Self {
         let share = |sum: u64| sum.wrapping_mul(weight) / self.weight;
         Self { weight, latency_ns: share(self.latency_ns), bytes: share(self.bytes) }
     }
 }
 
-/// Samples of small or of large requests.
+/// Samples of small requests, or of large requests.
 #[derive(Clone, Debug)]
 struct Cells([Cell; CELLS]);
 
@@ -69,14 +69,14 @@ impl Cells {
         *self = Self::default();
     }
 
-    /// Takes over what `fresh` holds.
+    /// Moves the contents of `fresh` into these cells.
     fn take(&mut self, fresh: &mut Self) {
         for (cell, fresh) in self.0.iter_mut().zip(&mut fresh.0) {
             cell.add(std::mem::take(fresh));
         }
     }
 
-    /// The sum of the lowest `percent` of the samples, whose weight is `all` together.
+    /// Returns the sum of the lowest `percent` of the samples. `all` is their total weight.
     fn lowest(&self, all: u64, percent: u64) -> Cell {
         let wanted = all.wrapping_mul(percent) / 100;
         let mut sum = Cell::default();
@@ -93,7 +93,7 @@ impl Cells {
     }
 }
 
-/// The samples of small and of large requests.
+/// Samples of small and of large requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     small: Cells,
@@ -101,7 +101,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// How many there are of each.
+    /// Returns the weights of small and large samples.
     pub(super) fn weights(&self) -> (u64, u64) {
         (self.small.weight(), self.large.weight())
     }
@@ -112,10 +112,10 @@ impl Samples {
     }
 }
 
-/// The cell of a latency where `expected_ns` is what was expected. The two formulas in the middle leave no gap, but the
-/// cells are not in order of latency there: as in the original.
+/// Returns the cell of a latency for the expected latency `expected_ns`. The two formulas in the
+/// middle leave no gap, but the cells there are not in order of latency, as in the original.
 fn cell(latency_ns: u64, expected_ns: u64) -> usize {
-    // Of 64 bits only the lower half divides.
+    // As in the original, only the lower 32 bits are used as the divisor.
     let divisor = (expected_ns & u64::from(u32::MAX)).max(1);
     let times = |factor: u64| latency_ns.wrapping_mul(factor) / divisor;
     let cell = if latency_ns < expected_ns.wrapping_mul(2) {
@@ -128,12 +128,12 @@ fn cell(latency_ns: u64, expected_ns: u64) -> usize {
     (cell as u32 as usize).min(CELLS - 1)
 }
 
-/// What is known of one operation, in numbers that change.
+/// Known latencies of one operation, as numbers that can change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Known {
-    /// What a small request takes, ns; 0: not known.
+    /// Latency of a small request, ns; 0: not known.
     pub(super) base_ns: u64,
-    /// What each KiB above that takes, ns; 0: not known.
+    /// Latency of each further KiB, ns; 0: not known.
     pub(super) slope_ns: u64,
     pub(super) small_sum: u64,
     pub(super) small_count: u64,
@@ -141,11 +141,11 @@ pub(super) struct Known {
     pub(super) large_bytes: u64,
 }
 
-/// The latencies of one operation.
+/// Latency model of one operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) known: Known,
-    /// The jiffy of the last update.
+    /// Jiffy of the last update.
     updated: u64,
     fresh: Samples,
 }
@@ -155,7 +155,7 @@ impl Model {
         Self { updated: jiffy, ..Self::default() }
     }
 
-    /// How long a request of so many bytes is expected to take, ns.
+    /// Returns the predicted latency of a request of `bytes` bytes, ns.
     #[inline]
     pub(super) fn predict(&self, bytes: u32) -> u64 {
         let Known { base_ns, slope_ns, .. } = self.known;
@@ -165,8 +165,8 @@ impl Model {
         }
     }
 
-    /// A request of so many bytes, which was expected to take `predicted_ns`, took `latency_ns`. The cell that the
-    /// sample counts in; `None`: it tells nothing.
+    /// Adds a sample of a request of `bytes` bytes with the predicted latency `predicted_ns`.
+    /// Returns the cell of the sample, or `None` if the sample is not usable.
     pub(super) fn sample(&mut self, latency_ns: u64, weight: u64, bytes: u32, predicted_ns: u64) -> Option<usize> {
         let base_ns = self.known.base_ns;
         let latencies_ns = latency_ns.wrapping_mul(weight);
@@ -182,7 +182,7 @@ impl Model {
         Some(at)
     }
 
-    /// Moves the samples to `shared`, and learns from what that holds if it is time to.
+    /// Moves the samples to `shared`, and learns from `shared` if an update is due.
     pub(super) fn update(&mut self, shared: &mut Samples, jiffy: u64, hz: u32, shrinking: Shrinking) {
         shared.small.take(&mut self.fresh.small);
         shared.large.take(&mut self.fresh.large);
@@ -212,7 +212,7 @@ impl Model {
         }
     }
 
-    /// Adds the samples of small requests but the slowest; `false`: there are none.
+    /// Adds the samples of small requests, except the slowest. Returns `false` if there are none.
     fn learn_small(&mut self, cells: &Cells, weight: u64, shrinking: Shrinking) -> bool {
         let known = &mut self.known;
         let lowest = cells.lowest(weight, percent(known.base_ns));
@@ -226,7 +226,7 @@ impl Model {
         lowest.weight > 0
     }
 
-    /// Adds the samples of large requests but the slowest; `false`: there are none.
+    /// Adds the samples of large requests, except the slowest. Returns `false` if there are none.
     fn learn_large(&mut self, cells: &Cells, weight: u64, shrinking: Shrinking) -> bool {
         let known = &mut self.known;
         let lowest = cells.lowest(weight, percent(known.slope_ns));
@@ -238,7 +238,7 @@ impl Model {
             known.large_sum -= known.large_sum >> shrinking.shift;
             known.large_bytes -= less;
         }
-        // The base is taken off once for all of them, as in the original.
+        // The base is subtracted once for all samples together, as in the original.
         let above =
             if lowest.latency_ns > known.base_ns { lowest.latency_ns - known.base_ns } else { lowest.latency_ns };
         known.large_sum = known.large_sum.wrapping_add(above);
@@ -246,7 +246,7 @@ impl Model {
         true
     }
 
-    /// Forgets everything and begins with these: each counts as one sample.
+    /// Replaces the model by these values. Each counts as one sample.
     pub(super) fn load(&mut self, base_ns: u64, slope_ns: u64, jiffy: u64) {
         let known =
             Known { base_ns, slope_ns, small_sum: base_ns, small_count: 1, large_sum: slope_ns, large_bytes: KIB };
@@ -254,7 +254,7 @@ impl Model {
     }
 }
 
-/// How many percent of the samples count: all as long as nothing is known.
+/// Returns the percentage of samples that count: all while the latency is not known.
 fn percent(known_ns: u64) -> u64 {
     if known_ns == 0 { 100 } else { 99 }
 }

@@ -1,12 +1,13 @@
-//! Requests in order of deadline, in steps of about a millisecond; inside a step in order of arrival.
+//! Requests in the order of deadlines, in steps of about a millisecond. Within
+//! a step, they are in the order of arrival.
 
 use crate::collections::{Id, Kind, List, NIL, RbLinks, RbNode, RbTree};
 use crate::request::{Fifo, RequestId, Requests};
 
-/// The bits of a deadline that a step leaves out.
+/// Number of low bits of a deadline that a step ignores.
 const STEP_BITS: u32 = 20;
 
-/// Trees of steps.
+/// Kind of trees of steps.
 #[derive(Debug)]
 enum BySteps {}
 
@@ -14,7 +15,7 @@ impl Kind for BySteps {
     type Id = u32;
 }
 
-/// The requests of one step.
+/// Requests of one step.
 #[derive(Debug, Default)]
 struct Step {
     start: u64,
@@ -34,7 +35,7 @@ impl RbNode<BySteps> for Step {
     }
 }
 
-/// Steps of all orders, and which are free.
+/// Steps of all orders, and the free ones.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     all: Vec<Step>,
@@ -48,7 +49,7 @@ pub(super) struct Sorted {
     pub(super) len: usize,
 }
 
-/// How far a step is behind another. Deadlines wrap.
+/// Returns the distance from one step to another. Deadlines wrap.
 fn distance(step: u64, from: u64) -> i64 {
     step.wrapping_sub(from) as i64
 }
@@ -70,7 +71,8 @@ impl Steps {
 }
 
 impl Sorted {
-    /// Puts in `id`, which is due at `deadline`, behind those of its step. Its step is a word to be kept.
+    /// Inserts `id` with the deadline `deadline`, after the other requests of its step. Returns the
+    /// step, which the caller stores.
     #[inline]
     pub(super) fn insert(&mut self, steps: &mut Steps, requests: &mut Requests, id: RequestId, deadline: u64) -> u32 {
         let start = deadline >> STEP_BITS << STEP_BITS;
@@ -94,7 +96,7 @@ impl Sorted {
         number
     }
 
-    /// Takes out `id`, which is in `step`.
+    /// Removes `id`, which is in `step`.
     #[inline]
     pub(super) fn remove(&mut self, steps: &mut Steps, requests: &mut Requests, id: RequestId, step: u32) {
         let list = &mut steps.all[step as usize].requests;
@@ -106,13 +108,13 @@ impl Sorted {
         self.len -= 1;
     }
 
-    /// The first request of the first step.
+    /// Returns the first request of the first step.
     #[inline]
     pub(super) fn first(&self, steps: &Steps) -> Option<RequestId> {
         self.tree.first().and_then(|step| steps.all[step.number() as usize].requests.first())
     }
 
-    /// Checks the order of steps, and that none is empty; returns the number of requests.
+    /// Checks the order of steps, and that none is empty. Returns the number of requests.
     pub(super) fn check(&self, steps: &Steps, requests: &Requests) -> usize {
         self.tree.check(&steps.all, |a, b| distance(b.start, a.start) > 0);
         let mut len = 0;
@@ -128,7 +130,7 @@ impl Sorted {
     }
 }
 
-/// No step.
+/// Value that stands for no step.
 pub(super) const NO_STEP: u32 = NIL;
 
 #[cfg(test)]
@@ -138,7 +140,7 @@ mod tests {
     use crate::request::{Bio, Flags, Op};
     use crate::time::Time;
 
-    /// The places of `deadlines` in the order they are served in.
+    /// Returns the indices of `deadlines` in the order of service.
     fn order(deadlines: &[u64]) -> Vec<usize> {
         let (mut requests, mut steps, mut sorted) = (Requests::default(), Steps::default(), Sorted::default());
         let mut in_step = Vec::new();

@@ -1,13 +1,14 @@
-//! ADIOS' tunables, and its files that hold more than one number. Files take what the originals take: no white space
-//! but one line end behind a number, any white space between the numbers of a model.
+//! Tunables of ADIOS, and its files that hold more than one number. Files accept the same
+//! texts as the original: no white space except one line end after a number, and any
+//! white space between the numbers of a model.
 
 use crate::tunable::{Declarations, Reads, Span, TextSpec, TunableError, TunableSet, Tuned, tunable};
 
-/// The version whose rules these are.
+/// Version whose rules are implemented.
 pub(super) const VERSION: &str = "3.3.0";
 /// Smallest nice value.
 const NICE_MIN: u64 = (-20_i64) as u64;
-/// Latency window where seeking costs, ns.
+/// Default latency window on rotational devices, ns.
 const WINDOW_ROTATIONAL_NS: u64 = 22_000_000;
 
 #[derive(Debug, Default)]
@@ -122,21 +123,21 @@ const fn model_file(name: &'static str, doc: &'static str) -> TextSpec {
     }
 }
 
-/// Effect of a write beyond a new value. The elevator carries it out.
+/// Effect of a write other than a new value. The elevator executes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Effect {
-    /// The models of these operations, counted from reads, begin with base and slope.
+    /// The models of these operations start with the given base and slope.
     Load {
-        /// The first of them.
+        /// Index of the first operation, counted from reads.
         first: usize,
         /// Base and slope of each; `None` at the end.
         values: [Option<[u64; 2]>; 4],
-        /// Whether what is in the shared store is dropped.
+        /// Whether the shared store is emptied.
         empties: bool,
     },
-    /// The bias begins at 0.
+    /// The bias is set to 0.
     ResetBias,
-    /// The largest batches are forgotten.
+    /// The sizes of the largest batches are reset.
     ResetMaxima,
 }
 
@@ -146,7 +147,7 @@ impl Effect {
     }
 }
 
-/// The values, and what the last write asks for.
+/// Values of the tunables.
 pub(super) struct Tunables {
     pub(super) values: Tuned<Values>,
     rotational: bool,
@@ -161,19 +162,19 @@ impl Tunables {
         Self { values, rotational }
     }
 
-    /// How long after its start an async request of that type is due, ns.
+    /// Returns the time from the start of an async request of that kind to its deadline, ns.
     #[inline]
     pub(super) fn target_ns(&self, kind: usize) -> u64 {
         [self.values.target_read_ns, self.values.target_write_ns, self.values.target_discard_ns, 0][kind]
     }
 
-    /// How many requests of that type a batch holds.
+    /// Returns the largest number of requests of that kind in a batch.
     #[inline]
     pub(super) fn batch_limit(&self, kind: usize) -> u32 {
         [self.values.batch_read, self.values.batch_write, self.values.batch_discard, 1][kind]
     }
 
-    /// Writes a file. What is to be done beyond that, if anything.
+    /// Writes a file. Returns the further effect, if any.
     pub(super) fn write(&mut self, name: &str, text: &str) -> Result<Option<Effect>, TunableError> {
         if let Some(spec) = TEXTS.iter().find(|spec| spec.name == name) {
             spec.check(text)?;
@@ -188,7 +189,7 @@ impl Tunables {
         if let Some(spec) = DECLARATIONS.specs().find(|spec| spec.name == name)
             && plain(text).is_none()
         {
-            // A name that is declared, with a text that no file takes.
+            // The name is declared, but its file does not accept the text.
             return Err(spec.not_a_number(text));
         }
         if name == "batch_order" && !self.rotational && plain(text).is_some_and(is_one) {
@@ -209,7 +210,7 @@ impl Tunables {
     }
 }
 
-/// `text` without the one line end that may be behind it; `None` if there is other white space.
+/// Returns `text` without a line end after it; `None` if there is other white space.
 fn plain(text: &str) -> Option<&str> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     (!text.contains(is_space)).then_some(text)
@@ -219,13 +220,14 @@ fn is_space(letter: char) -> bool {
     letter.is_ascii_whitespace() || letter == '\x0b'
 }
 
-/// Whether `text` is the number 1.
+/// Returns whether `text` is the number 1.
 fn is_one(text: &str) -> bool {
     let digits = text.strip_prefix('+').unwrap_or(text);
     digits.trim_start_matches('0') == "1"
 }
 
-/// The first numbers of `text`, with white space before and between them. A number of more than 64 bits wraps.
+/// Returns the first numbers of `text`, with white space before and between
+/// them. A number of more than 64 bits wraps.
 fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let (mut rest, mut found) = (text, [0; N]);
     for number in &mut found {
@@ -241,7 +243,8 @@ fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     Some(found)
 }
 
-/// What a text written to `reset_lat_model` loads. One with a space in it holds numbers.
+/// Returns the values that a text written to `reset_lat_model`
+/// loads. A text with a space contains numbers.
 fn resets(text: &str) -> Option<[Option<[u64; 2]>; 4]> {
     if text.contains(' ') {
         let [a, b, c, d, e, f] = numbers(text)?;

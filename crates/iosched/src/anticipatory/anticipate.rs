@@ -1,35 +1,37 @@
-//! Anticipation: whether to wait for the next request of the process that was served last, rather than seek to
-//! another's.
+//! Anticipation: whether to wait for the next request of the last served process, instead of a seek
+//! to another process' request.
 //!
-//! It pays if that process will soon send a request near its last one. What it did so far says whether it will; of a
-//! new process, what others did after their first request.
+//! Waiting pays if that process will soon send a request near its last one. The
+//! decision uses the history of the process; for a new process, the history of
+//! other processes after their first request.
 
 use super::{Anticipatory, SYNC};
 use crate::decision::Anticipation;
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// A request this near the last one is close, right after that has completed; the distance doubles with each jiffy.
+/// Distance within which a request is close to the last one directly after its completion, in
+/// sectors. The distance doubles with each jiffy.
 const CLOSE_SECTORS: u64 = 8192;
-/// After so many ms every request is.
+/// Time after which every request is close, ms.
 const CLOSE_MS: u64 = 20;
-/// Half of what a probability is counted in.
+/// Half of the probability scale.
 const HALF: u64 = 128;
-/// One in the product of two probabilities is this.
+/// Scale of the product of two probabilities.
 const ONE_OF_PRODUCT: u64 = 256 * 256;
 
 impl Anticipatory {
-    /// Whether it now waits, or will.
+    /// Returns whether the elevator waits, or will wait.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.anticipation, Anticipation::WaitRequest | Anticipation::WaitNext)
     }
 
-    /// Whether to wait instead of serving `next`.
+    /// Returns whether to wait instead of serving `next`.
     pub(super) fn may_wait(&mut self, env: &Env, next: Option<RequestId>) -> bool {
         self.awaited.is_some() && self.anticipation != Anticipation::Finished && !self.can_break(env, next)
     }
 
-    /// Waits from now on, or once the request of the awaited process completes.
+    /// Waits from now on, or when the request of the awaited process completes.
     pub(super) fn wait(&mut self, env: &mut Env) {
         if self.anticipation != Anticipation::Off {
             return;
@@ -41,13 +43,13 @@ impl Anticipatory {
         }
     }
 
-    /// The awaited process has nothing under way: its time runs.
+    /// Starts the timer: the awaited process has no request in flight.
     fn start_timer(&mut self, env: &mut Env) {
         env.idle_until(self.awaited_since + self.tunables.antic_expire);
         self.anticipation = Anticipation::WaitNext;
     }
 
-    /// The wait is over, and not because time is.
+    /// Ends the wait for a reason other than the timer.
     pub(super) fn stop_waiting(&mut self, env: &mut Env, then: Anticipation) {
         if self.anticipation == Anticipation::WaitNext {
             env.cancel_idle();
@@ -55,7 +57,7 @@ impl Anticipatory {
         self.anticipation = then;
     }
 
-    /// A request of the awaited process completed.
+    /// Handles the completion of a request of the awaited process.
     pub(super) fn awaited_completed(&mut self, env: &mut Env) {
         self.awaited_since = env.jiffies();
         self.awaited_is_done = true;
@@ -64,7 +66,7 @@ impl Anticipatory {
         }
     }
 
-    /// The process did not send anything in time.
+    /// Handles the timer: the process sent no request in time.
     pub(super) fn waited_in_vain(&mut self) {
         self.anticipation = Anticipation::Finished;
         let Some(process) = self.awaited.map(|id| &self.processes[id]) else { return };
@@ -76,8 +78,8 @@ impl Anticipatory {
         }
     }
 
-    /// Whether there is nothing to wait for, or `request` is as good as what is waited for. Learns from it: each time
-    /// it is asked counts.
+    /// Returns whether waiting does not pay, or `request` is as good as the
+    /// awaited one. Each call updates the statistics.
     pub(super) fn can_break(&mut self, env: &Env, request: Option<RequestId>) -> bool {
         let Some(awaited) = self.awaited else { return true };
         if request.is_some_and(|id| self.processes.of(env, id) == awaited) {
@@ -117,7 +119,8 @@ impl Anticipatory {
             || newcomers.exit_probability * newcomers.exit_without_cooperator > ONE_OF_PRODUCT / 2
     }
 
-    /// Whether `id` is so near where the batch is that the awaited process' next request need not be nearer.
+    /// Returns whether `id` is so near the position of the batch that the awaited process' next
+    /// request need not be nearer.
     fn is_close(&self, env: &Env, id: RequestId) -> bool {
         let waits = self.anticipation != Anticipation::Off && self.awaited_is_done;
         let delay = if waits { env.jiffies() - self.awaited_since } else { 0 };
@@ -138,14 +141,14 @@ impl Anticipatory {
         sector.abs_diff(position) < self.newcomers.seek_mean_of(&self.processes[awaited])
     }
 
-    /// Stops waiting if `id`, which just came, is worth it.
+    /// Stops waiting if the new request `id` is good enough.
     pub(super) fn meet(&mut self, env: &mut Env, id: RequestId) {
         if self.is_waiting() && self.can_break(env, Some(id)) {
             self.stop_waiting(env, Anticipation::Finished);
         }
     }
 
-    /// A sync request came that counts for `process`.
+    /// Counts a new sync request for `process`.
     pub(super) fn account(&mut self, env: &Env, process: super::ProcessId, id: RequestId) {
         let request = &env.requests[id];
         debug_assert!(request.is_sync());
@@ -154,7 +157,7 @@ impl Anticipatory {
         self.tunables.est_time = self.newcomers.think_mean();
     }
 
-    /// Whether the sync request to serve next should rather wait for one that is expected.
+    /// Returns whether the next sync request should wait for an expected one.
     pub(super) fn holds_back(&mut self, env: &mut Env) -> bool {
         let next = self.directions[SYNC].next;
         let holds = self.may_wait(env, next);

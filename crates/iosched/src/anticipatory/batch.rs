@@ -1,35 +1,39 @@
-//! Batches: sync and async requests take turns, and how many async ones a turn may have.
+//! Batches: sync and async requests take turns, and each
+//! turn has a limited number of async requests.
 //!
-//! A batch of sync requests ends by time, one of async requests by time or number. Async requests are served from a
-//! write cache perhaps, long before they are written: how long their batch took shows only in when the first sync
-//! request after it completes. The number is steered so that this is about when the batch should have ended.
+//! A batch of sync requests ends by time, a batch of async requests by time or number. A write
+//! cache may accept async requests long before they are written. The duration of their batch is
+//! therefore known only when the first sync request after it completes. The number is controlled so
+//! that this is about the time when the batch should have ended.
 
 use super::tunables::Tunables;
 
-/// The batch that is served. Times are in jiffies.
+/// Present batch. Times are in jiffies.
 #[derive(Clone, Debug)]
 pub(super) struct Batch {
-    /// Whether it is one of sync requests.
+    /// Whether the batch has sync requests.
     pub(super) sync: bool,
-    /// It has been chosen, and waits for what is left of the batch before in the device.
+    /// Whether the batch has been chosen, and waits for
+    /// requests of the previous batch in the device.
     pub(super) changing: bool,
-    /// Of a sync batch: none of its requests has completed yet.
+    /// Whether none of the requests of a sync batch has completed yet.
     pub(super) new: bool,
-    /// When it ends, if the other kind waits.
+    /// Time when the batch ends if the other kind waits.
     pub(super) end: u64,
-    /// Async requests a batch may have.
+    /// Limit on async requests per batch.
     pub(super) quota: u64,
-    /// Async requests that this one still may have.
+    /// Number of async requests that this batch may still have.
     pub(super) left: u64,
-    /// The last async batch ran out of requests before its end.
+    /// Whether the last async batch ran out of requests before its end.
     pub(super) idled: bool,
 }
 
-/// Fraction of a second that an async batch lasts unless told otherwise, and async requests that are thought to take
-/// one jiffy.
+/// Default length of an async batch, as a fraction of a second, and the
+/// assumed number of async requests per jiffy.
 const WRITE_BATCH_FRACTION: u64 = 8;
 const JIFFIES_PER_WRITE: u64 = 10;
-/// A batch that takes this many times too long, or too little, is corrected by halves instead of by one.
+/// Ratio between actual and planned time beyond which the limit is
+/// halved or doubled instead of changed by one.
 const FAR_OFF: u64 = 3;
 
 impl Batch {
@@ -46,18 +50,18 @@ impl Batch {
         }
     }
 
-    /// Whether the other kind has its turn now, if it has requests.
+    /// Returns whether the other kind is next, if it has requests.
     pub(super) fn is_over(&self, jiffy: u64) -> bool {
         !self.changing && !self.new && (jiffy > self.end || (!self.sync && self.left == 0))
     }
 
-    /// The next batch is chosen: one of sync requests.
+    /// Chooses a batch of sync requests.
     pub(super) fn turn_to_sync(&mut self) {
         self.changing |= !self.sync;
         self.sync = true;
     }
 
-    /// The next batch is chosen: one of async requests.
+    /// Chooses a batch of async requests.
     pub(super) fn turn_to_async(&mut self) {
         if self.sync {
             self.changing = true;
@@ -68,7 +72,7 @@ impl Batch {
         self.idled = false;
     }
 
-    /// The device is empty: the chosen batch begins.
+    /// Starts the chosen batch when the device is empty.
     pub(super) fn begin(&mut self, jiffy: u64, tunables: &Tunables) {
         if self.sync {
             self.new = true;
@@ -78,22 +82,23 @@ impl Batch {
         self.changing = false;
     }
 
-    /// What was left of the batch before has completed while the chosen one waited for it.
+    /// Starts the chosen batch when the last request of the previous batch has completed.
     pub(super) fn drained(&mut self, jiffy: u64, tunables: &Tunables) {
         self.end = jiffy + tunables.batch_expire(self.sync);
         self.changing = false;
         self.new |= self.sync;
     }
 
-    /// The first sync request of a new batch has completed.
+    /// Handles the first completion of a new sync batch.
     pub(super) fn first_completed(&mut self, jiffy: u64, tunables: &Tunables) {
         self.adjust_quota(jiffy, tunables.write_batch_expire);
         self.end = jiffy + tunables.read_batch_expire;
         self.new = false;
     }
 
-    /// Learns from how long the async batch before took. After a batch that [`drained`](Self::drained) the end is one
-    /// to come, so it seems to have taken no time at all: so it is in Linux.
+    /// Adjusts the limit to the duration of the previous async batch. After a batch
+    /// that [`drained`](Self::drained) started, the end is in the future, so the
+    /// measured duration is 0. This is as in Linux.
     fn adjust_quota(&mut self, jiffy: u64, should_take: u64) {
         let took = (jiffy + should_take).saturating_sub(self.end);
         if took > should_take && !self.idled {

@@ -1,10 +1,10 @@
-//! What the anticipatory elevator says of itself: its state, whenever a step changed it.
+//! Events of the anticipatory elevator: its state, whenever a step changed it.
 
 use super::Anticipatory;
 use crate::decision::{AnticipatoryEvent, Decision};
 use crate::env::Env;
 
-/// The state that was last told.
+/// State of the last report.
 pub(super) type ReportedEvents = Option<[AnticipatoryEvent; 5]>;
 
 impl Anticipatory {
@@ -22,7 +22,7 @@ impl Anticipatory {
         ]
     }
 
-    /// Tells what the step that ends here has changed.
+    /// Reports the changes of the step that ends here.
     #[inline]
     pub(super) fn tell(&mut self, env: &mut Env) {
         if env.log.is_on() {

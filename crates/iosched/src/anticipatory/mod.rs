@@ -1,13 +1,14 @@
-//! anticipatory: after a read, the disk stays where it is for a moment, because the same process will read on from
-//! there.
+//! anticipatory: after a read, the disk waits for a moment at its position, because the same
+//! process may read on from there.
 //!
-//! As in Linux 2.6.30 and 2.6.32. Sync requests (reads, and writes somebody waits for) and async ones are served in
-//! batches by turns, each in sector order, and none waits much longer than its deadline. Time is counted in jiffies.
+//! The rules are those of Linux 2.6.30 and 2.6.32. Sync requests (reads, and writes that a process
+//! waits for) and async requests are served in alternating batches, each in sector order. Requests
+//! have deadlines. Time is counted in jiffies.
 //!
-//! - `batch`: whose turn it is, and for how long;
-//! - `anticipate`: whether to wait for the process that was served last;
-//! - `process`: what it goes by when it decides that;
-//! - this file: the requests, and which of them is next.
+//! - `batch`: the kind of requests that is served, and for how long;
+//! - `anticipate`: whether to wait for the last served process;
+//! - `process`: the statistics for that decision;
+//! - this file: the requests, and the choice of the next one.
 
 mod anticipate;
 mod batch;
@@ -56,22 +57,22 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("anticipatory", &|env| Box::new(Anticipatory::new(env)))
 };
 
-/// What going back costs.
+/// Limit and cost of backward seeks.
 const BACK_SEEK: BackSeek = BackSeek { max_sectors: 1 << 20, penalty: 2 };
 
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
 
-/// The queued requests of one kind.
+/// Queued requests of one kind.
 #[derive(Debug, Default)]
 struct Direction {
     sorted: Sorted,
     fifo: List<Fifo>,
-    /// The one to serve next, if the oldest is not overdue.
+    /// Next request, if the oldest is not overdue.
     next: Option<RequestId>,
-    /// End of the last request released.
+    /// End of the last released request.
     position: Sector,
-    /// The jiffy in which the oldest was last looked at.
+    /// Jiffy of the last check of the oldest request.
     last_look: u64,
 }
 
@@ -80,7 +81,7 @@ impl Direction {
         Head { position: self.position, back_seek: BACK_SEEK }
     }
 
-    /// What comes after `id`: its neighbours, of which there are two if there are two others.
+    /// Returns the nearer of the neighbours of `id`.
     fn after(&self, env: &Env, id: RequestId) -> Option<RequestId> {
         let (successor, predecessor) = self.sorted.neighbours(&env.requests, id);
         self.head().nearer(&env.requests, successor, predecessor)
@@ -92,22 +93,22 @@ impl Direction {
     }
 }
 
-/// The elevator. Times are in jiffies.
+/// Anticipatory elevator. Times are in jiffies.
 pub(crate) struct Anticipatory {
     tunables: Tuned<Tunables>,
-    /// Async requests, and sync ones.
+    /// Async requests, and sync requests.
     directions: [Direction; 2],
     batch: Batch,
     anticipation: Anticipation,
-    /// The process whose sync request was released last, if nothing else was after it.
+    /// Process whose sync request was released last, if no other request was released after it.
     awaited: Option<ProcessId>,
-    /// That request has completed.
+    /// Whether that request has completed.
     awaited_is_done: bool,
-    /// When it did.
+    /// Time of the completion.
     awaited_since: u64,
     processes: Processes,
     newcomers: Newcomers,
-    /// Requests released and not completed.
+    /// Number of requests that are released and not complete.
     in_flight: u32,
     reported: ReportedEvents,
 }
@@ -133,7 +134,7 @@ impl Anticipatory {
         }
     }
 
-    /// Puts `id` in its place by sector. Another request that begins there too goes ahead of its turn.
+    /// Inserts `id` by sector. Another request that begins at the same sector is released early.
     fn sort(&mut self, env: &mut Env, id: RequestId) {
         let kind = kind(env, id);
         while let Err(other) = self.directions[kind].sorted.insert_alone(&mut env.requests, id) {
@@ -141,7 +142,8 @@ impl Anticipatory {
         }
     }
 
-    /// Whether the oldest request of a kind is overdue. Looked at only once in the time that makes it so.
+    /// Returns whether the oldest request of a kind is overdue. The
+    /// check is done only once per expiry time.
     fn is_overdue(&mut self, env: &Env, kind: usize) -> bool {
         let jiffy = env.jiffies();
         let expire = self.tunables.expire(kind == SYNC);
@@ -153,7 +155,7 @@ impl Anticipatory {
         direction.fifo.first().is_some_and(|oldest| tick(env, jiffy) > env.requests[oldest].deadline)
     }
 
-    /// The request to release now, if any.
+    /// Returns the request to release now, if any.
     fn choose(&mut self, env: &mut Env) -> Option<RequestId> {
         let jiffy = env.jiffies();
         let [writes, reads] = [ASYNC, SYNC].map(|kind| !self.directions[kind].fifo.is_empty());
@@ -182,13 +184,13 @@ impl Anticipatory {
         self.turn(env, reads, writes)
     }
 
-    /// The oldest request of the batch's kind, if it is overdue.
+    /// Returns the oldest request of the batch's kind, if it is overdue.
     fn oldest_if_overdue(&mut self, env: &Env) -> Option<RequestId> {
         let kind = usize::from(self.batch.sync);
         if self.is_overdue(env, kind) { self.directions[kind].fifo.first() } else { None }
     }
 
-    /// A new batch; its first request, if the device is empty.
+    /// Starts a new batch. Returns its first request, if the device is empty.
     fn turn(&mut self, env: &Env, reads: bool, writes: bool) -> Option<RequestId> {
         if reads && !(writes && self.batch.sync) {
             self.batch.turn_to_sync();
@@ -208,7 +210,7 @@ impl Anticipatory {
         oldest
     }
 
-    /// Takes `id` out: it is served next.
+    /// Removes `id`, which is served next.
     fn take_out(&mut self, env: &mut Env, id: RequestId) {
         let process = self.processes.of(env, id);
         let (kind, end) = (kind(env, id), env.requests[id].end());
@@ -237,15 +239,15 @@ impl Anticipatory {
     }
 }
 
-/// The moment a jiffy begins.
+/// Returns the start of a jiffy.
 fn tick(env: &Env, jiffy: u64) -> Time {
     Time::from_ns(jiffy.saturating_mul(env.jiffy_ns))
 }
 
 impl Elevator for Anticipatory {
     fn find_front(&mut self, env: &mut Env, bio: &Bio) -> Option<RequestId> {
-        // Linux looks among the requests of the wrong kind: a write finds sync ones, of which writes can be joined, and
-        // a read finds async ones, which it cannot join.
+        // Linux searches requests of the wrong kind: a write finds sync requests, and can join
+        // writes among them. A read finds async requests, and cannot join them.
         let kind = if bio.op.is_write() { SYNC } else { ASYNC };
         self.directions[kind].sorted.find(&env.requests, bio.end())
     }
@@ -360,7 +362,8 @@ impl Elevator for Anticipatory {
         assert_eq!(sorted, env.queued());
         for direction in &self.directions {
             assert_eq!(direction.sorted.is_empty(), direction.fifo.is_empty());
-            // After a front merge there may be none: the request that began there too has gone, and was next.
+            // There may be no next request after a front merge: another request at the same sector
+            // was next and has been released.
             assert!(direction.next.is_none_or(|next| env.requests[next].stage == RequestStage::Queued));
         }
         let count = |stage| {

@@ -1,4 +1,4 @@
-//! Processes: what their past says about when and where their next request comes.
+//! Processes: statistics that predict the time and the place of their next requests.
 
 use crate::context::ContextId;
 use crate::env::Env;
@@ -6,48 +6,49 @@ use crate::parts::mean::{DecayingMean, SAMPLE};
 use crate::parts::seek::SeekMean;
 use crate::request::{RequestId, Sector};
 
-/// What is known of one process. Times are in jiffies.
+/// Statistics of one process. Times are in jiffies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     pub(super) exited: bool,
-    /// It has sent a sync request.
+    /// Whether the process has sent a sync request.
     has_issued: bool,
-    /// One of its sync requests has completed.
+    /// Whether a sync request of the process has completed.
     has_completed: bool,
     last_completion: u64,
-    /// End of its last sync request.
+    /// End of the last sync request.
     last_end: Sector,
-    /// Its requests, sync and async, that are queued.
+    /// Number of queued requests, sync and async.
     pub(super) queued: u32,
-    /// Those that are released and not yet taken by the device.
+    /// Number of requests that are released and not yet in the device.
     pub(super) released: u32,
     think: DecayingMean,
     seek: SeekMean,
 }
 
 impl Process {
-    /// Whether it was seen to think.
+    /// Returns whether there is a think time sample.
     pub(super) fn has_thought(&self) -> bool {
         self.think.samples > 0
     }
 
-    /// Its mean think time; it has thought.
+    /// Returns the mean think time. There must be a sample.
     pub(super) fn think_mean(&self) -> u64 {
         (self.think.total + SAMPLE / 2) / self.think.samples
     }
 
-    /// A sync request of it has completed.
+    /// Handles the completion of a sync request.
     pub(super) fn completed(&mut self, jiffy: u64) {
         self.has_completed = true;
         self.last_completion = jiffy;
     }
 }
 
-/// The name of a process: its place in the table.
+/// Id of a process: its index in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ProcessId(usize);
 
-/// A process that is gone, was being waited for, and whose context has gone to another.
+/// Entry for an exited process that is still awaited, after
+/// its context was given to another process.
 const DEPARTED: ProcessId = ProcessId(0);
 
 /// All processes by their contexts.
@@ -77,13 +78,13 @@ impl std::ops::IndexMut<ProcessId> for Processes {
 }
 
 impl Processes {
-    /// The process of a request that is not complete.
+    /// Returns the process of a request that is not complete.
     pub(super) fn of(&self, env: &Env, id: RequestId) -> ProcessId {
         ProcessId(env.requests[id].context.index() + 1)
     }
 
-    /// The process behind a context that sends a request: a new one if its last one has exited. `awaited` goes on
-    /// meaning the same process.
+    /// Returns the process of a context that sends a request: a new one if the last one has exited.
+    /// `awaited` is updated to stay on the same process.
     pub(super) fn enter(&mut self, context: ContextId, awaited: &mut Option<ProcessId>) -> ProcessId {
         let id = ProcessId(context.index() + 1);
         if self.table.len() <= id.0 {
@@ -99,26 +100,27 @@ impl Processes {
         id
     }
 
-    /// The process behind a context has exited.
+    /// Marks the process of a context as exited.
     pub(super) fn exit(&mut self, context: ContextId) {
         if let Some(process) = self.table.get_mut(context.index() + 1) {
             process.exited = true;
         }
     }
 
-    /// Sums over all processes of requests queued, and of those released and not taken.
+    /// Returns the sums over all processes: queued requests, and
+    /// released requests that the device has not taken.
     pub(super) fn sums(&self) -> (usize, usize) {
         let sum = |count: fn(&Process) -> u32| self.table.iter().map(|process| count(process) as usize).sum();
         (sum(|process| process.queued), sum(|process| process.released))
     }
 }
 
-/// What processes do after their first request, as a whole: all there is to go by for one that is new.
+/// Statistics of all processes after their first request, used for new processes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Newcomers {
-    /// How likely one exits then, of 256.
+    /// Probability that a process exits after its first request, out of 256.
     pub(super) exit_probability: u64,
-    /// How likely one that exits has no other take over where it was, of 256.
+    /// Probability that no other process continues where an exited one was, out of 256.
     pub(super) exit_without_cooperator: u64,
     think_total: u64,
     seek_total: u64,
@@ -129,22 +131,22 @@ fn towards(estimate: u64, value: u64) -> u64 {
 }
 
 impl Newcomers {
-    /// The wait for one was in vain.
+    /// Counts a wait for a new process that ended without a request.
     pub(super) fn lost(&mut self) {
         self.exit_probability = towards(self.exit_probability, SAMPLE);
     }
 
-    /// One that exited had nobody take over.
+    /// Counts an exited process without a successor at its position.
     pub(super) fn lost_without_cooperator(&mut self) {
         self.exit_without_cooperator = towards(self.exit_without_cooperator, SAMPLE);
     }
 
-    /// One that exited had another take over.
+    /// Counts an exited process with a successor at its position.
     pub(super) fn found_cooperator(&mut self) {
         self.exit_without_cooperator = towards(self.exit_without_cooperator, 0);
     }
 
-    /// One came back after this think time, in jiffies.
+    /// Counts a new process that sent its second request after this think time, in jiffies.
     fn returned(&mut self, think: u64) {
         self.exit_probability = towards(self.exit_probability, 0);
         self.think_total = towards(self.think_total, SAMPLE * think);
@@ -154,24 +156,26 @@ impl Newcomers {
         self.seek_total = towards(self.seek_total, SAMPLE * distance_sectors);
     }
 
-    /// Mean think time, in jiffies.
+    /// Returns the mean think time, in jiffies.
     pub(super) fn think_mean(&self) -> u64 {
         self.think_total / SAMPLE
     }
 
-    /// Mean distance from a process' first request to its second, in sectors.
+    /// Returns the mean distance from a process' first request to its second, in sectors.
     fn seek_mean(&self) -> u64 {
         self.seek_total / SAMPLE
     }
 }
 
 impl Newcomers {
-    /// Mean distance between requests of `process`, in sectors; of one that has not sought, what is usual.
+    /// Returns the mean distance between requests of `process`, in sectors. For a process without
+    /// samples, it is the mean of new processes.
     pub(super) fn seek_mean_of(&self, process: &Process) -> u64 {
         if process.seek.is_empty() { self.seek_mean() } else { process.seek.mean() }
     }
 
-    /// A sync request at `sector` to `end` came, of `process` or, if that is gone, of one that has taken over from it.
+    /// Counts a sync request from `sector` to `end` for `process`. If the process has exited, the
+    /// request is from its successor.
     pub(super) fn account(&mut self, process: &mut Process, jiffy: u64, hz: u32, sector: Sector, end: Sector) {
         if process.has_issued || process.has_completed {
             let idle = process.has_completed && process.queued == 0 && process.released == 0;

@@ -1,4 +1,4 @@
-//! The tunables. Times are kept in jiffies.
+//! Tunables of the anticipatory elevator. Times are stored in jiffies.
 
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
@@ -14,7 +14,7 @@ pub(super) struct Tunables {
     pub(super) antic_expire: u64,
     pub(super) read_batch_expire: u64,
     pub(super) write_batch_expire: u64,
-    /// Kept up to date by the statistics of new processes.
+    /// Mean think time of new processes, which the elevator updates.
     pub(super) est_time: u64,
 }
 
@@ -43,12 +43,12 @@ impl Tunables {
         DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
-    /// Age, in jiffies, at which a request of that kind is served first.
+    /// Returns the age at which a request of that kind is overdue, in jiffies.
     pub(super) fn expire(&self, sync: bool) -> u64 {
         if sync { self.read_expire } else { self.write_expire }
     }
 
-    /// Length, in jiffies, of a batch of that kind.
+    /// Returns the length of a batch of that kind, in jiffies.
     pub(super) fn batch_expire(&self, sync: bool) -> u64 {
         if sync { self.read_batch_expire } else { self.write_batch_expire }
     }

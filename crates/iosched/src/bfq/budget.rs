@@ -1,5 +1,6 @@
-//! Budgets: how many sectors a queue may have served in a turn. A queue that uses them up soon gets more next time, one
-//! that idles gets less; what all may have at most follows the device's peak rate.
+//! Budgets: the number of sectors that a queue may have served in a turn. A queue that uses its
+//! budget quickly gets a larger one; a queue that idles gets a smaller one. The largest budget
+//! follows the device's peak rate.
 
 use super::Bfq;
 use super::data::budget::DEFAULT_MAX;
@@ -8,24 +9,24 @@ use crate::decision::BfqReason;
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// The largest budget over the smallest.
+/// Ratio of the largest budget to the smallest.
 const MAX_OVER_MIN: i64 = 32;
 
-/// How many times dearer async requests are.
+/// Factor of the charge for async requests.
 const ASYNC_FACTOR: i64 = 3;
 
 impl Bfq {
-    /// The largest budget that counts now.
+    /// Returns the largest budget that applies now.
     pub(super) fn default_budget(&self) -> i64 {
         if self.budgets.is_settled() { self.budgets.max } else { DEFAULT_MAX }
     }
 
-    /// The smallest budget.
+    /// Returns the smallest budget.
     pub(super) fn min_budget(&self) -> i64 {
         self.default_budget() / MAX_OVER_MIN
     }
 
-    /// What serving `request` of queue `id` takes of its budget.
+    /// Returns the charge for serving `request` of queue `id`, in sectors.
     #[inline]
     pub(super) fn charge(&self, env: &Env, id: QueueId, request: RequestId) -> i64 {
         let sectors = i64::from(env.requests[request].nr_sectors);
@@ -37,12 +38,12 @@ impl Bfq {
         }
     }
 
-    /// What the queue's next request takes of its budget, if it has one.
+    /// Returns the charge for the queue's next request, if it has one.
     pub(super) fn next_charge(&self, env: &Env, id: QueueId) -> Option<i64> {
         self.queues[id].next.map(|next| self.charge(env, id, next))
     }
 
-    /// The next request of a waiting queue is another: its budget must allow for that.
+    /// Adapts the budget of a waiting queue to its new next request.
     #[inline]
     pub(super) fn next_changed(&mut self, env: &mut Env, id: QueueId) {
         if self.active == Some(id) {
@@ -57,7 +58,7 @@ impl Bfq {
         }
     }
 
-    /// The turn of a queue is over: what its largest budget is from now on.
+    /// Computes the largest budget of a queue at the end of its turn.
     pub(super) fn adapt_budget(&mut self, env: &Env, id: QueueId, reason: BfqReason) {
         let min = self.min_budget();
         let max = self.budgets.max;
@@ -84,7 +85,8 @@ impl Bfq {
         }
     }
 
-    /// What the device does in the time a queue may take is the largest budget.
+    /// Returns the largest budget: the number of sectors that the
+    /// device transfers within the timeout of a turn.
     pub(super) fn automatic_max_budget(&self, env: &Env) -> i64 {
         let timeout_ms = self.tunables.timeout_jiffies * env.jiffy_ns / crate::time::MILLISECOND_NS;
         self.peak_rate.sectors_in_ms(timeout_ms)

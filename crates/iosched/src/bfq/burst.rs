@@ -1,21 +1,21 @@
-//! Bursts: queues that come up in numbers at once are those of some service starting, not of a person waiting, and are
-//! not raised.
+//! Bursts: many queues that are created at once probably belong to a starting service, not to an
+//! interactive task. Their weights are not raised.
 
 use super::Bfq;
 use super::data::queue::QueueId;
 use crate::env::Env;
 
-/// A queue that comes up this long after the one before begins a new burst, ms.
+/// Time without a new queue after which a new burst begins, ms.
 const INTERVAL_MS: u64 = 180;
 
-/// So many make a large burst.
+/// Number of queues in a large burst.
 const LARGE: u32 = 8;
 
-/// A queue split off is not looked at for so long, ms.
+/// Time during which a split queue does not count for bursts, ms.
 const SPLIT_MS: u64 = 10;
 
 impl Bfq {
-    /// A queue came up.
+    /// Adds a new queue to the present burst, or begins a new burst.
     pub(super) fn join_burst(&mut self, env: &Env, id: QueueId) {
         let now = self.jiffies(env);
         let queue = &self.queues[id];
@@ -59,7 +59,8 @@ impl Bfq {
         }
     }
 
-    /// Forgets the queues of the burst; if it has become `large`, they are of that from now on.
+    /// Empties the list of the burst. If the burst is `large`,
+    /// marks its queues as part of a large burst.
     fn empty_burst_list(&mut self, large: bool) {
         for id in std::mem::take(&mut self.burst.queues) {
             let queue = &mut self.queues[id];

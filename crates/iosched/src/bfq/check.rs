@@ -1,4 +1,4 @@
-//! What always holds between BFQ's counters and its contents.
+//! Invariants between BFQ's counters and its contents.
 
 use super::Bfq;
 use super::data::entity::EntityTree;
@@ -7,10 +7,10 @@ use crate::collections::Id;
 use crate::env::Env;
 
 impl Bfq {
-    /// Checks counters, trees and who holds on to what.
+    /// Checks counters, trees and references.
     ///
     /// # Panics
-    /// If something does not hold.
+    /// If a check fails.
     pub(super) fn check_all(&self, env: &Env) {
         let ids: Vec<QueueId> = self.queues.ids().collect();
         let mut queued = 0;
@@ -48,7 +48,7 @@ impl Bfq {
         self.check_groups(&ids);
     }
 
-    /// Every use of a queue by a process is counted.
+    /// Checks that every use of a queue by a process is counted.
     fn check_uses(&self, ids: &[QueueId]) {
         let mut uses = vec![0; self.entities.len()];
         let mut candidates = vec![0; self.entities.len()];

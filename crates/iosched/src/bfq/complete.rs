@@ -1,4 +1,4 @@
-//! A request completes: what is learnt from it, and whether its queue's turn goes on.
+//! Completion of a request: what BFQ learns from it, and whether the turn of its queue continues.
 
 use super::Bfq;
 use super::data::queue::QueueId;
@@ -7,7 +7,7 @@ use crate::decision::{BfqReason, Decision};
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// A queue with fewer requests than this in the device and waiting does not load it.
+/// A queue with fewer requests in the device and waiting does not load the device.
 const LONE: u32 = 3;
 
 impl Bfq {
@@ -38,7 +38,7 @@ impl Bfq {
         }
     }
 
-    /// A request of the queue is in the device no more.
+    /// Counts a request of the queue as no longer in the device.
     pub(super) fn leave_device(&mut self, env: &Env, id: QueueId) {
         let now = self.jiffies(env);
         self.in_driver -= 1;
@@ -50,14 +50,15 @@ impl Bfq {
         }
     }
 
-    /// The device takes a request of the queue that was drained or that it had given back.
+    /// Counts a request of the queue as in the device: it was
+    /// drained, or returned by the device before.
     pub(super) fn enter_device(&mut self, id: QueueId) {
         self.in_driver += 1;
         self.queues[id].in_flight += 1;
         self.add_pending(id);
     }
 
-    /// A request of the queue in service completed.
+    /// Handles a completion of the active queue.
     fn completed_active(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         let (empty, in_flight) = (queue.is_empty(), queue.in_flight);

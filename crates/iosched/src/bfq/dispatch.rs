@@ -1,4 +1,4 @@
-//! Dispatch: which queue is served, and how long its turn lasts.
+//! Dispatch: the choice of the queue to serve, and the length of its turn.
 
 use super::Bfq;
 use super::data::entity::Class;
@@ -9,7 +9,7 @@ use crate::env::Env;
 use crate::request::RequestId;
 
 impl Bfq {
-    /// The request to give out next, or none, to wait for a better one.
+    /// Returns the request to dispatch next, or `None` to wait for a better one.
     pub(super) fn try_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         if self.queued == 0 || self.busy == 0 || (self.tunables.strict_guarantees && self.in_driver > 0) {
             return None;
@@ -20,14 +20,16 @@ impl Bfq {
         Some(request)
     }
 
-    /// Whether the turn of a queue has taken too long: jiffies, unless it is being waited for with little done.
+    /// Returns whether the turn of a queue has taken too long, in jiffies. While BFQ idles for the
+    /// queue, the turn goes on if less than a third of the budget is left.
     pub(super) fn is_timed_out(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let entity = &self.entities[id.entity()];
         self.jiffies(env) >= queue.budget_timeout && (!queue.waiting || entity.left() >= entity.budget / 3)
     }
 
-    /// The queue to give out a request of: that in service, another one injected, or the next.
+    /// Returns the queue to dispatch from: the active one,
+    /// another one for injection, or the next one.
     fn select(&mut self, env: &mut Env) -> Option<QueueId> {
         if let Some(id) = self.active
             && self.is_timed_out(env, id)
@@ -59,7 +61,7 @@ impl Bfq {
         }
     }
 
-    /// Takes the next queue into service.
+    /// Starts the turn of the next queue.
     fn begin_turn(&mut self, env: &mut Env) -> Option<QueueId> {
         let id = self.take_next(env)?;
         let now = self.jiffies(env);
@@ -69,7 +71,7 @@ impl Bfq {
         let queue = &mut self.queues[id];
         queue.fifo_looked = false;
         if entity.raise > 1 && soft_length && now > queue.raising.stamp && now > queue.budget_timeout {
-            // While it had nothing to do its time does not run.
+            // The time of raising does not run while the queue has no requests.
             let stamp = &mut queue.raising.stamp;
             *stamp = if queue.budget_timeout > *stamp { *stamp + now - queue.budget_timeout } else { now };
         }
@@ -92,7 +94,7 @@ impl Bfq {
         Some(id)
     }
 
-    /// Gives out `request`, which is next in queue `id`.
+    /// Dispatches `request`, which is the next one of queue `id`.
     fn give_out(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         let charge = self.charge(env, id, request);
         self.serve(env, id, charge);
@@ -115,7 +117,7 @@ impl Bfq {
         self.note_state(env, id);
     }
 
-    /// The device will have `request`.
+    /// Counts `request` as in the device.
     fn start(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         self.queues[id].in_flight += 1;
         let rq = &env.requests[request];
@@ -127,7 +129,7 @@ impl Bfq {
         }
     }
 
-    /// Gives out something as long as anything is queued.
+    /// Dispatches a request as long as any is queued.
     pub(super) fn force_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         loop {
             let id = match self.active {
@@ -137,7 +139,7 @@ impl Bfq {
             if let Some(request) = self.queues[id].next {
                 self.cancel_wait(env, id);
                 self.give_out(env, id, request);
-                // The device takes it later.
+                // The device takes the request later.
                 self.leave_device(env, id);
                 return Some(request);
             }

@@ -1,4 +1,4 @@
-//! The end of a turn: what the queue is charged for, what is learnt of it, and where it waits from now on.
+//! End of a turn: the charge for the queue, the updated estimates, and the next place of the queue.
 
 use super::Bfq;
 use super::data::entity::EntityTree;
@@ -7,18 +7,18 @@ use crate::decision::{BfqEvent, BfqReason};
 use crate::env::Env;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS};
 
-/// A turn shorter than this says nothing of the queue's speed, us.
+/// A shorter turn says nothing about the speed of the queue, µs.
 const SHORT_US: u64 = 1000;
-/// What such a turn counts as, ms; on devices without seek cost it is the second.
+/// Time that a short turn counts as, ms: on rotational devices, and on others.
 const SHORT_COUNTS_MS: [u64; 2] = [8, 2];
-/// A turn longer than this is judged by the service it brought, us.
+/// A longer turn is judged by the amount of service, µs.
 const LONG_US: u64 = 20_000;
-/// The longest time that is charged for, as a fraction of a second.
+/// Longest charged time, as a fraction of a second.
 const CHARGED_FRACTION: u64 = 8;
 
 impl Bfq {
-    /// Whether the queue in service was slow, and the time its turn counts for in ms. `waited`: the turn ended when the
-    /// wait for its next request did, and counts up to its beginning.
+    /// Returns whether the active queue was slow, and the time that its turn counts for, ms.
+    /// `waited`: the turn ended with an idle wait, and counts until the start of that wait.
     fn is_slow(&self, env: &Env, id: QueueId, waited: bool) -> (bool, u64) {
         let queue = &self.queues[id];
         if !queue.sync {
@@ -37,7 +37,7 @@ impl Bfq {
         (slow, length_us * MICROSECOND_NS / MILLISECOND_NS)
     }
 
-    /// Charges the queue as if it had used the time of its turn as well as the fastest do.
+    /// Charges the queue for the time of its turn, at the rate of the fastest queues.
     fn charge_time(&mut self, env: &mut Env, id: QueueId, time_ms: u64) {
         let longest_ms = (self.second_fraction(CHARGED_FRACTION) as u64 * env.jiffy_ns / MILLISECOND_NS).max(1);
         let time_ms = time_ms.min(longest_ms);
@@ -48,7 +48,7 @@ impl Bfq {
         self.serve(env, id, more);
     }
 
-    /// The turn of the queue in service is over. `waited`: because the wait for its next request was in vain.
+    /// Ends the turn of the active queue. `waited`: the idle wait for its next request was in vain.
     pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, waited: bool, reason: BfqReason) {
         let (slow, time_ms) = self.is_slow(env, id, waited);
         let entity = &self.entities[id.entity()];
@@ -93,7 +93,7 @@ impl Bfq {
         }
     }
 
-    /// The queue in service goes where it waits from now on, or leaves.
+    /// Moves the active queue to its next place, or removes it.
     pub(super) fn end_turn(&mut self, env: &mut Env, id: QueueId, reason: BfqReason) {
         let now = self.jiffies(env);
         let seeky = self.queues[id].is_seeky();
@@ -117,7 +117,7 @@ impl Bfq {
         self.reap(env, id);
     }
 
-    /// A queue with nothing queued is not busy any more.
+    /// Marks a queue without queued requests as no longer busy.
     pub(super) fn leave_busy(&mut self, env: &mut Env, id: QueueId, expiring: bool) {
         debug_assert!(self.queues[id].busy);
         self.queues[id].busy = false;

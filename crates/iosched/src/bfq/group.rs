@@ -1,5 +1,5 @@
-//! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets; moves between groups;
-//! removal.
+//! Groups: the queues and groups of one cgroup, which share the service of the cgroup by weight.
+//! Moves between groups, and removal.
 
 use super::Bfq;
 use super::data::entity::{Class, Entity, EntityId, EntityTree};
@@ -10,7 +10,7 @@ use crate::decision::BfqReason;
 use crate::env::Env;
 
 impl Bfq {
-    /// The group of what is submitted from `cgroup`, made if need be.
+    /// Returns the group for I/O of `cgroup`. Creates it if needed.
     pub(super) fn group_of(&mut self, env: &Env, cgroup: CgroupId) -> GroupId {
         if !env.groups {
             return GroupId::ROOT;
@@ -36,7 +36,7 @@ impl Bfq {
         id
     }
 
-    /// The weight of a cgroup was set: its group takes it over when it is next enqueued.
+    /// Handles a new weight of a cgroup: its group uses the weight when it is next enqueued.
     pub(super) fn note_weight(&mut self, env: &Env, cgroup: CgroupId) {
         let Some(entity) = self.groups.get(cgroup).and_then(|group| self.groups[group].entity) else { return };
         let entity = &mut self.entities[entity];
@@ -47,8 +47,9 @@ impl Bfq {
         }
     }
 
-    /// One request more (or less) belongs to a queue, and to the groups above. One that began before its queue moved
-    /// counts for the old groups for good and is taken off the new ones, as in Linux.
+    /// Adds `more` to the number of requests of a queue's groups. A request that
+    /// began before its queue moved stays counted in the old groups and is
+    /// subtracted from the new ones, as in Linux.
     #[inline]
     pub(super) fn count_request(&mut self, id: QueueId, more: i64) {
         let mut group = self.entities[id.entity()].group;
@@ -60,7 +61,7 @@ impl Bfq {
 
     // ---- moves
 
-    /// What the process submits belongs to `group` now: its queues follow.
+    /// Moves the queues of a process to `group`, because its I/O belongs there now.
     pub(super) fn change_group(&mut self, env: &mut Env, context: ContextId, group: GroupId) {
         let [async_queue, sync_queue] = self.process(context).map_or([None; 2], |process| process.queues);
         if let Some(queue) = async_queue
@@ -89,9 +90,9 @@ impl Bfq {
         }
     }
 
-    /// A queue goes to another group, with its requests.
+    /// Moves a queue to another group, with its requests.
     pub(super) fn move_queue(&mut self, env: &mut Env, id: QueueId, group: GroupId) {
-        // Nothing that happens on the way ends it.
+        // Keeps the queue alive during the move.
         self.queues[id].processes += 1;
         if self.active == Some(id) {
             self.expire(env, id, false, BfqReason::Preempted);
@@ -119,7 +120,7 @@ impl Bfq {
         self.reap(env, id);
     }
 
-    /// A cgroup is gone: what its group has goes to the root.
+    /// Handles the removal of a cgroup: the contents of its group move to the root.
     pub(super) fn remove_group(&mut self, env: &mut Env, cgroup: CgroupId) {
         let Some(group) = self.groups.get(cgroup).filter(|&group| group != GroupId::ROOT) else { return };
         for class in Class::ALL {
@@ -149,7 +150,7 @@ impl Bfq {
         self.groups.of_cgroup[cgroup.index()] = None;
     }
 
-    /// The first queue at or below an entity, by preference of that class.
+    /// Returns the first queue at or below an entity, preferably of that class.
     fn first_below(&self, entity: Option<EntityId>, class: Class) -> Option<QueueId> {
         let mut entity = entity?;
         while let Some(child) = self.entities[entity].own_group {

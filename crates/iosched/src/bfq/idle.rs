@@ -1,4 +1,4 @@
-//! Idling: the wait for the next request of the queue in service.
+//! Idling: the wait for the next request of the active queue.
 
 use super::Bfq;
 use super::data::queue::QueueId;
@@ -6,15 +6,15 @@ use crate::decision::{BfqReason, Decision};
 use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
-/// The longest wait for a seeky queue when all have equal shares, ns.
+/// Longest wait for a seeky queue when all shares are equal, ns.
 const SEEKY_NS: u64 = 2 * MILLISECOND_NS;
-/// The shortest wait for a raised queue, ns.
+/// Shortest wait for a raised queue, ns.
 const RAISED_NS: u64 = 20 * MILLISECOND_NS;
-/// A request as small as this does not end the wait at once, in sectors.
+/// Size below which a request does not end the wait at once, in sectors.
 const SMALL_SECTORS: u32 = 32;
 
 impl Bfq {
-    /// Begins to wait for the next request of the queue in service.
+    /// Begins to idle for the next request of the active queue.
     pub(super) fn begin_wait(&mut self, env: &mut Env, id: QueueId) {
         self.queues[id].waiting = true;
         let raised = self.entities[id.entity()].raise > 1;
@@ -32,7 +32,7 @@ impl Bfq {
         env.note(|| Decision::IdleArm { wait_ns });
     }
 
-    /// Stops waiting for the queue in service.
+    /// Stops idling for the active queue.
     pub(super) fn cancel_wait(&mut self, env: &mut Env, id: QueueId) {
         self.queues[id].waiting = false;
         if env.timer.take().is_some() {
@@ -40,7 +40,7 @@ impl Bfq {
         }
     }
 
-    /// The queue in service was waited for long enough.
+    /// Handles the end of the idle time.
     pub(super) fn wait_over(&mut self, env: &mut Env) {
         env.note(|| Decision::IdleFire);
         let Some(id) = self.active else { return };
@@ -52,8 +52,8 @@ impl Bfq {
         }
     }
 
-    /// The request that was waited for has come: a small one, of a queue that makes the device fast, may be joined by
-    /// others before it is given out.
+    /// Handles the arrival of an awaited request. If the request is small and idling increases
+    /// throughput, the wait goes on, so that other bios can join the request before its dispatch.
     pub(super) fn end_wait(&mut self, env: &mut Env, id: QueueId, nr_sectors: u32) {
         let timed_out = self.jiffies(env) >= self.queues[id].budget_timeout;
         let alone = self.queues[id].queued == 1 && nr_sectors < SMALL_SECTORS;

@@ -1,8 +1,8 @@
-//! Injection: requests of other queues given out while the one in service is waited for, as many as do not delay its
-//! own.
+//! Injection: while BFQ idles for the active queue, it dispatches requests of other queues, as many
+//! as do not delay the active queue.
 //!
-//! How many that is, is learnt: the service time of a request that comes to an empty queue is measured, with injection
-//! and without.
+//! The number is learned: BFQ measures the service time of a request that comes to an empty queue,
+//! with and without injection.
 
 use super::Bfq;
 use super::data::injection::Injection;
@@ -11,14 +11,14 @@ use super::data::seek::LARGE_SECTORS;
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// After so long without change, the limit is learnt anew, ms.
+/// Time without change after which the limit is learned again, ms.
 const LEARN_ANEW_MS: u64 = 1000;
 
-/// The least time between a change of the limit and the next measurement, ms.
+/// Minimum time between a change of the limit and the next measurement, ms.
 const MEASURE_AGAIN_MS: u64 = 10;
 
 impl Bfq {
-    /// The queue to give out a request of while that in service, `id`, is waited for.
+    /// Returns the queue to dispatch from while BFQ idles for the active queue `id`.
     pub(super) fn injected(&mut self, env: &Env, id: QueueId) -> Option<QueueId> {
         let own_async = self.own_async_queue(env, id);
         let queue = &self.queues[id];
@@ -34,7 +34,8 @@ impl Bfq {
         self.any_injected(env, id)
     }
 
-    /// The async queue of the process that owns `id`, if what is next there comes from the same process.
+    /// Returns the async queue of the process that owns `id`, if the
+    /// next request there is from the same process.
     fn own_async_queue(&self, env: &Env, id: QueueId) -> Option<QueueId> {
         let owner = self.queues[id].owner?;
         let queue = self.queue_of(owner, false)?;
@@ -42,7 +43,7 @@ impl Bfq {
         (env.requests[next].context == owner).then_some(queue)
     }
 
-    /// Whether a queue is busy, and its budget allows for its next request.
+    /// Returns whether a queue is busy and its budget allows its next request.
     fn has_budget(&self, env: &Env, id: QueueId) -> bool {
         self.queues[id].busy
             && self.next_charge(env, id).is_some_and(|charge| charge <= self.entities[id.entity()].left())
@@ -51,7 +52,8 @@ impl Bfq {
     fn any_injected(&mut self, env: &Env, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
         let mut limit = queue.injection.limit;
-        // Linux adds ns to jiffies here: this is so only if slice_idle has become 0 during the wait.
+        // Linux adds ns to jiffies here. The condition holds
+        // only if slice_idle became 0 during the wait.
         let waited = self.jiffies(env) >= self.turn.wait_started.saturating_add(self.tunables.slice_idle_ns as i64);
         if limit == 0 && queue.injection.baseline_ns == 0 && queue.waiting && waited {
             limit = 1;
@@ -63,7 +65,7 @@ impl Bfq {
         let mut at = self.waiting.first();
         while let Some(other) = at {
             let eligible = (any || self.entities[other.entity()].raise > 1) && self.has_budget(env, other);
-            // One large request at a time is enough for a device that does many at once.
+            // A device with internal parallelism needs only one large request at a time.
             let large = |next: RequestId| {
                 !env.rotational && env.requests[next].nr_sectors >= LARGE_SECTORS && self.in_driver >= 1
             };
@@ -76,7 +78,8 @@ impl Bfq {
         None
     }
 
-    /// A request comes to a sync queue whose process has no other: whether its service is to be measured.
+    /// Handles a request that comes to a sync queue without other requests, and decides whether to
+    /// measure its service time.
     pub(super) fn observe_lone_request(&mut self, env: &Env, id: QueueId) {
         let now = self.jiffies(env);
         if now >= self.queues[id].injection.decreased_at + self.milliseconds(LEARN_ANEW_MS) {
@@ -94,7 +97,7 @@ impl Bfq {
         }
     }
 
-    /// The watched request of queue `id` completes.
+    /// Handles the completion of the measured request of queue `id`.
     pub(super) fn measured(&mut self, env: &Env, id: QueueId) {
         let now = self.jiffies(env);
         let time_ns = env.now.as_ns() - self.sample.started_ns;
@@ -125,7 +128,7 @@ impl Bfq {
         self.sample.injected = false;
     }
 
-    /// What was learnt of injection is forgotten.
+    /// Resets the learned injection limit.
     pub(super) fn reset_injection(&mut self, now: i64, id: QueueId) {
         let queue = &mut self.queues[id];
         queue.injection = Injection { limit: u32::from(!queue.short_think), baseline_ns: 0, decreased_at: now };

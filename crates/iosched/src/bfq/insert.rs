@@ -1,4 +1,5 @@
-//! A request comes in: what it says of its process, and whether its queue has to be served at once.
+//! Insertion of a request: the updated statistics of its process, and
+//! whether its queue must be served at once.
 
 use super::Bfq;
 use super::data::queue::QueueId;
@@ -6,19 +7,20 @@ use crate::decision::BfqReason;
 use crate::env::Env;
 use crate::request::RequestId;
 
-/// After a pause this long a queue is new to the person before the screen, ms.
+/// Pause after which a queue looks new to an interactive user, ms.
 const LONG_PAUSE_MS: u64 = 2000;
-/// After one this long it is of no burst any more, ms.
+/// Pause after which a queue does not belong to a burst any more, ms.
 const BURST_OVER_MS: u64 = 10_000;
-/// For so long after a queue was split off it is not judged, ms.
+/// Time after a split during which the queue is not judged, ms.
 const RESTORED_MS: u64 = 2000;
-/// The least time between two raises of a busy async queue, ms.
+/// Minimum time between two raises of a busy async queue, ms.
 const ASYNC_RAISE_MS: u64 = 500;
-/// A queue that comes back within so many times slice_idle after its last completion goes on where it was.
+/// Multiple of slice_idle within which a queue must come back after its last
+/// completion to use the rest of its budget.
 const IN_TIME: u64 = 3;
 
 impl Bfq {
-    /// Takes in a request whose queue is known, or the queue that its process shares from now on.
+    /// Inserts a request into its queue, or into the queue that its process shares from now on.
     pub(super) fn insert_request(&mut self, env: &mut Env, request: RequestId) {
         let rq = &env.requests[request];
         let (context, sector, nr_sectors, end) = (rq.context, rq.sector, rq.nr_sectors, rq.end());
@@ -36,7 +38,8 @@ impl Bfq {
         self.note_state(env, id);
     }
 
-    /// The process of a request that is not queued yet goes to another queue, and the request with it.
+    /// Moves the process of a request that is not queued yet
+    /// to another queue, and the request with it.
     fn move_request(&mut self, env: &mut Env, request: RequestId, id: QueueId, into: QueueId) -> QueueId {
         use crate::collections::Id as _;
         let context = env.requests[request].context;
@@ -102,7 +105,7 @@ impl Bfq {
         self.queues[id].fifo.push_back(env.requests.list_nodes(), request);
     }
 
-    /// A queue has something to do again. Returns whether it looks interactive.
+    /// Handles a queue that gets requests again. Returns whether the queue looks interactive.
     fn become_busy(&mut self, env: &mut Env, id: QueueId, request: RequestId) -> bool {
         let now = self.jiffies(env);
         let [long_pause, burst_over, restored] =
@@ -142,8 +145,8 @@ impl Bfq {
         arrival.interactive
     }
 
-    /// The budget of a queue that becomes busy: what was left of it, if the queue gave way of itself and came back in
-    /// time. Returns whether it goes on so.
+    /// Sets the budget of a queue that becomes busy: the rest of the old budget, if the queue gave
+    /// way voluntarily and came back in time. Returns whether it uses the rest.
     fn budget_for_arrival(&mut self, env: &Env, id: QueueId, in_time: bool) -> bool {
         let charge = self.next_charge(env, id).unwrap_or(0);
         let queue = &mut self.queues[id];
@@ -159,7 +162,7 @@ impl Bfq {
         false
     }
 
-    /// A queue waits for service.
+    /// Marks a queue as busy and puts it into service order.
     fn enter_busy(&mut self, env: &mut Env, id: QueueId) {
         self.activate_queue(env, id);
         self.queues[id].busy = true;
@@ -180,7 +183,7 @@ impl Bfq {
         root.next != root.in_service
     }
 
-    /// Whether a queue, or its group, is of a higher class or weight than the one in service.
+    /// Returns whether a queue, or its group, has a higher class or weight than the active one.
     fn is_higher(&self, id: QueueId, active: QueueId) -> bool {
         let [new, old] = [id, active].map(|id| &self.entities[id.entity()]);
         if new.class < old.class {

@@ -1,7 +1,8 @@
-//! Merging of queues: processes that work on the same place of the disk share one queue, and so do processes that came
-//! up together. On fast devices that queue commands only the latter.
+//! Merging of queues. Processes that access the same area of the disk share one
+//! queue, and so do processes that were created together. On fast devices with
+//! command queueing, only the latter are merged.
 //!
-//! A merge is planned first; the process goes over with its next request or bio.
+//! A merge is planned first. The process moves with its next request or bio.
 
 use super::Bfq;
 use super::data::entity::Class;
@@ -12,27 +13,29 @@ use crate::decision::BfqEvent;
 use crate::env::Env;
 use crate::request::Sector;
 
-/// Requests no further than this from each other are close.
+/// Largest distance of close requests, in sectors.
 pub(super) const CLOSE_SECTORS: u64 = 8192;
-/// Processes that began to work within this fraction of a second may be merged.
+/// Fraction of a second after their first service in which queues may be merged.
 const LATE_FRACTION: u64 = 10;
-/// Queues of which the later came up within this time of the earlier belong together.
+/// Queues that are created within this time of each other belong together, ms.
 const AT_ONCE_MS: u64 = 180;
 
 impl Bfq {
-    /// Whether the device neither seeks nor leaves its commands in order: then merging for proximity does no good.
+    /// Returns whether the device has no seeks and may queue commands.
+    /// Merging by proximity then has no advantage.
     #[inline]
     pub(super) fn is_fast(&self, env: &Env) -> bool {
         !env.rotational && self.depth.verdict() != 0
     }
 
-    /// Whether a queue has been served for too long to be merged for proximity.
+    /// Returns whether a queue has been served too long for a merge by proximity.
     pub(super) fn is_late(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         queue.served_since_backlogged > 0 && self.jiffies(env) > queue.first_io + self.second_fraction(LATE_FRACTION)
     }
 
-    /// The queue that the process of `id`, which wants to go to `sector`, is to share from now on, if another.
+    /// Returns the other queue that the process of `id`, which accesses
+    /// `sector`, must share from now on, if any.
     pub(super) fn cooperator(
         &mut self,
         env: &mut Env,
@@ -71,7 +74,8 @@ impl Bfq {
         if self.may_cooperate(env, id, close) { self.plan(id, close) } else { None }
     }
 
-    /// The queue and its candidate are old enough: the process shares the candidate, unless waiting for it alone pays.
+    /// Merges a queue with its candidate when both are old
+    /// enough, unless idling for the queue alone pays.
     fn merge_stably(&mut self, env: &mut Env, id: QueueId, candidate: QueueId, context: ContextId) -> Option<QueueId> {
         let used = self.queues[id].processes > 0 && self.queues[candidate].processes > 0;
         self.drop_candidate(env, context);
@@ -90,7 +94,7 @@ impl Bfq {
         }
     }
 
-    /// Whether two queues are of a kind that may share.
+    /// Returns whether two queues are of kinds that may share.
     fn may_cooperate(&self, env: &Env, id: QueueId, other: QueueId) -> bool {
         let (queue, candidate) = (&self.queues[id], &self.queues[other]);
         let [class, other_class] = [id, other].map(|id| self.entities[id.entity()].class);
@@ -110,7 +114,8 @@ impl Bfq {
         id
     }
 
-    /// Plans that the processes of `id` shall share `into`, or what that one's processes shall share.
+    /// Plans that the processes of `id` share `into`, or the
+    /// queue at the end of the plans of `into`.
     fn plan(&mut self, id: QueueId, into: QueueId) -> Option<QueueId> {
         if self.queues[into].processes == 0 {
             return None;
@@ -135,7 +140,7 @@ impl Bfq {
         Some(end)
     }
 
-    /// A process leaves `id` before it went where it was to go.
+    /// Cancels the plan of a process that leaves `id` before the merge.
     pub(super) fn undo_plan(&mut self, env: &mut Env, id: QueueId) {
         let mut at = self.queues[id].planned;
         while let Some(queue) = at {
@@ -148,7 +153,7 @@ impl Bfq {
         }
     }
 
-    /// The process goes from `id` along all plans to `end`.
+    /// Moves the process from `id` along all plans to `end`.
     pub(super) fn follow_plan(&mut self, env: &mut Env, context: ContextId, mut id: QueueId, end: QueueId) {
         while id != end
             && let Some(into) = self.queues[id].planned
@@ -158,7 +163,7 @@ impl Bfq {
         }
     }
 
-    /// The process goes from queue `id` to `into`.
+    /// Moves the process from queue `id` to `into`.
     fn merge_queues(&mut self, env: &mut Env, context: ContextId, id: QueueId, into: QueueId) {
         self.note_merge(env, id, into);
         self.save(env, id);
@@ -185,7 +190,7 @@ impl Bfq {
         self.release_process(env, id);
     }
 
-    /// A shared queue is raised if the one that joins it was.
+    /// Raises a shared queue if the queue that joins it was raised.
     fn hand_over_raising(&mut self, id: QueueId, into: QueueId) {
         let raise = self.entities[id.entity()].raise;
         if raise == 1 {
@@ -207,8 +212,8 @@ impl Bfq {
         entity.changed = true;
     }
 
-    /// A new queue meets the one that came up before it: on a fast device they are merged at once if they came up
-    /// together, on others perhaps later.
+    /// Compares a new queue with the one created before. If both were created together, a fast
+    /// device merges them at once; other devices may merge them later.
     pub(super) fn meet_last_created(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> QueueId {
         let Some(Together { window_ms, .. }) = self.rules.together else { return id };
         let now = self.jiffies(env);
@@ -240,8 +245,8 @@ impl Bfq {
         id
     }
 
-    /// A request or bio of the process goes to `sector`: merges its queue if it is to be. Returns the queue it has
-    /// then.
+    /// Merges the queue of the process if its request or bio at `sector` requires that. Returns the
+    /// queue of the process afterwards.
     pub(super) fn merge_if_close(&mut self, env: &mut Env, context: ContextId, id: QueueId, sector: Sector) -> QueueId {
         match self.cooperator(env, id, sector, context) {
             Some(into) => {
@@ -252,7 +257,7 @@ impl Bfq {
         }
     }
 
-    /// Notes that a shared queue loses a process.
+    /// Records that a process leaves a shared queue.
     pub(super) fn note_split(&self, env: &mut Env, id: QueueId) {
         let queue = self.queues[id].serial;
         env.note(|| BfqEvent::Split { queue }.into());

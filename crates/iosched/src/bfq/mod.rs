@@ -1,18 +1,27 @@
 //! BFQ, Budget Fair Queueing, as in Linux 6.12.
 //!
-//! Every process has a queue for its sync requests; async ones share a queue per class and level. Queues get budgets in
-//! turn: sectors, not time, in the order of virtual finish times (B-WF2Q+), so that each has its share of the sectors
-//! served and none lags behind it by more than a budget. While a queue is worth it, the disk waits a little for its
-//! next request rather than seek away, and serves requests of others meanwhile as far as that does no harm. Queues that
-//! a person seems to wait for have their weights raised. Groups of queues share by weight in the same way, level by
-//! level.
+//! Every process has a queue for its sync requests; async requests share a queue per class and
+//! level. Queues take turns and get budgets of sectors, not of time, in the order of virtual finish
+//! times (B-WF2Q+). Each queue therefore gets its share of the served sectors, and none lags behind
+//! by more than a budget. While idling pays, the disk waits shortly for the next request of the
+//! active queue instead of seeking away. In the meantime, it serves requests of other queues as far
+//! as they do no harm. The weights of queues that an interactive user seems to wait for are raised.
+//! Groups of queues share by weight in the same way, level by level.
 //!
-//! Each file decides one thing: `schedule` which queue is served, `dispatch` how long, `budget` how much, `expire` what
-//! a turn costs, `queue` which request, `insert` whether a newcomer cuts in, `idle` when to wait, `inject` what is
-//! served meanwhile, `waker` for whom to give way, `weights` whether shares must be kept up, `raising` who is raised,
-//! `burst` who is not after all, `think` what a process is like, `merge` who shares a queue, found by `position`,
-//! `split` who no longer does, `process` whose queue is which, `group` where it belongs, `peak_rate` how fast the
-//! device is, `tags` who may have how many requests. What they all work on is in `data`.
+//! Each file contains one decision.
+//! - `schedule`: the queue to serve. `dispatch`: the length of its turn. `budget`: its budget.
+//!   `expire`: the charge for a turn.
+//! - `queue`: the next request of a queue. `insert`: whether a new request preempts.
+//! - `idle`: when to idle. `inject`: other requests to serve while idling.
+//!   `waker`: the queues that wake each other.
+//! - `weights`: whether shares must be enforced. `raising`: the queues to raise. `burst`: the new
+//!   queues that are not raised.
+//! - `think`: the behaviour of a process. `merge`: the queues to share, which `position` finds.
+//!   `split`: the end of sharing.
+//! - `process`: the queues of processes. `group`: the groups of queues. `peak_rate`: the rate of
+//!   the device. `tags`: limits on tags.
+//!
+//! The data structures are in `data`.
 
 mod budget;
 mod burst;
@@ -106,7 +115,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 struct Bfq {
     tunables: Tuned<Tunables>,
     rules: rules::Rules,
-    /// The present moment, and the jiffy that it is in.
+    /// Present time, and the jiffy that contains it.
     clock: Cell<(Time, i64)>,
     entities: Entities,
     queues: Queues,
@@ -116,30 +125,31 @@ struct Bfq {
     /// Waiting queues, the newest in its tree first.
     waiting: List<Waiting>,
 
-    /// The queue in service.
+    /// Queue in service.
     active: Option<QueueId>,
     turn: Turn,
     sample: Sample,
-    /// Queues that wait or are in service.
+    /// Number of queues that wait or are in service.
     busy: u32,
-    /// The same by class. A queue that changes its class on the way is counted in and out of different ones, as in
-    /// Linux.
+    /// The same number by class. A queue that changes its class while it is busy is added to one
+    /// counter and subtracted from another, as in Linux.
     busy_of_class: [u32; 3],
-    /// Raised ones among them; fewer than none after low_latency was turned off, as in Linux.
+    /// Number of raised queues among them. It can be negative after
+    /// low_latency was turned off, as in Linux.
     raised_busy: i32,
     weights: Weights,
     pending_groups: u32,
     burst: Burst,
 
-    /// Requests queued.
+    /// Number of queued requests.
     queued: u32,
-    /// Requests in the device.
+    /// Number of requests in the device.
     in_driver: u32,
-    /// End of the last request given out.
+    /// End of the last dispatched request.
     position: Sector,
-    /// The queue whose request completed last, if it is one process'.
+    /// Queue of the last completed request, if it belongs to one process.
     last_completed: Option<QueueId>,
-    /// When that was, ns; 0: never.
+    /// Time of that completion, ns; 0: never.
     last_completion_ns: u64,
     peak_rate: PeakRate,
     budgets: Budgets,
@@ -179,10 +189,11 @@ impl Bfq {
         }
     }
 
-    /// Jiffies, signed so that what never was can be long before all.
+    /// Returns the present time in jiffies. It is signed, so that
+    /// [`NEVER`](data::queue::NEVER) is before all other times.
     #[inline]
     fn jiffies(&self, env: &Env) -> i64 {
-        // Asked for a dozen times a request, and a division each time would be a good part of its cost.
+        // Cached: this is called a dozen times per request, and a division each time would be slow.
         let (now, jiffies) = self.clock.get();
         if now == env.now {
             return jiffies;
@@ -192,14 +203,14 @@ impl Bfq {
         jiffies
     }
 
-    /// Milliseconds in jiffies, rounded up.
+    /// Converts milliseconds to jiffies, rounded up.
     #[inline]
     fn milliseconds(&self, ms: u64) -> i64 {
         let hz = u64::from(self.tunables.hz);
         (ms * hz).div_ceil(SECOND_NS / MILLISECOND_NS) as i64
     }
 
-    /// A fraction of a second in jiffies, rounded down.
+    /// Returns a fraction of a second in jiffies, rounded down.
     #[inline]
     fn second_fraction(&self, fraction: u64) -> i64 {
         (u64::from(self.tunables.hz) / fraction) as i64
@@ -210,12 +221,12 @@ impl Bfq {
         QueueId::new(env.requests[id].elevator)
     }
 
-    /// The cgroup that what a request does counts for.
+    /// Returns the cgroup that a request counts for.
     fn cgroup_of_request(&self, env: &Env, id: RequestId) -> CgroupId {
         env.cgroups.living(env.requests[id].cgroup)
     }
 
-    /// The queue that `bio` would go to, if its process has one.
+    /// Returns the queue that `bio` would go to, if its process has one.
     fn queue_of_bio(&mut self, env: &mut Env, bio: &Bio) -> Option<QueueId> {
         self.process(bio.context)?;
         let cgroup = env.cgroups.living(env.contexts.get(bio.context).cgroup);
@@ -226,7 +237,8 @@ impl Bfq {
 
 impl Elevator for Bfq {
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
-        // Nothing sync has to wait for something async, and only the queue the bio would go to is its own.
+        // A sync bio must not wait for an async request, and a bio
+        // may only join requests of its own queue.
         if bio.is_sync() && !env.requests[into].is_sync() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The device's peak rate: how fast it serves sequential requests, as far as it was seen to.
+//! Peak rate of the device: the observed rate of sequential requests.
 
 use super::Bfq;
 use super::data::peak_rate::RATE_SHIFT;
@@ -8,22 +8,23 @@ use crate::env::Env;
 use crate::request::Sector;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 
-/// A pause this long with nothing in the device ends an observation, ns.
+/// Pause with an empty device that ends an observation, ns.
 const PAUSE_NS: u64 = 100 * MILLISECOND_NS;
 
-/// A request this soon after a completion was under way before, ns.
+/// A request within this time after a completion counts as backlogged, ns.
 const BACKLOG_NS: u64 = 2 * MILLISECOND_NS;
 
-/// And are ended.
+/// Duration after which an observation ends, ns.
 const SPAN_NS: u64 = SECOND_NS;
 
-/// A completion that took longer than the first, us, at less than the second, in units of rates, ends an observation.
+/// A completion that took longer than the first constant, µs, at a
+/// rate below the second ends an observation.
 const SLOW_US: u64 = 2000;
 
 const SLOW_RATE: u64 = 1 << (RATE_SHIFT - 10);
 
 impl Bfq {
-    /// An observation ends.
+    /// Ends an observation.
     fn conclude_rate(&mut self, env: &mut Env) {
         let before = self.peak_rate.rate;
         if !self.peak_rate.conclude(self.last_completion_ns) {
@@ -40,7 +41,7 @@ impl Bfq {
         }
     }
 
-    /// A request is given out.
+    /// Counts a dispatched request.
     pub(super) fn observe_dispatch(&mut self, env: &mut Env, sector: Sector, nr_sectors: u32) {
         let now_ns = env.now.as_ns();
         if self.peak_rate.samples == 0 {
@@ -66,10 +67,11 @@ impl Bfq {
         }
     }
 
-    /// A request completes: one so slow that the device was not busy all the time ends the observation.
+    /// Handles a completion. If it was so slow that the device was not
+    /// busy all the time, the observation ends.
     pub(super) fn observe_completion(&mut self, env: &mut Env) {
         let now_ns = env.now.as_ns();
-        // The original counts in 32 bits.
+        // Linux counts in 32 bits.
         let took_us = u64::from((now_ns.wrapping_sub(self.last_completion_ns) / MICROSECOND_NS) as u32);
         if took_us > SLOW_US && (u64::from(self.peak_rate.largest) << RATE_SHIFT) / took_us < SLOW_RATE {
             self.conclude_rate(env);

@@ -1,5 +1,5 @@
-//! Queues of a group by position: re-sorted when a queue's next request changes by an insert or a removal, and when its
-//! turn ends.
+//! Queues of a group by position. A queue is sorted again when an insertion or a removal changes
+//! its next request, and when its turn ends.
 
 use super::Bfq;
 use super::data::entity::Class;
@@ -9,8 +9,8 @@ use crate::env::Env;
 use crate::request::Sector;
 
 impl Bfq {
-    /// Puts a queue where its next sector belongs, unless it is not to be merged anyway. A second queue at the very
-    /// same sector stays out.
+    /// Inserts a queue by its next sector, unless it cannot be merged. A second
+    /// queue at the same sector is not inserted.
     #[inline]
     pub(super) fn refresh_position(&mut self, env: &Env, id: QueueId) {
         if !self.is_fast(env) {
@@ -37,7 +37,7 @@ impl Bfq {
         }
     }
 
-    /// The queue of the same group whose next request is close to `sector`.
+    /// Returns the queue of the same group whose next request is close to `sector`.
     pub(super) fn close_queue(&self, id: QueueId, sector: Sector) -> Option<QueueId> {
         let tree = &self.groups[self.entities[id.entity()].group].positions;
         tree.close(&self.queues.positions, sector, CLOSE_SECTORS)

@@ -1,4 +1,4 @@
-//! Processes: which queues serve them, how their priorities and cgroups get there, and what is left when they exit.
+//! Processes: their queues, changes of their priorities and cgroups, and their exit.
 
 use super::Bfq;
 use super::data::entity::Class;
@@ -13,7 +13,7 @@ use crate::env::Env;
 use crate::parts::priority::effective;
 use crate::request::RequestId;
 
-/// The class and level that an ioprio means.
+/// Returns the effective class and level of an ioprio.
 fn class_and_level(ioprio: IoPriority) -> (Class, u8) {
     let IoPriority { class, level } = effective(ioprio);
     let class = match class {
@@ -29,19 +29,20 @@ impl Bfq {
         self.processes.get(context.index())?.as_ref().filter(|process| !process.exited)
     }
 
-    /// The record of a process that has one, which may have exited.
+    /// Returns the record of a process, which must have one. The process may have exited.
     #[inline]
     pub(super) fn process_mut(&mut self, context: ContextId) -> &mut Process {
         self.processes[context.index()].as_mut().expect("a process with requests has a record")
     }
 
-    /// The queue the process has for that kind of request, if any.
+    /// Returns the queue of the process for that kind of requests, if any.
     #[inline]
     pub(super) fn queue_of(&self, context: ContextId, sync: bool) -> Option<QueueId> {
         self.process(context)?.queues[usize::from(sync)]
     }
 
-    /// The process uses another queue, or none, for that kind of request. The one it used knows it no longer.
+    /// Sets or removes the queue of the process for that kind of requests. The process is no longer
+    /// the owner of the old queue.
     pub(super) fn attach(&mut self, env: &mut Env, context: ContextId, sync: bool, queue: Option<QueueId>) {
         let process = self.process_mut(context);
         let before = std::mem::replace(&mut process.queues[usize::from(sync)], queue);
@@ -55,7 +56,7 @@ impl Bfq {
         }
     }
 
-    /// The process is no longer to be merged with the queue it came up with.
+    /// Cancels the later merge of the process with its candidate queue.
     pub(super) fn drop_candidate(&mut self, env: &mut Env, context: ContextId) {
         if let Some(candidate) = self.process_mut(context).candidate.take() {
             self.queues[candidate].candidates -= 1;
@@ -63,7 +64,7 @@ impl Bfq {
         }
     }
 
-    /// Brings the record of the process up to date with its priority and with the cgroup of what it submits.
+    /// Updates the record of the process to its priority and to the cgroup of its I/O.
     #[inline]
     pub(super) fn refresh_process(&mut self, env: &mut Env, context: ContextId, cgroup: CgroupId) {
         let ioprio = env.contexts.get(context).ioprio;
@@ -104,7 +105,7 @@ impl Bfq {
         self.notice_cgroup(env, context, cgroup);
     }
 
-    /// The process submits from another cgroup than before: its queues follow.
+    /// Moves the queues of the process if its I/O comes from another cgroup than before.
     pub(super) fn notice_cgroup(&mut self, env: &mut Env, context: ContextId, cgroup: CgroupId) {
         if self.process_mut(context).cgroup != cgroup {
             self.process_mut(context).cgroup = cgroup;
@@ -113,8 +114,8 @@ impl Bfq {
         }
     }
 
-    /// The process' ioprio is not what it was. It goes to another async queue at once; its sync queue takes the new one
-    /// over when it next gets a place in a service tree.
+    /// Handles a new ioprio of the process. The process changes to another async queue at once. Its
+    /// sync queue uses the new ioprio from its next insertion into a service tree.
     fn notice_priority(&mut self, env: &mut Env, context: ContextId, cgroup: CgroupId, ioprio: IoPriority) {
         let [async_queue, sync_queue] = self.process_mut(context).queues;
         if let Some(old) = async_queue {
@@ -132,7 +133,7 @@ impl Bfq {
         }
     }
 
-    /// The queue that takes a new request, and everything that comes with looking for it.
+    /// Assigns a new request to its queue: creates, splits and updates queues as needed.
     pub(super) fn prepare_request(&mut self, env: &mut Env, id: RequestId) {
         let request = &env.requests[id];
         let (context, sync) = (request.context, request.is_sync());
@@ -168,7 +169,7 @@ impl Bfq {
         }
     }
 
-    /// A queue for a process that has none of the kind.
+    /// Creates a queue for a process that has none of that kind.
     pub(super) fn create_queue(
         &mut self,
         env: &mut Env,
@@ -192,7 +193,7 @@ impl Bfq {
         if split { id } else { self.meet_last_created(env, context, id) }
     }
 
-    /// The group's async queue for an ioprio, used by one more process.
+    /// Returns the group's async queue for an ioprio, and counts one more process.
     fn async_queue(&mut self, env: &mut Env, context: ContextId, group: GroupId, ioprio: IoPriority) -> QueueId {
         let (class, level) = class_and_level(ioprio);
         let id = match self.groups[group].async_queues[class.index()][usize::from(level)] {
@@ -209,7 +210,7 @@ impl Bfq {
         id
     }
 
-    /// A process no longer uses a queue.
+    /// Counts one process less for a queue.
     pub(super) fn release_process(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         if queue.busy && queue.is_empty() && self.active != Some(id) {
@@ -223,7 +224,7 @@ impl Bfq {
         self.reap(env, id);
     }
 
-    /// The process is gone: if one of its queues is in service its turn is over, and both lose it.
+    /// Handles the exit of a process: ends the turn of its active queue, and releases its queues.
     pub(super) fn exit_process(&mut self, env: &mut Env, context: ContextId) {
         if self.process(context).is_none() {
             return;
@@ -233,7 +234,7 @@ impl Bfq {
             let Some(id) = self.process_mut(context).queues[usize::from(sync)] else { continue };
             self.attach(env, context, sync, None);
             if self.active == Some(id) {
-                // Needed while its turn ends, also if nothing else needs it.
+                // The process still counts while the turn ends, so that the queue stays alive.
                 self.end_turn(env, id, BfqReason::Timeout);
             }
             self.undo_plan(env, id);
@@ -242,7 +243,7 @@ impl Bfq {
         self.process_mut(context).exited = true;
     }
 
-    /// Notes that a process goes from one queue to another.
+    /// Records that a process moves from one queue to another.
     pub(super) fn note_merge(&self, env: &mut Env, id: QueueId, into: QueueId) {
         let (queue, into) = (self.queues[id].serial, self.queues[into].serial);
         env.note(|| BfqEvent::Merge { queue, into }.into());

@@ -1,5 +1,5 @@
-//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which of
-//! them is served next, and when the queue itself is no more.
+//! Queue: the requests of one process (sync), or of all processes of one class and level in a group
+//! (async). The choice of the next request, and the end of the queue.
 
 use super::Bfq;
 use super::data::entity::{Class, Entity};
@@ -13,7 +13,7 @@ use crate::parts::head::Head;
 use crate::request::{RequestId, Sector};
 
 impl Bfq {
-    /// A new queue of that kind.
+    /// Creates a queue.
     pub(super) fn new_queue(
         &mut self,
         env: &mut Env,
@@ -50,7 +50,7 @@ impl Bfq {
         id
     }
 
-    /// A queue that nobody needs any more is no more.
+    /// Frees a queue that is not used any more.
     pub(super) fn reap(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         let used = queue.processes > 0 || queue.requests > 0 || queue.candidates > 0 || queue.counted;
@@ -78,13 +78,13 @@ impl Bfq {
         self.entities.free(id.entity());
     }
 
-    /// A head at `position`.
+    /// Returns the head at `position`.
     #[inline]
     fn head(&self, position: Sector) -> Head {
         Head { position, back_seek: self.tunables.back_seek() }
     }
 
-    /// Sorts a request into its queue. Returns whether another one is next by that.
+    /// Inserts a request into its queue. Returns whether the next request changed.
     #[inline]
     pub(super) fn add_sorted(&mut self, env: &mut Env, id: QueueId, request: RequestId) -> bool {
         let head = self.head(self.position);
@@ -99,7 +99,7 @@ impl Bfq {
         true
     }
 
-    /// The request to serve after `request`, which is still there.
+    /// Returns the request to serve after `request`, which is still in the queue.
     #[inline]
     fn next_after(&mut self, env: &Env, id: QueueId, request: RequestId) -> Option<RequestId> {
         let head = self.head(env.requests[request].sector);
@@ -111,7 +111,8 @@ impl Bfq {
         head.better(&env.requests, successor, predecessor)
     }
 
-    /// Takes a queued request out of its queue. A queue that is not in service and empty by that leaves.
+    /// Removes a queued request from its queue. A queue that
+    /// becomes empty and is not in service leaves.
     #[inline]
     pub(super) fn remove_request(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         if self.queues[id].next == Some(request) {
@@ -137,7 +138,7 @@ impl Bfq {
         }
     }
 
-    /// A request is no more.
+    /// Handles the end of a request.
     #[inline]
     pub(super) fn forget_request(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         let context = env.requests[request].context;
@@ -146,7 +147,7 @@ impl Bfq {
         self.put_request(env, id);
     }
 
-    /// A request does not belong to its queue any more.
+    /// Counts one request less for a queue.
     #[inline]
     pub(super) fn put_request(&mut self, env: &mut Env, id: QueueId) {
         let queue = &mut self.queues[id];

@@ -1,57 +1,61 @@
-//! Weight raising: queues that somebody seems to wait for at a screen get many times their share, for a while.
+//! Weight raising: queues that an interactive user seems to wait for get
+//! a multiple of their share for some time.
 //!
-//! An interactive queue comes up after a pause; it is raised for as long as a large application takes to load on such a
-//! device. A soft real-time queue asks for little, regularly; it is raised for a short time whenever it comes back.
+//! An interactive queue becomes busy after a pause. It is raised for the time that such a device
+//! needs to load a large application. A soft real-time queue has regular, small demands. It is
+//! raised for a short time whenever it comes back.
 
 use super::Bfq;
 use super::data::queue::{NEVER, QueueId};
 use super::data::raising::Arrival;
 use crate::env::Env;
 
-/// How many times the weight of an interactive queue counts.
+/// Weight factor of an interactive queue.
 pub(super) const INTERACTIVE: u32 = 30;
 
-/// The same of a soft real-time queue.
+/// Weight factor of a soft real-time queue.
 const SOFT_REAL_TIME: u32 = 30 * 100;
 
-/// How long a soft real-time queue stays raised without coming back.
+/// Time that a soft real-time queue stays raised without coming back, ms.
 const SOFT_REAL_TIME_MS: u64 = 300;
 
-/// Sectors after which an interactive queue has loaded whatever it loads.
+/// Number of served sectors after which an interactive queue must have finished loading.
 const SERVED_MAX: i64 = 120_000;
 
-/// Sectors per second up to which a queue may pass for soft real-time.
+/// Largest rate of a soft real-time queue, sectors per second.
 const SOFT_REAL_TIME_RATE: i64 = 7000;
 
-/// Jiffies on top, in which timers may be late.
+/// Additional jiffies for late timers.
 const SLACK: i64 = 4;
 
-/// How long an interactive queue is raised at least and at most.
+/// Minimum and maximum time that an interactive queue is raised, ms.
 const DURATION_MIN_MS: u64 = 3000;
 
 const DURATION_MAX_MS: u64 = 25_000;
 
-/// Only queues of the default level are taken for interactive or soft real-time.
+/// Weight of the default level. Only queues with this weight can be interactive or soft real-time.
 const WEIGHT_ELIGIBLE: u32 = 40;
 
 impl Bfq {
-    /// Whether the queue is raised as soft real-time.
+    /// Returns whether the queue is raised as soft real-time.
     pub(super) fn is_soft_length(&self, id: QueueId) -> bool {
         self.queues[id].raising.length == self.milliseconds(SOFT_REAL_TIME_MS)
     }
 
-    /// How long an interactive queue is raised, in jiffies: a constant amount of data at the device's peak rate.
+    /// Returns the time that an interactive queue is raised, in jiffies. It corresponds to a
+    /// constant amount of data at the device's peak rate.
     pub(super) fn interactive_duration(&self) -> i64 {
         let jiffies = i64::try_from(self.peak_rate.reference_jiffies()).unwrap_or(i64::MAX);
         jiffies.clamp(self.milliseconds(DURATION_MIN_MS), self.milliseconds(DURATION_MAX_MS))
     }
 
-    /// The weight a queue has or will have, unraised.
+    /// Returns the present or pending weight of a queue, without raising.
     fn pending_weight(&self, id: QueueId) -> u32 {
         self.entities[id.entity()].new_weight
     }
 
-    /// What a queue is that becomes busy; `long`: after a long pause, `owned`: of one process.
+    /// Classifies a queue that becomes busy. `long`: after a
+    /// long pause. `owned`: used by one process.
     pub(super) fn judge_arrival(&self, now: i64, id: QueueId, long: bool, owned: bool) -> Arrival {
         let queue = &self.queues[id];
         let in_large_burst = queue.in_large_burst;
@@ -65,7 +69,7 @@ impl Bfq {
         Arrival { in_large_burst, interactive, soft, deserves }
     }
 
-    /// A queue becomes busy: its raising begins, changes or ends.
+    /// Starts, changes or ends the raising of a queue that becomes busy.
     pub(super) fn update_raising(&mut self, now: i64, id: QueueId, arrival: &Arrival) {
         let duration = self.interactive_duration();
         let soft_length = self.milliseconds(SOFT_REAL_TIME_MS);
@@ -102,7 +106,7 @@ impl Bfq {
         entity.changed |= entity.raise != before;
     }
 
-    /// An async queue that goes on for long without being raised is raised like an interactive one.
+    /// Raises an async queue like an interactive one, after a long time without raising.
     pub(super) fn raise_async(&mut self, id: QueueId) {
         let duration = self.interactive_duration();
         self.queues[id].raising.length = duration;
@@ -126,7 +130,7 @@ impl Bfq {
         entity.changed = true;
     }
 
-    /// A raised soft real-time queue goes on as the interactive one it was before.
+    /// Turns a soft real-time queue back into the interactive queue that it was before.
     pub(super) fn back_to_interactive(&mut self, id: QueueId) {
         let duration = self.interactive_duration();
         let raising = &mut self.queues[id].raising;
@@ -137,7 +141,8 @@ impl Bfq {
         entity.changed = true;
     }
 
-    /// A queue is no longer soft real-time: it is interactive again if it would still be, otherwise not raised.
+    /// Ends the soft real-time state of a queue. It becomes interactive again if that time is not
+    /// over, otherwise it is not raised.
     pub(super) fn leave_soft(&mut self, now: i64, id: QueueId) {
         if now > self.queues[id].raising.switched_at + self.interactive_duration() {
             self.end_raising(now, id);
@@ -146,7 +151,7 @@ impl Bfq {
         }
     }
 
-    /// After each request served in its turn: whether the raising of a queue is over.
+    /// Checks after each served request whether the raising of a queue is over.
     pub(super) fn check_raising(&mut self, now: i64, id: QueueId) {
         if self.entities[id.entity()].raise > 1 {
             let queue = &self.queues[id];
@@ -173,7 +178,7 @@ impl Bfq {
         }
     }
 
-    /// When the queue, if it is soft real-time, may come back at the earliest; in jiffies.
+    /// Returns the earliest time at which the queue may come back to be soft real-time, in jiffies.
     pub(super) fn soft_next_start(&self, env: &Env, id: QueueId) -> i64 {
         let queue = &self.queues[id];
         let hz = self.second_fraction(1);
@@ -182,7 +187,7 @@ impl Bfq {
         queue.raising.soft_next_start.max(by_rate).max(self.jiffies(env) + idle + SLACK)
     }
 
-    /// low_latency was turned off: nobody is raised any more, but for the queue in service.
+    /// Ends all raising, except for the active queue, after low_latency was turned off.
     pub(super) fn end_all_raising(&mut self, env: &Env) {
         let now = self.jiffies(env);
         let ids: Vec<QueueId> = self.queues.ids().collect();

@@ -1,46 +1,46 @@
-//! The rules of bfq that differ between versions of Linux.
+//! Rules of bfq that differ between versions of Linux.
 
 use super::data::group::GroupId;
 use crate::kernel::KernelVersion;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 
-/// How soon queues that came up together are merged.
+/// Rules for merging queues that were created together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Together {
-    /// Queues of which the later came up within this time of the earlier may belong together, ms.
+    /// Longest time between the creations of two queues that may belong together, ms.
     pub(super) window_ms: u64,
-    /// How old a queue must be before it is merged with the one it came up with, ms.
+    /// Age of a queue before it is merged with the queue created together with it, ms.
     pub(super) age_ms: u64,
 }
 
-/// How a queue is found to be woken by another.
+/// Rules for the detection of wakers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Waking {
-    /// A request this soon after a completion may have been caused by it, ns.
+    /// Longest time from a completion to a request that it may have caused, ns.
     pub(super) soon_ns: u64,
-    /// So many detections make a waker.
+    /// Number of detections that make a waker.
     pub(super) detections: u32,
-    /// Whether the detections must be made within a time.
+    /// Whether the detections must happen within a limited time.
     pub(super) is_limited_in_time: bool,
 }
 
-/// What a version of Linux does.
+/// Rules of a version of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rules {
-    /// `None`: queues that came up together are not merged for that.
+    /// `None`: queues that were created together are not merged for that reason.
     pub(super) together: Option<Together>,
-    /// Whether a queue that the one in service wakes is injected, and a merge passes a waker on.
+    /// Whether queues that the active one wakes can be injected, and a merge keeps the waker.
     pub(super) serves_woken: bool,
     pub(super) waking: Waking,
-    /// Whether a cgroup takes no more tags than its weight gives it.
+    /// Whether a cgroup may not use more tags than its weight allows.
     pub(super) shares_tags: bool,
-    /// Groups with pending requests up to which shares do not differ.
+    /// Number of groups with pending requests up to which shares count as equal.
     pub(super) equal_groups: u32,
-    /// Whether the root group counts among them.
+    /// Whether the root group counts among these groups.
     pub(super) counts_root: bool,
-    /// Whether a queue that is the only busy one is waited for.
+    /// Whether BFQ idles for a queue that is the only busy one.
     pub(super) waits_for_lone: bool,
-    /// Whether queues of any weight may be raised, and not only those of the default weight.
+    /// Whether queues of any weight may be raised, not only those of the default weight.
     pub(super) raises_any_weight: bool,
 }
 
@@ -67,7 +67,7 @@ impl Rules {
         }
     }
 
-    /// Whether a group counts among those with pending requests.
+    /// Returns whether a group counts among those with pending requests.
     #[inline]
     pub(super) fn counts(&self, group: GroupId) -> bool {
         self.counts_root || group != GroupId::ROOT

@@ -1,8 +1,8 @@
-//! The hierarchy: which queue is served next, when every group shares out among its queues and groups what it gets
-//! itself.
+//! Hierarchy: the choice of the next queue, where every group distributes
+//! its service among its queues and groups.
 //!
-//! Each group knows its next entity beforehand. It is looked for again only when an entity comes, goes, or is taken
-//! into service, and what it means for the group's own place is handed up level by level.
+//! Each group stores its next entity. It is searched again only when an entity comes, goes, or is
+//! taken into service. The effect on the group's own position is passed up level by level.
 
 use super::Bfq;
 use super::data::entity::{Class, EntityId, EntityTree};
@@ -10,18 +10,18 @@ use super::data::group::GroupId;
 use super::data::queue::QueueId;
 use crate::env::Env;
 
-/// How long the idle class may be passed over, as a fraction of a second.
+/// Longest time without service for the idle class, as a fraction of a second.
 const IDLE_CLASS_FRACTION: u64 = 5;
 
 impl Bfq {
-    /// Whether an entity waits, is remembered, or is in service.
+    /// Returns whether an entity is in the active or the idle tree, or in service.
     #[inline]
     pub(super) fn is_on_tree_or_in_service(&self, id: EntityId) -> bool {
         let entity = &self.entities[id];
         entity.place != EntityTree::Nowhere || self.groups[entity.group].in_service == Some(id)
     }
 
-    /// The entity of the group that `id` belongs to, unless that is the root.
+    /// Returns the entity of the group that contains `id`; `None` for the root group.
     #[inline]
     pub(super) fn parent_of(&self, id: EntityId) -> Option<EntityId> {
         self.groups[self.entities[id].group].entity
@@ -34,7 +34,7 @@ impl Bfq {
 
     // ---- service
 
-    /// A queue is served `sectors`, and with it every group above.
+    /// Counts a service of `sectors` for a queue and all groups above it.
     pub(super) fn serve(&mut self, env: &mut Env, id: QueueId, sectors: i64) {
         let raised = self.entities[id.entity()].raise > 1;
         let now = self.jiffies(env);
@@ -58,7 +58,7 @@ impl Bfq {
         }
     }
 
-    /// Forgets the first remembered entity of a tree, if its time has come.
+    /// Forgets the first entity of an idle tree, if its time has come.
     #[inline]
     fn forget_idle(&mut self, env: &mut Env, group: GroupId, class: Class) {
         if let Some(id) = self.groups[group].trees[class.index()].forgettable(&self.entities) {
@@ -66,7 +66,7 @@ impl Bfq {
         }
     }
 
-    /// Forgets a remembered entity.
+    /// Forgets an entity of an idle tree.
     pub(super) fn forget(&mut self, env: &mut Env, id: EntityId) {
         let Self { entities, groups, .. } = self;
         let (group, class) = (entities[id].group, entities[id].class);
@@ -102,7 +102,7 @@ impl Bfq {
         }
     }
 
-    /// Takes over a changed weight, and with `class_too` a changed class.
+    /// Applies a changed weight, and with `class_too` a changed class.
     pub(super) fn take_over_priority(&mut self, id: EntityId, class_too: bool) {
         let entity = &mut self.entities[id];
         if !entity.changed {
@@ -139,7 +139,7 @@ impl Bfq {
         }
     }
 
-    /// Puts an entity where its budget belongs.
+    /// Inserts an entity at the position that follows from its budget.
     fn enqueue(&mut self, id: EntityId, back_shifted: bool) {
         self.take_over_priority(id, true);
         let entity = &self.entities[id];
@@ -155,7 +155,7 @@ impl Bfq {
         self.insert_active(id);
     }
 
-    /// An entity begins to wait.
+    /// Makes an entity wait for service.
     fn activate(&mut self, id: EntityId, non_blocking: bool) {
         let Self { entities, groups, .. } = self;
         let entity = &entities[id];
@@ -175,7 +175,7 @@ impl Bfq {
         self.enqueue(id, back_shifted);
     }
 
-    /// An entity that waits or is served gets a new place, after what it was served.
+    /// Gives a new position to an entity that waits or is in service, according to its service.
     fn reinsert(&mut self, id: EntityId) {
         if self.groups[self.entities[id].group].in_service == Some(id) {
             let (service, weight) = (self.entities[id].service, u64::from(self.entities[id].weight));
@@ -189,7 +189,7 @@ impl Bfq {
         self.enqueue(id, false);
     }
 
-    /// An entity wants nothing more. Returns whether it did.
+    /// Removes an entity that has no more requests. Returns whether it was in a tree or in service.
     fn leave_trees(&mut self, env: &mut Env, id: EntityId, remember: bool) -> bool {
         if !self.is_on_tree_or_in_service(id) {
             return false;
@@ -227,9 +227,9 @@ impl Bfq {
         true
     }
 
-    // ---- the next one
+    // ---- the next entity
 
-    /// Looks for the entity of `group` that is to be served next.
+    /// Searches the next entity of `group`.
     fn look_up(&mut self, env: &mut Env, group: GroupId, expiring: bool) -> Option<EntityId> {
         let now = self.jiffies(env);
         let idle_delay = self.second_fraction(IDLE_CLASS_FRACTION);
@@ -252,8 +252,8 @@ impl Bfq {
         self.groups[group].trees[class.index()].pick(&self.entities, vtime)
     }
 
-    /// The next entity of `group` may be another: `new`, if that came, or whichever is found. Returns whether the
-    /// group's own place is affected.
+    /// Updates the next entity of `group`: to `new` if that comes first, otherwise by a search.
+    /// Returns whether the group's own position is affected.
     fn update_next(&mut self, env: &mut Env, group: GroupId, new: Option<EntityId>, expiring: bool) -> bool {
         let cached = self.groups[group].next;
         let at_once = match (new, cached) {
@@ -278,7 +278,7 @@ impl Bfq {
         cached.is_none() || before > budget
     }
 
-    /// A queue comes to wait, or to wait elsewhere; `expiring`: after its turn.
+    /// Inserts or moves a queue and the groups above it. `expiring`: after its turn.
     fn schedule(&mut self, env: &mut Env, id: QueueId, non_blocking: bool, was_served: bool, expiring: bool) {
         let mut at = Some(id.entity());
         while let Some(entity) = at {
@@ -295,19 +295,20 @@ impl Bfq {
         }
     }
 
-    /// A queue begins to wait.
+    /// Makes a queue wait for service.
     pub(super) fn activate_queue(&mut self, env: &mut Env, id: QueueId) {
         let non_blocking = std::mem::take(&mut self.queues[id].non_blocking);
         self.schedule(env, id, non_blocking, false, false);
     }
 
-    /// A queue whose budget changed, or whose turn is over, waits elsewhere.
+    /// Moves a queue whose budget changed, or whose turn is over.
     pub(super) fn requeue(&mut self, env: &mut Env, id: QueueId, expiring: bool) {
         let was_served = self.active == Some(id);
         self.schedule(env, id, false, was_served, expiring);
     }
 
-    /// A queue no longer waits; with `remember`, until its finish has come its place is.
+    /// Removes a queue that no longer waits. `remember`:
+    /// its position is kept until its finish time.
     pub(super) fn deactivate(&mut self, env: &mut Env, id: QueueId, mut remember: bool, expiring: bool) {
         let mut at = Some(id.entity());
         let mut rest = None;
@@ -367,7 +368,7 @@ impl Bfq {
         Some(QueueId::of(queue))
     }
 
-    /// No entity is in service any more, from a queue's up to the root.
+    /// Clears the entities in service, from the queue up to the root.
     pub(super) fn clear_in_service(&mut self, id: QueueId) {
         let mut at = Some(id.entity());
         while let Some(entity) = at {
@@ -377,7 +378,7 @@ impl Bfq {
         }
     }
 
-    /// Removes a group's entity, which has nothing left below it, from its trees.
+    /// Removes an empty group's entity from its trees.
     pub(super) fn leave_group(&mut self, env: &mut Env, id: EntityId) {
         let group = self.entities[id].group;
         if self.leave_trees(env, id, false) && self.groups[group].next == Some(id) {
@@ -386,7 +387,7 @@ impl Bfq {
     }
 }
 
-/// The level that a weight stands for.
+/// Returns the level for a weight.
 fn level_of(weight: u32) -> u8 {
     8u32.saturating_sub(weight / 10) as u8
 }

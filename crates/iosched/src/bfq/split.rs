@@ -1,5 +1,5 @@
-//! Splitting: a process that does not work where the others of its shared queue do gets a queue of its own again,
-//! treated as the one was that it had before.
+//! Splitting: a process that accesses another area than the other users of its shared queue gets
+//! its own queue again. The queue has the saved state of the earlier one.
 
 use super::Bfq;
 use super::data::queue::{NEVER, Queue, QueueId};
@@ -9,7 +9,8 @@ use crate::context::{CgroupId, ContextId};
 use crate::env::Env;
 
 impl Bfq {
-    /// Keeps what the queue of one process is like. A queue merged right after it came up would have been raised.
+    /// Saves the state of the queue of one process. A queue that is merged directly after its
+    /// creation is saved as raised.
     pub(super) fn save(&mut self, env: &Env, id: QueueId) {
         let Some(owner) = self.queues[id].owner else { return };
         let duration = self.interactive_duration();
@@ -43,7 +44,8 @@ impl Bfq {
         };
     }
 
-    /// The process no longer shares the queue. Returns the queue it has then, and whether that is the same one.
+    /// Ends the sharing of the queue by the process. Returns the process' queue afterwards, and
+    /// whether it is the same one.
     pub(super) fn split_queue(
         &mut self,
         env: &mut Env,
@@ -65,7 +67,7 @@ impl Bfq {
         }
         self.attach(env, context, true, None);
         self.undo_plan(env, id);
-        // What is left of it may be its waker's last user.
+        // The rest of the queue may be the last user of its waker.
         self.release_process(env, id);
         let split_off = self.create_queue(env, context, true, cgroup, true);
         let Saved { in_large_burst, in_burst_list, .. } = self.process_mut(context).saved;
@@ -80,7 +82,7 @@ impl Bfq {
         (split_off, false)
     }
 
-    /// The waker of a queue, unless it is about to be no more.
+    /// Returns the waker of a queue, unless the waker is about to be freed.
     fn living_waker(&self, id: QueueId) -> Option<QueueId> {
         let waker = self.queues[id].waker?;
         let mut at = self.queues[id].planned;
@@ -93,7 +95,7 @@ impl Bfq {
         (self.queues[waker].processes > 0).then_some(waker)
     }
 
-    /// The process' own queue, new or `kept`, is treated as the one it had before.
+    /// Restores the saved state in the process' own queue, which is new or `kept`.
     pub(super) fn restore(&mut self, env: &Env, context: ContextId, id: QueueId, kept: bool) {
         let saved = self.process_mut(context).saved.clone();
         let now = self.jiffies(env);

@@ -9,7 +9,7 @@ use crate::decision::{BfqEvent, BfqState};
 use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
-/// While every request must have its turn alone, queues are waited for at least so long, ns.
+/// Minimum idle time with strict guarantees, where every request is served alone, ns.
 const STRICT_IDLE_NS: u64 = 8 * MILLISECOND_NS;
 
 impl Bfq {
@@ -33,7 +33,7 @@ impl Bfq {
         }
     }
 
-    /// Tells what changed in what is known of a queue, if decisions are recorded.
+    /// Reports the changed state of a queue, if decisions are recorded.
     #[inline]
     pub(super) fn note_state(&mut self, env: &mut Env, id: QueueId) {
         if env.log.is_on() {
@@ -54,7 +54,7 @@ impl Bfq {
         }
     }
 
-    /// A tunable was set: what hangs on it follows.
+    /// Updates the state that depends on a tunable.
     pub(super) fn follow_tunable(&mut self, env: &Env, name: &str) {
         match name {
             "max_budget" | "timeout_sync" => {

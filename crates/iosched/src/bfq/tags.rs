@@ -1,5 +1,5 @@
-//! Tags: of how many a request may have one. Writes leave some to reads, more while something is raised; and nobody
-//! takes more than the share of his weight while others are active.
+//! Limits on tags. Writes leave some tags for reads, more of them while queues are raised. While
+//! others are active, a queue or group uses no more than the share of its weight.
 
 use super::Bfq;
 use super::data::entity::{Class, EntityId};
@@ -7,11 +7,11 @@ use super::data::queue::QueueId;
 use crate::env::Env;
 use crate::request::Bio;
 
-/// Ways in which a class outweighs the next one: as many as it has levels.
+/// Ratio between the weights of adjacent classes: the number of levels.
 const CLASS_FACTOR: u64 = 8;
 
 impl Bfq {
-    /// Of how many of `nr_requests` tags a new request for `bio` may have one; `None`: of all.
+    /// Returns how many of `nr_requests` tags a new request for `bio` may use; `None`: all.
     pub(super) fn tags_for(&self, env: &Env, bio: &Bio, nr_requests: u32) -> Option<u32> {
         let sync = bio.is_sync();
         let parts = match (sync, self.raised_busy != 0) {
@@ -32,7 +32,8 @@ impl Bfq {
         part_of(env.limit_word.unwrap_or(nr_requests))
     }
 
-    /// Whether a queue, or a group it is in, has as many of `tags` requests as its weight gives it.
+    /// Returns whether a queue, or a group that contains it, already
+    /// has its weight's share of `tags` requests.
     fn is_over_share(&self, id: QueueId, tags: u32) -> bool {
         let mut levels: Vec<EntityId> = Vec::new();
         let mut at = Some(id.entity());

@@ -1,4 +1,5 @@
-//! Think time: whether a queue's process soon follows up, and whether it mostly waits for its I/O.
+//! Think time: whether the process of a queue soon sends its
+//! next request, and whether it is I/O bound.
 
 use super::Bfq;
 use super::data::entity::Class;
@@ -6,25 +7,26 @@ use super::data::queue::{Queue, QueueId};
 use crate::env::Env;
 use crate::time::MILLISECOND_NS;
 
-/// For this long after a queue was split off, the record of its process is not looked at.
+/// Time after a split during which the statistics of the process are not checked, ms.
 const RESTORED_MS: u64 = 2000;
-/// A process that idles more than one part in so many is not bound by I/O.
+/// A process whose idle time is a larger part than one of this many is not I/O bound.
 const IDLE_PART: u64 = 5;
-/// The window in which that is judged, ns.
+/// Window of this judgement, ns.
 const WINDOW_NS: u64 = 200 * MILLISECOND_NS;
-/// Short think time may become long again so soon that the inject limit is left alone, ms.
+/// Time after a decrease of the inject limit during which a change
+/// to a long think time keeps the limit, ms.
 const LIMIT_KEPT_MS: u64 = 100;
 
 impl Queue {
-    /// A request comes to a queue that had nothing: the process thought since the last completion. The clock of a new
-    /// queue begins 1 ns late, so that a request at once counts as one after the longest time.
+    /// Adds a think time sample when a request comes to an empty queue. The clock of a new queue
+    /// starts 1 ns late, so that an immediate request counts as one after the longest time.
     fn sample_think_time(&mut self, now_ns: u64, idle_ns: u64) {
         if self.in_flight == 0 && !self.busy {
             self.think.record(now_ns.wrapping_sub(self.last_completion_ns).min(2 * idle_ns));
         }
     }
 
-    /// A request comes: whether the process has mostly waited for I/O so far.
+    /// Checks at a new request whether the process is I/O bound.
     fn observe_io_bound(&mut self, now_ns: u64) {
         let total_ns = now_ns.wrapping_sub(self.io_start_ns);
         if self.is_idle() {
@@ -42,7 +44,7 @@ impl Queue {
 }
 
 impl Bfq {
-    /// A request comes to the queue: the record of its process' think time.
+    /// Updates the think time statistics at a new request.
     pub(super) fn observe_think_time(&mut self, env: &Env, id: QueueId) {
         let idle_ns = self.tunables.slice_idle_ns;
         let now = self.jiffies(env);
@@ -60,7 +62,8 @@ impl Bfq {
         }
     }
 
-    /// A sync request comes to the queue, which does not hold it yet.
+    /// Checks at a new sync request, which is not in the
+    /// queue yet, whether the process is I/O bound.
     pub(super) fn observe_io_bound(&mut self, env: &Env, id: QueueId) {
         self.queues[id].observe_io_bound(env.now.as_ns());
     }

@@ -1,4 +1,4 @@
-//! What a user can set.
+//! Tunables of bfq.
 
 use crate::env::Env;
 use crate::parts::head::BackSeek;
@@ -18,7 +18,7 @@ pub(super) struct Tunables {
     pub(super) fifo_expire_async_ns: u64,
     pub(super) back_seek_max_kb: u64,
     pub(super) back_seek_penalty: u64,
-    /// In sectors; 0: follows the device's peak rate.
+    /// In sectors; 0: the value follows the device's peak rate.
     pub(super) max_budget: u64,
     pub(super) timeout_jiffies: u64,
     pub(super) strict_guarantees: bool,
@@ -143,7 +143,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
 };
 
 impl Tunables {
-    /// The defaults.
+    /// Returns the default values.
     pub(super) fn new(env: &Env) -> Tuned<Self> {
         DECLARATIONS.tuned(Self { hz: (SECOND_NS / env.jiffy_ns) as u32, ..Self::default() })
     }

@@ -1,5 +1,6 @@
-//! Wakers: a queue whose process goes on, again and again, right after a completion of another queue, is woken by that
-//! one. The waker may be served in its turn.
+//! Wakers: if the process of a queue repeatedly sends a request directly after a
+//! completion of another queue, the other queue is its waker. The waker may be
+//! served during the turn of the woken queue.
 
 use super::Bfq;
 use super::data::queue::QueueId;
@@ -8,11 +9,11 @@ use crate::collections::Id;
 use crate::decision::BfqEvent;
 use crate::env::Env;
 
-/// Within so many times slice_idle the detections must be made.
+/// Time limit for the detections, as a multiple of slice_idle.
 const WINDOW: u64 = 128;
 
 impl Bfq {
-    /// A request comes to a sync queue whose process has no other: who woke it?
+    /// Handles a request that comes to a sync queue without other requests: looks for its waker.
     pub(super) fn look_for_waker(&mut self, env: &mut Env, id: QueueId) {
         let Some(last) = self.last_completed.filter(|&last| last != id) else { return };
         let now_ns = env.now.as_ns();
@@ -41,7 +42,7 @@ impl Bfq {
         }
     }
 
-    /// `waker` wakes `id`, which has no waker yet.
+    /// Sets the waker of `id`, which has none yet.
     pub(super) fn set_waker(&mut self, id: QueueId, waker: QueueId) {
         debug_assert!(self.queues[id].waker.is_none());
         self.queues[id].waker = Some(waker);
@@ -51,7 +52,7 @@ impl Bfq {
         queues[waker].woken = woken;
     }
 
-    /// Nobody wakes `id`.
+    /// Removes the waker of `id`.
     pub(super) fn lose_waker(&mut self, id: QueueId) {
         if let Some(waker) = self.queues[id].waker.take() {
             let queues = &mut self.queues;
@@ -61,7 +62,7 @@ impl Bfq {
         }
     }
 
-    /// A queue becomes busy: it is the first that its waker gives way to.
+    /// Moves a queue that becomes busy to the front of its waker's list.
     pub(super) fn come_first_of_woken(&mut self, id: QueueId) {
         if let Some(waker) = self.queues[id].waker {
             self.lose_waker(id);
@@ -69,7 +70,7 @@ impl Bfq {
         }
     }
 
-    /// Queues woken by `id`.
+    /// Returns the number of queues that `id` wakes.
     pub(super) fn count_woken(&self, id: QueueId) -> usize {
         let mut count = 0;
         let mut at = self.queues[id].woken.first();

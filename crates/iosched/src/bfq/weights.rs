@@ -1,11 +1,12 @@
-//! Weights in use: whether all queues with requests want the same share, and so need not be held to it.
+//! Weights in use: whether all queues with requests have the same
+//! share, so that shares need no enforcement.
 
 use super::Bfq;
 use super::data::queue::QueueId;
 use crate::env::Env;
 
 impl Bfq {
-    /// The weight of a queue counts, if it does not yet.
+    /// Counts the weight of a queue, if it is not counted yet.
     #[inline]
     pub(super) fn count_weight(&mut self, id: QueueId) {
         if !std::mem::replace(&mut self.queues[id].counted, true) {
@@ -13,7 +14,7 @@ impl Bfq {
         }
     }
 
-    /// The weight of a queue counts no more. Called before it changes.
+    /// Stops counting the weight of a queue. Called before the weight changes.
     #[inline]
     pub(super) fn uncount_weight(&mut self, id: QueueId) {
         if std::mem::take(&mut self.queues[id].counted) {
@@ -21,7 +22,7 @@ impl Bfq {
         }
     }
 
-    /// A queue with nothing in flight became busy.
+    /// Handles a queue without requests in flight that becomes busy.
     pub(super) fn begin_pending(&mut self, id: QueueId) {
         self.add_pending(id);
         if self.entities[id.entity()].raise == 1 {
@@ -29,13 +30,13 @@ impl Bfq {
         }
     }
 
-    /// A queue has nothing queued and nothing in flight any more.
+    /// Handles a queue that has no queued request and none in flight any more.
     pub(super) fn end_pending(&mut self, id: QueueId) {
         self.remove_pending(id);
         self.uncount_weight(id);
     }
 
-    /// Its group has requests because of this queue.
+    /// Counts the queue among those that give its group pending requests.
     pub(super) fn add_pending(&mut self, id: QueueId) {
         if !std::mem::replace(&mut self.queues[id].pending, true) {
             let at = self.entities[id.entity()].group;
@@ -56,7 +57,7 @@ impl Bfq {
         was
     }
 
-    /// Whether shares differ, so that the queue (if one is named) must be held to its own.
+    /// Returns whether shares differ, so that the queue (if given) must be held to its share.
     pub(super) fn is_asymmetric(&self, id: Option<QueueId>) -> bool {
         let smallest = |id: QueueId, weight| self.queues[id].counted && self.entities[id.entity()].weight == weight;
         let weights = self.weights.smallest_of_several();
@@ -65,7 +66,7 @@ impl Bfq {
             || self.pending_groups > self.rules.equal_groups
     }
 
-    /// Whether waiting for the queue's next request makes the device faster.
+    /// Returns whether idling for the queue increases the throughput of the device.
     pub(super) fn idling_boosts(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         if queue.processes == 0 || self.raised_busy != 0 {
@@ -78,9 +79,10 @@ impl Bfq {
         (env.rotational || tag == 0) && !queue.is_seeky() && queue.io_bound && queue.short_think
     }
 
-    /// Whether waiting for the queue's next request is needed to give it its share.
+    /// Returns whether idling for the queue is needed to give it its share.
     pub(super) fn idling_needed(&self, id: QueueId) -> bool {
-        /// Requests of others in the device that may hold back a raised queue.
+        /// Number of requests of other queues in the device
+        /// from which they may delay a raised queue.
         const OTHERS: u32 = 4;
         let queue = &self.queues[id];
         let raised = self.entities[id.entity()].raise > 1;
@@ -90,7 +92,7 @@ impl Bfq {
                 || (self.busy == 1 && self.rules.waits_for_lone))
     }
 
-    /// Whether to wait for the queue's next request rather than serve another.
+    /// Returns whether to idle for the queue instead of serving another one.
     pub(super) fn better_to_idle(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
         if queue.processes == 0 {

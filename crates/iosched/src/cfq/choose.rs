@@ -1,4 +1,5 @@
-//! Choosing the queue to serve: group, class, kind of work, queue; or staying with the active one; or waiting.
+//! Choice of the queue to serve: group, class, kind of work, queue. CFQ may
+//! also stay with the active queue, or wait.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -11,11 +12,11 @@ use super::generation::Generation;
 use crate::decision::{Decision, Workload};
 use crate::env::Env;
 
-/// A workload's slice lasts at least this many jiffies.
+/// Minimum slice of a workload, in jiffies.
 const WORKLOAD_SLICE_MIN_JIFFIES: u64 = 2;
 
 impl<G: Generation> Cfq<G> {
-    /// The queue to give out a request of, now the active one; `None`: wait.
+    /// Returns the queue to dispatch from, which is now the active one; `None`: wait.
     #[inline]
     pub(super) fn select_queue(&mut self, env: &mut Env) -> Option<QueueId> {
         let mut successor = None;
@@ -41,7 +42,7 @@ impl<G: Generation> Cfq<G> {
         Some(chosen)
     }
 
-    /// What to do about the active queue, which is waited for while that is worth it.
+    /// Decides about the active queue. CFQ idles for it while that pays.
     #[inline]
     pub(super) fn judge_active(&mut self, env: &mut Env, active: QueueId) -> Verdict {
         let now = G::Clock::now(env);
@@ -51,7 +52,7 @@ impl<G: Generation> Cfq<G> {
         }
         let alone = self.groups[queue.group].busy_queues == 1;
         if self.turn.slice_used(now) && !self.turn.must_dispatch {
-            // Had its slice ended at a completion, its group would have been waited for.
+            // If the slice had ended at a completion, CFQ would have waited for the group.
             if alone && queue.is_empty() && queue.in_flight > 0 && G::should_idle(self, env, active) {
                 return Verdict::Wait;
             }
@@ -75,7 +76,7 @@ impl<G: Generation> Cfq<G> {
             let much_left = self.turn.slice_new || self.turn.slice_left(now) > elapsed;
             let queue = &mut self.queues[active];
             if queue.seek.is_seeky() && queue.idle_window && much_left {
-                // Deep once, but the device is faster than it can send.
+                // The queue was deep once, but the device is faster than its process.
                 queue.deep = false;
                 queue.idle_window = false;
             }
@@ -86,7 +87,7 @@ impl<G: Generation> Cfq<G> {
         self.judge_group(env, active)
     }
 
-    /// Whether to wait for requests in flight so that the active queue's group stays busy.
+    /// Returns whether to wait for requests in flight, so that the active queue's group stays busy.
     fn judge_group(&self, _env: &Env, active: QueueId) -> Verdict {
         let group = &self.groups[self.queues[active].group];
         let group_idle = self.tunables.group_idle;
@@ -97,14 +98,14 @@ impl<G: Generation> Cfq<G> {
         if wait { Verdict::Wait } else { Verdict::Expire(None) }
     }
 
-    /// Chooses the kind of work to serve and of that the queue whose turn it is.
+    /// Chooses the kind of work to serve, and the first queue of that kind.
     #[inline]
     pub(super) fn choose_by_workload(&mut self, env: &mut Env) -> Option<QueueId> {
         self.choose_workload(env);
         self.first_queue()
     }
 
-    /// The queue whose turn it is in the tree being served.
+    /// Returns the first queue of the tree that is served.
     fn first_queue(&self) -> Option<QueueId> {
         if self.queued == 0 {
             return None;
@@ -150,7 +151,7 @@ impl<G: Generation> Cfq<G> {
         env.note(|| Decision::WorkloadSlice { slice_ns });
     }
 
-    /// The kind of work whose first queue has the smallest key.
+    /// Returns the kind of work whose first queue has the smallest key.
     fn earliest_workload(&self, group: GroupId, class: Class) -> Workload {
         let mut best: Option<(i64, Workload)> = None;
         for workload in WORKLOADS {
@@ -164,14 +165,15 @@ impl<G: Generation> Cfq<G> {
         best.map_or(Workload::SyncNoIdle, |(_, workload)| workload)
     }
 
-    /// How long a kind of work is served: its part, by queues, of the group's slice.
+    /// Returns the slice of a kind of work: a part of the group's slice, by the number of queues.
     fn workload_slice(&self, env: &Env, group_id: GroupId, class: Class, workload: Workload) -> u64 {
         let group = &self.groups[group_id];
         let count = u64::from(group.trees[TreeIndex::of(class, workload).index()].count);
         let queues = u64::from(group.expected_queues(class).max(1));
         let share = scale(self.group_slice(group_id), count, queues);
         let slice = if workload == Workload::Async {
-            // Async queues are shared by all groups' processes: no more than their part of all queues.
+            // Processes of all groups share async queues, so these
+            // get no more than their part of all queues.
             let busy_async = u64::from(group.busy_async());
             let all = scale(self.tunables.target_latency, busy_async, u64::from(self.busy_queues));
             scale(share.min(all), self.tunables.slice_async, self.tunables.slice_sync)

@@ -1,42 +1,43 @@
-//! The clock a generation counts in: nanoseconds, or in older kernels jiffies, to which all their arithmetic rounds.
+//! Clock of a generation: nanoseconds, or in older kernels jiffies. All
+//! arithmetic of a generation rounds to its unit.
 //!
-//! All times inside CFQ are numbers of ticks of its generation's clock.
+//! All times inside CFQ are ticks of the generation's clock.
 
 use crate::decision::Decision;
 use crate::env::Env;
 use crate::time::Time;
 
-/// A clock.
+/// Clock of a generation.
 pub(super) trait Clock {
-    /// Ticks from the origin to `time`, rounded down.
+    /// Returns the ticks from the origin to `time`, rounded down.
     fn at(env: &Env, time: Time) -> u64;
 
-    /// The instant at which the clock comes to show `ticks`.
+    /// Returns the time at which the clock reaches `ticks`.
     fn instant(env: &Env, ticks: u64) -> Time;
 
-    /// Asks for the timer in so many ticks, at least one, to wait for a process' next request until then.
+    /// Sets the timer to `ticks` from now, at least one, to idle for a process' next request.
     fn idle_for(env: &mut Env, ticks: u64);
 
-    /// Whole ticks in so many ns.
+    /// Returns the number of whole ticks in `ns`.
     fn ticks(env: &Env, ns: u64) -> u64;
 
-    /// So many ticks in ns.
+    /// Converts ticks to ns.
     fn ns(env: &Env, ticks: u64) -> u64;
 
-    /// What it shows now. It stands still during a call.
+    /// Returns the present time in ticks. It stands still during a call.
     #[inline]
     fn now(env: &Env) -> u64 {
         Self::at(env, env.now)
     }
 
-    /// Ticks in a jiffy.
+    /// Returns the number of ticks per jiffy.
     #[inline]
     fn jiffy(env: &Env) -> u64 {
         Self::ticks(env, env.jiffy_ns)
     }
 }
 
-/// A tick is a nanosecond.
+/// Clock with a tick of one nanosecond.
 pub(super) enum Nanoseconds {}
 
 impl Clock for Nanoseconds {
@@ -66,7 +67,7 @@ impl Clock for Nanoseconds {
     }
 }
 
-/// A tick is a jiffy.
+/// Clock with a tick of one jiffy.
 pub(super) enum Jiffies {}
 
 impl Clock for Jiffies {

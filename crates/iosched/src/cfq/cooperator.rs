@@ -1,7 +1,7 @@
-//! Cooperators: processes that work on the same place of the disk share one queue.
+//! Cooperators: processes that access the same area of the disk share one queue.
 //!
-//! Queues of the same original level stand in a tree by position. A queue is re-sorted there only when an insert
-//! changes its next request and when it is re-sorted for service.
+//! Queues of the same original level are in a tree by position. A queue is sorted again there only
+//! when an insertion changes its next request, and when it is sorted again for service.
 
 use super::Cfq;
 use super::data::queue::QueueId;
@@ -13,7 +13,7 @@ use crate::env::Env;
 use crate::request::Sector;
 
 impl<G: Generation> Cfq<G> {
-    /// Puts a queue where its next sector belongs. A second queue at the very same sector stays out.
+    /// Inserts a queue by its next sector. A second queue at the same sector is not inserted.
     pub(super) fn cooperator_tree_add(&mut self, id: QueueId) {
         self.cooperator_tree_remove(id);
         let queue = &self.queues[id];
@@ -32,19 +32,19 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Whether a sector is as close to the head as what the active queue would send next.
+    /// Returns whether a sector is as close to the head as the active queue's next request must be.
     #[inline]
     pub(super) fn is_close(&self, sector: Sector) -> bool {
         sector.abs_diff(self.position) <= G::close_sectors(self)
     }
 
-    /// The queue of that level whose next request is close to the head.
+    /// Returns the queue of that level whose next request is close to the head.
     pub(super) fn closest(&self, level: u8) -> Option<QueueId> {
         let tree = &self.cooperator_trees[usize::from(level)];
         tree.close(&self.queues.positions, self.position, G::close_sectors(self))
     }
 
-    /// A queue that works where `id` does, and may be served in its stead.
+    /// Returns a queue that accesses the same area as `id` and may be served instead.
     pub(super) fn close_cooperator(&self, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
         if queue.class == Class::Idle
@@ -63,7 +63,8 @@ impl<G: Generation> Cfq<G> {
         })
     }
 
-    /// Plans that the processes of `current` and of `target` share a queue: that of the more.
+    /// Plans that the processes of `current` and of `target` share
+    /// one queue: the queue with more processes.
     pub(super) fn plan_merge(&mut self, current: QueueId, mut target: QueueId) {
         let refuses_the_gone = !G::PLANS_INCLUDE_THE_GONE;
         if self.queues[current].merge_into.is_some() || (refuses_the_gone && self.queues[target].processes == 0) {
@@ -89,14 +90,16 @@ impl<G: Generation> Cfq<G> {
         self.keep_plan_of_the_gone(joining);
     }
 
-    /// If no process uses a queue that is planned to join another, the other may die first.
+    /// Stores a merge plan of a queue without processes,
+    /// because the planned queue may be freed first.
     fn keep_plan_of_the_gone(&mut self, id: QueueId) {
         if G::PLANS_INCLUDE_THE_GONE && self.queues[id].merge_into.is_some() && !self.is_used(id) {
             self.plans_of_the_gone.push(id);
         }
     }
 
-    /// A queue is about to die. Nobody plans to join it but queues that no process uses.
+    /// Removes plans to join a queue that is about to be freed.
+    /// Only queues without processes have them.
     pub(super) fn forget_queue_in_plans(&mut self, id: QueueId) {
         let queues = &mut self.queues;
         self.plans_of_the_gone.retain(|&gone| {
@@ -107,7 +110,7 @@ impl<G: Generation> Cfq<G> {
         });
     }
 
-    /// The process moves from `from` to the queue it was planned to join.
+    /// Moves the process from `from` to the queue that it was planned to join.
     pub(super) fn merge_queues(&mut self, env: &mut Env, context: ContextId, from: QueueId, into: QueueId) {
         let (queue, into_pid) = (self.queues[from].name(), self.queues[into].pid);
         env.note(|| Decision::CooperatorMerge { queue, into_pid });
@@ -116,8 +119,8 @@ impl<G: Generation> Cfq<G> {
         self.put_process(env, from);
     }
 
-    /// A member of a queue that is to be split sends a request: the last one keeps the queue, others leave it.
-    /// Returns whether it keeps it.
+    /// Splits a queue when one of its processes sends a request. The last process keeps the queue,
+    /// others leave it. Returns whether this process keeps it.
     pub(super) fn split_queue(&mut self, env: &mut Env, context: ContextId, id: QueueId) -> bool {
         let queue = self.queues[id].name();
         env.note(|| Decision::CooperatorSplit { queue });
@@ -139,7 +142,7 @@ impl<G: Generation> Cfq<G> {
         false
     }
 
-    /// One process of `id` will not follow its merge plan: its place along the chain is given back.
+    /// Removes one process of `id` from the queues along its merge plan.
     pub(super) fn undo_plan(&mut self, env: &mut Env, id: QueueId) {
         let mut at = self.queues[id].merge_into;
         while let Some(planned) = at {
@@ -148,7 +151,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// One process of `id` will not follow its merge plan, and stays counted along the chain.
+    /// Drops the merge plan of one process of `id`, which
+    /// stays counted in the queues along the plan.
     fn forget_plan(&mut self, env: &mut Env, id: QueueId) {
         let mut at = self.queues[id].merge_into;
         while let Some(planned) = at {
@@ -159,7 +163,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// One process less uses the queue.
+    /// Counts one process less for the queue.
     pub(super) fn put_process(&mut self, env: &mut Env, id: QueueId) {
         self.queues[id].processes -= 1;
         self.keep_plan_of_the_gone(id);

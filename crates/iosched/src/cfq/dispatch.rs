@@ -1,4 +1,5 @@
-//! Giving out requests: how many a queue may have in the device, and which goes first.
+//! Dispatch: the number of requests that a queue may have in the
+//! device, and the choice of the next request.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -9,7 +10,7 @@ use crate::env::Env;
 use crate::request::RequestId;
 
 impl<G: Generation> Cfq<G> {
-    /// One attempt to give out a request.
+    /// Tries once to dispatch a request.
     #[inline]
     pub(super) fn try_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         if self.busy_queues == 0 {
@@ -45,12 +46,12 @@ impl<G: Generation> Cfq<G> {
         Some(request)
     }
 
-    /// How many requests an async slice may give out.
+    /// Returns how many requests an async slice may dispatch.
     fn async_slice_requests(&self, level: u8) -> u32 {
         self.tunables.slice_async_rq.saturating_mul(2 * (8 - u32::from(level)))
     }
 
-    /// The oldest request of a queue, if it is past its deadline: looked at once a turn.
+    /// Returns the oldest request of a queue, if its deadline has passed. Checked once per turn.
     #[inline]
     fn check_fifo(&mut self, env: &Env, id: QueueId) -> Option<RequestId> {
         if self.turn.fifo_checked {
@@ -60,8 +61,8 @@ impl<G: Generation> Cfq<G> {
         self.queues[id].fifo.first().filter(|&oldest| G::is_overdue(self, env, oldest))
     }
 
-    /// Whether the active queue may have one more request in the device: fewer late in its slice, and of async ones few
-    /// after a sync one was late.
+    /// Returns whether the active queue may have one more request in the device. The limit is lower
+    /// late in its slice, and for async requests after a sync request was late.
     #[inline]
     pub(super) fn may_dispatch(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
@@ -89,7 +90,7 @@ impl<G: Generation> Cfq<G> {
             max = if others && !only_sync { self.tunables.quantum } else { u32::MAX };
         }
         if !queue.sync && self.tunables.low_latency {
-            // Async depth grows slowly after a sync request was late.
+            // The async depth increases slowly after a sync request was late.
             let since = G::Clock::now(env).saturating_sub(self.last_delayed_sync);
             let depth = u32::try_from(since / self.tunables.slice_sync).unwrap_or(u32::MAX);
             let depth = if depth == 0 && queue.in_flight == 0 { 1 } else { depth };
@@ -98,7 +99,7 @@ impl<G: Generation> Cfq<G> {
         queue.in_flight < max
     }
 
-    /// Takes a request out of its queue and counts it as in flight.
+    /// Removes a request from its queue and counts it as in flight.
     #[inline(always)]
     pub(super) fn give_out(&mut self, env: &mut Env, id: QueueId, request: RequestId) {
         self.take_out(env, id, request);
@@ -108,7 +109,7 @@ impl<G: Generation> Cfq<G> {
         self.in_flight[usize::from(queue.sync)] += 1;
     }
 
-    /// Drain: gives out something as long as there is anything, queue by queue.
+    /// Drains: dispatches a request as long as there is any, queue by queue.
     pub(super) fn force_dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         if let Some(active) = self.active
             && (!self.draining || self.queues[active].is_empty())
@@ -136,7 +137,7 @@ impl<G: Generation> Cfq<G> {
         Some(request)
     }
 
-    /// The first queue of the first tree that has any.
+    /// Returns the first queue of the first tree with queues.
     fn any_busy_queue(&self) -> Option<QueueId> {
         self.groups.ids().find_map(|group| {
             let trees = &self.groups[group].trees;

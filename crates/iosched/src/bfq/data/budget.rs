@@ -1,19 +1,19 @@
-//! The largest budget of queues, and how it follows the device's peak rate.
+//! Largest budget of queues, which follows the device's peak rate.
 
 use crate::parts::mean::SAMPLE;
 
-/// The largest budget while few have been assigned, in sectors.
+/// Largest budget until enough budgets have been assigned, in sectors.
 pub(in crate::bfq) const DEFAULT_MAX: i64 = 16 * 1024;
 
-/// From so much on (a decaying count, of turns) the device's own largest budget counts: from the 11th turn.
+/// Decaying count of turns from which the device's largest budget applies: from the 11th turn.
 const ASSIGNED_ENOUGH: u64 = 194;
 
-/// What all budgets depend on.
+/// Data that all budgets depend on.
 #[derive(Debug)]
 pub(in crate::bfq) struct Budgets {
     /// Largest budget on this device, in sectors.
     pub(in crate::bfq) max: i64,
-    /// Budgets assigned, as a decaying count.
+    /// Number of assigned budgets, as a decaying count.
     assigned: u64,
 }
 
@@ -24,7 +24,7 @@ impl Default for Budgets {
 }
 
 impl Budgets {
-    /// One more turn begins.
+    /// Counts the start of a turn.
     pub(in crate::bfq) fn count_turn(&mut self) {
         self.assigned = (7 * self.assigned + SAMPLE) / 8;
     }

@@ -1,17 +1,17 @@
-//! A burst of queues that come up at once.
+//! Burst of queues that are created at the same time.
 
 use super::group::GroupId;
 use super::queue::{NEVER, QueueId};
 
-/// The present burst.
+/// Present burst.
 #[derive(Debug)]
 pub(in crate::bfq) struct Burst {
-    /// Its queues, while it is not large.
+    /// Queues of the burst, while it is not large.
     pub(in crate::bfq) queues: Vec<QueueId>,
-    /// How many there were.
+    /// Number of queues so far.
     pub(in crate::bfq) size: u32,
     pub(in crate::bfq) large: bool,
-    /// When the last one came up, in jiffies.
+    /// Creation of the last queue, in jiffies.
     pub(in crate::bfq) last_at: i64,
     pub(in crate::bfq) group: GroupId,
 }

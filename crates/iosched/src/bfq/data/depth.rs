@@ -1,15 +1,15 @@
-//! Whether the device queues commands.
+//! Detection of command queueing in the device.
 
-/// Requests in the device or waiting for it that would show it.
+/// Load at which the detection samples: more requests in the device and waiting than this.
 const LOADED: u32 = 3;
 
-/// Looks, under such load, per verdict: that many count and the next decides.
+/// Number of samples per verdict; the next sample decides.
 const SAMPLES: u32 = 32;
 
-/// What was seen since the last verdict, and the verdict.
+/// Samples since the last verdict, and the verdict.
 #[derive(Debug)]
 pub(in crate::bfq) struct QueueDepth {
-    /// -1 not known, 0 no, 1 yes; the last for good.
+    /// -1 not known, 0 no, 1 yes. The verdict 1 is final.
     verdict: i8,
     most_in_driver: u32,
     samples: u32,
@@ -27,13 +27,15 @@ impl QueueDepth {
         self.verdict
     }
 
-    /// Most requests in the device at once since the last verdict, or ever if that is yes.
+    /// Returns the largest number of requests in the device at once since the
+    /// last verdict, or ever if the verdict is yes.
     pub(in crate::bfq) fn most_in_driver(&self) -> u32 {
         self.most_in_driver
     }
 
-    /// A request completes, `in_driver` with it. `queued` are waiting; `lone`: a queue that soon follows up is in
-    /// service with so few requests that it says nothing. Returns the verdict if it changed.
+    /// Adds a sample at the completion of a request. `in_driver` includes it, `queued` requests
+    /// wait. `lone`: the active queue has a short think time and few requests, so the sample says
+    /// nothing. Returns the verdict if it changed.
     #[inline]
     pub(in crate::bfq) fn observe(&mut self, in_driver: u32, queued: u32, lone: bool) -> Option<i8> {
         self.most_in_driver = self.most_in_driver.max(in_driver);

@@ -1,16 +1,18 @@
-//! Entities: what shares the disk by weight. A queue is one, a group of queues another.
+//! Entities: the objects that share the disk by weight. Each
+//! queue and each group of queues is an entity.
 //!
-//! An entity has a budget, sectors that it may have served before others get their turn, and a place in virtual time.
+//! An entity has a budget, the number of sectors that may be served before another entity is next,
+//! and a position in virtual time.
 
 use std::ops::{Index, IndexMut};
 
 use super::group::GroupId;
 use crate::collections::{Id, Kind, NIL, RbLinks, RbNode};
 
-/// Binary places of virtual time: served sectors per unit of weight.
+/// Fractional bits of virtual time: served sectors per unit of weight.
 const SERVICE_SHIFT: u32 = 22;
 
-/// The number of an entity. A queue and its entity have the same number.
+/// Id of an entity. A queue and its entity have the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::bfq) struct EntityId(u32);
 
@@ -26,54 +28,54 @@ impl Id for EntityId {
     }
 }
 
-/// A moment of virtual time. Wraps round.
+/// Point in virtual time. The value wraps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::bfq) struct Virtual(pub(in crate::bfq) u64);
 
 impl Virtual {
-    /// Whether this is later than `other`.
+    /// Returns whether this time is later than `other`.
     #[inline]
     pub(in crate::bfq) fn is_after(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i64) > 0
     }
 
-    /// The later of two.
+    /// Returns the later of two times.
     #[inline]
     pub(in crate::bfq) fn max(self, other: Self) -> Self {
         if other.is_after(self) { other } else { self }
     }
 
-    /// How much later this is than `earlier`.
+    /// Returns the difference to `earlier`.
     #[inline]
     pub(in crate::bfq) fn since(self, earlier: Self) -> u64 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// The moment after a service of so many sectors at that weight.
+    /// Returns the time after a service of `sectors` sectors at `weight`.
     #[inline]
     pub(in crate::bfq) fn after(self, sectors: i64, weight: u64) -> Self {
         Self(self.0.wrapping_add(((sectors as u64) << SERVICE_SHIFT) / weight))
     }
 
-    /// The moment `difference` later.
+    /// Returns the time `difference` later.
     #[inline]
     pub(in crate::bfq) fn plus(self, difference: u64) -> Self {
         Self(self.0.wrapping_add(difference))
     }
 }
 
-/// Which tree an entity waits in or remembers its place in.
+/// Tree that contains an entity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::bfq) enum EntityTree {
-    /// In none: in service, or forgotten.
+    /// No tree: the entity is in service, or its position is forgotten.
     Nowhere,
-    /// Waits for service.
+    /// Active tree: the entity waits for service.
     Active,
-    /// Wants nothing, but its last finish is still to come.
+    /// Idle tree: the entity has no requests, but its finish time is in the future.
     Idle,
 }
 
-/// The class of an entity: an index into the trees of its group.
+/// Class of an entity: an index into the trees of its group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::bfq) enum Class {
     RealTime,
@@ -90,26 +92,26 @@ impl Class {
     }
 }
 
-/// One entity.
+/// Entity that shares the disk by weight.
 #[derive(Debug)]
 pub(in crate::bfq) struct Entity {
-    /// Sectors served of the budget.
+    /// Served sectors of the budget.
     pub(in crate::bfq) service: i64,
-    /// Sectors it may have.
+    /// Budget, in sectors.
     pub(in crate::bfq) budget: i64,
-    /// Its share now: the original one, raised or not.
+    /// Present weight: the original one, raised or not.
     pub(in crate::bfq) weight: u32,
     pub(in crate::bfq) original_weight: u32,
-    /// The share to be taken over at the next enqueueing, if `changed`.
+    /// Weight that applies from the next enqueueing, if `changed`.
     pub(in crate::bfq) new_weight: u32,
-    /// How many times the original weight counts; 1 if it is not raised.
+    /// Factor of the original weight; 1 if it is not raised.
     pub(in crate::bfq) raise: u32,
-    /// The group it belongs to.
+    /// Group that contains the entity.
     pub(in crate::bfq) group: GroupId,
-    /// The group it stands for; `None`: it is a queue.
+    /// Group that the entity represents; `None`: the entity is a queue.
     pub(in crate::bfq) own_group: Option<GroupId>,
     pub(in crate::bfq) class: Class,
-    /// The class to be taken over at the next enqueueing, if `changed`.
+    /// Class that applies from the next enqueueing, if `changed`.
     pub(in crate::bfq) new_class: Class,
     pub(in crate::bfq) changed: bool,
     pub(in crate::bfq) place: EntityTree,
@@ -133,26 +135,26 @@ impl Entity {
         }
     }
 
-    /// What is left of the budget.
+    /// Returns the rest of the budget.
     #[inline]
     pub(in crate::bfq) fn left(&self) -> i64 {
         self.budget - self.service
     }
 }
 
-/// An entity's place in virtual time and in a tree.
+/// Position of an entity in virtual time and in a tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::bfq) struct Node {
-    /// When its budget will be served.
+    /// Virtual finish time of its budget.
     pub(in crate::bfq) finish: Virtual,
-    /// From when on it is eligible.
+    /// Virtual start time.
     pub(in crate::bfq) start: Virtual,
-    /// The earliest start of its subtree.
+    /// Earliest start time in its subtree.
     pub(in crate::bfq) subtree_start: Virtual,
     links: RbLinks,
 }
 
-/// Trees of entities by finish.
+/// Kind of trees of entities by finish time.
 #[derive(Debug)]
 pub(in crate::bfq) enum ByFinish {}
 
@@ -190,7 +192,7 @@ impl RbNode<ByFinish> for Node {
     }
 }
 
-/// All entities. Their places stand apart, so that a descent touches little memory.
+/// All entities. Their positions are stored apart, so that a descent touches little memory.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Entities {
     slots: Vec<Entity>,
@@ -199,7 +201,7 @@ pub(in crate::bfq) struct Entities {
 }
 
 impl Entities {
-    /// A number for `entity`, used before or the next one.
+    /// Creates an id for `entity`: a free one, or the next one.
     pub(in crate::bfq) fn create(&mut self, entity: Entity) -> EntityId {
         if let Some(id) = self.free.pop() {
             self.nodes[id.0 as usize] = Node::default();

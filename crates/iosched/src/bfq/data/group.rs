@@ -1,4 +1,4 @@
-//! Groups: the queues and groups of one cgroup, which share by weight what the cgroup gets.
+//! Groups: the queues and groups of one cgroup, which share the service of the cgroup by weight.
 
 use std::ops::{Index, IndexMut};
 
@@ -8,7 +8,7 @@ use super::service_tree::ServiceTree;
 use crate::context::{CgroupId, LEVEL_MAX};
 use crate::parts::position_tree::PositionTree;
 
-/// A group in the arena.
+/// Id of a group in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::bfq) struct GroupId(pub(in crate::bfq) u32);
 
@@ -16,28 +16,28 @@ impl GroupId {
     pub(in crate::bfq) const ROOT: Self = Self(0);
 }
 
-/// One group.
+/// Group of one cgroup.
 #[derive(Debug)]
 pub(in crate::bfq) struct Group {
     pub(in crate::bfq) cgroup: CgroupId,
-    /// What stands for it in its parent; the root has none.
+    /// Entity of the group in its parent; the root has none.
     pub(in crate::bfq) entity: Option<EntityId>,
     /// By [`Class::index`].
     pub(in crate::bfq) trees: [ServiceTree; 3],
     pub(in crate::bfq) in_service: Option<EntityId>,
-    /// To be served next, as found when it was last looked for.
+    /// Next entity to serve, from the last search.
     pub(in crate::bfq) next: Option<EntityId>,
-    /// When the idle class was last looked at, in jiffies.
+    /// Time of the last check of the idle class, in jiffies.
     pub(in crate::bfq) idle_class_at: i64,
-    /// Entities in the active trees.
+    /// Number of entities in the active trees.
     pub(in crate::bfq) active_children: u32,
-    /// Queues because of which it counts as a group with requests.
+    /// Number of queues with pending requests, which make the group count as one with requests.
     pub(in crate::bfq) pending_queues: u32,
-    /// Requests that belong to queues of it or below.
+    /// Number of requests of queues in the group or below it.
     pub(in crate::bfq) requests: i64,
     /// Queues by their next sectors.
     pub(in crate::bfq) positions: PositionTree<QueueId>,
-    /// The queue that came up last.
+    /// Most recently created queue.
     pub(in crate::bfq) last_created: Option<QueueId>,
     /// Async queues by class and level.
     pub(in crate::bfq) async_queues: [[Option<QueueId>; LEVEL_MAX as usize + 1]; 3],
@@ -62,7 +62,7 @@ impl Group {
     }
 }
 
-/// All groups; the root is always there, the others since their first request.
+/// All groups. The root always exists; other groups exist since their first request.
 #[derive(Debug)]
 pub(in crate::bfq) struct Groups {
     pub(in crate::bfq) slots: Vec<Group>,
@@ -71,7 +71,7 @@ pub(in crate::bfq) struct Groups {
 }
 
 impl Groups {
-    /// With the root alone, at jiffy `now`.
+    /// Creates the table with the root only, at jiffy `now`.
     pub(in crate::bfq) fn new(now: i64) -> Self {
         Self { slots: vec![Group::new(CgroupId::ROOT, None, now)], of_cgroup: vec![Some(GroupId::ROOT)] }
     }

@@ -1,14 +1,15 @@
-//! What is known of a queue about injection, and the measurement under way.
+//! Injection limit of a queue, and the present measurement.
 
 use crate::request::RequestId;
 
-/// How many requests of others a queue bears.
+/// Injection of other queues' requests while this queue is served:
+/// the limit on their number, and its history.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Injection {
     pub(in crate::bfq) limit: u32,
     /// Service time without injection, ns; 0: not known.
     pub(in crate::bfq) baseline_ns: u64,
-    /// When the limit was decreased or reset, in jiffies.
+    /// Time of the last decrease or reset of the limit, in jiffies.
     pub(in crate::bfq) decreased_at: i64,
 }
 
@@ -18,14 +19,14 @@ impl Injection {
     }
 }
 
-/// The request whose service is measured.
+/// Request whose service time is measured.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Sample {
     pub(in crate::bfq) started_ns: u64,
-    /// The next request given out is to be watched.
+    /// Whether the next dispatched request must be measured.
     pub(in crate::bfq) armed: bool,
     pub(in crate::bfq) watched: Option<RequestId>,
-    /// A request of another queue was given out meanwhile.
+    /// Whether a request of another queue was dispatched in the meantime.
     pub(in crate::bfq) injected: bool,
 }
 
@@ -34,7 +35,7 @@ impl Sample {
         *self = Self { started_ns: self.started_ns, ..Self::default() };
     }
 
-    /// A request of the queue in service is given out.
+    /// Handles the dispatch of a request of the active queue.
     #[inline]
     pub(in crate::bfq) fn dispatched(&mut self, request: RequestId) {
         if std::mem::take(&mut self.armed) {
@@ -42,7 +43,7 @@ impl Sample {
         }
     }
 
-    /// Whether it is `request` that is watched.
+    /// Returns whether `request` is the measured one.
     #[inline]
     pub(in crate::bfq) fn is_watched(&self, request: RequestId) -> bool {
         self.watched == Some(request)

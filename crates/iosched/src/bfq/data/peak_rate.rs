@@ -1,32 +1,32 @@
-//! The device's peak rate: how fast it serves sequential requests, as far as it was seen to.
+//! Peak rate of the device: the observed rate of sequential requests.
 
 use crate::env::Env;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
 
-/// Rates are in sectors per us with so many binary places.
+/// Fractional bits of rates, which are in sectors per µs.
 pub(in crate::bfq) const RATE_SHIFT: u32 = 16;
 
-/// Rates of reference devices, with and without seek cost, in those units; what is estimated at first is two thirds
-/// of it.
+/// Rates of reference devices, rotational and not, in these units.
+/// The first estimate is two thirds of them.
 const REFERENCE_RATES: [u64; 2] = [14_000, 33_000];
 
-/// The time such a device takes to load a large application, ms.
+/// Time that a reference device needs to load a large application, ms.
 const REFERENCE_MS: [u64; 2] = [7000, 2500];
 
-/// Observations this long count.
+/// Minimum duration of an observation, ns.
 const SPAN_MIN_NS: u64 = 300 * MILLISECOND_NS;
 
-/// With so many requests.
+/// Minimum number of requests in an observation.
 const SAMPLES_MIN: u64 = 32;
 
-/// Rates above are noise.
+/// Larger rates are noise.
 const RATE_MAX: u64 = 20 << RATE_SHIFT;
 
-/// The estimate, and the observation that is to better it.
+/// Estimate of the peak rate, and the present observation.
 #[derive(Debug)]
 pub(in crate::bfq) struct PeakRate {
     pub(in crate::bfq) rate: u64,
-    /// The time this device takes for what takes the reference device its time, in jiffies.
+    /// Time that this device needs for the work of [`REFERENCE_MS`], in jiffies.
     jiffies: u64,
     /// Rate times time of the reference device, in jiffies.
     reference: u64,
@@ -35,7 +35,7 @@ pub(in crate::bfq) struct PeakRate {
     pub(in crate::bfq) samples: u64,
     pub(in crate::bfq) sequential: u64,
     pub(in crate::bfq) sectors: u64,
-    /// Largest request of late.
+    /// Largest recent request, in sectors.
     pub(in crate::bfq) largest: u32,
 }
 
@@ -57,12 +57,12 @@ impl PeakRate {
         }
     }
 
-    /// The time this device takes for what takes the reference device its time, in jiffies.
+    /// Returns the time that this device needs for the work of [`REFERENCE_MS`], in jiffies.
     pub(in crate::bfq) fn reference_jiffies(&self) -> u64 {
         self.jiffies
     }
 
-    /// What it does in a time.
+    /// Returns the number of sectors that the device serves in `ms` milliseconds.
     pub(in crate::bfq) fn sectors_in_ms(&self, ms: u64) -> i64 {
         i64::try_from((self.rate * (MILLISECOND_NS / MICROSECOND_NS) * ms) >> RATE_SHIFT).unwrap_or(i64::MAX)
     }
@@ -76,8 +76,8 @@ impl PeakRate {
         self.largest = nr_sectors;
     }
 
-    /// Betters the estimate by what was observed, if that is worth it; the last completion was then. Returns whether
-    /// it did.
+    /// Ends the observation and updates the estimate if the observation is good enough.
+    /// `last_completion_ns`: time of the last completion. Returns whether the estimate was updated.
     pub(in crate::bfq) fn conclude(&mut self, last_completion_ns: u64) -> bool {
         let span_ns = self.last_dispatch_ns.wrapping_sub(self.first_ns);
         if self.samples < SAMPLES_MIN || span_ns < SPAN_MIN_NS {

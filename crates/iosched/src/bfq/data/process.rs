@@ -1,26 +1,26 @@
-//! What is kept of a process: its queues, and what it was last seen with.
+//! Data of a process: its queues, and its last known priority and cgroup.
 
 use super::queue::QueueId;
 use super::saved::Saved;
 use crate::context::{CgroupId, IoPriority};
 
-/// What BFQ knows of one process.
+/// Data of one process.
 #[derive(Debug)]
 pub(in crate::bfq) struct Process {
-    /// The priority it had when last looked at.
+    /// Priority at the last check.
     pub(in crate::bfq) ioprio: IoPriority,
-    /// The cgroup it had then.
+    /// Cgroup at the last check.
     pub(in crate::bfq) cgroup: CgroupId,
-    /// Its queues for async and for sync requests.
+    /// Queues for async and for sync requests.
     pub(in crate::bfq) queues: [Option<QueueId>; 2],
-    /// Its requests, queued or in flight.
+    /// Number of requests, queued or in flight.
     pub(in crate::bfq) requests: u32,
-    /// The queue it may be merged with later because they came up together.
+    /// Queue that it may be merged with later because both were created together.
     pub(in crate::bfq) candidate: Option<QueueId>,
-    /// It was merged because its queue and another came up together, and stays so.
+    /// Whether it was merged, for good, because its queue and another were created together.
     pub(in crate::bfq) stably_merged: bool,
-    /// What its own queue was like before it was merged.
+    /// State of its own queue before the merge.
     pub(in crate::bfq) saved: Saved,
-    /// It is gone, and its context may be another process' when it is next seen.
+    /// Whether the process has exited. Its context may then be given to another process.
     pub(in crate::bfq) exited: bool,
 }

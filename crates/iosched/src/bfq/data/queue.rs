@@ -1,5 +1,5 @@
-//! A queue: the requests of one process (sync), or of all processes of one class and level in a group (async). Which
-//! of them is served next.
+//! Queue: the requests of one process (sync), or of all processes of one class and level in a group
+//! (async), and the choice of the next one.
 
 use std::ops::{Index, IndexMut};
 
@@ -15,18 +15,18 @@ use crate::parts::position_tree::PositionNode;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, RequestId, Requests};
 
-/// Long past, in jiffies: before anything that is compared with it.
+/// Time before every other time, in jiffies.
 pub(in crate::bfq) const NEVER: i64 = i64::MIN / 4;
 
-/// Weight of each level that a queue is above the eighth.
+/// Weight of each level above the lowest.
 const WEIGHT_PER_LEVEL: u32 = 10;
 
-/// The weight of a level.
+/// Returns the weight of a level.
 pub(in crate::bfq) fn weight_of(level: u8) -> u32 {
     (u32::from(LEVEL_MAX) + 1 - u32::from(level)) * WEIGHT_PER_LEVEL
 }
 
-/// A queue in the arena: the number of its entity too.
+/// Id of a queue in the arena; it is also the number of its entity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::bfq) struct QueueId(u32);
 
@@ -36,7 +36,7 @@ impl QueueId {
         EntityId::new(self.0)
     }
 
-    /// The queue of an entity that stands for no group.
+    /// Returns the queue of an entity that does not represent a group.
     #[inline]
     pub(in crate::bfq) fn of(entity: EntityId) -> Self {
         Self(entity.number())
@@ -55,87 +55,91 @@ impl Id for QueueId {
     }
 }
 
-/// One queue.
+/// Queue of requests.
 #[derive(Debug)]
 pub(in crate::bfq) struct Queue {
-    // What it holds.
+    // Contents.
     pub(in crate::bfq) sorted: Sorted,
     pub(in crate::bfq) fifo: List<Fifo>,
-    /// The request to serve next, if any.
+    /// Request to serve next, if any.
     pub(in crate::bfq) next: Option<RequestId>,
     pub(in crate::bfq) queued: u32,
-    /// Given out and not completed.
+    /// Number of requests that are dispatched and not complete.
     pub(in crate::bfq) in_flight: u32,
-    /// Requests that belong to it: queued, in flight, or about to be inserted.
+    /// Number of requests that belong to the queue: queued, in flight, or about to be inserted.
     pub(in crate::bfq) requests: u32,
 
-    // Its service.
+    // Service.
     pub(in crate::bfq) sync: bool,
     pub(in crate::bfq) busy: bool,
-    /// The timer runs for it, or ran when its next request came.
+    /// Whether BFQ idles for the queue, or did when its next request came.
     pub(in crate::bfq) waiting: bool,
-    /// It gave way of itself: what is left of its budget may be used when it comes back soon.
+    /// Whether the queue gave way voluntarily. It may use the
+    /// rest of its budget if it comes back soon.
     pub(in crate::bfq) non_blocking: bool,
-    /// The FIFO was looked at in this turn.
+    /// Whether the FIFO was checked in this turn.
     pub(in crate::bfq) fifo_looked: bool,
-    /// It is there to be seen as a weight in use.
+    /// Whether the queue is counted among the weights in use.
     pub(in crate::bfq) counted: bool,
-    /// Its group is counted as one with requests because of it.
+    /// Whether its group counts as one with requests because of this queue.
     pub(in crate::bfq) pending: bool,
-    /// It is in its group's tree by next sector.
+    /// Whether the queue is in its group's tree by next sector.
     pub(in crate::bfq) positioned: bool,
     pub(in crate::bfq) max_budget: i64,
-    /// While in service, when its turn is over; otherwise when it was last left with nothing. In jiffies.
+    /// While in service: the end of the turn. Otherwise: the time when
+    /// the queue last became empty. In jiffies.
     pub(in crate::bfq) budget_timeout: i64,
     pub(in crate::bfq) backlogged_at: i64,
     pub(in crate::bfq) served_since_backlogged: i64,
-    /// When it was first served since it became busy, in jiffies.
+    /// First service since the queue became busy, in jiffies.
     pub(in crate::bfq) first_io: i64,
 
-    // Its habits.
+    // Behaviour.
     pub(in crate::bfq) seek: SeekHistory,
     pub(in crate::bfq) think: DecayingMean,
-    /// When its last request completed, ns.
+    /// Last completion, ns.
     pub(in crate::bfq) last_completion_ns: u64,
     pub(in crate::bfq) short_think: bool,
     pub(in crate::bfq) io_bound: bool,
     pub(in crate::bfq) just_created: bool,
-    /// Start of the window in which it is judged to be bound by I/O, and how long it idled therein; ns.
+    /// Start of the window in which BFQ judges whether the queue
+    /// is I/O bound, and the idle time in it; ns.
     pub(in crate::bfq) io_start_ns: u64,
     pub(in crate::bfq) idle_ns: u64,
 
-    // How it is treated.
+    // Treatment.
     pub(in crate::bfq) raising: Raising,
     pub(in crate::bfq) injection: Injection,
     pub(in crate::bfq) in_large_burst: bool,
     pub(in crate::bfq) in_burst_list: bool,
 
-    // Whose it is.
-    /// Unique among all queues there ever were, from 1.
+    // Identity and use.
+    /// Unique number among all queues so far, from 1.
     pub(in crate::bfq) serial: u32,
     pub(in crate::bfq) pid: u32,
-    /// Counts down from 7: follows the weight.
+    /// Level that follows from the weight. It counts down from 7.
     pub(in crate::bfq) level: u8,
-    /// The one process that uses it.
+    /// The only process that uses the queue.
     pub(in crate::bfq) owner: Option<ContextId>,
-    /// Processes that use it or will by a merge plan, and one for ever if it is async.
+    /// Number of processes that use the queue or will use it by a planned merge. An async queue
+    /// counts one more for ever.
     pub(in crate::bfq) processes: u32,
-    /// Processes that may be merged with it later.
+    /// Number of processes that may be merged with the queue later.
     pub(in crate::bfq) candidates: u32,
     pub(in crate::bfq) created_at: i64,
     pub(in crate::bfq) split_at: i64,
 
     // Merging.
     pub(in crate::bfq) planned: Option<QueueId>,
-    /// Processes share it or did.
+    /// Whether processes share the queue or did.
     pub(in crate::bfq) coop: bool,
-    /// A process that shares it is to get a queue of its own again.
+    /// Whether a process that shares the queue must get its own queue again.
     pub(in crate::bfq) split: bool,
 
     // Waking.
-    /// The queue whose completions make this one's process go on.
+    /// Queue whose completions let this queue's process continue.
     pub(in crate::bfq) waker: Option<QueueId>,
-    /// Serial number of the one that may be.
+    /// Serial number of the possible waker.
     pub(in crate::bfq) tentative_waker: u32,
     pub(in crate::bfq) detections: u32,
     pub(in crate::bfq) detection_started_ns: u64,
@@ -154,13 +158,13 @@ impl Queue {
         self.seek.is_seeky()
     }
 
-    /// Nothing queued and nothing in flight.
+    /// Returns whether the queue has no queued request and none in flight.
     #[inline]
     pub(in crate::bfq) fn is_idle(&self) -> bool {
         self.queued == 0 && self.in_flight == 0
     }
 
-    /// The request to serve after `id`, by age: the oldest, if that is overdue. Looked at once in a turn.
+    /// Returns the oldest request if it is overdue and not `id`. Checked once per turn.
     #[inline]
     pub(in crate::bfq) fn overdue(&mut self, env: &Env, id: RequestId) -> Option<RequestId> {
         if std::mem::replace(&mut self.fifo_looked, true) {
@@ -170,7 +174,7 @@ impl Queue {
     }
 }
 
-/// Queues woken by one other.
+/// Kind of lists of the queues that one queue wakes.
 #[derive(Debug)]
 pub(in crate::bfq) enum Woken {}
 
@@ -178,7 +182,7 @@ impl Kind for Woken {
     type Id = QueueId;
 }
 
-/// Waiting queues, the newest in the tree first.
+/// Kind of lists of waiting queues, the newest in the tree first.
 #[derive(Debug)]
 pub(in crate::bfq) enum Waiting {}
 
@@ -186,7 +190,7 @@ impl Kind for Waiting {
     type Id = QueueId;
 }
 
-/// All queues. The places of entities that are groups are vacant here.
+/// All queues. Slots of entities that are groups are vacant.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Queues {
     slots: Vec<Queue>,
@@ -197,7 +201,7 @@ pub(in crate::bfq) struct Queues {
 }
 
 impl Queues {
-    /// Makes room for as many entities.
+    /// Grows the tables to `entities` slots.
     pub(in crate::bfq) fn grow(&mut self, entities: usize) {
         while self.slots.len() < entities {
             self.slots.push(Queue::vacant());
@@ -207,7 +211,7 @@ impl Queues {
         }
     }
 
-    /// `next` is to be served next of queue `id`.
+    /// Sets the request of queue `id` to serve next.
     #[inline]
     pub(in crate::bfq) fn set_next(&mut self, requests: &Requests, id: QueueId, next: Option<RequestId>) {
         self[id].next = next;
@@ -238,7 +242,7 @@ impl IndexMut<QueueId> for Queues {
 }
 
 impl Queue {
-    /// No queue.
+    /// Returns the content of a vacant slot.
     pub(in crate::bfq) fn vacant() -> Self {
         Self {
             sorted: Sorted::default(),
@@ -291,7 +295,7 @@ impl Queue {
         }
     }
 
-    /// Whether there is a queue.
+    /// Returns whether the slot contains a queue.
     pub(in crate::bfq) fn is_alive(&self) -> bool {
         self.serial != 0
     }

@@ -1,21 +1,21 @@
-//! Whether and for how long a queue is raised, and what is known of its requests about that.
+//! Weight raising of a queue, and the data for that decision.
 
 use super::queue::NEVER;
 
-/// How a queue is raised. How many times its weight counts is with its entity.
+/// Weight raising of a queue. The factor of the weight is stored with its entity.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Raising {
-    /// For how long, in jiffies; 0: not at all.
+    /// Duration, in jiffies; 0: not raised.
     pub(in crate::bfq) length: i64,
-    /// When it began or, of a queue that is not raised, was last considered; in jiffies.
+    /// Start of raising, or the last check of a queue that is not raised; in jiffies.
     pub(in crate::bfq) stamp: i64,
-    /// When it changed from interactive to soft real-time, in jiffies.
+    /// Time when the queue changed from interactive to soft real-time, in jiffies.
     pub(in crate::bfq) switched_at: i64,
-    /// Sectors served since it began.
+    /// Sectors served since raising began.
     pub(in crate::bfq) served: i64,
-    /// A queue that comes back before is not soft real-time; in jiffies.
+    /// Earliest arrival with which the queue is soft real-time, in jiffies.
     pub(in crate::bfq) soft_next_start: i64,
-    /// That is to be worked out when nothing is in flight.
+    /// Whether that time must be computed when no request is in flight.
     pub(in crate::bfq) soft_update: bool,
 }
 
@@ -25,12 +25,12 @@ impl Raising {
     }
 }
 
-/// What a queue looks like that becomes busy.
+/// Classification of a queue that becomes busy.
 #[derive(Clone, Copy)]
 pub(in crate::bfq) struct Arrival {
     pub(in crate::bfq) in_large_burst: bool,
     pub(in crate::bfq) interactive: bool,
     pub(in crate::bfq) soft: bool,
-    /// It is to be raised, or stays so.
+    /// Whether the queue must be raised, or stays raised.
     pub(in crate::bfq) deserves: bool,
 }

@@ -1,8 +1,9 @@
-//! The states of queues and tunables that were reported last.
+//! Last reported states of queues and tunables.
 
 use crate::decision::BfqState;
 
-/// The state reported last for each queue, with the queue's serial number; kept only while decisions are recorded.
+/// Last reported state of each queue, with the queue's serial number.
+/// Filled only while decisions are recorded.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct ReportedStates {
     pub(in crate::bfq) states: Vec<(u32, BfqState)>,

@@ -1,9 +1,10 @@
-//! What a process takes along when it joins another's queue, for the queue of its own that it gets again.
+//! State of a process' queue that is saved when the process joins
+//! another queue, and restored after the split.
 
 use super::queue::NEVER;
 use crate::parts::mean::DecayingMean;
 
-/// What the queue of a process was like when it was merged.
+/// State of a process' queue at the time of the merge.
 #[derive(Clone, Debug)]
 pub(in crate::bfq) struct Saved {
     pub(in crate::bfq) short_think: bool,

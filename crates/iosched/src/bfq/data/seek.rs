@@ -2,22 +2,22 @@
 
 use crate::request::Sector;
 
-/// A request this many sectors away from where the one before ended was a seek.
+/// A request at a larger distance from the end of the previous one is a seek, in sectors.
 const SEEK_SECTORS: u64 = 800;
 
-/// Without seek cost, requests that large are no seeks.
+/// On devices that are not rotational, a request of this size or more is not a seek, in sectors.
 pub(in crate::bfq) const LARGE_SECTORS: u32 = 64;
 
-/// More than this many of the last 32 requests make a queue seeky.
+/// A queue is seeky if more than this many of the last 32 requests are seeks.
 const SEEKY: u32 = 19;
 
-/// Whether a request that begins at `sector` is a seek away from `last_end`; 0: from nowhere.
+/// Returns whether a request at `sector` is a seek from `last_end`; 0: there is no last request.
 #[inline]
 pub(in crate::bfq) fn is_seek(last_end: Sector, sector: Sector, nr_sectors: u32, rotational: bool) -> bool {
     last_end != 0 && sector.abs_diff(last_end) > SEEK_SECTORS && (rotational || nr_sectors < LARGE_SECTORS)
 }
 
-/// The last 32 requests of a queue, one bit each.
+/// Last 32 requests of a queue, one bit each.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::bfq) struct SeekHistory {
     bits: u32,
@@ -26,7 +26,7 @@ pub(in crate::bfq) struct SeekHistory {
 }
 
 impl Default for SeekHistory {
-    /// A new queue begins with a seek.
+    /// Creates the history of a new queue, which begins with a seek.
     fn default() -> Self {
         Self { bits: 1, last_end: 0 }
     }
@@ -48,7 +48,7 @@ impl SeekHistory {
         self.bits.count_ones() > SEEKY
     }
 
-    /// Whether it did nothing but seek.
+    /// Returns whether all recorded requests were seeks.
     #[inline]
     pub(in crate::bfq) fn is_totally_seeky(&self) -> bool {
         self.bits == u32::MAX

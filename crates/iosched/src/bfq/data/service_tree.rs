@@ -1,26 +1,27 @@
-//! A service tree: the entities of one group and class, in B-WF2Q+ order.
+//! Service tree: the entities of one group and class, in B-WF2Q+ order.
 //!
-//! Those that wait are in the active tree by finish; an entity is eligible when its start has come. Those that want
-//! nothing but have had more than their share so far are remembered in the idle tree. Virtual time runs with the
-//! service given, divided by the sum of all weights that count.
+//! Waiting entities are in the active tree by finish time; an entity is eligible from its start
+//! time. Entities without requests that got more than their share so far are in the idle tree.
+//! Virtual time increases with the service, divided by the sum of all weights that count.
 
 use super::entity::{ByFinish, Entities, EntityId, EntityTree, Virtual};
 use crate::collections::{Id as _, RbTree};
 
-/// The trees of one class, and its virtual time.
+/// Trees of one class, and its virtual time.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct ServiceTree {
     pub(in crate::bfq) active: RbTree<ByFinish>,
     pub(in crate::bfq) idle: RbTree<ByFinish>,
-    /// What is taken for the last of the idle tree. Of equal finishes it may not be the last.
+    /// Entity that counts as the last of the idle tree. With
+    /// equal finish times, it may not be the last.
     last_idle: Option<EntityId>,
     pub(in crate::bfq) vtime: Virtual,
-    /// Weights of the entities that wait, are in service, or are remembered.
+    /// Sum of the weights of entities that wait, are in service, or are in the idle tree.
     pub(in crate::bfq) weights: u64,
 }
 
 impl ServiceTree {
-    /// Virtual time goes on by a service of `sectors`.
+    /// Advances virtual time by a service of `sectors`.
     #[inline]
     pub(in crate::bfq) fn served(&mut self, sectors: i64) {
         self.vtime = self.vtime.after(sectors, self.weights);
@@ -58,8 +59,9 @@ impl ServiceTree {
         entities[id].place = EntityTree::Nowhere;
     }
 
-    /// The remembered entity that is to be forgotten, because what it had too much is made up for. With nobody
-    /// waiting, virtual time falls to the last remembered finish first.
+    /// Returns an entity of the idle tree whose surplus has been compensated, so that it can be
+    /// forgotten. If no entity waits, virtual time first falls back to the last finish time of the
+    /// idle tree.
     #[inline]
     pub(in crate::bfq) fn forgettable(&mut self, entities: &Entities) -> Option<EntityId> {
         let first = self.idle.first()?;
@@ -74,15 +76,16 @@ impl ServiceTree {
         (!entities.node(first).finish.is_after(self.vtime)).then_some(first)
     }
 
-    /// Virtual time if it went on to where somebody is eligible.
+    /// Returns virtual time, advanced to where an entity is eligible.
     #[inline]
     pub(in crate::bfq) fn eligible_vtime(&self, entities: &Entities) -> Option<Virtual> {
         let root = self.active.root()?;
         Some(self.vtime.max(entities.node(root).subtree_start))
     }
 
-    /// The entity to serve at `vtime`. The search goes left while somebody there is eligible and settles for the last
-    /// eligible entity met, which need not have the earliest finish of all.
+    /// Returns the entity to serve at `vtime`. The search goes left while an entity there is
+    /// eligible, and returns the last eligible entity that it met. That entity need not have the
+    /// earliest finish time of all.
     #[inline]
     pub(in crate::bfq) fn pick(&self, entities: &Entities, vtime: Virtual) -> Option<EntityId> {
         let nodes = entities.nodes.as_slice();
@@ -104,10 +107,10 @@ impl ServiceTree {
         best
     }
 
-    /// Checks both trees.
+    /// Checks both trees. Returns the number of entities.
     ///
     /// # Panics
-    /// If something does not hold.
+    /// If a check fails.
     pub(in crate::bfq) fn check(&self, entities: &Entities) -> usize {
         let in_order = |a: &super::entity::Node, b: &super::entity::Node| !a.finish.is_after(b.finish);
         let active = self.active.check(&entities.nodes, in_order);

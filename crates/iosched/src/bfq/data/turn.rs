@@ -1,15 +1,15 @@
-//! The turn of the queue in service.
+//! Turn of the active queue.
 
 use crate::request::Sector;
 
-/// The turn of the queue in service.
+/// Turn of the active queue.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Turn {
-    /// When it began, ns.
+    /// Start of the turn, ns.
     pub(in crate::bfq) started_ns: u64,
-    /// End of the last request given out in it; 0 before the first.
+    /// End of the last request dispatched in the turn; 0 before the first.
     pub(in crate::bfq) position: Sector,
-    /// When the present wait for the queue's next request began, ns and jiffies.
+    /// Start of the present wait for the queue's next request, ns and jiffies.
     pub(in crate::bfq) wait_started_ns: u64,
     pub(in crate::bfq) wait_started: i64,
 }

@@ -1,6 +1,7 @@
-//! Weights in use: whether all queues with requests want the same share, and so need not be held to it.
+//! Weights in use: whether all queues with requests have the same
+//! share, so that shares need no enforcement.
 
-/// Distinct weights, smallest first, and how many queues have each.
+/// Distinct weights, smallest first, with the number of queues of each.
 #[derive(Debug, Default)]
 pub(in crate::bfq) struct Weights {
     counts: Vec<(u32, u32)>,
@@ -24,7 +25,7 @@ impl Weights {
         }
     }
 
-    /// The smallest weight, if there is another.
+    /// Returns the smallest weight, if there are different weights.
     #[inline]
     pub(in crate::bfq) fn smallest_of_several(&self) -> Option<u32> {
         (self.counts.len() > 1).then(|| self.counts[0].0)

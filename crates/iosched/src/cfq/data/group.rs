@@ -1,7 +1,8 @@
-//! Groups: the queues of one cgroup, and the share of the disk that its weight gives it.
+//! Groups: the queues of one cgroup, with the share of the
+//! disk that follows from the cgroup's weight.
 //!
-//! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's fraction of all
-//! weights.
+//! Groups take turns by virtual time: each turn is charged in inverse
+//! proportion to the group's fraction of all weights.
 
 use std::ops::{Index, IndexMut};
 
@@ -13,10 +14,10 @@ use crate::decision::Workload;
 use crate::env::Env;
 use crate::parts::think_time::ThinkTime;
 
-/// Fractions and charges are fixed-point numbers with this many binary places.
+/// Fractional bits of fractions and charges.
 pub(in crate::cfq) const FRACTION_BITS: u32 = 12;
 
-/// A group in the arena.
+/// Id of a group in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::cfq) struct GroupId(u32);
 
@@ -34,32 +35,34 @@ impl Id for GroupId {
     }
 }
 
-/// One group.
+/// Group of one cgroup.
 #[derive(Debug)]
 pub(in crate::cfq) struct Group {
     pub(in crate::cfq) cgroup: CgroupId,
     parent: Option<GroupId>,
     pub(in crate::cfq) trees: [ServiceTree; TreeIndex::COUNT],
     pub(in crate::cfq) think_time: ThinkTime,
-    /// Queues on its trees.
+    /// Number of queues on its trees.
     pub(in crate::cfq) busy_queues: u32,
-    /// Requests given out and not completed.
+    /// Number of requests that are dispatched and not complete.
     pub(in crate::cfq) in_flight: u32,
-    /// Decaying averages of busy queues: best effort and real time.
+    /// Decaying averages of the number of busy queues: best effort and real time.
     average_busy: [u32; 2],
-    /// What was left of its workload's slice when it was last expired, in ticks, and what that workload was.
+    /// Rest of the workload's slice at the last expiry, in ticks,
+    /// with the class and kind of that workload.
     pub(in crate::cfq) saved: u64,
     pub(in crate::cfq) saved_class: Class,
     pub(in crate::cfq) saved_workload: Workload,
-    /// Async queues, shared by its processes: real time and best effort by level, and idle.
+    /// Async queues that its processes share: real time and best effort by level, and idle.
     async_queues: [[Option<QueueId>; LEVEL_MAX as usize + 1]; 3],
 
     // Weights.
     weight: u32,
     leaf_weight: u32,
-    /// Itself, if it is on the tree, and its children that have an active descendant or are active.
+    /// Number of active members: the group itself, if it is on the tree, and its children that are
+    /// active or have an active descendant.
     active_children: u32,
-    /// The sum of their weights.
+    /// Sum of the weights of these members.
     children_weight: u32,
     pub(in crate::cfq) fraction: u32,
     pub(in crate::cfq) vtime: u64,
@@ -92,7 +95,7 @@ impl Group {
         }
     }
 
-    /// Busy queues of a class.
+    /// Returns the number of busy queues of a class.
     #[inline]
     pub(in crate::cfq) fn busy_of(&self, class: Class) -> u32 {
         match class {
@@ -101,13 +104,13 @@ impl Group {
         }
     }
 
-    /// Busy async queues of all classes but idle.
+    /// Returns the number of busy async queues of all classes except idle.
     pub(in crate::cfq) fn busy_async(&self) -> u32 {
         let count = |class| self.trees[TreeIndex::of(class, Workload::Async).index()].count;
         count(Class::RealTime) + count(Class::BestEffort)
     }
 
-    /// The average of the busy queues of a class, brought up to date.
+    /// Updates and returns the average number of busy queues of a class.
     pub(in crate::cfq) fn average_queues(&mut self, real_time: bool) -> u32 {
         let busy = self.busy_of(if real_time { Class::RealTime } else { Class::BestEffort });
         let average = &mut self.average_busy[usize::from(real_time)];
@@ -115,7 +118,7 @@ impl Group {
         *average
     }
 
-    /// Busy queues of a class, or their average if that is more.
+    /// Returns the number of busy queues of a class, or their average if that is larger.
     pub(in crate::cfq) fn expected_queues(&self, class: Class) -> u32 {
         let average = match class {
             Class::BestEffort => self.average_busy[0],
@@ -125,7 +128,7 @@ impl Group {
         average.max(self.busy_of(class))
     }
 
-    /// Where the async queue of a class and level is registered.
+    /// Returns the entry of the async queue of a class and level.
     pub(in crate::cfq) fn async_queue(&mut self, class: Class, level: u8) -> &mut Option<QueueId> {
         match class {
             Class::RealTime => &mut self.async_queues[0][usize::from(level)],
@@ -135,7 +138,7 @@ impl Group {
     }
 }
 
-/// Trees of groups by virtual time.
+/// Kind of trees of groups by virtual time.
 #[derive(Debug)]
 pub(in crate::cfq) enum ByVtime {}
 
@@ -143,7 +146,7 @@ impl Kind for ByVtime {
     type Id = GroupId;
 }
 
-/// All groups; number 0 is the root's.
+/// All groups; number 0 is the root group.
 #[derive(Debug)]
 pub(in crate::cfq) struct Groups {
     table: Vec<Group>,
@@ -179,13 +182,14 @@ impl RbNode<ByVtime> for Group {
 }
 
 impl Groups {
-    /// The root's, made at `now` on its elevator's clock.
+    /// Creates the table with the root group, at the time `now` on the elevator's clock.
     pub(in crate::cfq) fn new(env: &Env, now: u64) -> Self {
         let root = Group::new(env, now, CgroupId::ROOT, None);
         Self { table: vec![root], by_cgroup: vec![Some(GroupId::ROOT)], tree: RbTree::default(), min_vtime: 0 }
     }
 
-    /// The group of a cgroup, made `now` if this is its first process.
+    /// Returns the group of a cgroup. Creates it at the time
+    /// `now` if this is the cgroup's first process.
     pub(in crate::cfq) fn of(&mut self, env: &Env, now: u64, cgroup: CgroupId) -> GroupId {
         if let Some(&Some(found)) = self.by_cgroup.get(cgroup.index()) {
             return found;
@@ -204,7 +208,7 @@ impl Groups {
         (0..self.table.len() as u32).map(GroupId)
     }
 
-    /// Whether `id` is `ancestor` or stands below it.
+    /// Returns whether `id` is `ancestor` or below it.
     pub(in crate::cfq) fn is_inside(&self, mut id: GroupId, ancestor: GroupId) -> bool {
         loop {
             if id == ancestor {
@@ -217,7 +221,7 @@ impl Groups {
         }
     }
 
-    /// The group to serve next.
+    /// Returns the group to serve next.
     pub(in crate::cfq) fn first(&mut self) -> Option<GroupId> {
         let first = self.tree.first()?;
         self.min_vtime = self.min_vtime.max(self[first].vtime);
@@ -228,7 +232,7 @@ impl Groups {
         self.tree.last().map(|id| self[id].vtime)
     }
 
-    /// Puts a group on the tree and works out its fraction of all weights.
+    /// Adds a group to the tree and computes its fraction of all weights.
     pub(in crate::cfq) fn add(&mut self, env: &Env, id: GroupId) {
         let vtime = self[id].vtime;
         self.tree.insert(&mut self.table, id, |at| vtime < at.vtime);
@@ -256,7 +260,8 @@ impl Groups {
         self[id].fraction = fraction.max(1);
     }
 
-    /// Takes a group off the tree; its weight and those of groups that have nothing else active count no more.
+    /// Removes a group from the tree. Its weight, and the weights of groups without other active
+    /// members, no longer count.
     pub(in crate::cfq) fn remove(&mut self, id: GroupId) {
         self.tree.remove(&mut self.table, id);
         let group = &mut self[id];
@@ -297,7 +302,7 @@ mod tests {
         groups.add(&env, GroupId::ROOT);
         assert_eq!(groups[GroupId::ROOT].fraction, 4096);
         groups.add(&env, b);
-        // Below a alone: all of a, and a has 500 against the root's own 1000.
+        // Below `a` alone: `b` has the whole share of `a`, and `a` has 500 against the root's 1000.
         assert_eq!(groups[b].fraction, 4096 * 500 / 1500);
         groups.add(&env, a);
         assert_eq!(groups[a].fraction, 4096 * 500 / 750 * 500 / 1500);

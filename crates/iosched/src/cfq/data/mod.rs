@@ -1,5 +1,5 @@
-//! What the elevator keeps, as plain data: nothing here knows the elevator itself. What is done with it is decided in
-//! the files beside this folder.
+//! Data structures of CFQ. No file here depends on the elevator itself; the files next to this
+//! folder contain the decisions.
 
 pub(super) mod group;
 pub(super) mod process;

@@ -1,4 +1,5 @@
-//! A CFQ queue: the requests of one process (sync), or of all processes of one class and level (async).
+//! Queue of CFQ: the requests of one process (sync), or of all
+//! processes of one class and level (async).
 
 use std::ops::{Index, IndexMut};
 
@@ -11,7 +12,7 @@ use crate::parts::seek::SeekHistory;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, Flags, Op, Request, RequestId, Requests};
 
-/// A queue in the arena.
+/// Id of a queue in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::cfq) struct QueueId(u32);
 
@@ -27,46 +28,46 @@ impl Id for QueueId {
     }
 }
 
-/// One queue.
+/// Queue of requests.
 #[derive(Debug)]
 pub(in crate::cfq) struct Queue {
-    // What it holds.
+    // Contents.
     pub(in crate::cfq) sorted: Sorted,
     pub(in crate::cfq) fifo: List<Fifo>,
-    /// The request to serve next, if any.
+    /// Request to serve next, if any.
     pub(in crate::cfq) next: Option<RequestId>,
     pub(in crate::cfq) queued: u32,
-    /// Queued requests with the priority hint.
+    /// Number of queued requests with the priority hint.
     pub(in crate::cfq) hinted: u32,
-    /// Given out and not completed.
+    /// Number of requests that are dispatched and not complete.
     pub(in crate::cfq) in_flight: u32,
 
-    // Whose it is.
+    // Identity and use.
     pub(in crate::cfq) pid: u32,
     pub(in crate::cfq) sync: bool,
     pub(in crate::cfq) class: Class,
     pub(in crate::cfq) level: u8,
     pub(in crate::cfq) original_class: Class,
     pub(in crate::cfq) original_level: u8,
-    /// Its process has a new priority, to be taken over at the next insert.
+    /// Whether the process has a new priority, which applies from the next insertion.
     pub(in crate::cfq) priority_changed: bool,
     pub(in crate::cfq) group: GroupId,
-    /// Processes that use it, or will by a merge plan.
+    /// Number of processes that use the queue, or will use it by a merge plan.
     pub(in crate::cfq) processes: u32,
-    /// Of these, such as left their plan and were not subtracted.
+    /// Number of these processes that left their plan and were not subtracted.
     pub(in crate::cfq) forgotten: u32,
-    /// Requests allocated for it and not finished.
+    /// Number of requests that are allocated for the queue and not finished.
     pub(in crate::cfq) requests: u32,
-    /// An async queue of its group, which stays.
+    /// Whether it is an async queue of its group, which stays.
     pub(in crate::cfq) registered: bool,
 
-    // Its place in service.
+    // Position in service.
     pub(in crate::cfq) busy: bool,
     pub(in crate::cfq) tree: Option<TreeIndex>,
-    /// What it was owed, or owes if negative, of its last slice: ticks.
+    /// Rest of its last slice, or debt if negative: ticks.
     pub(in crate::cfq) residual: i64,
 
-    // What is known of its habits.
+    // Behaviour.
     pub(in crate::cfq) seek: SeekHistory,
     pub(in crate::cfq) deep: bool,
     pub(in crate::cfq) idle_window: bool,
@@ -75,7 +76,7 @@ pub(in crate::cfq) struct Queue {
     pub(in crate::cfq) coop: bool,
     pub(in crate::cfq) split: bool,
     pub(in crate::cfq) merge_into: Option<QueueId>,
-    /// The level of the cooperator tree it is in.
+    /// Level of the cooperator tree that contains the queue.
     pub(in crate::cfq) cooperator_level: Option<u8>,
 }
 
@@ -122,7 +123,7 @@ impl Queue {
         self.queued == 0
     }
 
-    /// The kind of work it is.
+    /// Returns the kind of work of the queue.
     #[inline]
     pub(in crate::cfq) fn workload(&self) -> Workload {
         match (self.sync, self.idle_window) {
@@ -133,7 +134,7 @@ impl Queue {
     }
 }
 
-/// Trees of queues by their turns.
+/// Kind of trees of queues by their turns.
 #[derive(Debug)]
 pub(in crate::cfq) enum Service {}
 
@@ -141,14 +142,14 @@ impl Kind for Service {
     type Id = QueueId;
 }
 
-/// A queue's place in a service tree.
+/// Position of a queue in a service tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::cfq) struct ServiceNode {
     pub(in crate::cfq) key: i64,
     links: RbLinks,
 }
 
-/// All queues. Their places in trees stand apart, so that a descent touches little memory.
+/// All queues. Their positions in trees are stored apart, so that a descent touches little memory.
 #[derive(Debug, Default)]
 pub(in crate::cfq) struct Queues {
     slots: Vec<Queue>,
@@ -175,7 +176,7 @@ impl Queues {
         self.free.push(id);
     }
 
-    /// The key of a queue on a service tree.
+    /// Returns the key of a queue on a service tree.
     #[inline]
     pub(in crate::cfq) fn key(&self, id: QueueId) -> i64 {
         self.service[id.0 as usize].key
@@ -185,7 +186,7 @@ impl Queues {
         self.service[id.0 as usize].key = key;
     }
 
-    /// `next` is to be served next of queue `id`.
+    /// Sets the request of queue `id` to serve next.
     #[inline]
     pub(in crate::cfq) fn set_next(&mut self, requests: &Requests, id: QueueId, next: Option<RequestId>) {
         self.slots[id.0 as usize].next = next;
@@ -228,7 +229,8 @@ impl RbNode<Service> for ServiceNode {
     }
 }
 
-/// A sync write after which its process will not send more of the kind at once.
+/// Returns whether the request is a sync write after which its
+/// process will not send more of the kind at once.
 #[inline]
 pub(in crate::cfq) fn will_not_follow_up(request: &Request) -> bool {
     request.op == Op::Write && request.flags & (Flags::SYNC | Flags::IDLE) == Flags::SYNC

@@ -6,7 +6,7 @@ use crate::context::IoClass;
 use crate::decision::Workload;
 use crate::parts::think_time::ThinkTime;
 
-/// The class of a busy queue, as trees are kept by.
+/// Class of a busy queue, which selects its tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::cfq) enum Class {
     BestEffort,
@@ -34,10 +34,10 @@ impl From<IoClass> for Class {
     }
 }
 
-/// The kinds of work, in the order ties are broken.
+/// Kinds of work, in the order in which ties are resolved.
 pub(in crate::cfq) const WORKLOADS: [Workload; 3] = [Workload::Async, Workload::SyncNoIdle, Workload::Sync];
 
-/// One tree of a group.
+/// Service tree of a group.
 #[derive(Debug)]
 pub(in crate::cfq) struct ServiceTree {
     pub(in crate::cfq) queues: RbTree<Service>,
@@ -65,20 +65,20 @@ impl ServiceTree {
         self.queues.first().map(|id| arena.key(id))
     }
 
-    /// The key of the last queue of all but `id`, unless that is itself the last.
+    /// Returns the key of the last queue, unless the last one is `id`.
     pub(in crate::cfq) fn last_key_but(&self, arena: &Queues, id: QueueId) -> Option<i64> {
         self.queues.last().filter(|&last| last != id).map(|last| arena.key(last))
     }
 }
 
-/// Which tree of its group: a place for class and kind; the idle class has one for all kinds.
+/// Index of a tree in its group, by class and kind. The idle class has one tree for all kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::cfq) struct TreeIndex(u8);
 
 impl TreeIndex {
     pub(in crate::cfq) const COUNT: usize = 7;
     pub(in crate::cfq) const IDLE: Self = Self(6);
-    /// Where all stand together, in generations that tell them apart by their keys.
+    /// The only tree, in generations that distinguish classes and kinds by keys.
     pub(in crate::cfq) const ONE: Self = Self(0);
 
     #[inline]

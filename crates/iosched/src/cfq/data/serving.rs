@@ -1,19 +1,19 @@
-//! What is served: group, class and kind of work; and the verdict on the active queue.
+//! Present group, class and kind of work, and the verdict on the active queue.
 
 use super::group::GroupId;
 use super::queue::QueueId;
 use super::service_tree::Class;
 use crate::decision::Workload;
 
-/// What is being served.
+/// Present group, class and kind of work.
 #[derive(Debug)]
 pub(in crate::cfq) struct Serving {
     pub(in crate::cfq) group: Option<GroupId>,
     pub(in crate::cfq) class: Class,
     pub(in crate::cfq) workload: Workload,
-    /// When another kind of work gets its turn.
+    /// Time when another kind of work is next, in ticks.
     pub(in crate::cfq) expires: u64,
-    /// A queue of this turn of the kind ended on a request that more will follow.
+    /// Whether a queue in this turn of the kind ended with a request that more will follow.
     pub(in crate::cfq) requires_idle: bool,
 }
 
@@ -23,14 +23,14 @@ impl Default for Serving {
     }
 }
 
-/// What to do about the active queue.
+/// Verdict on the active queue.
 pub(in crate::cfq) enum Verdict {
-    /// Serve it.
+    /// Serve the queue.
     Stay,
-    /// Give out nothing for now.
+    /// Dispatch nothing for now.
     Wait,
-    /// Its turn is over; this one is next if named, else whoever is due.
+    /// End the turn. The given queue is next, otherwise the first one.
     Expire(Option<QueueId>),
-    /// Its turn is over, and it is owed the rest of its slice.
+    /// End the turn. The queue gets the rest of its slice later.
     TimeOut,
 }

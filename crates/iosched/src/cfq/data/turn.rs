@@ -1,6 +1,6 @@
-//! The turn of the active queue.
+//! Turn of the active queue.
 
-/// `a * b / c`, rounded down, without overflow on the way.
+/// Returns `a * b / c`, rounded down, without overflow of the product.
 #[inline]
 pub(in crate::cfq) fn scale(a: u64, b: u64, c: u64) -> u64 {
     match a.checked_mul(b) {
@@ -9,36 +9,36 @@ pub(in crate::cfq) fn scale(a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// The state of the active queue's turn; times are in ticks.
+/// State of the active queue's turn; times are in ticks.
 #[derive(Debug, Default)]
 pub(in crate::cfq) struct Turn {
-    /// When the queue became active.
+    /// Start of the turn.
     pub(in crate::cfq) activated: u64,
-    /// The slice's clock has not started: it does at the first completion.
+    /// Whether the slice has not started yet: it starts at the first completion.
     pub(in crate::cfq) slice_new: bool,
     pub(in crate::cfq) slice_start: u64,
     pub(in crate::cfq) slice_end: u64,
     pub(in crate::cfq) allocated_slice: u64,
-    /// Requests given out.
+    /// Number of dispatched requests.
     pub(in crate::cfq) dispatched: u32,
-    /// A request must be given out, whatever the limits.
+    /// Whether a request must be dispatched, whatever the limits are.
     pub(in crate::cfq) must_dispatch: bool,
-    /// The FIFO was looked at.
+    /// Whether the FIFO was checked.
     pub(in crate::cfq) fifo_checked: bool,
-    /// The queue's next request is being waited for.
+    /// Whether CFQ idles for the queue's next request.
     pub(in crate::cfq) waiting: bool,
-    /// The slice was stretched to let the group stay busy.
+    /// Whether the slice was extended so that the group stays busy.
     pub(in crate::cfq) wait_busy: bool,
 }
 
 impl Turn {
-    /// Whether the slice is over. Before its clock has started it never is.
+    /// Returns whether the slice is over. A slice that has not started is never over.
     #[inline]
     pub(in crate::cfq) fn slice_used(&self, now: u64) -> bool {
         !self.slice_new && now >= self.slice_end
     }
 
-    /// What is left of the slice; negative once it is over.
+    /// Returns the rest of the slice, in ticks; negative after its end.
     pub(in crate::cfq) fn slice_left(&self, now: u64) -> i64 {
         self.slice_end.wrapping_sub(now) as i64
     }

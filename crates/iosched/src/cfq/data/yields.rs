@@ -1,10 +1,11 @@
-//! Who has given up its turn to whom.
+//! Queues that have given up their turns to others.
 
 use super::queue::QueueId;
 use crate::context::ContextId;
 
-/// The process of a queue waits for I/O of another. It ends when that has been served, when the process sends a request
-/// again, or after the time CFQ would have waited for it.
+/// Yield: the process of a queue waits for I/O of another process. It ends when that
+/// I/O has been served, when the process sends a request again, or after the time
+/// that CFQ would have idled for the process.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cfq) struct Yield {
     pub(in crate::cfq) queue: QueueId,
