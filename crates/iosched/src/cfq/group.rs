@@ -1,4 +1,5 @@
-//! Groups: the queues of one cgroup, and the share of the disk that its weight gives it.
+//! Groups: the queues of one cgroup, with the share of the
+//! disk that follows from the cgroup's weight.
 //!
 //! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's fraction of all
 //! weights.
@@ -12,22 +13,24 @@ use super::generation::Generation;
 use crate::decision::Decision;
 use crate::env::Env;
 
-/// How far behind the last one a group joins, in raw units of virtual time.
+/// Distance at which a new group joins after the last one, in raw units of virtual time.
 const JOIN_DELAY: u64 = 200_000_000;
 
 impl<G: Generation> Cfq<G> {
-    /// The part of the target latency that a group's fraction gives it.
+    /// Returns the part of the target latency for a group's fraction.
     pub(super) fn group_slice(&self, id: GroupId) -> u64 {
         let (target, fraction) = (self.tunables.target_latency, u64::from(self.groups[id].fraction));
         target.saturating_mul(fraction) >> FRACTION_BITS
     }
 
-    /// Turns are counted in requests, not in time: without idling on a device that queues commands.
+    /// Returns whether turns are counted in requests, not in time: without
+    /// idling, on a device with command queueing.
     fn counts_requests(&self) -> bool {
         self.tunables.slice_idle == 0 && self.queue_depth.queues_commands()
     }
 
-    /// One more queue is on the trees of a group, which joins the others with its first.
+    /// Counts one more queue on the trees of a group. With its
+    /// first queue, the group joins the others.
     pub(super) fn group_queue_added(&mut self, env: &Env, id: GroupId) {
         self.groups[id].busy_queues += 1;
         if self.groups[id].on_tree {
@@ -42,7 +45,7 @@ impl<G: Generation> Cfq<G> {
         self.groups.add(env, id);
     }
 
-    /// One queue less is; the group leaves with its last.
+    /// Counts one queue less. The group leaves with its last queue.
     pub(super) fn group_queue_removed(&mut self, id: GroupId) {
         self.groups[id].busy_queues -= 1;
         if self.groups[id].busy_queues == 0 {
@@ -51,7 +54,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// The turn of queue `id` is charged to its group.
+    /// Charges the turn of queue `id` to its group.
     fn charge_group(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         let group_id = queue.group;
@@ -82,7 +85,8 @@ impl<G: Generation> Cfq<G> {
         env.note(|| Decision::Served { cgroup, vtime });
     }
 
-    /// The turn of queue `id` ends: its group is charged, and what is left of the workload's slice is remembered.
+    /// Charges the group of queue `id` at the end of its turn,
+    /// and saves the rest of the workload's slice.
     pub(super) fn settle_group(&mut self, env: &mut Env, id: QueueId) {
         if G::GROUPS {
             self.charge_group(env, id);

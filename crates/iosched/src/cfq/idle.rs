@@ -1,4 +1,4 @@
-//! Idling: whether to wait for a queue's next request, for how long, and what ends the wait.
+//! Idling: whether and how long to wait for a queue's next request, and what ends the wait.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -9,11 +9,11 @@ use crate::context::ContextId;
 use crate::decision::Decision;
 use crate::env::Env;
 
-/// A queue with this many requests at once is deep: it keeps the device busy by itself.
+/// Number of queued requests from which a queue is deep: it keeps the device busy by itself.
 const DEEP: u32 = 4;
 
 impl<G: Generation> Cfq<G> {
-    /// Whether it is worth waiting for the next request of a busy queue.
+    /// Returns whether idling for the next request of a busy queue pays.
     #[inline]
     pub(super) fn should_idle(&self, env: &Env, id: QueueId) -> bool {
         let queue = &self.queues[id];
@@ -23,13 +23,13 @@ impl<G: Generation> Cfq<G> {
         if queue.idle_window && (env.rotational || !self.queue_depth.queues_commands()) {
             return true;
         }
-        // The last one of its tree stands for all of them.
+        // The last queue of a tree stands for the whole tree.
         let Some(index) = queue.tree else { return false };
         let tree = &self.groups[queue.group].trees[index.index()];
         queue.sync && tree.count == 1 && !tree.think_time.is_longer_than(self.tunables.slice_idle)
     }
 
-    /// Judges anew, at an insert of `context`, whether a sync queue is worth idling for.
+    /// Checks at an insertion of `context` whether idling for a sync queue pays.
     #[inline]
     pub(super) fn update_idle_window(&mut self, env: &mut Env, id: QueueId, context: ContextId) {
         let Some(process) = self.process(context) else { return };
@@ -57,7 +57,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// The active queue ran empty at a completion: waits for its next request, if that is worth it.
+    /// Idles for the next request of the active queue, which
+    /// became empty at a completion, if that pays.
     pub(super) fn arm_idle_timer(&mut self, env: &mut Env, id: QueueId) {
         let group_idle = self.tunables.group_idle;
         if !env.rotational && self.queue_depth.queues_commands() && group_idle == 0 {
@@ -87,7 +88,8 @@ impl<G: Generation> Cfq<G> {
         G::Clock::idle_for(env, wait);
     }
 
-    /// Whether the next request of the process is expected only after the active slice has ended.
+    /// Returns whether the next request of the process is
+    /// expected only after the end of the active slice.
     pub(super) fn thinks_longer_than_slice(&self, env: &Env, process: ContextId) -> bool {
         let left = self.turn.slice_left(G::Clock::now(env));
         self.process(process).is_some_and(|process| {
@@ -96,7 +98,7 @@ impl<G: Generation> Cfq<G> {
         })
     }
 
-    /// Whether the slice of the group's last queue is over before its process' next request will come.
+    /// Returns whether the slice of the group's last queue ends before its process' next request.
     #[inline]
     pub(super) fn is_last_at_its_end(&self, env: &Env, id: QueueId) -> bool {
         let now = G::Clock::now(env);
@@ -106,7 +108,7 @@ impl<G: Generation> Cfq<G> {
                 || self.turn.slice_left(now) <= G::Clock::jiffy(env) as i64)
     }
 
-    /// The wait is over.
+    /// Handles the end of the idle time.
     pub(super) fn idle_timer_fired(&mut self, env: &mut Env) {
         env.note(|| Decision::IdleFire);
         let Some(id) = self.active else { return };
@@ -115,7 +117,7 @@ impl<G: Generation> Cfq<G> {
         }
         let queue = &mut self.queues[id];
         if !self.turn.slice_used(G::Clock::now(env)) {
-            // With nothing queued anywhere it may as well stay active.
+            // If no queue has requests, the queue can stay active.
             if self.busy_queues == 0 || !queue.is_empty() {
                 return;
             }

@@ -1,8 +1,10 @@
-//! CFQ as in Linux 2.6.30: all queues in one tree, classes first; no kinds of work, no shared queues, no scaled slices.
-//! The active queue gives way to one close to the head, but nothing merges.
+//! CFQ of Linux 2.6.30. All queues are in one tree, by class first. There are no kinds of
+//! work, no shared queues and no scaled slices. The active queue gives way to a queue
+//! close to the head, but queues do not merge.
 //!
-//! The key of a queue holds its rank above its time, so that one comparison tells classes and turns apart. The rank is
-//! that of the present class: a queue lifted in service does not move, but newcomers are compared with what it is now.
+//! The key of a queue contains its rank above its time, so that one comparison covers classes and
+//! turns. The rank is that of the present class. A queue that is lifted in service does not move,
+//! but new queues are compared with its present class.
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};
@@ -48,15 +50,15 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("cfq-2.6.30", &|env| Box::new(Cfq::<Linux2_6_30>::new(env)))
 };
 
-/// A seeky process is waited for no longer than this.
+/// Longest idle time for a seeky process, ns.
 const SEEKY_WAIT_NS: u64 = 2 * MILLISECOND_NS;
-/// A queue that is alone may have so many times quantum in the device.
+/// Limit on requests in the device for a queue that is alone, as a multiple of quantum.
 const ALONE: u32 = 4;
-/// Where the rank stands in a key, above the time.
+/// Position of the rank in a key, above the time.
 const RANK_SHIFT: u32 = 60;
 const TIME_MASK: i64 = (1 << RANK_SHIFT) - 1;
 
-/// The generation.
+/// CFQ of Linux 2.6.30.
 pub(super) enum Linux2_6_30 {}
 
 fn ranked(class: Class, time: i64) -> i64 {
@@ -69,7 +71,7 @@ fn ranked(class: Class, time: i64) -> i64 {
 }
 
 impl Cfq<Linux2_6_30> {
-    /// How far apart the requests of the active queue's process are.
+    /// Returns the seek statistics of a process.
     fn seeks_of(&self, process: ContextId) -> ProcessSeeks {
         self.process_seeks.get(process.index()).copied().unwrap_or_default()
     }
@@ -92,20 +94,20 @@ impl Generation for Linux2_6_30 {
 
     // ---- Requests of a queue
 
-    /// By the present expiry and the age of its oldest part.
+    /// Uses the present expiry time and the age of the oldest merged request.
     fn is_overdue(cfq: &Cfq<Self>, env: &Env, id: RequestId) -> bool {
         let request = &env.requests[id];
         let expire = cfq.tunables.fifo_expire(request.is_sync());
         Jiffies::at(env, request.allocated).saturating_add(expire) <= Jiffies::now(env)
     }
 
-    /// Chosen anew, from where the head is, only if the one that leaves was next.
+    /// Chooses again, from the head position, only if the leaving request was next.
     fn next_without(cfq: &Cfq<Self>, env: &Env, queue: QueueId, id: RequestId) -> Option<RequestId> {
         let next = cfq.queues[queue].next;
         if next == Some(id) { cfq.next_after(env, queue, id, cfq.position) } else { next }
     }
 
-    /// Places in the FIFO stay as they are.
+    /// Keeps the places in the FIFO.
     fn succeed(cfq: &mut Cfq<Self>, env: &mut Env, queue: QueueId, _: RequestId, absorbed: RequestId) {
         let next = Self::next_without(cfq, env, queue, absorbed);
         cfq.queues.set_next(&env.requests, queue, next);
@@ -128,8 +130,8 @@ impl Generation for Linux2_6_30 {
         ranked(cfq.queues[id].class, 0)
     }
 
-    /// Now, later the lesser its priority (for 32 bits: where that is negative, very much later), and later too by what
-    /// it was owed of its last slice.
+    /// Returns the present time, plus an offset that is larger for lower priorities, plus the
+    /// residual of the last slice. The offset has 32 bits: a negative one becomes very large.
     fn turn_key(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> i64 {
         let queue = &cfq.queues[id];
         let offset = i64::from(cfq.slice_offset(id, cfq.busy_queues) as u32);
@@ -159,7 +161,8 @@ impl Generation for Linux2_6_30 {
         Verdict::Expire(None)
     }
 
-    /// The first of all. It was not jumped to: others may be jumped to from it.
+    /// Returns the first queue of the tree and clears its mark as a cooperator, so that CFQ may
+    /// switch from it to others.
     fn choose(cfq: &mut Cfq<Self>, _: &mut Env) -> Option<QueueId> {
         let first = cfq.groups[super::data::group::GroupId::ROOT].trees[TreeIndex::ONE.index()].queues.first()?;
         cfq.queues[first].coop = false;
@@ -184,7 +187,7 @@ impl Generation for Linux2_6_30 {
         queue.in_flight < max || (!idle_class && cfq.busy_queues == 1 && queue.in_flight < max.saturating_mul(ALONE))
     }
 
-    // ---- Habits
+    // ---- Behaviour
 
     fn observe_seek(cfq: &mut Cfq<Self>, _: &Env, _: QueueId, context: ContextId, sector: Sector, nr_sectors: u32) {
         if cfq.process_seeks.len() <= context.index() {
@@ -232,13 +235,13 @@ impl Generation for Linux2_6_30 {
 
     // ---- Cooperation
 
-    /// As far as the active queue's process seeks on average.
+    /// Returns the mean seek distance of the active queue's process.
     fn close_sectors(cfq: &Cfq<Self>) -> Sector {
         let process = cfq.active_process.map(|(process, _)| cfq.seeks_of(process));
         process.and_then(|seeks| seeks.trusted_mean()).unwrap_or(CLOSE_SECTORS)
     }
 
-    /// Of any kind, but not one that was itself jumped to.
+    /// Returns a cooperator of any kind, but not one that was itself chosen as a cooperator.
     fn close_cooperator(cfq: &Cfq<Self>, id: QueueId) -> Option<QueueId> {
         cfq.active_process?;
         cfq.closest(cfq.queues[id].original_level).filter(|&other| !cfq.queues[other].coop)

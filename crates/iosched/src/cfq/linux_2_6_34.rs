@@ -1,5 +1,6 @@
-//! CFQ as in Linux 2.6.34: the kinds of work and shared queues of the last one, but no groups here, jiffies, and a wait
-//! for whichever queue is alone. Queue yielding was written for this one.
+//! CFQ of Linux 2.6.34. It has the kinds of work and the shared queues of the last CFQ, but no
+//! groups here, and counts in jiffies. It idles for any queue that is alone. Queue yielding was
+//! written for this version.
 
 use super::Cfq;
 use super::clock::{Clock as _, Jiffies};
@@ -44,10 +45,10 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("cfq-2.6.34", &|env| Box::new(Cfq::<Linux2_6_34>::new(env)))
 };
 
-/// Within which every queue of a class is to be served; no tunable yet.
+/// Time within which every queue of a class must be served; not a tunable in this version, ns.
 const TARGET_LATENCY_NS: u64 = 300 * MILLISECOND_NS;
 
-/// The generation.
+/// CFQ of Linux 2.6.34.
 pub(super) enum Linux2_6_34 {}
 
 impl Generation for Linux2_6_34 {
@@ -67,14 +68,15 @@ impl Generation for Linux2_6_34 {
     const PLANS_INCLUDE_THE_GONE: bool = true;
     const SPLIT_FORGETS_PLAN: bool = true;
 
-    /// The kind of work idles, or a queue of this turn of it ended on a request without the hint that no other follows;
-    /// or the queue is the only busy one, whatever the hint.
+    /// Idles if the kind of work idles, or if a queue of this turn ended with a
+    /// request that others may follow according to its hint. Also idles if the queue
+    /// is the only busy one, whatever the hint.
     fn waits_after(cfq: &mut Cfq<Self>, env: &Env, completed: RequestId) -> bool {
         cfq.serving.requires_idle |= !will_not_follow_up(&env.requests[completed]);
         cfq.serving.workload == Workload::Sync || cfq.serving.requires_idle || cfq.busy_queues == 1
     }
 
-    /// Two queues not worth waiting for that are alone together take turns.
+    /// Gives way if both queues are not worth idling for and are the only ones in their tree.
     fn empty_gives_way(cfq: &Cfq<Self>, _: &Env, _: QueueId, new: QueueId) -> bool {
         let tree = cfq.queues[new].tree.map(|index| &cfq.groups[cfq.queues[new].group].trees[index.index()]);
         cfq.joins_no_idle(new) && tree.is_some_and(|tree| tree.count == 2)

@@ -1,4 +1,5 @@
-//! CFQ as in Linux 4.19, the last one: it counts in ns, knows cgroups, and keeps more of think times and seeks.
+//! CFQ of Linux 4.19, the last one. It counts in ns, supports cgroups, and has
+//! more statistics of think times and seeks.
 
 use super::Cfq;
 use super::clock::Nanoseconds;
@@ -43,7 +44,7 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("cfq", &|env| Box::new(Cfq::<Linux4_19>::new(env)))
 };
 
-/// The generation.
+/// CFQ of Linux 4.19.
 pub(super) enum Linux4_19 {}
 
 impl Generation for Linux4_19 {
@@ -53,7 +54,8 @@ impl Generation for Linux4_19 {
         &DECLARATIONS
     }
 
-    /// Without seek cost queues are not waited for, nor without groups their last queue.
+    /// Returns the defaults. On devices that are not rotational, CFQ does not idle for queues.
+    /// Without groups, it does not idle for a group's last queue.
     fn tunables(env: &Env) -> Tuned<Tunables> {
         let mut tunables = Tunables::new(env, &DECLARATIONS);
         if !env.rotational {
@@ -78,13 +80,13 @@ impl Generation for Linux4_19 {
     const TREES_HAVE_THINK_TIMES: bool = true;
     const HINT_JUDGES_QUEUE: bool = true;
 
-    /// A fixed time behind now, whatever the others.
+    /// Returns a fixed time after now, independent of other queues.
     #[inline]
     fn idle_key(_: &Cfq<Self>, env: &Env, _: QueueId) -> i64 {
         Cfq::<Self>::key_with_idle_delay(env.now.as_ns(), env)
     }
 
-    /// All of the slice that it would have had.
+    /// Returns the whole slice of the queue.
     #[inline]
     fn residual_of_unstarted(cfq: &mut Cfq<Self>, id: QueueId) -> Option<i64> {
         Some(cfq.scaled_slice(id) as i64)
@@ -95,7 +97,7 @@ impl Generation for Linux4_19 {
         cfq.tunables.slice_idle > 0 && cfq.should_idle(env, id)
     }
 
-    /// So that its group does not lose its share for want of a request.
+    /// Extends the turn so that the group does not lose its share because it has no request.
     #[inline]
     fn should_wait_busy(cfq: &Cfq<Self>, env: &Env, id: QueueId) -> bool {
         let queue = &cfq.queues[id];

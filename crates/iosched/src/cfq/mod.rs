@@ -1,21 +1,30 @@
-//! CFQ, Completely Fair Queuing: one elevator in the generations that Linux has had.
+//! CFQ, Completely Fair Queuing: one elevator in several generations of Linux.
 //!
-//! Every process has a queue for its sync requests; async ones share a queue per class and level. Queues get time
-//! slices in turn, longer ones at higher levels; while a queue is worth it, the disk waits a little for its next
-//! request rather than seek away. Queues not worth waiting for are served together, and so are async ones; kinds of
-//! work take turns as queues do. Groups of queues share the disk by weight.
+//! Every process has a queue for its sync requests; async requests share a queue per class and
+//! level. Queues take turns and get time slices, longer ones at higher levels. While idling pays,
+//! the disk waits shortly for the next request of the active queue instead of seeking away. Queues
+//! for which idling does not pay are served together, and so are async queues. Kinds of work take
+//! turns as queues do. Groups of queues share the disk by weight.
 //!
-//! A [`Generation`] is what one kernel's CFQ does in its own way: `linux_4_19` (the last one), `linux_2_6_34`,
-//! `linux_2_6_30`. What they share stands once, in files that decide one thing each and leave to the generation what it
-//! names there. 2.6.30 has one tree of queues and neither kinds of work nor shared queues: its tree is the first of the
-//! group's, its keys tell the classes apart, and what it does not have it never reaches. `linux_2_6_16` is older still
-//! and stands by itself: it shares hardly a rule with them.
+//! A [`Generation`] contains the rules of one kernel's CFQ: `linux_4_19` (the last one),
+//! `linux_2_6_34`, `linux_2_6_30`. Shared rules are in files with one decision each, and call the
+//! generation where the rules differ. 2.6.30 has one tree of queues, and neither kinds of work nor
+//! shared queues. It uses the first tree of the group, its keys contain the classes, and it never
+//! reaches the code for the rest. `linux_2_6_16` is older still. It is a separate elevator, because
+//! it shares few rules with the others.
 //!
-//! The files: `generation` what differs; `choose` which queue is served, `dispatch` how much of it at once, `queue`
-//! which of its requests, `service_tree` in what order queues take turns, `slice` for how long, `idle` when to wait,
-//! `preempt` who may cut in, `cooperator` who shares a queue, `group` how groups share, `process` whose queue is which,
-//! `yielding` who gives up its turn, `ncq` whether the device queues commands, `clock` what time is counted in. What
-//! they all work on is in `data`.
+//! The files:
+//! - `generation`: the differences. `clock`: the unit of time.
+//! - `choose`: the queue to serve. `dispatch`: the number of its
+//!   requests. `queue`: the next request of a queue.
+//! - `service_tree`: the order of queues. `slice`: the length of a turn.
+//! - `idle`: when to idle. `preempt`: which queues may preempt.
+//!   `yielding`: which queues give up their turns.
+//! - `cooperator`: the queues to share. `group`: the shares of
+//!   groups. `process`: the queues of processes.
+//! - `ncq`: whether the device queues commands.
+//!
+//! The data structures are in `data`.
 
 mod choose;
 mod clock;
@@ -63,48 +72,51 @@ use crate::request::{Bio, Flags, RequestId, SECTOR_BYTES, Sector};
 use crate::time::SECOND_NS;
 use crate::tunable::{TunableSet, Tuned};
 
-/// A request larger than this ends the wait for it at once.
+/// Size above which a request ends the wait for it at once, bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// The elevator of one generation. Times are in ticks of its clock.
+/// CFQ of one generation. Times are in ticks of its clock.
 struct Cfq<G: Generation> {
     tunables: Tuned<Tunables>,
     queues: Queues,
     groups: Groups,
     /// By [`ContextId::index`].
     processes: Vec<Option<Process>>,
-    /// How far apart each process' requests are, by [`ContextId::index`]; kept by generations that judge by it.
+    /// Distances between the requests of each process, by
+    /// [`ContextId::index`]. Only some generations use them.
     process_seeks: Vec<ProcessSeeks>,
     cooperator_trees: [PositionTree<QueueId>; LEVEL_MAX as usize + 1],
 
     active: Option<QueueId>,
-    /// The active queue's turn.
+    /// Turn of the active queue.
     turn: Turn,
-    /// The process of the active slice's first request, and whether it has exited.
+    /// Process of the active slice's first request, and whether it has exited.
     active_process: Option<(ContextId, bool)>,
     serving: Serving,
     busy_queues: u32,
     busy_sync_queues: u32,
-    /// Counted by generations in which a busy real-time queue cuts in; wraps when a queue changes its class in service.
+    /// Number of busy real-time queues, in generations where they end other turns. It wraps when a
+    /// queue changes its class in service.
     busy_real_time: u32,
 
-    /// Requests queued.
+    /// Number of queued requests.
     queued: u32,
-    /// Requests in the device.
+    /// Number of requests in the device.
     in_driver: u32,
-    /// Requests given out and not completed: async, sync.
+    /// Numbers of requests that are dispatched and not complete: async, sync.
     in_flight: [u32; 2],
     /// End of the last request that the device took.
     position: Sector,
     queue_depth: QueueDepth,
-    /// When a sync request last completed that had waited too long.
+    /// Last completion of a sync request that had waited too long.
     last_delayed_sync: u64,
     draining: bool,
     /// Queues that yield; few, and none unless yielding is on.
     yields: Vec<Yield>,
-    /// Queues that no process uses, and that are planned to join another all the same.
+    /// Queues without processes that are still planned to join another queue.
     plans_of_the_gone: Vec<QueueId>,
-    /// The active queue's next request is to be given out whatever the limits, once the run that was asked for is over.
+    /// Queue whose next request must be dispatched, whatever the
+    /// limits, after the requested run of the queue.
     owed_after_run: Option<QueueId>,
     generation: PhantomData<G>,
 }
@@ -144,7 +156,8 @@ impl<G: Generation> Cfq<G> {
         QueueId::new(env.requests[id].elevator)
     }
 
-    /// A request of a queue other than the active one may preempt it; one that was waited for ends the wait.
+    /// Reacts to a new request. A request of another queue may preempt the active one. A request of
+    /// the awaited queue may end the wait.
     fn react_to_insert(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         if self.active == Some(queue) {
             if self.turn.waiting {
@@ -167,7 +180,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// The run that was asked for at an insert, if any, is over.
+    /// Handles the end of a run that an insertion requested.
     #[inline]
     fn after_run(&mut self) {
         if G::GOES_ON_WAITING
@@ -177,7 +190,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// A request came: how long its process and those it is served with had thought.
+    /// Counts the think times before a new request: of its process, and of its tree and group.
     #[inline]
     fn observe_think_time(&mut self, env: &Env, queue: QueueId, context: ContextId) {
         let (now, slice_idle) = (G::Clock::now(env), self.tunables.slice_idle);
@@ -213,7 +226,8 @@ impl<G: Generation> Cfq<G> {
 
 impl<G: Generation> Elevator for Cfq<G> {
     fn may_merge(&mut self, env: &mut Env, bio: &Bio, into: RequestId) -> bool {
-        // Nothing sync has to wait for something async, and only the queue the bio would go to is its own.
+        // A sync bio must not wait for an async request, and a bio
+        // may only join requests of its own queue.
         let sync = bio.is_sync();
         (!sync || env.requests[into].is_sync())
             && self.queue_of(bio.context, sync) == Some(Self::queue_of_request(env, into))
@@ -417,7 +431,8 @@ impl<G: Generation> PerProcess for Cfq<G> {
 }
 
 impl<G: Generation> Cfq<G> {
-    /// A request of the active queue completed: its slice's clock starts, ends its turn, or it is waited for.
+    /// Handles a completion of the active queue: its slice
+    /// starts, its turn ends, or CFQ idles for it.
     fn completed_active(&mut self, env: &mut Env, id: QueueId, request: RequestId, sync: bool) {
         if self.turn.slice_new {
             self.start_slice(env, id);

@@ -1,22 +1,25 @@
-//! Whether the device queues commands: as the host knows, or judged by how many it was seen to hold.
+//! Detection of command queueing: the host knows it, or CFQ
+//! observes the number of requests in the device.
 
-/// Holding this many shows that it does.
+/// Number of requests in the device that shows command queueing.
 const DEPTH_MIN: u32 = 5;
-/// Occasions on which it could have, before there is a verdict.
+/// Number of samples under load before a verdict.
 const SAMPLES: u32 = 50;
 
-/// How a generation judges.
+/// Rules of a generation for the detection.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// What is said before the first verdict: -1 not known, which counts as yes, 0 no, 1 yes.
+    /// Verdict at first: -1 not known, which counts as yes, 0 no, 1 yes.
     pub(super) first: i8,
-    /// A verdict of yes is final, and one of no is looked at again each time; otherwise judging begins anew after each.
+    /// Whether a verdict of yes is final and one of no is checked each time. Otherwise the
+    /// detection starts again after each verdict.
     pub(super) yes_is_final: bool,
-    /// While an idling queue is active that sends too little to fill the device, nothing is concluded from that.
+    /// Whether samples do not count while the active queue may idle and
+    /// sends too few requests to fill the device.
     pub(super) spares_idlers: bool,
 }
 
-/// The detector of one device.
+/// Detector of one device.
 #[derive(Debug)]
 pub(super) struct QueueDepth {
     known: bool,
@@ -25,21 +28,22 @@ pub(super) struct QueueDepth {
     samples: u32,
 }
 
-/// The load when a request completes.
+/// Load when a request completes.
 pub(super) struct Load {
     pub(super) in_driver: u32,
     pub(super) queued: u32,
-    /// The active queue may idle and has this many requests, queued and in flight.
+    /// Number of requests of the active queue, queued and in flight, if it may idle.
     pub(super) active_idler_requests: Option<u32>,
 }
 
 impl QueueDepth {
-    /// A detector; `known` is what is so if that need not be judged.
+    /// Creates a detector. `known`: the result if the host knows it.
     pub(super) fn new(rules: Rules, known: Option<bool>) -> Self {
         Self { known: known.is_some(), verdict: known.map_or(rules.first, i8::from), most_in_driver: 0, samples: 0 }
     }
 
-    /// Looks at the load before a completion is counted; returns the verdict if it changed.
+    /// Adds a sample of the load, before the completion is
+    /// counted. Returns the verdict if it changed.
     #[inline]
     pub(super) fn observe(&mut self, rules: Rules, load: &Load) -> Option<i8> {
         if self.known {
@@ -52,7 +56,7 @@ impl QueueDepth {
         if load.queued <= DEPTH_MIN && load.in_driver <= DEPTH_MIN {
             return None;
         }
-        // A queue that idles may be what keeps the device from being full.
+        // Idling may be the reason why the device is not full.
         if rules.spares_idlers
             && load.active_idler_requests.is_some_and(|n| n < DEPTH_MIN)
             && load.in_driver < DEPTH_MIN
@@ -72,7 +76,7 @@ impl QueueDepth {
         (self.verdict != before).then_some(self.verdict)
     }
 
-    /// Not known counts as yes.
+    /// Returns whether the device queues commands. Not known counts as yes.
     #[inline]
     pub(super) fn queues_commands(&self) -> bool {
         self.verdict != 0

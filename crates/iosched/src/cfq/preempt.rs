@@ -1,4 +1,4 @@
-//! Preemption: whether a new request's queue takes the active one's turn.
+//! Preemption: whether the queue of a new request takes the turn of the active one.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -10,7 +10,8 @@ use crate::env::Env;
 use crate::request::{Flags, RequestId};
 
 impl<G: Generation> Cfq<G> {
-    /// Whether `id`, just inserted into the queue `new_id`, which is not active, ends the active one's turn.
+    /// Returns whether the request `id`, just inserted into the inactive queue `new_id`, ends the
+    /// turn of the active queue.
     #[inline]
     pub(super) fn should_preempt(&self, env: &Env, new_id: QueueId, id: RequestId) -> bool {
         let Some(active_id) = self.active else { return false };
@@ -50,17 +51,17 @@ impl<G: Generation> Cfq<G> {
         if self.active_process.is_none() || !self.turn.waiting {
             return false;
         }
-        // As good as what is being waited for.
+        // The request is as good as the awaited one.
         self.is_close(request.sector)
     }
 
-    /// Whether `new` is of the kind that is being served of queues not worth waiting for.
+    /// Returns whether the present kind of work and `new` are both sync without idling.
     #[inline]
     pub(super) fn joins_no_idle(&self, new: QueueId) -> bool {
         self.serving.workload == Workload::SyncNoIdle && self.queues[new].workload() == Workload::SyncNoIdle
     }
 
-    /// `new` takes the active queue's turn.
+    /// Gives the turn of the active queue to `new`.
     pub(super) fn preempt(&mut self, env: &mut Env, new: QueueId) {
         let queue = self.queues[new].name();
         env.note(|| Decision::Preempt { queue });

@@ -1,4 +1,4 @@
-//! Processes: which queues serve them, and how their priorities get there.
+//! Processes: their queues, and changes of their priorities.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -14,7 +14,7 @@ use crate::parts::seek::ProcessSeeks;
 use crate::parts::think_time::ThinkTime;
 use crate::request::RequestId;
 
-/// The class and level that an ioprio means.
+/// Returns the effective class and level of an ioprio.
 fn effective(ioprio: IoPriority) -> (Class, u8) {
     let IoPriority { class, level } = priority::effective(ioprio);
     (Class::from(class), level)
@@ -25,19 +25,19 @@ impl<G: Generation> Cfq<G> {
         self.processes.get(context.index())?.as_ref()
     }
 
-    /// The record of a process that has one.
+    /// Returns the record of a process, which must have one.
     pub(super) fn process_mut(&mut self, context: ContextId) -> &mut Process {
         self.processes[context.index()].as_mut().expect("a process with requests has a record")
     }
 
-    /// The queue the process has for that kind of request, if any.
+    /// Returns the queue of the process for that kind of requests, if any.
     #[inline]
     pub(super) fn queue_of(&self, context: ContextId, sync: bool) -> Option<QueueId> {
         let process = self.process(context)?;
         if sync { process.sync_queue } else { process.async_queue }
     }
 
-    /// The queue that takes a new request of its process.
+    /// Returns the queue for a new request of its process.
     #[inline]
     pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
         let request = &env.requests[id];
@@ -48,7 +48,7 @@ impl<G: Generation> Cfq<G> {
             && process.ioprio == ioprio
             && let Some(queue) = if sync { process.sync_queue } else { process.async_queue }
         {
-            // Nearly always nothing has changed.
+            // Nearly always, nothing has changed.
             self.lift(queue, lifted);
             let entry = &self.queues[queue];
             if !entry.split && entry.merge_into.is_none() {
@@ -58,7 +58,7 @@ impl<G: Generation> Cfq<G> {
         self.look_up_queue(env, context, sync, lifted)
     }
 
-    /// The long way: something has changed, or the process is new.
+    /// Returns the queue in the general case: something has changed, or the process is new.
     #[cold]
     fn look_up_queue(&mut self, env: &mut Env, context: ContextId, sync: bool, lifted: bool) -> QueueId {
         if self.processes.len() <= context.index() {
@@ -97,8 +97,8 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// A request of the kind that does lifts its queue out of the idle class and the lower levels; the next of another
-    /// kind puts the queue back.
+    /// Lifts a queue out of the idle class and the lower levels for a request with a lifting flag.
+    /// The next request without the flag resets the queue.
     #[inline]
     fn lift(&mut self, id: QueueId, lifted: bool) {
         let queue = &mut self.queues[id];
@@ -114,8 +114,8 @@ impl<G: Generation> Cfq<G> {
         G::class_changed(self, id);
     }
 
-    /// The process' ioprio is not what it was. Its sync queue takes the new one over with its next request. Its async
-    /// queue is looked up again.
+    /// Handles a new ioprio of the process. Its sync queue uses the new ioprio from its next
+    /// request. Its async queue is looked up again.
     fn notice_priority(&mut self, env: &mut Env, context: ContextId, ioprio: IoPriority) {
         let process = self.process_mut(context);
         let before = std::mem::replace(&mut process.ioprio, ioprio);
@@ -142,7 +142,7 @@ impl<G: Generation> Cfq<G> {
         self.groups.of(env, G::Clock::now(env), env.cgroups.living(env.contexts.get(context).cgroup))
     }
 
-    /// A queue for a process that has none of the kind.
+    /// Creates a queue for a process that has none of that kind.
     fn create_queue(&mut self, env: &mut Env, context: ContextId, sync: bool) -> QueueId {
         let group = self.group_of(env, context);
         let ioprio = self.process_mut(context).ioprio;
@@ -159,7 +159,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// The group's async queue for an ioprio, used by one more process.
+    /// Returns the group's async queue for an ioprio, and counts one more process.
     fn async_queue(&mut self, env: &Env, context: ContextId, group: GroupId, ioprio: IoPriority) -> QueueId {
         let (class, level) = effective(ioprio);
         let id = match *self.groups[group].async_queue(class, level) {
@@ -176,8 +176,8 @@ impl<G: Generation> Cfq<G> {
         id
     }
 
-    /// The group's async queue for an ioprio, used by one more process. If there is none, `old` becomes it too: it
-    /// keeps its own class and level.
+    /// Returns the group's async queue for an ioprio, and counts one more process. If there is
+    /// none, `old` is registered there too and keeps its class and level.
     fn async_queue_or(&mut self, group: GroupId, ioprio: IoPriority, old: QueueId) -> QueueId {
         let (class, level) = effective(ioprio);
         let id = *self.groups[group].async_queue(class, level).get_or_insert(old);
@@ -197,14 +197,14 @@ impl<G: Generation> Cfq<G> {
         G::class_changed(self, id);
     }
 
-    /// Takes over a priority that changed since the queue's last insert.
+    /// Applies a priority that changed since the queue's last insertion.
     #[inline]
     pub(super) fn refresh_priority(&mut self, context: ContextId, id: QueueId) {
         let ioprio = self.process_mut(context).ioprio;
         self.set_priority(id, ioprio);
     }
 
-    /// The process is gone: if one of its queues is active its turn is over, and both lose it.
+    /// Handles the exit of a process: ends the turn of its active queue, and releases its queues.
     pub(super) fn exit_process(&mut self, env: &mut Env, context: ContextId) {
         let Some(Some(process)) = self.processes.get_mut(context.index()) else { return };
         process.exited = true;

@@ -1,4 +1,5 @@
-//! A CFQ queue: the requests of one process (sync), or of all processes of one class and level (async).
+//! Queue of CFQ: the requests of one process (sync), or of all
+//! processes of one class and level (async).
 
 use super::Cfq;
 use super::data::queue::QueueId;
@@ -13,7 +14,7 @@ impl<G: Generation> Cfq<G> {
         BackSeek { max_sectors: self.tunables.back_seek_max_kb * 2, penalty: self.tunables.back_seek_penalty }
     }
 
-    /// Sorts a request into its queue, which enters service with its first one.
+    /// Inserts a request into its queue. With its first request, the queue enters service.
     #[inline]
     pub(super) fn add_sorted(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let head = Head { position: self.position, back_seek: self.back_seek() };
@@ -38,15 +39,15 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// The request to serve after `id`, with the head at `position`: its successor, or the first of all; or its
-    /// predecessor.
+    /// Returns the request to serve after `id`, with the head at `position`: its successor or else
+    /// the first request, or its predecessor.
     #[inline(always)]
     pub(super) fn next_after(&self, env: &Env, queue: QueueId, id: RequestId, position: Sector) -> Option<RequestId> {
         let (successor, predecessor) = self.queues[queue].sorted.neighbours(&env.requests, id);
         Head { position, back_seek: self.back_seek() }.better(&env.requests, successor, predecessor)
     }
 
-    /// Takes a request out of its queue to give it out; another one is next.
+    /// Removes a request from its queue for dispatch, and updates the next request.
     #[inline]
     pub(super) fn take_out(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let next = G::next_without(self, env, queue, id);
@@ -54,7 +55,7 @@ impl<G: Generation> Cfq<G> {
         self.remove(env, queue, id);
     }
 
-    /// Takes a request that is not to be served next out of its queue.
+    /// Removes a request from its queue that is not the next one.
     #[inline]
     pub(super) fn remove(&mut self, env: &mut Env, queue: QueueId, id: RequestId) {
         let entry = &mut self.queues[queue];
@@ -67,12 +68,12 @@ impl<G: Generation> Cfq<G> {
         if G::EMPTY_LEAVES_SERVICE {
             self.leave_service(queue);
         } else if entry.cooperator_level.is_some() {
-            // It stays in service until it expires, but nobody can cooperate with it.
+            // The queue stays in service until it expires, but cannot be a cooperator.
             self.cooperator_tree_remove(queue);
         }
     }
 
-    /// One request less is allocated for the queue.
+    /// Counts one allocated request less for the queue.
     #[inline]
     pub(super) fn put_request(&mut self, env: &mut Env, id: QueueId) {
         let queue = &mut self.queues[id];
@@ -82,14 +83,14 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// Whether a process uses the queue or will.
+    /// Returns whether a process uses the queue or will use it.
     #[inline]
     pub(super) fn is_used(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
         if G::SPLIT_FORGETS_PLAN { queue.processes > queue.forgotten } else { queue.processes > 0 }
     }
 
-    /// A process or a request let go of the queue: it dies with the last.
+    /// Releases a reference of a process or a request. The queue is freed with the last one.
     pub(super) fn put_queue(&mut self, env: &mut Env, id: QueueId) {
         let queue = &self.queues[id];
         if self.is_used(id) || queue.requests > 0 || queue.registered {

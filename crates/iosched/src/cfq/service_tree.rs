@@ -8,21 +8,21 @@ use super::generation::Generation;
 use crate::env::Env;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 
-/// How far behind an idle-class queue is put.
+/// Delay in the key of an idle-class queue, ns.
 const IDLE_DELAY_NS: u64 = 200 * MILLISECOND_NS;
 
-/// How far ahead of the first in its tree a queue is put that preempts.
+/// Distance in the key of a preempting queue before the first queue of its tree, ns.
 const FRONT_NS: u64 = SECOND_NS;
 
 impl<G: Generation> Cfq<G> {
-    /// The tree a queue belongs on; the one it is on may differ until its next re-sort.
+    /// Returns the tree for a queue. The queue may be on another tree until it is next sorted.
     #[inline]
     pub(super) fn tree_index(&self, id: QueueId) -> TreeIndex {
         let queue = &self.queues[id];
         if G::ONE_TREE { TreeIndex::ONE } else { TreeIndex::of(queue.class, queue.workload()) }
     }
 
-    /// Puts a queue on the tree it belongs to, or to its new place there; `front`: before all others.
+    /// Inserts a queue into its tree, or moves it to its new position; `front`: before all others.
     pub(super) fn service_tree_add(&mut self, env: &Env, id: QueueId, front: bool) {
         let index = self.tree_index(id);
         let queue = &self.queues[id];
@@ -51,26 +51,26 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// A key behind every turn that comes up soon.
+    /// Returns a key after the turns of all other queues in the near future.
     pub(super) fn key_with_idle_delay(from: u64, env: &Env) -> i64 {
         (from + G::Clock::ticks(env, IDLE_DELAY_NS)) as i64
     }
 
-    /// A key before all others of the tree that the queue belongs on.
+    /// Returns a key before all others in the tree for the queue.
     pub(super) fn key_before_all(&self, env: &Env, id: QueueId) -> i64 {
         let tree = &self.groups[self.queues[id].group].trees[self.tree_index(id).index()];
         tree.first_key(&self.queues).unwrap_or(G::Clock::now(env) as i64) - G::Clock::ticks(env, FRONT_NS) as i64
     }
 
-    /// A key at the queue's turn: now, later the lesser its priority, and earlier by what it was owed of its last
-    /// slice.
+    /// Returns the key of the queue's normal turn: now, later for a lower priority, and earlier by
+    /// the residual of its last slice.
     pub(super) fn key_in_turn(&self, env: &Env, id: QueueId) -> i64 {
         let queue = &self.queues[id];
         let queues = self.groups[queue.group].busy_queues;
         G::Clock::now(env) as i64 + self.slice_offset(id, queues) - queue.residual
     }
 
-    /// How far behind its turn a queue of lesser priority is put: further, the more queues there are.
+    /// Returns how far the turn of a queue of lower priority is delayed: further with more queues.
     pub(super) fn slice_offset(&self, id: QueueId, queues: u32) -> i64 {
         let queue = &self.queues[id];
         let longest = self.prio_slice(true, 0) as i64;
@@ -78,7 +78,7 @@ impl<G: Generation> Cfq<G> {
         (i64::from(queues) - 1).wrapping_mul(longest - slice)
     }
 
-    /// A queue enters service.
+    /// Handles a queue that enters service.
     pub(super) fn enter_service(&mut self, env: &Env, id: QueueId) {
         let queue = &mut self.queues[id];
         queue.busy = true;
@@ -90,7 +90,7 @@ impl<G: Generation> Cfq<G> {
         self.resort(env, id);
     }
 
-    /// A busy queue is put where it belongs now.
+    /// Moves a busy queue to its present position.
     pub(super) fn resort(&mut self, env: &Env, id: QueueId) {
         if self.queues[id].busy {
             self.service_tree_add(env, id, false);
@@ -98,7 +98,7 @@ impl<G: Generation> Cfq<G> {
         }
     }
 
-    /// A queue leaves service.
+    /// Handles a queue that leaves service.
     pub(super) fn leave_service(&mut self, id: QueueId) {
         let queue = &mut self.queues[id];
         debug_assert!(queue.busy);

@@ -1,4 +1,4 @@
-//! Slices: how long a queue's turn lasts, and what becomes of it when it ends.
+//! Slices: the length of a queue's turn, and the end of a turn.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::env::Env;
 
 impl<G: Generation> Cfq<G> {
-    /// The slice that a level is worth: `base` at level 4, a fifth more or less for each level.
+    /// Returns the slice for a level: `base` at level 4, a fifth more or less for each level.
     #[inline]
     pub(super) fn prio_slice(&self, sync: bool, level: u8) -> u64 {
         let base = self.tunables.slice(sync);
@@ -18,7 +18,8 @@ impl<G: Generation> Cfq<G> {
         base + 4 * step - u64::from(level) * step
     }
 
-    /// The same, scaled down under low_latency when the queues of the class would not fit into the target latency.
+    /// Returns the slice of a queue. With low_latency, it is scaled down if the queues of the class
+    /// would exceed the target latency.
     pub(super) fn scaled_slice(&mut self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let slice = self.prio_slice(queue.sync, queue.level);
@@ -37,7 +38,7 @@ impl<G: Generation> Cfq<G> {
         scale(slice, group_slice, expected).max(low)
     }
 
-    /// The clock of the active queue's slice starts.
+    /// Starts the slice of the active queue.
     pub(super) fn start_slice(&mut self, env: &mut Env, id: QueueId) {
         let (now, slice) = (G::Clock::now(env), self.scaled_slice(id));
         self.turn.slice_new = false;
@@ -48,14 +49,14 @@ impl<G: Generation> Cfq<G> {
         env.note(|| Decision::Slice { queue, slice_ns });
     }
 
-    /// Whether little enough is left of the slice for what is in flight to use it up.
+    /// Returns whether the requests in flight will use up the rest of the slice.
     pub(super) fn slice_used_soon(&self, env: &Env, id: QueueId) -> bool {
         let in_flight = u64::from(self.queues[id].in_flight);
         let needed = self.tunables.slice_idle.saturating_mul(in_flight);
         self.turn.slice_new || G::Clock::now(env).saturating_add(needed) > self.turn.slice_end
     }
 
-    /// A queue becomes active.
+    /// Makes a queue the active one.
     pub(super) fn activate(&mut self, env: &mut Env, id: QueueId) {
         self.turn = Turn { activated: G::Clock::now(env), slice_new: true, ..Turn::default() };
         self.active = Some(id);
@@ -68,14 +69,15 @@ impl<G: Generation> Cfq<G> {
         env.cancel_idle();
     }
 
-    /// The turn of the active queue, if there is one, ends.
+    /// Ends the turn of the active queue, if there is one.
     pub(super) fn expire_active(&mut self, env: &mut Env, timed_out: bool) {
         if let Some(id) = self.active {
             self.expire(env, id, timed_out);
         }
     }
 
-    /// The turn of the active queue `id` ends. `timed_out`: what is left of its slice counts for its next turn.
+    /// Ends the turn of the active queue `id`. `timed_out`: the
+    /// rest of its slice counts for its next turn.
     pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, timed_out: bool) {
         debug_assert_eq!(self.active, Some(id));
         let name = self.queues[id].name();

@@ -1,18 +1,19 @@
-//! CFQ's tunables: where the values live, and what generations declare alike.
+//! Tunables of CFQ: the values, and the declarations that generations share.
 //!
-//! A generation's list of them is in its file.
+//! The list of a generation's tunables is in the file of the generation.
 
 use crate::env::Env;
 use crate::time::SECOND_NS;
 use crate::tunable::{Declarations, Tunable, Tuned, tunable};
 
-/// Upper end of CFQ's ranges, as in Linux.
+/// Upper end of the ranges, as in Linux.
 pub(super) const MAX: u64 = u32::MAX as u64;
 
-/// Values of the tunables; times are in ticks of the generation's clock. What a generation does not declare is 0.
+/// Values of the tunables; times are in ticks of the generation's clock. Tunables
+/// that a generation does not declare are 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tunables {
-    /// Jiffies in a second.
+    /// Jiffies per second.
     pub(super) hz: u32,
     pub(super) quantum: u32,
     pub(super) fifo_expire_sync: u64,
@@ -30,7 +31,7 @@ pub(super) struct Tunables {
 }
 
 impl Tunables {
-    /// The defaults that are declared.
+    /// Returns the declared defaults.
     pub(super) fn new(env: &Env, declarations: &'static Declarations<Self>) -> Tuned<Self> {
         let hz = u32::try_from(SECOND_NS / env.jiffy_ns).unwrap_or(u32::MAX);
         declarations.tuned(Self { hz, ..Self::default() })
@@ -45,7 +46,7 @@ impl Tunables {
     }
 }
 
-/// The declaration of `yield`, of generations that the patches of 2010 are for.
+/// Declaration of `yield`, for the generations that the patches of 2010 apply to.
 pub(super) const YIELD: Tunable<Tunables> = tunable!(
     Tunables.yielding,
     "yield",
@@ -57,7 +58,7 @@ pub(super) const YIELD: Tunable<Tunables> = tunable!(
     "1: a task that waits for the I/O of another task gives its turn to that task (queue yielding)"
 );
 
-/// Declarations of generations that count in jiffies.
+/// Declarations for generations that count in jiffies.
 pub(super) mod in_jiffies {
     use super::{MAX, Tunables};
     use crate::tunable::{Span, Tunable, tunable};

@@ -1,7 +1,8 @@
-//! Queue yielding: a task that waits for another's I/O gives up its turn to it.
+//! Queue yielding: a task that waits for the I/O of another task gives its turn to that task.
 //!
-//! As in the patch series of 2010 for fsync, where a process waits for its journal thread's commit while CFQ waits for
-//! the process. It helps a single stream only: any other busy queue takes the turn as before.
+//! It follows the patch series of 2010 for fsync, where a process waits for its journal thread's
+//! commit while CFQ idles for the process. It helps a single stream only: any other busy queue
+//! takes the turn as before.
 
 use super::Cfq;
 use super::clock::Clock as _;
@@ -13,7 +14,7 @@ use crate::decision::Decision;
 use crate::env::Env;
 
 impl<G: Generation> Cfq<G> {
-    /// The process `from` begins to wait for `to`.
+    /// Begins a yield: the process `from` waits for `to`.
     pub(super) fn begin_yield(&mut self, env: &mut Env, from: ContextId, to: ContextId) {
         if !self.tunables.yielding {
             return;
@@ -44,13 +45,13 @@ impl<G: Generation> Cfq<G> {
         self.yields.iter().find(|mark| mark.queue == id && G::Clock::now(env) < mark.until)
     }
 
-    /// Whether a queue has given up its turn.
+    /// Returns whether a queue has given up its turn.
     #[inline]
     pub(super) fn is_yielding(&self, env: &Env, id: QueueId) -> bool {
         !self.yields.is_empty() && self.yield_of(env, id).is_some()
     }
 
-    /// The queue with requests that the active, empty one yields to.
+    /// Returns the queue with requests that the active, empty queue yields to.
     pub(super) fn yield_target(&self, env: &Env, active: QueueId) -> Option<QueueId> {
         let target = self.queue_of(self.yield_of(env, active)?.target, true)?;
         let queue = &self.queues[target];
@@ -58,7 +59,7 @@ impl<G: Generation> Cfq<G> {
         (ready && queue.group == self.queues[active].group).then_some(target)
     }
 
-    /// All requests of a process are served: who yielded to it need not any more.
+    /// Ends all yields to a process whose requests are all served.
     pub(super) fn end_yields_to(&mut self, context: ContextId) {
         self.yields.retain(|mark| mark.target != context);
     }

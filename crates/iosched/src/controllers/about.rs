@@ -1,45 +1,45 @@
-//! What each policy beside the elevator is for, as users are told.
+//! Descriptions of the controllers, for users.
 
-/// What a policy is for and what is set of it.
+/// Description of a controller: its purpose and its files.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// Its name.
+    /// Name of the controller.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Effect of the controller, in one line.
     pub about: &'static str,
-    /// The first version of Linux with it.
+    /// First version of Linux with the controller.
     pub since: &'static str,
-    /// For whom it is.
+    /// Use of the controller: who needs it.
     pub when: &'static str,
-    /// How it decides, a line each.
+    /// How the controller decides, one idea per line.
     pub how: &'static [&'static str],
-    /// When it harms, a line each.
+    /// When the controller harms, one case per line.
     pub harms: &'static [&'static str],
-    /// What is written to set it.
+    /// Files that configure the controller.
     pub files: &'static [File],
 }
 
-/// Whose file it is.
+/// Owner of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileOf {
-    /// A device's queue: an attribute.
+    /// Queue of a device: the file is an attribute.
     Queue,
-    /// A cgroup.
+    /// Cgroup.
     Cgroup,
-    /// The root cgroup, for each device.
+    /// Root cgroup, with a value for each device.
     Root,
 }
 
-/// A file.
+/// File of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Whose it is.
+    /// Owner of the file.
     pub of: FileOf,
-    /// What it takes.
+    /// Description of the accepted texts.
     pub takes: &'static str,
-    /// A value as it stands in a setting.
+    /// Example of a value in a setting.
     pub example: &'static str,
 }
 
@@ -192,13 +192,13 @@ const POLICIES: &[About] = &[
     },
 ];
 
-/// All policies, in the order in which a bio meets them.
+/// Returns all controllers, in the order in which a bio meets them.
 #[must_use]
 pub fn policies() -> &'static [About] {
     POLICIES
 }
 
-/// The files that settings may name beside the attributes of a queue.
+/// Returns the files that settings may contain besides the attributes of a queue.
 pub(super) fn cgroup_files() -> impl Iterator<Item = &'static File> {
     POLICIES.iter().flat_map(|about| about.files).filter(|file| file.of != FileOf::Queue)
 }

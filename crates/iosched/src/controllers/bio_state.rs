@@ -1,4 +1,4 @@
-//! The state that controllers keep of a bio while it passes them.
+//! State of a bio while it passes controllers.
 
 use std::ops::{Index, IndexMut};
 
@@ -7,12 +7,12 @@ use crate::issued::Part;
 use crate::request::{Bio, Flags, Op, SECTOR_BYTES, Sector};
 use crate::time::Time;
 
-/// Names a bio from its submission until it is done.
+/// Id of a bio from its submission to its completion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct BioId(u32);
 
 impl BioId {
-    /// Returns a small number, dense from 0. The number is used again when the bio is done.
+    /// Returns a small number, dense from 0. The number is reused after the bio completes.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -23,10 +23,10 @@ impl BioId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Passage {
-    /// The bio goes on at once.
+    /// The bio continues at once.
     Pass,
-    /// The bio waits. The controller has put it into a list, and hands it to
-    /// [`Site::go_on`](super::Site::go_on) when it may go on.
+    /// The bio waits. The controller has put it into a list, and passes it to
+    /// [`Site::go_on`](super::Site::go_on) when it may continue.
     Wait,
 }
 
@@ -35,7 +35,7 @@ pub enum Passage {
 pub enum WbtClass {
     /// All other writes.
     Background,
-    /// Memory on its way to a swap device.
+    /// Memory that is written to a swap device.
     Swap,
     /// Discards.
     Discard,
@@ -57,7 +57,7 @@ pub(super) enum Mark {
     Tracked(WbtClass),
 }
 
-/// The allowance of a group that a bio counts for.
+/// Direction of a bio, with a separate limit for its group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Reads.
@@ -74,18 +74,18 @@ impl Direction {
     }
 }
 
-/// A bio as controllers see it, with the marks that they leave on it.
+/// State of a bio in the controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct BioState {
     /// The host's name for the bio.
     pub cookie: u64,
     /// First sector.
     pub sector: Sector,
-    /// Length, sectors. When the bio enters, this includes the parts behind it.
+    /// Length, sectors. When the bio enters, this includes the following parts.
     pub nr_sectors: u32,
-    /// Length without the parts behind it, sectors.
+    /// Length without the following parts, sectors.
     pub(super) own_sectors: u32,
-    /// The next part of the same I/O, if it is held behind this one.
+    /// Next part of the same I/O, if that part is held after this one.
     pub(crate) rest: Option<BioId>,
     /// The operation.
     pub op: Op,
@@ -93,36 +93,36 @@ pub struct BioState {
     pub flags: Flags,
     /// The process that submitted the bio.
     pub context: ContextId,
-    /// The cgroup that the bio counts for: that of its process at submission.
+    /// Cgroup of the bio: the cgroup of its process at submission.
     pub cgroup: CgroupId,
-    /// The start of the time that io.latency measures.
+    /// Start of the time that io.latency measures.
     pub started: Time,
-    /// The start of the present wait at a controller.
+    /// Start of the present wait at a controller.
     pub(super) waits_since: Time,
-    /// The moment at which the bio asked for a tag.
+    /// Time when the bio requested a tag.
     pub requested: Time,
-    /// The moment at which the bio became a request.
+    /// Time when the bio became a request.
     pub got: Time,
-    /// The moment at which the device took the request.
+    /// Time when the device took the request.
     pub dispatched: Time,
     /// The ioprio of the bio at submission.
     pub ioprio: IoPriority,
-    /// io.max has counted its bytes.
+    /// Whether io.max has counted its bytes.
     pub(super) counted: bool,
-    /// io.latency counts it.
+    /// Whether io.latency counts the bio.
     pub(super) by_latency: bool,
-    /// The group of io.latency that it waits in.
+    /// Group of io.latency in which the bio waits.
     pub(super) waits_in: Option<CgroupId>,
-    /// The class of wbt in which it has taken a place.
+    /// Class of wbt in which the bio has taken a place.
     pub(super) wbt_place: Option<WbtClass>,
-    /// What wbt takes its request for.
+    /// Treatment of its request by wbt.
     pub(super) wbt: Mark,
-    /// What io.cost charged its group for it, in virtual time; 0 if it is free or owed for.
+    /// Charge of io.cost to its group, in virtual time; 0 if the bio is free or a debt.
     pub(super) io_cost: u64,
 }
 
 impl BioState {
-    /// Begins the state of `bio`, which counts for `cgroup`.
+    /// Creates the state of `bio`, which counts for `cgroup`.
     #[must_use]
     #[inline]
     pub fn new(now: Time, bio: &Bio, cgroup: CgroupId) -> Self {
@@ -152,7 +152,8 @@ impl BioState {
         }
     }
 
-    /// The same of a bio with its own ioprio that is a part of an I/O: the first counts for all of it.
+    /// Creates the state of a bio with a separate ioprio that is a part of an I/O. The first part
+    /// counts for the whole I/O.
     #[inline]
     pub(crate) fn of_part(now: Time, bio: &Bio, cgroup: CgroupId, ioprio: IoPriority, part: Part) -> Self {
         let nr_sectors = match part {
@@ -162,27 +163,27 @@ impl BioState {
         Self { nr_sectors, ioprio, counted: part == Part::Rest, ..Self::new(now, bio, cgroup) }
     }
 
-    /// The bio as it is now.
+    /// Returns the bio with its present values.
     #[must_use]
     pub const fn bio(&self) -> Bio {
         let &Self { op, flags, sector, nr_sectors, context, cookie, .. } = self;
         Bio { op, flags, sector, nr_sectors, context, cookie }
     }
 
-    /// Its length.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.nr_sectors as u64 * SECTOR_BYTES
     }
 
-    /// The group of io.latency that it waits in, if it waits there.
+    /// Returns the group of io.latency in which the bio waits, or the root.
     #[must_use]
     pub fn waits_in(&self) -> CgroupId {
         self.waits_in.unwrap_or(CgroupId::ROOT)
     }
 
-    /// Whether it is the kernel's own work that others wait for: metadata, or memory on its way to a swap device. Who
-    /// holds it back holds up everybody.
+    /// Returns whether the bio is kernel work that others wait for: metadata, or memory that is
+    /// written to a swap device. Holding it back would delay everything.
     #[must_use]
     pub const fn is_urgent(&self) -> bool {
         self.flags.intersects(Flags::PRIO.union(Flags::SWAP))
@@ -197,7 +198,7 @@ pub struct BioStates {
 }
 
 impl BioStates {
-    /// Adds a bio.
+    /// Adds the state of a bio.
     #[inline]
     pub(super) fn begin(&mut self, state: BioState) -> BioId {
         if let Some(id) = self.free.pop() {
@@ -208,7 +209,7 @@ impl BioStates {
         BioId((self.table.len() - 1) as u32)
     }
 
-    /// Removes a bio that is done. Its number is used again.
+    /// Removes a completed bio. Its number is reused.
     pub(super) fn end(&mut self, id: BioId) {
         self.free.push(id);
     }
@@ -219,7 +220,7 @@ impl BioStates {
         self.table.len() - self.free.len()
     }
 
-    /// Whether none is.
+    /// Returns whether there are no bios.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! What a controller is: the trait, and those that stand on one way.
+//! Controllers: the trait, and the list of controllers in the path of a bio.
 
 use super::bio_state::{BioId, BioState, Passage};
 use super::site::Site;
@@ -8,33 +8,33 @@ use crate::context::{CgroupId, ContextId};
 use crate::request::{Op, Sector};
 use crate::time::Time;
 
-/// A request that a bio joins, as it is before.
+/// Request that a bio joins, before the merge.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its first sector.
+    /// First sector of the request.
     pub sector: Sector,
-    /// The sector behind its last.
+    /// Sector after the last one.
     pub end: Sector,
-    /// The first of its bios in order of sectors.
+    /// First bio of the request, in sector order.
     pub first: BioId,
 }
 
-/// A request that is done.
+/// Completed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// The bio that it began with.
+    /// First bio of the request.
     pub founder: BioId,
-    /// What it did.
+    /// Operation of the request.
     pub op: Op,
-    /// Its length, with all that joined it.
+    /// Length with all merged bios, sectors.
     pub nr_sectors: u64,
-    /// When it asked for a tag.
+    /// Time when the first bio requested a tag.
     pub requested: Time,
-    /// When it got one.
+    /// Time when the first bio got a tag.
     pub got: Time,
 }
 
-/// Where a bio meets controllers on its way.
+/// Set of calls in the path of a bio that a controller needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Points(u8);
 
@@ -55,120 +55,123 @@ impl Points {
     pub const ABSORBED: Self = Self(1 << 6);
     /// [`Controller::completed`].
     pub const COMPLETED: Self = Self(1 << 7);
-    /// All of them.
+    /// All calls.
     pub const ALL: Self = Self(u8::MAX);
 
-    /// Those of either.
+    /// Returns the calls in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether any is in both.
+    /// Returns whether the sets have a common call.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// A policy beside the elevator: which bios go on, and when.
+/// Controller: a policy outside of the elevator that decides which bios continue, and when.
 ///
-/// A bio comes by in this order: [`enter`](Self::enter); then, if it joined a request, [`merged`](Self::merged), and
-/// otherwise [`throttle`](Self::throttle), [`issued`](Self::issued) as the first of a request and
-/// [`started`](Self::started) when the device takes that; at the end [`bio_done`](Self::bio_done) for each bio and
-/// [`completed`](Self::completed) for the request. All have a default, which does nothing and lets everything pass.
+/// The calls for a bio have this order. [`enter`](Self::enter) is first. If the bio joins
+/// a request, [`merged`](Self::merged) follows. Otherwise [`throttle`](Self::throttle),
+/// [`issued`](Self::issued) for the first bio of a request, and [`started`](Self::started)
+/// when the device takes the request. At the end, [`bio_done`](Self::bio_done) is called
+/// for each bio and [`completed`](Self::completed) for the request. All have a default
+/// that does nothing and lets every bio pass.
 pub trait Controller: Send {
-    /// Its name, as users write it.
+    /// Returns the name, as users write it.
     fn name(&self) -> &'static str;
 
     // ---- a bio
 
-    /// Where it has to do with bios: it is not called elsewhere. It is always the same.
+    /// Returns the calls that the controller needs; the
+    /// others are omitted. The result never changes.
     fn points(&self) -> Points {
         Points::ALL
     }
 
-    /// A bio comes. One that is told to wait is held, and its process goes on; it is handed out by
-    /// [`released`](Self::released).
+    /// Handles a new bio. If the result is to wait, the bio is held and its process continues.
+    /// [`released`](Self::released) returns the bio later.
     fn enter(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
         Passage::Pass
     }
 
-    /// Takes bios that were held and may go on, in their order.
+    /// Returns the held bios that may continue, in their order, and removes them.
     fn released(&mut self) -> Vec<BioId> {
         Vec::new()
     }
 
-    /// A bio that joined no request asks for one. If it is told to wait its process sleeps, until the controller hands
-    /// it to [`Site::go_on`].
+    /// Handles a bio that joined no request and needs one. If the result is to wait, its process
+    /// sleeps until the controller passes the bio to [`Site::go_on`].
     fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
         Passage::Pass
     }
 
-    /// A bio that waited goes on; it may have to wait once more.
+    /// Handles a bio that continues after its wait. It may have to wait again.
     fn resumed(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         let _ = (site, bio_id);
         Passage::Pass
     }
 
-    /// A bio joins a request, and waits for nothing.
+    /// Handles a bio that joins a request. The bio does not wait.
     fn merged(&mut self, site: &mut Site, bio_id: BioId, target: &Target) {
         let _ = (site, bio_id, target);
     }
 
-    /// A bio has become a request.
+    /// Handles a bio that has become a request.
     fn issued(&mut self, site: &mut Site, bio_id: BioId) {
         let _ = (site, bio_id);
     }
 
-    /// The device takes the request that began with this bio.
+    /// Reports that the device takes the request that began with this bio.
     fn started(&mut self, site: &mut Site, bio_id: BioId) {
         let _ = (site, bio_id);
     }
 
-    /// A bio is done; also one that joined a request, and never asked for one.
+    /// Reports that a bio is complete. This includes bios that joined a request.
     fn bio_done(&mut self, site: &mut Site, bio_id: BioId) {
         let _ = (site, bio_id);
     }
 
-    /// The request that began with this bio was joined to another.
+    /// Reports that the request that began with this bio was merged into another one.
     fn absorbed(&mut self, site: &mut Site, bio_id: BioId) {
         let _ = (site, bio_id);
     }
 
-    /// The device is done with a request of these bios, in order of sectors.
+    /// Reports that the device has finished a request. `bios`: its bios, in sector order.
     fn completed(&mut self, site: &mut Site, request: &Served, bios: &[BioId]) {
         let _ = (site, request, bios);
     }
 
     // ---- time
 
-    /// A timer of the [wheel](Site::wheel) fires, of this controller or another.
+    /// Handles a timer of the [wheel](Site::wheel), of this controller or another one.
     fn fire(&mut self, site: &mut Site, timer: TimerId) {
         let _ = (site, timer);
     }
 
-    /// When a timer of its own, as fine as time itself, is due.
+    /// Returns the time of the controller's own timer, which has the full resolution.
     fn next_timer(&self) -> Option<Time> {
         None
     }
 
-    /// Its own timer is due.
+    /// Handles the controller's own timer.
     fn timer(&mut self, site: &mut Site) {
         let _ = site;
     }
 
-    /// How long a process of `group` that was told to rest ([`Site::rests`]) does so, ns.
+    /// Returns the pause of a process of `group` that [`Site::rests`] has marked, ns.
     fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
         let _ = (site, group);
         0
     }
 
-    // ---- what may change
+    // ---- changes
 
-    /// A group was created, the last of all.
+    /// Reports a new group, with the highest number.
     fn group_created(&mut self, site: &mut Site, group: CgroupId) {
         let _ = (site, group);
     }
@@ -178,79 +181,80 @@ pub trait Controller: Send {
         let _ = (site, group);
     }
 
-    /// A group was removed, and no bio of it is on its way any more.
+    /// Reports that a group was removed and has no bios in flight any more.
     fn group_left(&mut self, site: &mut Site, group: CgroupId) {
         let _ = (site, group);
     }
 
-    /// The elevator of this name has taken over.
+    /// Reports the name of the new elevator.
     fn elevator_changed(&mut self, site: &mut Site, elevator: &str) {
         let _ = (site, elevator);
     }
 
-    /// Whether it has nothing to do with any bio before one of its files is written: they pass by it until then.
+    /// Returns whether the controller needs no bios until one of its
+    /// files is written. Bios bypass it until then.
     fn begins_when_written(&self) -> bool {
         false
     }
 
-    /// The files it has; those of a cgroup begin with `io.`.
+    /// Returns the files of the controller; those of a cgroup begin with `io.`.
     fn files(&self) -> &'static [&'static str];
 
-    /// Whether nothing may be under way while this file is written now.
+    /// Returns whether no bio may be in flight while this file is written.
     fn drains(&self, file: &str) -> bool {
         let _ = file;
         false
     }
 
-    /// Writes one of its [files](Self::files); `group` is the root for files of the queue.
+    /// Writes one of the [files](Self::files). `group` is the root for files of the queue.
     ///
     /// # Errors
-    /// The file does not take `text`; nothing has changed that matters.
+    /// Fails if the file refuses `text`; nothing relevant changes then.
     fn write(&mut self, site: &mut Site, file: &str, group: CgroupId, text: &str) -> Result<(), WriteError>;
 
-    /// What one of its files reads as.
+    /// Returns the content of one of the files.
     fn read(&self, file: &str, group: CgroupId) -> String;
 }
 
-/// How long bios of a cgroup waited at a controller.
+/// Waits of a cgroup's bios at a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControllerWaits {
-    /// The controller.
+    /// Name of the controller.
     pub controller: &'static str,
-    /// Whose bios.
+    /// Cgroup of the bios.
     pub cgroup: CgroupId,
-    /// How many waited, and do no more.
+    /// Number of bios whose wait has ended.
     pub bios: u64,
-    /// How long altogether, ns.
+    /// Sum of the waits, ns.
     pub wait_ns: u64,
 }
 
-/// The controllers of a queue, in the order in which bios meet them.
+/// Controllers of a queue, in the order in which bios meet them.
 pub struct Controllers {
-    /// What they share.
+    /// Data that the controllers share.
     pub site: Site,
     list: Vec<Box<dyn Controller>>,
-    /// Those that bios meet, in their order.
+    /// Active controllers that bios meet, in their order.
     in_force: Vec<Met>,
     waits: Vec<ControllerWaits>,
 }
 
-/// A controller that bios meet.
+/// Active controller.
 #[derive(Clone, Copy, Debug)]
 struct Met {
-    /// Its place.
+    /// Index of the controller.
     at: usize,
     points: Points,
 }
 
 impl Controllers {
-    /// None yet.
+    /// Creates an empty list.
     #[must_use]
     pub fn new(site: Site) -> Self {
         Self { site, list: Vec::new(), in_force: Vec::new(), waits: Vec::new() }
     }
 
-    /// One more, behind all others.
+    /// Adds a controller at the end.
     pub fn add(&mut self, controller: Box<dyn Controller>) {
         if !controller.begins_when_written() {
             self.in_force.push(Met { at: self.list.len(), points: controller.points() });
@@ -258,22 +262,22 @@ impl Controllers {
         self.list.push(controller);
     }
 
-    /// Which controller has a file.
+    /// Returns the index of the controller with a file.
     #[must_use]
     pub fn of_file(&self, file: &str) -> Option<usize> {
         self.list.iter().position(|controller| controller.files().contains(&file))
     }
 
-    /// Whether nothing may be under way while a file is written now.
+    /// Returns whether no bio may be in flight while a file is written.
     #[must_use]
     pub fn drains(&self, file: &str) -> bool {
         self.list.iter().any(|controller| controller.files().contains(&file) && controller.drains(file))
     }
 
-    /// Writes a file, if any controller has it.
+    /// Writes a file. Returns `None` if no controller has it.
     ///
     /// # Errors
-    /// The file does not take `text`.
+    /// Fails if the file refuses `text`.
     pub fn write(&mut self, file: &str, group: CgroupId, text: &str) -> Option<Result<(), WriteError>> {
         let at = self.of_file(file)?;
         if let Err(place) = self.in_force.binary_search_by_key(&at, |met| met.at) {
@@ -282,7 +286,7 @@ impl Controllers {
         Some(self.list[at].write(&mut self.site, file, group, text))
     }
 
-    /// Reads a file, if any controller has it.
+    /// Reads a file. Returns `None` if no controller has it.
     #[must_use]
     pub fn read(&self, file: &str, group: CgroupId) -> Option<String> {
         Some(self.list[self.of_file(file)?].read(file, group))
@@ -290,13 +294,13 @@ impl Controllers {
 
     // ---- a bio
 
-    /// The name of the controller at a place.
+    /// Returns the name of the controller at an index.
     #[must_use]
     pub fn name(&self, at: usize) -> &'static str {
         self.list[at].name()
     }
 
-    /// A bio comes; if it is held, `Some` is where.
+    /// Submits a bio. Returns the index of the controller that holds it, if any.
     pub fn enter(&mut self, bio_id: BioId) -> Option<usize> {
         for &Met { at, points } in &self.in_force {
             if points.intersects(Points::ENTER) && self.list[at].enter(&mut self.site, bio_id) == Passage::Wait {
@@ -308,13 +312,13 @@ impl Controllers {
         None
     }
 
-    /// A bio goes on; what came with it enters by itself.
+    /// Handles a bio that has passed `enter`. The following parts enter separately.
     fn entered(&mut self, bio_id: BioId) {
         let state = &mut self.site.bios[bio_id];
         (state.started, state.nr_sectors) = (self.site.now, state.own_sectors);
     }
 
-    /// Takes bios that were held and may go on, and where each was.
+    /// Returns the held bios that may continue, each with its controller, and removes them.
     pub fn released(&mut self) -> Vec<(BioId, usize)> {
         let mut all = Vec::new();
         for at in 0..self.list.len() {
@@ -327,12 +331,14 @@ impl Controllers {
         all
     }
 
-    /// A bio asks for a request; if it waits, `Some` is where.
+    /// Asks the controllers whether a bio may get a request. Returns the index
+    /// of the controller where it waits, if any.
     pub fn throttle(&mut self, bio_id: BioId) -> Option<usize> {
         self.throttle_from(bio_id, 0)
     }
 
-    /// A bio that waited at a place goes on; if it waits again, `Some` is where.
+    /// Continues a bio that waited at a controller. Returns the index of the
+    /// controller where it waits again, if any.
     pub fn resumed(&mut self, bio_id: BioId, at: usize) -> Option<usize> {
         self.waited(bio_id, at);
         match self.list[at].resumed(&mut self.site, bio_id) {
@@ -344,13 +350,13 @@ impl Controllers {
         }
     }
 
-    /// How long a bio has waited where it waits, or did last, ns.
+    /// Returns the duration of a bio's present or last wait, ns.
     #[must_use]
     pub fn waited_ns(&self, bio_id: BioId) -> u64 {
         self.site.now.since(self.site.bios[bio_id].waits_since)
     }
 
-    /// A bio waits no more at the controller `at`.
+    /// Counts the end of a bio's wait at the controller `at`.
     fn waited(&mut self, bio_id: BioId, at: usize) {
         let (controller, cgroup, wait_ns) = (self.name(at), self.site.bios[bio_id].cgroup, self.waited_ns(bio_id));
         let same = |waits: &&mut ControllerWaits| waits.controller == controller && waits.cgroup == cgroup;
@@ -363,7 +369,7 @@ impl Controllers {
         }
     }
 
-    /// Who waited at which controller, in the order in which each first did.
+    /// Returns the waits at each controller, in the order of the first wait.
     #[must_use]
     pub fn waits(&self) -> &[ControllerWaits] {
         &self.waits
@@ -402,7 +408,8 @@ impl Controllers {
         self.each_at(Points::ABSORBED, |controller, site| controller.absorbed(site, bio_id));
     }
 
-    /// The device is done with a request that began with `founder` and is of these bios, `nr_sectors` long: they end.
+    /// Completes a request that began with `founder` and has these
+    /// bios and `nr_sectors` sectors. The bios end.
     pub fn completed(&mut self, founder: BioId, bios: &[BioId], nr_sectors: u64) {
         let BioState { op, requested, got, .. } = self.site.bios[founder];
         let served = Served { founder, op, nr_sectors, requested, got };
@@ -417,7 +424,7 @@ impl Controllers {
         }
     }
 
-    /// Those that bios meet there.
+    /// Calls `call` for each active controller that needs this call.
     #[inline]
     fn each_at(&mut self, point: Points, mut call: impl FnMut(&mut dyn Controller, &mut Site)) {
         for met in self.in_force.iter().filter(|met| met.points.intersects(point)) {
@@ -433,7 +440,7 @@ impl Controllers {
 
     // ---- time
 
-    /// When something is due.
+    /// Returns when the next timer is due.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         let jiffy = |jiffy: u64| Time::from_ns(jiffy.saturating_mul(self.site.jiffy_ns));
@@ -444,7 +451,7 @@ impl Controllers {
         self.list.iter().map(|controller| controller.next_timer()).chain([coarse]).flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles all due timers.
     pub fn timer(&mut self) {
         let now = self.site.now;
         for controller in &mut self.list {
@@ -458,7 +465,7 @@ impl Controllers {
         }
     }
 
-    /// How long a process rests before it does anything else, ns: asked when its system call ends.
+    /// Returns the pause of a process at the end of its system call, ns.
     pub fn rest_ns(&mut self, context: ContextId, group: CgroupId) -> u64 {
         if !self.site.take_rest(context) {
             return 0;
@@ -467,15 +474,15 @@ impl Controllers {
         rests.max().unwrap_or(0)
     }
 
-    // ---- what may change
+    // ---- changes
 
-    /// A group in `parent`.
+    /// Creates a group in `parent`.
     pub fn create_group(&mut self, parent: CgroupId) {
         let group = self.site.groups.create(parent);
         self.each(|controller, site| controller.group_created(site, group));
     }
 
-    /// A group is no more.
+    /// Removes a group.
     pub fn remove_group(&mut self, group: CgroupId) {
         let left = self.site.remove_group(group);
         self.each(|controller, site| controller.group_removed(site, group));

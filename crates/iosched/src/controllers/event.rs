@@ -1,38 +1,38 @@
-//! What controllers decide, and why.
+//! Decisions of controllers, with their reasons.
 
 use super::bio_state::{BioId, Direction};
 use super::wheel::TimerId;
 use crate::context::CgroupId;
 use crate::decision::{ControlledEvent, IoCostEvent, Log, WbtEvent};
 
-/// One decision of a controller.
+/// Decision of a controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ControllerEvent {
-    /// A timer was set, perhaps to what it was set to already.
+    /// A timer was set, possibly to the same time as before.
     Arm {
-        /// Which.
+        /// The timer.
         timer: TimerId,
-        /// The jiffy that was asked for.
+        /// The requested jiffy.
         jiffy: u64,
-        /// The jiffy it fires at: never before the one after that, later the further off it is.
+        /// The jiffy at which it fires: at least one later, and more for a longer delay.
         fires: u64,
     },
     /// A timer fired.
     Fire {
-        /// Which.
+        /// The timer.
         timer: TimerId,
     },
-    /// Of wbt.
+    /// Decision of wbt.
     Wbt(WbtEvent),
-    /// Of io.max.
+    /// Decision of io.max.
     IoMax(IoMaxEvent),
-    /// Of io.cost.
+    /// Decision of io.cost.
     IoCost(IoCostEvent),
 }
 
 impl ControllerEvent {
-    /// What a controller says of itself, as a decision of the queue; `None`: of its timers and slices, which waits tell
-    /// of.
+    /// Returns the event as a decision of the queue, or `None` for timers and
+    /// slices, which the events of waits cover.
     pub(crate) fn decision(self) -> Option<ControlledEvent> {
         match self {
             Self::Wbt(event) => Some(ControlledEvent::Wbt(event)),
@@ -60,78 +60,78 @@ impl From<IoMaxEvent> for ControllerEvent {
     }
 }
 
-/// What happens to a slice of io.max.
+/// Change of a slice of io.max.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceChange {
-    /// It begins.
+    /// A slice begins.
     New,
-    /// It begins with that of a child whose bio comes up.
+    /// A slice begins at the start of the slice of the child whose bio moves up.
     Credit,
-    /// It ends later.
+    /// The end of the slice is later.
     Extend,
-    /// Whole slices that are over are taken off.
+    /// Whole slices in the past are removed.
     Trim {
-        /// How many.
+        /// Number of removed slices.
         slices: u64,
-        /// Bytes that they allowed.
+        /// Bytes that the removed slices allowed.
         bytes: i64,
-        /// Bios that they allowed.
+        /// Bios that the removed slices allowed.
         ios: i32,
     },
 }
 
-/// A decision of io.max.
+/// Decision of io.max.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoMaxEvent {
     /// A bio is held.
     Hold {
-        /// Which.
+        /// The bio.
         bio_id: BioId,
-        /// In which group.
+        /// Group that holds the bio.
         group: CgroupId,
-        /// In which direction.
+        /// Direction of the bio.
         direction: Direction,
-        /// Bytes of that group's slice until now.
+        /// Bytes in the group's slice so far.
         bytes: u64,
-        /// Bios of it.
+        /// Bios in the group's slice so far.
         ios: u32,
         /// Bios that the group held before: reads, and others.
         held: [u32; 2],
     },
     /// A slice changed.
     Slice {
-        /// How.
+        /// The change.
         change: SliceChange,
-        /// Whose.
+        /// Group of the slice.
         group: CgroupId,
-        /// In which direction.
+        /// Direction of the slice.
         direction: Direction,
-        /// The jiffy in which it begins now.
+        /// Jiffy at which the slice begins now.
         start: u64,
-        /// The jiffy behind which it ends now.
+        /// Jiffy after which the slice ends now.
         end: u64,
     },
-    /// Limits are written: what is carried over, of reads and of others.
+    /// Limits were written. The unused allowance of reads and others is carried over.
     Carry {
-        /// Of which group.
+        /// The group.
         group: CgroupId,
-        /// In bytes.
+        /// Carried bytes.
         bytes: [i64; 2],
-        /// In bios.
+        /// Carried bios.
         ios: [i32; 2],
     },
-    /// The children of a group are looked at.
+    /// The children of a group are checked.
     Round {
-        /// Of which; `None`: of what is above the root.
+        /// The group; `None`: the level above the root.
         of: Option<CgroupId>,
-        /// Bios that it holds itself: reads, and others.
+        /// Bios that the group itself holds: reads, and others.
         held: [u32; 2],
     },
-    /// Bios of children went up.
+    /// Bios of children moved up.
     Moved {
-        /// To which group; `None`: to the worker.
+        /// Group that got the bios; `None`: the worker.
         of: Option<CgroupId>,
-        /// How many.
+        /// Number of bios.
         bios: u32,
     },
 }

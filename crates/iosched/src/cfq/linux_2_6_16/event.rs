@@ -1,10 +1,10 @@
-//! What the elevator says of itself beyond what all CFQs say.
+//! Events of this elevator that other CFQs do not have.
 
 use super::Cfq2616;
 use crate::decision::{ActiveQueue, Cfq2616Event, Decision};
 use crate::env::Env;
 
-/// What was last told, and how many queues were told of.
+/// Last report, and the number of reported queues.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQueues {
     active: Option<Option<ActiveQueue>>,
@@ -12,13 +12,13 @@ pub(super) struct ReportedQueues {
 }
 
 impl Cfq2616 {
-    /// Decisions are recorded from now on.
+    /// Reports the active queue again, because recording begins.
     pub(super) fn tell_anew(&mut self, env: &mut Env) {
         self.reported.active = None;
         self.tell(env);
     }
 
-    /// Tells of the active queue, if the step that ends here has changed it.
+    /// Reports the active queue, if the step that ends here has changed it.
     #[inline]
     pub(super) fn tell(&mut self, env: &mut Env) {
         if env.log.is_on() {

@@ -1,14 +1,15 @@
 //! cfq-2.6.16: the first CFQ with time slices.
 //!
-//! As in Linux 2.6.16 (2.6.13 to 2.6.15 drain the device between two queues; this one does not). Each process has one
-//! queue for everything it sends; queues take turns by level, and an active one that runs empty is waited for. It
-//! shares ideas with its successors, but hardly a rule: it stands apart from their family. Time is counted in jiffies.
+//! The rules are those of Linux 2.6.16 (2.6.13 to 2.6.15 drain the device between two queues; this
+//! one does not). Each process has one queue for all its requests. Queues take turns by level, and
+//! CFQ idles for an active queue that becomes empty. This elevator shares ideas with its successors
+//! but few rules, so it is separate from their family. Time is counted in jiffies.
 //!
-//! - `rounds`: whose turn comes;
-//! - `turn`: who has the turn, for how long, and whether to wait for more;
-//! - `process`: which queue takes whose requests, and at which priority;
-//! - `queue`: queues, and which of their requests is next;
-//! - this file: requests on their way through.
+//! - `rounds`: the order of queues;
+//! - `turn`: the active queue, the length of its turn, and idling;
+//! - `process`: the queue of each request, and its priority;
+//! - `queue`: queues, and the choice of their next requests;
+//! - this file: the life of requests.
 
 mod event;
 mod process;
@@ -57,21 +58,22 @@ pub(crate) const REGISTERED: Registered = Registered {
     ..Registered::new("cfq-2.6.16", &|env| Box::new(Cfq2616::new(env)))
 };
 
-/// The elevator. Times are in jiffies.
+/// CFQ of Linux 2.6.16. Times are in jiffies.
 pub(crate) struct Cfq2616 {
     tunables: Tuned<Tunables>,
     processes: Vec<Option<Process>>,
     queues: Queues,
     rounds: Rounds,
     active: Option<QueueId>,
-    /// Whether the process that sent the first request of this turn was gone by then; `None` before that.
+    /// Whether the process of this turn's first request had exited
+    /// by then; `None` before the first request.
     active_process_exited: Option<bool>,
-    /// Requests released in this turn.
+    /// Number of requests released in this turn.
     released: u64,
     timers: Timers,
-    /// When a request of another class than idle last completed.
+    /// Last completion of a request of a class other than idle.
     last_completion: u64,
-    /// Requests in the device.
+    /// Number of requests in the device.
     in_driver: u32,
     reported: event::ReportedQueues,
 }
@@ -93,7 +95,7 @@ impl Cfq2616 {
         }
     }
 
-    /// Puts `id` in its place by sector. Another request that begins there too goes ahead of its turn.
+    /// Inserts `id` by sector. Another request that begins at the same sector is released early.
     fn sort(&mut self, env: &mut Env, id: RequestId) {
         let queue = Self::queue_of(env, id);
         while let Err(other) = self.queues[queue].sorted.insert_alone(&mut env.requests, id) {
@@ -106,7 +108,7 @@ impl Cfq2616 {
         self.queues[queue].next = Queue::better(env, next, Some(id));
     }
 
-    /// Takes `id` out: it is served next.
+    /// Removes `id`, which is served next.
     fn take_out(&mut self, env: &mut Env, id: RequestId) {
         let sync = env.requests[id].is_sync();
         let number = Self::queue_of(env, id);
@@ -116,7 +118,7 @@ impl Cfq2616 {
         self.remove(env, number, id);
     }
 
-    /// `id` is no longer queued.
+    /// Removes `id` from its queue.
     fn remove(&mut self, env: &mut Env, number: QueueId, id: RequestId) {
         let queue = &mut self.queues[number];
         queue.fifo.remove(env.requests.list_nodes(), id);
@@ -131,7 +133,7 @@ impl Cfq2616 {
         env.release_sorted(id, false);
     }
 
-    /// Judges anew, at a sync request of `context`, whether its queue is worth waiting for.
+    /// Checks at a sync request of `context` whether idling for its queue pays.
     fn think(&mut self, env: &Env, context: ContextId) {
         let slice_idle = self.tunables.slice_idle;
         let Some(process) = self.process_mut(context) else { return };
@@ -162,7 +164,8 @@ impl Elevator for Cfq2616 {
     }
 
     fn merged_front(&mut self, env: &mut Env, id: RequestId) {
-        // Of requests with the same end it is found first from now on, as after a merge at that end.
+        // From now on, the search finds this request first among requests with the same end, as
+        // after a merge at that end.
         let end = env.requests[id].end();
         env.merging.hash.remove(&mut env.requests, id, end);
         env.merging.hash.insert(&mut env.requests, id);
@@ -252,7 +255,7 @@ impl Elevator for Cfq2616 {
         self.tell(env);
     }
 
-    /// With nothing queued there is nothing to run it for.
+    /// Returns whether a queue has requests. Without requests, a run of the queue would do nothing.
     fn runs_after_timer(&self) -> bool {
         !self.rounds.is_empty()
     }
@@ -303,7 +306,7 @@ impl Elevator for Cfq2616 {
 
 impl PerProcess for Cfq2616 {
     fn exit(&mut self, env: &mut Env, context: ContextId) {
-        // What that changes is told by the next step: so the recorded runs have it.
+        // The next step reports the change, as in the recorded runs.
         self.exit_process(env, context);
     }
 

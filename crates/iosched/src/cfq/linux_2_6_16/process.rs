@@ -1,4 +1,4 @@
-//! Processes: which queue takes their requests, and at which priority.
+//! Processes: the queues of their requests, and the priorities.
 
 use super::Cfq2616;
 use super::queue::QueueId;
@@ -9,10 +9,10 @@ use crate::parts::priority::effective;
 use crate::parts::think_time::ThinkTime;
 use crate::request::{Flags, RequestId};
 
-/// What is known of one process.
+/// Data of one process.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// Takes all its requests, whatever their kind.
+    /// Queue of all its requests, sync and async.
     pub(super) queue: QueueId,
     pub(super) think_time: ThinkTime,
 }
@@ -22,13 +22,14 @@ impl Cfq2616 {
         self.processes.get_mut(context.index())?.as_mut()
     }
 
-    /// The queue of a request.
+    /// Returns the queue of a request.
     pub(super) fn queue_of(env: &Env, id: RequestId) -> QueueId {
         QueueId::new(env.requests[id].elevator)
     }
 
-    /// The queue that takes a new request: that of its process. One that is new gets a queue of its own or, if its
-    /// first request is async and it was given an ioprio, shares one that shows the same.
+    /// Returns the queue for a new request: the queue of its process. A new process gets its own
+    /// queue. If its first request is async and its ioprio is set, it instead shares a queue with
+    /// the same priority, if there is one.
     pub(super) fn queue_for(&mut self, env: &mut Env, id: RequestId) -> QueueId {
         let (context, sync) = (env.requests[id].context, env.requests[id].is_sync());
         if let Some(process) = self.process_mut(context) {
@@ -45,9 +46,9 @@ impl Cfq2616 {
         queue
     }
 
-    /// A process that holds an exclusive resource of its file system lifts a queue out of the idle class and the lower
-    /// levels; one that does not puts it back. The queue is one that shows the ioprio the process was given: once
-    /// lifted, its own may not.
+    /// Lifts a queue out of the idle class and the lower levels for a request with FS_EXCL; a
+    /// request without the flag resets the queue. The queue is one that has the ioprio of the
+    /// process. A lifted queue of the process may have another.
     pub(super) fn boost(&mut self, env: &Env, id: RequestId) {
         let request = &env.requests[id];
         let (context, sync, exclusive) = (request.context, request.is_sync(), request.flags.contains(Flags::FS_EXCL));
@@ -74,7 +75,7 @@ impl Cfq2616 {
         }
     }
 
-    /// The process was given another ioprio: its queue takes it over at once.
+    /// Handles a new ioprio of the process: its queue uses the new ioprio at once.
     pub(super) fn change_priority(&mut self, env: &Env, context: ContextId) {
         let Some(queue) = self.process_mut(context).map(|process| process.queue) else { return };
         let priority = effective(env.contexts.get(context).ioprio);
@@ -86,7 +87,7 @@ impl Cfq2616 {
         self.rounds.file(&mut self.queues, queue, false);
     }
 
-    /// The process is gone: if its queue is active the turn is over.
+    /// Handles the exit of a process: ends the turn if its queue is active.
     pub(super) fn exit_process(&mut self, env: &mut Env, context: ContextId) {
         let Some(process) = self.processes.get_mut(context.index()).and_then(Option::take) else { return };
         if self.active == Some(process.queue) {
@@ -96,7 +97,7 @@ impl Cfq2616 {
         self.retire(env, process.queue);
     }
 
-    /// A queue that no process and no request needs is gone.
+    /// Frees a queue that no process and no request uses.
     pub(super) fn retire(&mut self, env: &mut Env, id: QueueId) {
         if self.queues[id].processes > 0 || self.queues[id].requests > 0 {
             return;

@@ -1,4 +1,4 @@
-//! Queues, and where they are found.
+//! Queues, and the tables that find them.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::parts::sorted::Sorted;
 use crate::request::{Fifo, RequestId};
 
-/// The name of a queue.
+/// Id of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct QueueId(u32);
 
@@ -24,7 +24,7 @@ impl Id for QueueId {
     }
 }
 
-/// Lists of queues by turn.
+/// Kind of lists of queues by turn.
 #[derive(Debug)]
 pub(super) enum ByTurn {}
 
@@ -32,49 +32,49 @@ impl Kind for ByTurn {
     type Id = QueueId;
 }
 
-/// A queue of one process, or of async requests of some. Times are in jiffies.
+/// Queue of one process, or of async requests of several processes. Times are in jiffies.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The process that founded it.
+    /// Id of the process that created the queue.
     pub(super) pid: u32,
-    /// It is its founder's own; otherwise async requests founded it.
+    /// Whether the queue belongs to that process alone. Otherwise an async request created it.
     pub(super) sync: bool,
-    /// As it is served now.
+    /// Present priority in service.
     pub(super) priority: IoPriority,
-    /// As its process has it.
+    /// Priority of its process.
     pub(super) original: IoPriority,
     pub(super) sorted: Sorted,
     pub(super) fifo: List<Fifo>,
-    /// The request to serve next, if the oldest is not overdue.
+    /// Request to serve next, if the oldest is not overdue.
     pub(super) next: Option<RequestId>,
-    /// Async and sync requests released and not completed.
+    /// Numbers of async and sync requests that are released and not complete.
     pub(super) in_flight: [u32; 2],
-    /// Requests that exist.
+    /// Number of requests that are allocated for the queue.
     pub(super) requests: u32,
-    /// Processes that send theirs here.
+    /// Number of processes that use the queue.
     pub(super) processes: u32,
-    /// Whether it is worth waiting for its next request.
+    /// Whether idling for its next request pays.
     pub(super) idle_window: bool,
-    /// When it was last served; 0: never.
+    /// Time of the last service; 0: never.
     pub(super) last_service: u64,
-    /// The end of its slice; 0 before the first release.
+    /// End of its slice; 0 before the first release.
     pub(super) slice_end: u64,
-    /// It is not to lose its turn before it has dispatched.
+    /// Whether the queue may not lose its turn before it has dispatched.
     pub(super) must_dispatch: bool,
-    /// Its turn goes on without requests, until the timer fires.
+    /// Whether the turn continues without requests, until the timer fires.
     pub(super) waiting: bool,
-    /// An overdue request was served first in this turn.
+    /// Whether an overdue request was served first in this turn.
     pub(super) found_overdue: bool,
-    /// The list it stands in, while it has requests.
+    /// List that contains the queue while it has requests.
     pub(super) list: Option<usize>,
-    /// What it is called in decisions, once it was told of.
+    /// Number of the queue in decisions, once it was reported.
     pub(super) number: Option<u32>,
-    /// Larger for younger ones.
+    /// Order of creation; larger for younger queues.
     birth: u64,
 }
 
 impl Queue {
-    /// What decisions call it.
+    /// Returns the name of the queue in decisions.
     pub(super) fn name(&self) -> QueueName {
         QueueName { pid: self.pid, sync: self.sync }
     }
@@ -87,7 +87,7 @@ impl Queue {
         self.in_flight[0] + self.in_flight[1]
     }
 
-    /// Whether its slice is that of a sync queue.
+    /// Returns whether the queue gets the slice of a sync queue.
     pub(super) fn acts_sync(&self) -> bool {
         self.sync || self.in_flight[1] > 0
     }
@@ -96,8 +96,9 @@ impl Queue {
         self.priority.class == IoClass::Idle
     }
 
-    /// The better of two requests, if they are two: a sync one before an async one, else the lower sector. Where the
-    /// head is does not count: these kernels never noted it.
+    /// Returns the better of two requests, or the only one: a sync request before
+    /// an async one, otherwise the lower sector. The head position does not
+    /// count, because these kernels do not store it.
     pub(super) fn better(env: &Env, a: Option<RequestId>, b: Option<RequestId>) -> Option<RequestId> {
         let rank = |id: RequestId| (!env.requests[id].is_sync(), env.requests[id].sector);
         match (a, b) {
@@ -106,14 +107,14 @@ impl Queue {
         }
     }
 
-    /// What comes after `id`.
+    /// Returns the request to serve after `id`.
     pub(super) fn after(&self, env: &Env, id: RequestId) -> Option<RequestId> {
         let (successor, predecessor) = self.sorted.neighbours(&env.requests, id);
         Self::better(env, successor, predecessor)
     }
 }
 
-/// Class and level a queue can show.
+/// Numbers of classes and levels of a queue.
 const CLASSES: usize = 3;
 const LEVELS: usize = LEVEL_MAX as usize + 1;
 
@@ -123,7 +124,7 @@ pub(super) struct Queues {
     table: Vec<Queue>,
     pub(super) links: Vec<ListLinks>,
     free: Vec<QueueId>,
-    /// Async queues by what they show, then by age.
+    /// Async queues by priority, then by age.
     shared: [BTreeMap<u64, QueueId>; CLASSES * LEVELS],
     births: u64,
 }
@@ -155,7 +156,7 @@ fn bucket(priority: IoPriority) -> Option<usize> {
 }
 
 impl Queues {
-    /// A new queue of that priority.
+    /// Creates a queue with that priority.
     pub(super) fn create(&mut self, pid: u32, sync: bool, priority: IoPriority) -> QueueId {
         self.births += 1;
         let birth = self.births;
@@ -186,7 +187,8 @@ impl Queues {
                 id
             }
             None => {
-                // There are no more queues than io contexts and requests, whose numbers have 32 bits.
+                // There are no more queues than io contexts
+                // and requests, whose numbers have 32 bits.
                 let id = QueueId(self.table.len() as u32);
                 self.table.push(queue);
                 self.links.push(ListLinks::default());
@@ -199,12 +201,12 @@ impl Queues {
         id
     }
 
-    /// The youngest async queue that shows exactly the ioprio a process was given.
+    /// Returns the youngest async queue with exactly the ioprio of a process.
     pub(super) fn shared(&self, ioprio: IoPriority) -> Option<QueueId> {
         self.shared[bucket(ioprio)?].last_key_value().map(|(_, &id)| id)
     }
 
-    /// From now on `id` shows `priority`.
+    /// Sets the present priority of `id`.
     pub(super) fn show(&mut self, id: QueueId, priority: IoPriority) {
         let queue = &mut self[id];
         let (before, birth, sync) = (std::mem::replace(&mut queue.priority, priority), queue.birth, queue.sync);
@@ -219,7 +221,7 @@ impl Queues {
         }
     }
 
-    /// `id`, which nobody needs any more, is gone.
+    /// Frees the unused queue `id`.
     pub(super) fn remove(&mut self, id: QueueId) {
         let (priority, birth) = (self[id].priority, self[id].birth);
         if let Some(bucket) = bucket(priority) {
@@ -228,7 +230,7 @@ impl Queues {
         self.free.push(id);
     }
 
-    /// All queues there are.
+    /// Returns all existing queues.
     pub(super) fn ids(&self) -> impl Iterator<Item = QueueId> {
         let mut free = vec![false; self.table.len()];
         for id in &self.free {

@@ -1,50 +1,53 @@
-//! Whose turn comes: queues with requests stand in lists, one of which is served from its head.
+//! Order of queues: queues with requests are in lists, and
+//! the current list is served from its head.
 //!
-//! Best-effort queues stand in the list of their level. When the list being served is empty, the next level's becomes
-//! it: level 0, then 0 and 1, then 0, 1 and 2, and so on to 7, passing over levels without queues. Real-time queues
-//! join what is being served; idle ones stand apart.
+//! Best-effort queues are in the list of their level. When the current list is empty, the
+//! list of the next level becomes the current one: level 0, then 0 and 1, then 0, 1 and
+//! 2, and so on to 7. Levels without queues are skipped. Real-time queues join the
+//! current list; idle queues have a separate list.
 
 use super::queue::{ByTurn, QueueId, Queues};
 use crate::collections::{Id, List};
 use crate::context::{IoClass, LEVEL_MAX};
 
 const LEVELS: usize = LEVEL_MAX as usize + 1;
-/// Best-effort queues with requests in flight: they wait for those, so that who sends much gets no more turns for it.
+/// List of best-effort queues with requests in flight. They wait for these requests, so that many
+/// requests do not mean more turns.
 const BUSY: usize = LEVELS;
-/// What is being served.
+/// Current list, which is served.
 const CURRENT: usize = LEVELS + 1;
 const IDLE: usize = LEVELS + 2;
 
-/// The lists. A number below [`LEVELS`] names the list of that level.
+/// Lists of queues. A number below [`LEVELS`] is the list of that level.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     lists: [List<ByTurn>; LEVELS + 3],
-    /// The level to look at next, and the last of this round.
+    /// Next level to check, and last level of this round.
     level: usize,
     level_end: usize,
-    /// Queues with requests.
+    /// Number of queues with requests.
     count: u32,
 }
 
 impl Rounds {
-    /// Whether no queue has requests.
+    /// Returns whether no queue has requests.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// `id` has requests now.
+    /// Adds `id`, which now has requests.
     pub(super) fn enter(&mut self, queues: &mut Queues, id: QueueId) {
         self.count += 1;
         self.place(queues, id, false);
     }
 
-    /// `id` has none any more.
+    /// Removes `id`, which has no requests any more.
     pub(super) fn leave(&mut self, queues: &mut Queues, id: QueueId) {
         self.count -= 1;
         self.take(queues, id);
     }
 
-    /// Puts `id`, if it has requests, where it belongs now; in front if it was preempted.
+    /// Moves `id`, if it has requests, to its present list; to the front if it was preempted.
     pub(super) fn file(&mut self, queues: &mut Queues, id: QueueId, preempted: bool) {
         if queues[id].list.is_some() {
             self.take(queues, id);
@@ -70,7 +73,7 @@ impl Rounds {
         let list_of = &mut self.lists[list];
         let mut at = None;
         if !preempted && list != BUSY {
-            // Behind those never served, and those served longer ago.
+            // The queue goes after those that were never served or served longer ago.
             at = list_of.last();
             while let Some(other) = at {
                 let served = queues[other].last_service;
@@ -86,7 +89,7 @@ impl Rounds {
         }
     }
 
-    /// The queue whose turn it is, of those that are not of the idle class.
+    /// Returns the next queue that is not of the idle class.
     pub(super) fn current(&mut self, queues: &mut Queues) -> Option<QueueId> {
         if self.lists[CURRENT].is_empty() {
             self.turn_level(queues);
@@ -94,12 +97,12 @@ impl Rounds {
         self.lists[CURRENT].first()
     }
 
-    /// The first queue of the idle class.
+    /// Returns the first queue of the idle class.
     pub(super) fn idle(&self) -> Option<QueueId> {
         self.lists[IDLE].first()
     }
 
-    /// Serves the next level, if any has queues.
+    /// Makes the list of the next level with queues the current one.
     fn turn_level(&mut self, queues: &mut Queues) {
         let mut ends = 0;
         let level = loop {
@@ -132,7 +135,8 @@ impl Rounds {
         }
     }
 
-    /// Everything that is being served goes back, to the front: somebody else is first.
+    /// Moves all queues of the current list back to the front of
+    /// their lists, because another queue is first.
     pub(super) fn preempt(&mut self, queues: &mut Queues) {
         let mut served = Vec::new();
         let mut at = self.lists[CURRENT].first();
@@ -145,13 +149,13 @@ impl Rounds {
         }
     }
 
-    /// Any queue with requests, in the order in which all are emptied.
+    /// Returns a queue with requests, in the order for draining.
     pub(super) fn any(&self) -> Option<QueueId> {
         let order = std::iter::once(CURRENT).chain(0..LEVELS).chain([BUSY, IDLE]);
         order.filter_map(|list| self.lists[list].first()).next()
     }
 
-    /// Checks that every queue with requests is in its list, and no other.
+    /// Checks that every queue with requests is in its list, and that no other queue is.
     pub(super) fn check(&self, queues: &Queues) {
         let mut count = 0;
         for (number, list) in self.lists.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The tunables. Times are kept in jiffies.
+//! Tunables of CFQ of Linux 2.6.16. Times are stored in jiffies.
 
 use crate::tunable::{Declarations, Span, Tuned, tunable};
 
@@ -57,18 +57,18 @@ impl Tunables {
         DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
-    /// Age, in jiffies, at which a request of that kind of queue is served first.
+    /// Returns the age at which a request of that kind of queue is overdue, in jiffies.
     pub(super) fn fifo_expire(&self, sync: bool) -> u64 {
         if sync { self.fifo_expire_sync } else { self.fifo_expire_async }
     }
 
-    /// Length of a slice, in jiffies.
+    /// Returns the length of a slice, in jiffies.
     pub(super) fn slice(&self, sync: bool, level: u8) -> u64 {
         let base = if sync { self.slice_sync } else { self.slice_async };
         base + 4 * (base / 5) - u64::from(level) * (base / 5)
     }
 
-    /// Requests an async slice may have.
+    /// Returns the largest number of requests in an async slice.
     pub(super) fn async_requests_max(&self, level: u8) -> u64 {
         2 * u64::from(self.slice_async_rq) * (8 - u64::from(level))
     }

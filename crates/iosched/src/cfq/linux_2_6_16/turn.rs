@@ -1,4 +1,4 @@
-//! Turns: which queue is active, how long it stays so, and whether to wait for its next request.
+//! Turns: the active queue, the length of its turn, and idling for its next request.
 
 use super::Cfq2616;
 use super::queue::QueueId;
@@ -8,20 +8,21 @@ use crate::env::Env;
 use crate::request::RequestId;
 use crate::time::Time;
 
-/// Fraction of a second for which no other class may have had a completion before the idle class gets its turn.
+/// Time without a completion of another class before the idle
+/// class is served, as a fraction of a second.
 const GRACE_FRACTION: u64 = 10;
 
-/// The two deadlines; the queue calls back at the earlier one.
+/// The two timers. The queue's timer is set to the earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    /// The wait for the active queue's next request ends.
+    /// End of idling for the active queue's next request.
     idle: Option<Time>,
-    /// The idle class may have its turn.
+    /// Time when the idle class may be served.
     grace: Option<Time>,
 }
 
 impl Timers {
-    /// The earlier one.
+    /// Returns the earlier time.
     pub(super) fn next(&self) -> Option<Time> {
         self.idle.into_iter().chain(self.grace).min()
     }
@@ -54,14 +55,14 @@ impl Timers {
         }
     }
 
-    /// Takes a deadline that has come.
+    /// Takes the time of a timer that is due. Returns whether it was due.
     fn is_due(deadline: &mut Option<Time>, now: Time) -> bool {
         deadline.take_if(|at| *at <= now).is_some()
     }
 }
 
 impl Cfq2616 {
-    /// A dispatch attempt: releases what the active queue may send at once.
+    /// Tries to dispatch: releases the requests that the active queue may send at once.
     pub(super) fn attempt(&mut self, env: &mut Env) {
         if self.rounds.is_empty() {
             return;
@@ -96,7 +97,8 @@ impl Cfq2616 {
         }
     }
 
-    /// The oldest request of a queue, if it is overdue and none was so far in this turn.
+    /// Returns the oldest request of a queue, if it is overdue and no
+    /// overdue request was found in this turn before.
     fn overdue(&mut self, env: &Env, id: QueueId) -> Option<RequestId> {
         let queue = &mut self.queues[id];
         if queue.found_overdue {
@@ -108,7 +110,7 @@ impl Cfq2616 {
         queue.found_overdue.then_some(oldest)
     }
 
-    /// The queue to serve now; `None`: wait.
+    /// Returns the queue to serve now; `None`: wait.
     fn select(&mut self, env: &mut Env) -> Option<QueueId> {
         if let Some(id) = self.active {
             let (jiffy, queue) = (env.jiffies(), &self.queues[id]);
@@ -130,7 +132,8 @@ impl Cfq2616 {
         Some(id)
     }
 
-    /// The queue of the idle class whose turn it is, once nobody else has had a request for a while.
+    /// Returns the next queue of the idle class, once no
+    /// other queue has had a request for some time.
     fn idle_class(&mut self, env: &mut Env) -> Option<QueueId> {
         let id = self.rounds.idle()?;
         let grace_end = self.grace_end(env);
@@ -156,7 +159,8 @@ impl Cfq2616 {
         env.note(|| Decision::Active { queue, class, workload, cgroup: CgroupId::ROOT });
     }
 
-    /// Waits for the next request of the active queue, which has run empty, if that is worth it.
+    /// Idles for the next request of the active queue, which became
+    /// empty, if that pays. Returns whether it does.
     fn wait(&mut self, env: &mut Env, id: QueueId) -> bool {
         let queue = &mut self.queues[id];
         if self.tunables.slice_idle == 0 || !queue.idle_window || self.active_process_exited == Some(true) {
@@ -168,7 +172,7 @@ impl Cfq2616 {
         true
     }
 
-    /// The turn of a queue is over, or that of a queue that was not active is to begin.
+    /// Ends the turn of a queue. For a queue that is not active, prepares its turn.
     pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, preempted: bool) {
         let queue = &mut self.queues[id];
         if !preempted && queue.in_flight() == 0 {
@@ -188,7 +192,7 @@ impl Cfq2616 {
         self.released = 0;
     }
 
-    /// A sync request came for `id`: it may end a wait, or take the turn if nobody has it who could complain.
+    /// Handles a sync request for `id`: it may end the wait, or preempt the active queue.
     pub(super) fn meet(&mut self, env: &mut Env, id: QueueId) {
         if self.active == Some(id) {
             if self.queues[id].waiting {
@@ -211,7 +215,7 @@ impl Cfq2616 {
         }
     }
 
-    /// Whatever deadline has come.
+    /// Handles due timers.
     pub(super) fn fire(&mut self, env: &mut Env) {
         if Timers::is_due(&mut self.timers.idle, env.now) {
             env.note(|| Decision::IdleFire);
@@ -227,7 +231,7 @@ impl Cfq2616 {
         env.timer = self.timers.next();
     }
 
-    /// The wait for the active queue's next request is over.
+    /// Handles the end of idling for the active queue's next request.
     fn waited(&mut self, env: &mut Env) {
         let Some(id) = self.active else { return };
         let (jiffy, queue) = (env.jiffies(), &mut self.queues[id]);

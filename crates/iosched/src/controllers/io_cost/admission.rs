@@ -1,4 +1,4 @@
-//! Whether a bio passes, waits or is owed for; and when a group begins to take part.
+//! Admission: whether a bio passes, waits or becomes a debt, and when a group becomes active.
 
 use super::clock::{Moment, NANOSECOND};
 use super::group::{WEIGHT_UNIT, Waiting};
@@ -15,8 +15,8 @@ use crate::request::Sector;
 use crate::time::MICROSECOND_NS;
 
 impl IoCost {
-    /// A bio joined no request: whether it may go on. One that waits is handed to
-    /// [`Site::go_on`] when it may.
+    /// Decides whether a bio that joined no request may continue. A waiting bio is passed to
+    /// [`Site::go_on`] when it may continue.
     pub fn throttle(&mut self, site: &mut Site, bio_id: BioId) -> Passage {
         self.tree.know(&site.groups);
         let bio = &site.bios[bio_id];
@@ -52,7 +52,8 @@ impl IoCost {
         if self.tree[group].waiting.is_empty() { Passage::Pass } else { Passage::Wait }
     }
 
-    /// A bio that has entered joins the request `target`. It never waits: what its group cannot pay for is owed.
+    /// Handles a bio that joins the request `target` after it has entered. It never waits: a cost
+    /// above the group's budget becomes a debt.
     pub fn merged(&mut self, site: &mut Site, bio_id: BioId, target: &Target) {
         self.tree.know(&site.groups);
         let at = self.clock.at(site.now);
@@ -80,7 +81,7 @@ impl IoCost {
         note(site, event);
     }
 
-    /// A request of these bios is done.
+    /// Handles a completed request with these bios.
     pub fn completed(&mut self, site: &Site, request: &Served, bios: &[BioId]) {
         if !self.settings.on {
             let is_free = |&bio_id: &BioId| site.bios[bio_id].io_cost == 0;
@@ -105,7 +106,7 @@ impl IoCost {
         self.load.count(direction, in_time, request.got.since(request.requested));
     }
 
-    /// Cost of a bio on the whole device; 0 if it is free.
+    /// Returns the cost of a bio on the whole device; 0 if it is free.
     fn absolute(&self, bio: &BioState, merges: bool) -> u64 {
         let Some(direction) = Direction::of(bio.op) else { return 0 };
         if !self.settings.on || bio.cgroup == CgroupId::ROOT {
@@ -119,7 +120,8 @@ impl IoCost {
         }
     }
 
-    /// Whether a group takes part, which it begins to do if it can: no group above or below it may.
+    /// Returns whether a group is active. Activates it if possible:
+    /// no group above or below it may be active.
     fn takes_part(&mut self, site: &mut Site, group: CgroupId, at: &Moment) -> bool {
         if !self.tree[group].active && self.tree.is_inner(group) {
             return false;
@@ -140,7 +142,8 @@ impl IoCost {
         true
     }
 
-    /// Cost of a bio in its group; a group that lends and runs low takes back what it needs.
+    /// Returns the cost of a bio in its group. A donor with a low
+    /// budget takes back the share that it needs.
     fn price(&mut self, site: &mut Site, group: CgroupId, absolute: u64, at: &Moment) -> u64 {
         let mut cost = in_share(absolute, self.tree.shares(group).current);
         let state = &self.tree[group];
@@ -149,7 +152,7 @@ impl IoCost {
         if state.debt > 0 || !state.active || is_enough || state.is_whole() {
             return cost;
         }
-        // The product is of 32 bits: weights above 2621 step less.
+        // The product has 32 bits, so the step is smaller for weights above 2621.
         let step = state.full_weight.wrapping_mul(25).div_ceil(100);
         let (full, from) = (state.full_weight, state.current_weight);
         let mut wanted = from;
@@ -168,7 +171,8 @@ impl IoCost {
         cost
     }
 
-    /// A bio that must not wait passes; its group owes for it, and its process may have to rest.
+    /// Admits a bio that must not wait. Its cost becomes a debt of the
+    /// group, and its process may have to pause.
     fn owe(&mut self, site: &mut Site, bio: &BioState, absolute: u64, at: &Moment) {
         let group = bio.cgroup;
         let state = &mut self.tree[group];
@@ -187,7 +191,7 @@ impl IoCost {
     }
 }
 
-/// The sector behind the last of a bio.
+/// Returns the sector after the last one of a bio.
 fn end(bio: &BioState) -> Sector {
     bio.sector.wrapping_add(bio.nr_sectors.into())
 }

@@ -1,28 +1,29 @@
-//! Virtual time: how much of the device there has been to share out, and how fast that goes.
+//! Virtual time: the capacity of the device that was available so
+//! far, and the rate at which it increases.
 
 use std::ops::{Add, AddAssign, Sub};
 
 use crate::time::{MICROSECOND_NS, SECOND_NS, Time};
 
-/// Virtual time of a second in which the device does what its model says.
+/// Virtual time per second if the device works as its model says.
 pub(super) const SECOND: u64 = 1 << 37;
-/// That of a microsecond.
+/// Virtual time per µs at that rate.
 pub(super) const MICROSECOND: u64 = SECOND / 1_000_000;
-/// That of a nanosecond.
+/// Virtual time per ns at that rate.
 pub(super) const NANOSECOND: u64 = SECOND / SECOND_NS;
 
-/// `a * b / c` rounded up; the product is of 64 bits. A divisor of 0 counts as 1.
+/// Returns `a * b / c` rounded up; the product has 64 bits. A divisor of 0 counts as 1.
 pub(super) const fn scale_up(a: u64, b: u64, c: u64) -> u64 {
     let divisor = if c == 0 { 1 } else { c };
     a.wrapping_mul(b).div_ceil(divisor)
 }
 
-/// `a * b / c` toward 0; the product is of 64 bits. A divisor of 0 gives 0.
+/// Returns `a * b / c` rounded toward 0; the product has 64 bits. A divisor of 0 gives 0.
 pub(super) const fn scale(a: i64, b: i64, c: i64) -> i64 {
     if c == 0 { 0 } else { a.wrapping_mul(b).wrapping_div(c) }
 }
 
-/// A moment of virtual time. It goes round: moments are compared by how far they are apart.
+/// Point in virtual time. It wraps, so times are compared by their difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Virtual(u64);
 
@@ -49,34 +50,34 @@ impl AddAssign<i64> for Virtual {
 impl Sub for Virtual {
     type Output = i64;
 
-    /// Virtual time from `earlier` to this; negative if that is later.
+    /// Returns the virtual time from `earlier` to this; negative if `earlier` is later.
     fn sub(self, earlier: Self) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
 }
 
-/// A moment, in real and in virtual time.
+/// Point in time, in real and in virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// In whole microseconds.
+    /// Real time in whole µs.
     pub(super) us: u64,
     pub(super) now: Virtual,
 }
 
-/// How virtual time goes.
+/// Progress of virtual time.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// Virtual time in a microsecond in the long run.
+    /// Virtual time per µs in the long run.
     pub(super) base: u64,
-    /// Virtual time in a microsecond now.
+    /// Virtual time per µs at present.
     pub(super) rate: u64,
-    /// Length of a period, in microseconds, 1,000 to 1,000,000.
+    /// Length of a period, µs, 1,000 to 1,000,000.
     pub(super) period_us: u64,
-    /// When the period began, in microseconds.
+    /// Start of the period, µs.
     pub(super) start_us: u64,
-    /// When it began in virtual time.
+    /// Start of the period in virtual time.
     pub(super) start: Virtual,
-    /// Virtual time that is to be made up for: budgets thrown away count negative.
+    /// Virtual time that must be compensated. Budgets that were dropped count negative.
     pub(super) error: i64,
 }
 
@@ -86,34 +87,35 @@ impl Clock {
         Self { base: MICROSECOND, rate: MICROSECOND, period_us: 0, start_us: 0, start, error: 0 }
     }
 
-    /// The moment `time`.
+    /// Returns the point in virtual time for `time`.
     pub(super) fn at(&self, time: Time) -> Moment {
         let us = time.as_ns() / MICROSECOND_NS;
         let passed = us.wrapping_sub(self.start_us).wrapping_mul(self.rate);
         Moment { us, now: self.start + passed }
     }
 
-    /// Virtual time of a period at the base rate.
+    /// Returns the virtual time of a period at the base rate.
     pub(super) const fn period(&self) -> i64 {
         self.period_us.wrapping_mul(self.base) as i64
     }
 
-    /// Virtual time of `percent` of a period, of whole microseconds.
+    /// Returns the virtual time of `percent` of a period, in whole µs.
     pub(super) const fn margin(&self, percent: u64) -> i64 {
         (self.period_us * percent / 100).wrapping_mul(self.base) as i64
     }
 
-    /// How much later than asked for a group's timer may fire, in ns.
+    /// Returns how much later than requested a group's timer may fire, ns.
     pub(super) const fn slack_ns(&self) -> u64 {
         self.period_us * MICROSECOND_NS / 100
     }
 
-    /// Budget of the whole device that was thrown away is made up for later.
+    /// Records a dropped budget of the whole device, which is compensated later.
     pub(super) fn compensate(&mut self, thrown_away: i64) {
         self.error = self.error.wrapping_sub(thrown_away);
     }
 
-    /// Sets the rate of the period that begins, so that the error is made up for in what is left of it at `us`.
+    /// Sets the rate of the new period, so that the error is
+    /// compensated in the rest of the period at `us`.
     pub(super) fn correct(&mut self, us: u64) {
         let left_us = self.start_us.wrapping_add(self.period_us).wrapping_sub(us) as i64;
         let base = self.base as i64;

@@ -1,4 +1,4 @@
-//! How long the processes of a group that owes rest before they go on.
+//! Delays: the pauses of processes of a group in debt.
 
 use super::clock::{Moment, scale};
 use super::share::in_share;
@@ -9,16 +9,17 @@ use crate::controllers::site::Site;
 use crate::decision::IoCostEvent;
 use crate::time::MICROSECOND_NS;
 
-/// What a group may be over its budget without a delay, in percent of a period's: five periods.
+/// Excess over the budget without a delay, in percent of a period's budget: five periods.
 const FREE_PERCENT: i64 = 500;
-/// From where on the delay is longest: 250 periods.
+/// Excess from which the delay is longest: 250 periods.
 const LONGEST_PERCENT: i64 = 25_000;
-/// The shortest delay, in microseconds.
+/// Shortest delay, µs.
 const SHORTEST_US: u64 = 250;
-/// The longest.
+/// Longest delay, µs.
 const LONGEST_US: u64 = 250_000;
 
-/// The delay, in microseconds, of a group that is over its budget by so many percent of a period's.
+/// Returns the delay of a group, µs. `percent`: excess over its
+/// budget, in percent of a period's budget.
 const fn delay_us(percent: i64) -> u64 {
     if percent <= FREE_PERCENT {
         0
@@ -31,7 +32,7 @@ const fn delay_us(percent: i64) -> u64 {
 }
 
 impl IoCost {
-    /// Looks at how long processes of `group` are to rest; whether they are.
+    /// Computes the delay for processes of `group`. Returns whether there is one.
     pub(super) fn look_at_delay(&mut self, site: &mut Site, group: CgroupId, at: &Moment) -> bool {
         let share = self.tree.shares(group).full;
         let state = &mut self.tree[group];
@@ -52,7 +53,7 @@ impl IoCost {
         delayed
     }
 
-    /// Processes of `group` rest for so long, from now on.
+    /// Sets the delay of processes of `group`, ns, and reports a change.
     pub(super) fn report_delay(&mut self, site: &mut Site, group: CgroupId, ns: u64) {
         let state = &mut self.tree[group];
         state.delayed = ns > 0;

@@ -1,6 +1,8 @@
-//! What the weights of those who lend become, so that what they do not need goes to all others by their weights.
+//! Donation: the weights of donors are reduced, so that their
+//! unused shares go to all others by weight.
 //!
-//! Worked out down the tree: what a subtree gives away and what it keeps, and from that the weights below.
+//! The computation goes down the tree: for each subtree the donated and the kept
+//! share, and from these the weights below.
 
 use super::clock::{Moment, scale_up};
 use super::share::WHOLE;
@@ -11,30 +13,31 @@ use crate::decision::{IoCostEvent, WeightReason};
 
 const ALL: u64 = WHOLE as u64;
 
-/// A group that lends.
+/// Group that donates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Donor {
     pub(super) group: CgroupId,
-    /// Its full share, which it gives away.
+    /// Full share, which the group gives away.
     pub(super) given: u64,
-    /// The share that it keeps.
+    /// Share that the group keeps.
     pub(super) after: u64,
 }
 
-/// A group above donors.
+/// Group with donors below it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inner {
-    /// What donors below it give away, and keep.
+    /// Shares that donors below it give away, and keep.
     given: u64,
     after: u64,
-    /// Its shares: the full one, and the current one after donation.
+    /// Shares of the group: the full one, and the current one after donation.
     full: u64,
     current: u64,
-    /// Sum of current weights in it, in which donors' and others' parts are what they are to be.
+    /// Sum of current weights in the group, with the intended ratio of donors to others.
     sum: u64,
 }
 
-/// Together donors keep less than the whole device: those who keep more than their full share are cut.
+/// Limits the shares that donors keep to less than the whole device. Donors that keep more than
+/// their full share are cut.
 fn limit(donors: &mut [Donor]) {
     let sum: u64 = donors.iter().map(|donor| donor.after).sum();
     let over: u64 = donors.iter().filter(|donor| donor.after > donor.given).map(|donor| donor.after).sum();
@@ -48,7 +51,7 @@ fn limit(donors: &mut [Donor]) {
 }
 
 impl IoCost {
-    /// Sets the weights of groups that lend.
+    /// Sets the weights of donors.
     pub(super) fn donate(&mut self, site: &mut Site, mut donors: Vec<Donor>, at: &Moment) {
         limit(&mut donors);
         let inner = self.tree.inner(donors.iter().map(|donor| donor.group));
@@ -72,7 +75,7 @@ impl IoCost {
         }
     }
 
-    /// What is given away and kept below each inner group.
+    /// Adds up the shares that are given away and kept below each inner group.
     fn add_up(&self, donors: &[Donor], inner: &[CgroupId], nodes: &mut [Inner]) {
         let add = |group: CgroupId, given: u64, after: u64, nodes: &mut [Inner]| {
             if let Some(parent) = self.tree[group].parent {
@@ -89,7 +92,8 @@ impl IoCost {
         }
     }
 
-    /// Bounds what rounding may have made too large. `false`: nothing can be lent.
+    /// Limits values that rounding may have made too large.
+    /// Returns `false` if no donation is possible.
     fn bound(&self, inner: &[CgroupId], nodes: &mut [Inner]) -> bool {
         inner.iter().all(|&group| {
             let state = &self.tree[group];
@@ -105,7 +109,7 @@ impl IoCost {
         })
     }
 
-    /// What the sums of weights in each inner group are to be.
+    /// Computes the intended sums of weights in each inner group.
     fn adjust_sums(&self, inner: &[CgroupId], nodes: &mut [Inner]) {
         let root = nodes[CgroupId::ROOT.index()];
         let stretch = scale_up(ALL - root.after, ALL, ALL - root.given.min(ALL - 1));

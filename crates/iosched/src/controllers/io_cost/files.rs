@@ -1,4 +1,4 @@
-//! The text of io.cost.qos, io.cost.model and io.weight, behind the number of the device.
+//! Text of io.cost.qos, io.cost.model and io.weight, after the number of the device.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use super::model::Speeds;
 use super::share::WHOLE;
 use crate::controllers::write_error::WriteError;
 
-/// A file of io.cost.
+/// File of io.cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoCostFile {
-    /// Whether it is on, latency targets, and bounds of the rate. Of the root.
+    /// Switch, latency targets, and bounds of the rate; of the root group.
     Qos,
-    /// What the device does in a second. Of the root.
+    /// Capacity of the device per second; of the root group.
     Model,
-    /// A group's weight. Of every group but the root.
+    /// Weight of a group; of every group except the root.
     Weight,
-    /// Statistics of a group, to be read.
+    /// Statistics of a group, read-only.
     Stat,
 }
 
 impl IoCostFile {
-    /// The file of a name, as the cgroup file system has it.
+    /// Returns the file of a name in the cgroup file system.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -33,24 +33,24 @@ impl IoCostFile {
     }
 }
 
-/// Latency targets and bounds of the rate, as io.cost.qos has them.
+/// Latency targets and bounds of the rate, as in io.cost.qos.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Qos {
-    /// How many reads and writes are to meet their target, parts per million; 0: no matter.
+    /// Part of reads and writes that must meet their target, parts per million; 0: no target.
     pub(super) target_ppm: [u32; 2],
-    /// The targets of reads and writes, in microseconds beyond their transfer.
+    /// Latency targets of reads and writes without the transfer, µs.
     pub(super) target_us: [u32; 2],
-    /// The least that virtual time may go at, parts per million of real time.
+    /// Lowest rate of virtual time, parts per million of real time.
     pub(super) slowest_ppm: u32,
-    /// The most.
+    /// Highest rate of virtual time, parts per million of real time.
     pub(super) fastest_ppm: u32,
 }
 
-/// What a device does in a second, reads and writes, as io.cost.model has it.
+/// Capacity of a device per second for reads and writes, as in io.cost.model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Model(pub(super) [Speeds; 2]);
 
-/// A setting, and whether it is the user's or the table's.
+/// Value, and whether the user set it or it is from the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Owned<T> {
     pub(super) value: T,
@@ -62,7 +62,7 @@ impl<T> Owned<T> {
         if self.by_user { "user" } else { "auto" }
     }
 
-    /// `ctrl=`.
+    /// Sets the author from the value of `ctrl=`.
     fn set_author(&mut self, author: &str) -> Result<(), WriteError> {
         self.by_user = match author {
             "auto" => false,
@@ -73,12 +73,12 @@ impl<T> Owned<T> {
     }
 }
 
-/// The words of a text, `name=value` each.
+/// Returns the words of a text, each of the form `name=value`.
 fn words(text: &str) -> impl Iterator<Item = Result<(&str, &str), WriteError>> {
     text.split_whitespace().map(|word| word.split_once('=').ok_or(WriteError::Invalid))
 }
 
-/// io.cost.qos with what `text` changes of it: whether the controller is on, and the rest.
+/// Applies `text` to io.cost.qos. Returns whether the controller is on, and the other values.
 pub(super) fn parse_qos(text: &str, on: bool, qos: Owned<Qos>) -> Result<(bool, Owned<Qos>), WriteError> {
     let (mut on, mut qos) = (on, qos);
     for word in words(text) {
@@ -107,7 +107,7 @@ pub(super) fn parse_qos(text: &str, on: bool, qos: Owned<Qos>) -> Result<(bool, 
     Ok((on, qos))
 }
 
-/// io.cost.model with what `text` changes of it.
+/// Applies `text` to io.cost.model.
 pub(super) fn parse_model(text: &str, model: Owned<Model>) -> Result<Owned<Model>, WriteError> {
     let mut model = model;
     for word in words(text) {
@@ -135,16 +135,17 @@ pub(super) fn parse_model(text: &str, model: Owned<Model>) -> Result<Owned<Model
     Ok(model)
 }
 
-/// A weight as io.weight takes it.
+/// Weight from a text for io.weight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Weight {
-    /// For all devices, 1 to 10000.
+    /// Weight for all devices, 1 to 10000.
     Default(u32),
-    /// For this one, 1 to 10000; none: as for all.
+    /// Weight for this device, 1 to 10000; `None`: the weight for all devices.
     Device(Option<u32>),
 }
 
-/// A weight: `100`, `default 100`, `8:0 100`, `8:0 default`. The host has found the device by its number.
+/// Parses a weight: `100`, `default 100`, `8:0 100`, `8:0 default`. The
+/// host has selected the device by its number.
 pub(super) fn parse_weight(text: &str) -> Result<Weight, WriteError> {
     let weight = |word: &str| match word.parse() {
         Ok(weight @ 1..=10_000) => Ok(weight),
@@ -165,7 +166,7 @@ fn is_device_number(word: &str) -> bool {
     word.split_once(':').is_some_and(|(major, minor)| [major, minor].iter().all(|part| part.parse::<u32>().is_ok()))
 }
 
-/// A number, hexadecimal behind `0x`, octal behind `0`.
+/// Parses a number: hexadecimal after `0x`, octal after `0`, otherwise decimal.
 fn integer(text: &str) -> Result<u64, WriteError> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -178,7 +179,7 @@ fn integer(text: &str) -> Result<u64, WriteError> {
     u64::from_str_radix(digits, radix).map_err(|_| WriteError::Invalid)
 }
 
-/// A percentage in hundredths, rounded half up.
+/// Parses a percentage in hundredths, rounded half up.
 fn hundredths(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if !(whole.bytes().chain(fraction.bytes())).all(|digit| digit.is_ascii_digit()) {
@@ -189,7 +190,7 @@ fn hundredths(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(100)?.checked_add(digit(0) * 10 + digit(1) + round_up)
 }
 
-/// A percentage from 0 to 100, in parts per million.
+/// Parses a percentage from 0 to 100. Returns parts per million.
 fn proportion(text: &str) -> Result<u32, WriteError> {
     match hundredths(text) {
         Some(hundredths @ 0..=10_000) => Ok(hundredths as u32 * 100),
@@ -197,13 +198,13 @@ fn proportion(text: &str) -> Result<u32, WriteError> {
     }
 }
 
-/// A percentage, at least 1 and at most 10000 of which count, in parts per million.
+/// Parses a percentage and limits it to 1 to 10000. Returns parts per million.
 fn rate(text: &str) -> Result<u32, WriteError> {
     let hundredths = hundredths(text).ok_or(WriteError::Invalid)?;
     Ok(hundredths.clamp(100, 1_000_000) as u32 * 100)
 }
 
-/// Hundredths of a percent, as percent.
+/// Hundredths of a percent, formatted as percent.
 pub(super) struct Percent(pub(super) u64);
 
 impl fmt::Display for Percent {
@@ -212,7 +213,7 @@ impl fmt::Display for Percent {
     }
 }
 
-/// io.cost.qos as Linux 6.12 writes it.
+/// Returns the text of io.cost.qos as in Linux 6.12.
 pub(super) fn qos_text(on: bool, qos: &Owned<Qos>) -> String {
     let percent = |ppm: u32| Percent(u64::from(ppm / 100));
     let Qos { target_ppm: [rppm, wppm], target_us: [rlat, wlat], slowest_ppm, fastest_ppm } = qos.value;
@@ -227,7 +228,7 @@ pub(super) fn qos_text(on: bool, qos: &Owned<Qos>) -> String {
     )
 }
 
-/// io.cost.model as Linux 6.12 writes it.
+/// Returns the text of io.cost.model as in Linux 6.12.
 pub(super) fn model_text(model: &Owned<Model>) -> String {
     let speeds = |letter: char, speeds: &Speeds| {
         let Speeds { bps, sequential_iops, random_iops } = speeds;
@@ -237,8 +238,8 @@ pub(super) fn model_text(model: &Owned<Model>) -> String {
     format!("ctrl={} model=linear {} {}", model.author(), speeds('r', read), speeds('w', write))
 }
 
-/// io.weight as Linux 6.12 writes it, the device's number left to the host: `default 100`, and what is set for this
-/// device in a second line.
+/// Returns the text of io.weight as in Linux 6.12: `default 100`, and a second line with the value
+/// for this device. The host adds the number of the device.
 pub(super) fn weight_text(default: u32, device: Option<u32>) -> String {
     let device_line = device.map_or(String::new(), |weight| format!("\n{weight}"));
     format!("default {default}{device_line}")

@@ -1,4 +1,4 @@
-//! Debts that are forgiven: as long as a device has little to do, nobody is the worse for them.
+//! Forgiveness of debts: while a device is little used, debts harm no one and are reduced.
 
 use super::clock::Moment;
 use super::{IoCost, note};
@@ -6,37 +6,37 @@ use crate::context::CgroupId;
 use crate::controllers::site::Site;
 use crate::decision::IoCostEvent;
 
-/// How often debts are halved, in microseconds.
+/// Interval at which debts are halved, µs.
 const HALVED_EACH_US: u64 = 100_000;
-/// A device that is in use for more than this is not idle, percent.
+/// Utilisation above which a device is not idle, percent.
 const IDLE_PERCENT: u64 = 50;
-/// Debts are halved so often at most.
+/// Maximum number of halvings at once.
 const HALVINGS_MAX: u64 = 63;
 
-/// Since when, and how much, a device with debtors was used.
+/// Utilisation of a device with debtors since the last halving.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Forgiveness {
     since_us: u64,
-    /// What was left over when debts were last halved.
+    /// Rest of the interval at the last halving.
     pub(super) rest_us: u64,
     used_us: u64,
 }
 
 impl Forgiveness {
-    /// Nobody owes.
+    /// Starts again when a debt begins.
     pub(super) fn restart(&mut self, us: u64) {
         (self.since_us, self.rest_us) = (us, 0);
     }
 }
 
-/// What is left of a debt that is halved so often: never nothing.
+/// Returns a debt after `times` halvings; at least 1 if there was a debt.
 fn halved(debt: u64, times: u32) -> u64 {
     if debt > 0 { (debt >> times).max(1) } else { 0 }
 }
 
 impl IoCost {
-    /// Forgives debts, when it is time and the device was idle for half of it; it was used for `used_us` in this
-    /// period.
+    /// Reduces debts, if it is time and the device was idle for half of the time. `used_us`: use of
+    /// the device in this period.
     pub(super) fn forgive(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment, any: bool, used_us: u64) {
         if !any {
             self.forgiveness = Forgiveness { since_us: at.us, rest_us: 0, used_us: 0 };

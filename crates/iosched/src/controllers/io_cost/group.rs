@@ -1,4 +1,4 @@
-//! A cgroup as io.cost knows it: its weights, its budget, what it owes, who waits.
+//! Cgroup in io.cost: its weights, its budget, its debt, and its waiting bios.
 
 use std::collections::VecDeque;
 
@@ -9,91 +9,93 @@ use crate::context::CgroupId;
 use crate::controllers::bio_state::BioId;
 use crate::request::Sector;
 
-/// Weights are kept this many times as fine as io.weight.
+/// Factor between stored weights and io.weight.
 pub(super) const WEIGHT_UNIT: u32 = WHOLE;
-/// io.weight of a group that was never set.
+/// Default of io.weight.
 pub(super) const WEIGHT_DEFAULT: u32 = 100;
 
-/// A bio that waits.
+/// Bio that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) bio_id: BioId,
-    /// Its cost on the whole device.
+    /// Cost on the whole device.
     pub(super) absolute: u64,
 }
 
-/// A cgroup of one device. The root is one, but is never active.
+/// Cgroup of one device. The root is also a group, but is never active.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// The group it is in; none for the root.
+    /// Parent group; `None` for the root.
     pub(super) parent: Option<CgroupId>,
-    /// From the root's child down to the group itself.
+    /// Path from the root's child down to the group itself.
     pub(super) path: Vec<CgroupId>,
 
     /// io.weight for all devices.
     pub(super) default_weight: u32,
-    /// io.weight for this device alone.
+    /// io.weight for this device.
     pub(super) device_weight: Option<u32>,
-    /// The weight in force, in [`WEIGHT_UNIT`]s of io.weight.
+    /// Effective weight: io.weight times [`WEIGHT_UNIT`].
     pub(super) weight: u32,
-    /// The weight while it takes part, or a group in it does; else 0.
+    /// Weight while the group or a descendant is active; otherwise 0.
     pub(super) full_weight: u32,
-    /// What is left of that after lending.
+    /// Weight that is left after donations.
     pub(super) current_weight: u32,
-    /// What `current_weight` was before it was last set.
+    /// Previous value of `current_weight`.
     pub(super) last_current_weight: u32,
-    /// Sums over the groups in it.
+    /// Sums over the child groups.
     pub(super) children_full: u64,
     pub(super) children_current: u64,
-    /// Its shares as they were when they were last looked at, and the generation they are of.
+    /// Cached shares, and their generation.
     pub(super) shares: Shares,
     pub(super) shares_of: Option<u64>,
 
-    /// Groups in it that are not freed.
+    /// Number of child groups that are not freed.
     pub(super) children: u32,
-    /// Whether it was removed and its last bio is done, and whether no group in it holds it since then.
+    /// Whether the group was removed and its last bio is
+    /// complete, and whether it has been freed since.
     pub(super) left: bool,
     pub(super) freed: bool,
 
-    /// Whether it takes part.
+    /// Whether the group is active.
     pub(super) active: bool,
-    /// Since when, in microseconds.
+    /// Start of the active time, µs.
     pub(super) active_since_us: u64,
-    /// The period in which its last bio came.
+    /// Period of the last bio.
     pub(super) seen: u64,
 
-    /// Where in virtual time its budget is spent up to: the budget is what there is from there to now.
+    /// Point in virtual time up to which the budget is spent.
+    /// The budget is the time from there to now.
     pub(super) spent: Virtual,
-    /// Where `spent` would be without what is under way.
+    /// Value of `spent` without the bios in flight.
     pub(super) done: Virtual,
-    /// Its budget when its weight was last changed.
+    /// Budget at the last change of the weight.
     pub(super) saved_budget: i64,
-    /// The sector behind its last bio; 0 if it had none.
+    /// Sector after the last bio; 0 if there was none.
     pub(super) cursor: Sector,
-    /// Bios that wait, the first to go first.
+    /// Waiting bios, in the order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
 
-    /// What it owes, on the whole device.
+    /// Debt, on the whole device.
     pub(super) debt: u64,
-    /// The delay it was last given, in microseconds, and when. It halves each second.
+    /// Last delay, µs, and its time. It halves each second.
     pub(super) delay_us: u64,
     pub(super) delay_since_us: u64,
-    /// Whether its processes rest, and how long, in ns.
+    /// Whether processes of the group are delayed, and the reported delay, ns.
     pub(super) delayed: bool,
     pub(super) delay_reported_ns: u64,
 
-    /// All it was charged or owed, on the whole device.
+    /// Sum of charges and debts, on the whole device.
     pub(super) usage: u64,
-    /// What that was when a period last ended.
+    /// Value of `usage` at the end of the last period.
     pub(super) usage_seen: u64,
-    /// What it used in the period that last ended, in microseconds of the whole device.
+    /// Use in the last period, in µs of the whole device.
     pub(super) used_us: u64,
-    /// Statistics.
+    /// Statistics of the group.
     pub(super) totals: Totals,
 }
 
 impl Group {
-    /// A group that did nothing yet.
+    /// Creates a group in its initial state.
     pub(super) fn new(parent: Option<CgroupId>, path: Vec<CgroupId>) -> Self {
         Self {
             parent,
@@ -131,44 +133,44 @@ impl Group {
         }
     }
 
-    /// What it may spend at `now`.
+    /// Returns the budget at `now`.
     pub(super) fn budget(&self, now: Virtual) -> i64 {
         now - self.spent
     }
 
-    /// Cost of what is under way.
+    /// Returns the cost of the bios in flight.
     pub(super) fn in_flight(&self) -> i64 {
         self.spent - self.done
     }
 
-    /// Whether its budget covers `cost` at `now`.
+    /// Returns whether the budget covers `cost` at `now`.
     pub(super) fn affords(&self, cost: u64, now: Virtual) -> bool {
         self.budget(now) >= cost as i64
     }
 
-    /// Whether it lends nothing.
+    /// Returns whether the group donates nothing.
     pub(super) fn is_whole(&self) -> bool {
         self.current_weight == self.full_weight
     }
 
-    /// It owes, or its processes rest for what it owed.
+    /// Returns whether the group has a debt, or its processes are delayed for one.
     pub(super) fn is_debtor(&self) -> bool {
         self.debt > 0 || self.delay_us > 0
     }
 
-    /// Spends `cost` for something that costs `absolute` on the whole device.
+    /// Spends `cost` for a bio that costs `absolute` on the whole device.
     pub(super) fn charge(&mut self, absolute: u64, cost: u64) {
         self.spent += cost;
         self.usage = self.usage.wrapping_add(absolute);
     }
 
-    /// Moves its budget without anything being done for it.
+    /// Changes the budget without a bio.
     pub(super) fn shift(&mut self, by: i64) {
         self.spent += by;
         self.done += by;
     }
 
-    /// What its delay has decayed to, in microseconds.
+    /// Returns the delay after its decay, µs.
     pub(super) fn decayed_delay_us(&self, us: u64) -> u64 {
         let seconds = us.saturating_sub(self.delay_since_us) / 1_000_000;
         u32::try_from(seconds).ok().and_then(|seconds| self.delay_us.checked_shr(seconds)).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Who of a group's waiting bios goes on, when to look again, and how debts are paid.
+//! Release of a group's waiting bios, the time of the next check, and the payment of debts.
 
 use super::clock::{Moment, scale_up};
 use super::group::Waiting;
@@ -12,8 +12,8 @@ use crate::decision::{Admission, IoCostEvent};
 use crate::time::{MICROSECOND_NS, Time};
 
 impl IoCost {
-    /// Looks at what a group may do now. `arriving` is a bio that has just begun to wait: whoever asks for it sees for
-    /// itself whether it goes on.
+    /// Pays debts and releases bios of a group, as far as its budget allows. `arriving`: bio that
+    /// has just begun to wait. The caller itself checks whether it continues.
     pub(super) fn kick(&mut self, site: &mut Site, group: CgroupId, at: &Moment, arriving: Option<BioId>) {
         let share = self.tree.shares(group).full;
         let mut budget = self.tree[group].budget(at.now);
@@ -34,7 +34,7 @@ impl IoCost {
         }
     }
 
-    /// Pays debt from the budget; what is spent on it.
+    /// Pays debt from the budget. Returns the spent cost.
     fn pay(&mut self, group: CgroupId, share: u32, budget: i64, at: &Moment) -> u64 {
         let state = &mut self.tree[group];
         let paid = on_whole(budget as u64, share).min(state.debt);
@@ -51,7 +51,8 @@ impl IoCost {
         cost
     }
 
-    /// Lets bios go on, the first first, as far as the budget lasts; what is missing for the next.
+    /// Releases bios in the order of arrival, as far as the budget lasts.
+    /// Returns the missing budget of the next bio.
     fn admit_waiting(
         &mut self,
         site: &mut Site,
@@ -80,7 +81,8 @@ impl IoCost {
         None
     }
 
-    /// Sets the group's timer for when what is missing will be there, unless it is set for about then.
+    /// Sets the group's timer to the time when the missing budget is
+    /// available, unless it is set to about that time.
     fn arm(&mut self, site: &mut Site, group: CgroupId, missing: u64) {
         let slack_ns = self.clock.slack_ns();
         let wait_us = scale_up(missing, 1, self.clock.base);

@@ -1,38 +1,40 @@
-//! io.cost: cgroups share a device by weight, in units of what each bio costs it, as in Linux 6.12.
+//! io.cost: cgroups share a device by weight. The unit is the cost of each bio on the device. The
+//! rules are those of Linux 6.12.
 //!
-//! A model says what a bio costs. Virtual time says how much of the device there has been; a group may spend its share
-//! of it, and a bio that its group cannot pay for waits, or, if it must not wait, is owed for. Period by period groups
-//! lend what they do not use, and virtual time is made faster or slower by how the device does.
+//! A model gives the cost of a bio. Virtual time measures the capacity of the device that was
+//! available so far, and a group may spend its share of that. A bio that exceeds the budget of its
+//! group waits. If it must not wait, its cost becomes a debt. In each period, groups donate shares
+//! that they do not use, and the rate of virtual time follows the performance of the device.
 //!
 //! | call | when |
 //! |---|---|
-//! | [`IoCost::throttle`] | it joined no request, before it asks for a tag |
-//! | [`IoCost::merged`] | it joins a request, before the request grows |
-//! | [`IoCost::completed`] | a request is done |
+//! | [`IoCost::throttle`] | a bio joined no request, before it requests a tag |
+//! | [`IoCost::merged`] | a bio joins a request, before the request grows |
+//! | [`IoCost::completed`] | a request is complete |
 //! | [`IoCost::next_timer`], [`IoCost::timer`] | timers of groups, exact to the nanosecond |
 //! | [`IoCost::fire`] | a timer of [`Site::wheel`] fires: the period may end |
 //! | [`IoCost::write`], [`IoCost::read`] | files of the cgroup file system |
-//! | [`IoCost::group_left`] | a group was removed, and no bio of it is on its way any more |
-//! | [`IoCost::rest_ns`] | a process that was marked by [`Site::rests`] returns to user space |
+//! | [`IoCost::group_left`] | a group was removed and has no bios in flight any more |
+//! | [`IoCost::rest_ns`] | a process marked by [`Site::rests`] returns to user space |
 //!
-//! The host calls [`write`](IoCost::write) for qos and model only while no bio is between its coming and its
-//! completion.
+//! The host calls [`write`](IoCost::write) for qos and model only while no bio is in flight.
 //!
-//! # Inside
+//! # Source files
 //!
-//! | file | what it decides |
+//! | file | content |
 //! |---|---|
-//! | `admission.rs` | whether a bio passes, waits or is owed for; when a group begins to take part |
-//! | `kick.rs` | who goes on when there is budget, when to look again, how debts are paid |
-//! | `delay.rs` | how long the processes of a debtor rest |
-//! | `period.rs` | what happens when a period ends, in which order; who is idle, short, lagging or lends |
-//! | `donation.rs` | what the weights of those who lend become |
-//! | `rate.rs` | how fast virtual time goes, by how the device does |
-//! | `forgiveness.rs` | which debts are forgiven |
-//! | `settings.rs` | files that are written and read, and what follows from settings |
-//! | `files.rs`, `table.rs` | the text of files; what a device is taken for by default |
+//! | `admission.rs` | whether a bio passes, waits or becomes a debt; when a group becomes active |
+//! | `kick.rs` | release of waiting bios, the time of the next check, payment of debts |
+//! | `delay.rs` | pauses of processes of a group in debt |
+//! | `period.rs` | the steps at the end of a period; which
+//! groups are idle, short, lagging or donors |
+//! | `donation.rs` | the weights of donors |
+//! | `rate.rs` | the rate of virtual time |
+//! | `forgiveness.rs` | reduction of debts |
+//! | `settings.rs` | reading and writing of files, and the values that follow from settings |
+//! | `files.rs`, `table.rs` | the text of files; the default parameters of a device |
 //! | `model.rs`, `share.rs`, `clock.rs` | costs, shares, virtual time |
-//! | `tree.rs`, `group.rs` | groups, their weights and what is kept of each |
+//! | `tree.rs`, `group.rs` | groups, their weights and their state |
 //! | `stat.rs`, `timers.rs` | statistics; timers of groups |
 
 mod admission;
@@ -73,13 +75,13 @@ use crate::context::CgroupId;
 use crate::decision::IoCostEvent;
 use crate::time::Time;
 
-/// io.cost of one device.
+/// Controller io.cost of one device.
 #[derive(Clone, Debug)]
 pub struct IoCost {
     settings: Settings,
     clock: Clock,
     tree: Tree,
-    /// Timers of groups whose bios wait.
+    /// Timers of groups with waiting bios.
     timers: GroupTimers,
     periods: Periods,
     load: Load,
@@ -87,7 +89,8 @@ pub struct IoCost {
 }
 
 impl IoCost {
-    /// The controller of a device that takes `depth` requests at once: off, until a file is written.
+    /// Creates the controller of a device that takes `depth` requests at
+    /// once. It is off until a file is written.
     pub fn new(site: &mut Site, rotational: bool, depth: u32) -> Self {
         Self {
             settings: Settings::new(rotational, depth),
@@ -100,13 +103,13 @@ impl IoCost {
         }
     }
 
-    /// When a group's timer next fires, if any is set.
+    /// Returns when a group's timer next fires, if any is set.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// A group's timer is due: it fires, and with it those that may fire already.
+    /// Fires the due timers of groups, and those that may already fire.
     pub fn timer(&mut self, site: &mut Site) {
         while let Some(group) = self.timers.fire(site.now) {
             note(site, IoCostEvent::Timer { group });
@@ -115,28 +118,29 @@ impl IoCost {
         }
     }
 
-    /// A timer of the wheel fires; if it is the period's, the period ends.
+    /// Handles a timer of the wheel. If it is the timer of the period, the period ends.
     pub fn fire(&mut self, site: &mut Site, timer: TimerId) {
         if timer == self.periods.timer {
             self.end_period(site);
         }
     }
 
-    /// A group was removed, and its last bio is done: until then it keeps its share, and its waiting bios.
+    /// Handles a removed group whose last bio is complete. Until then, the
+    /// group keeps its share and its waiting bios.
     pub fn group_left(&mut self, site: &mut Site, group: CgroupId) {
         self.tree.know(&site.groups);
         self.tree[group].left = true;
         self.free_if_gone(site, group);
     }
 
-    /// Whether a group was removed and had nothing under way any more.
+    /// Returns whether a group was removed and freed.
     #[must_use]
     pub fn is_freed(&self, group: CgroupId) -> bool {
         self.tree.get(group).is_some_and(|group| group.freed)
     }
 
-    /// Forgets a group that has been left and that no group in it holds. What it owes and has not spent is
-    /// forgotten with it.
+    /// Frees a removed group without bios and child groups. Its
+    /// debt and its unspent budget are dropped.
     fn free_if_gone(&mut self, site: &mut Site, group: CgroupId) {
         let state = &mut self.tree[group];
         if !state.left || state.freed || state.children > 0 {
@@ -159,7 +163,8 @@ impl IoCost {
         }
     }
 
-    /// How long a process of `group` rests, in ns: the longest delay of the group and those above it.
+    /// Returns the pause of a process of `group`, ns: the
+    /// longest delay of the group and its ancestors.
     #[must_use]
     pub fn rest_ns(&self, site: &Site, group: CgroupId) -> u64 {
         let delays = site.groups.up(group).filter_map(|group| self.tree.get(group));
@@ -167,7 +172,7 @@ impl IoCost {
     }
 }
 
-/// Records a decision, if decisions are recorded.
+/// Records a decision if recording is on.
 fn note(site: &mut Site, event: IoCostEvent) {
     site.note(|| ControllerEvent::IoCost(event));
 }
