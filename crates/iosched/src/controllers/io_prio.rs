@@ -1,8 +1,9 @@
-//! io.prio.class: sets the ioprio class of a group's requests, instead of the class of its processes.
+//! io.prio.class: sets the ioprio class of a group's
+//! requests, instead of the class of its processes.
 //!
-//! It holds nothing back: mq-deadline, which goes by the class of each request, does the rest (bfq goes by what the
-//! process set). A policy counts for the group's own processes and not for groups below. Written from the
-//! documentation of cgroups in Linux 6.12.
+//! It holds no bios. mq-deadline uses the class of each request; bfq uses the class that the
+//! process set. A policy applies to the group's own processes, not to groups below. The source is
+//! the documentation of cgroups in Linux 6.12.
 
 use super::bio_state::{BioId, Passage};
 use super::controller::Controller;
@@ -10,17 +11,17 @@ use super::site::Site;
 use super::write_error::WriteError;
 use crate::context::{CgroupId, IoClass, IoPriority};
 
-/// What is done to an ioprio.
+/// Policy for an ioprio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Policy {
-    /// Nothing.
+    /// The ioprio stays the same.
     #[default]
     NoChange,
-    /// What is not of the real-time class gets its level 4.
+    /// An ioprio outside of the real-time class becomes real time at level 4.
     PromoteToRt,
-    /// What is above best effort, or was never set, becomes best effort at its highest level.
+    /// An ioprio above best effort, or an unset one, becomes best effort at its highest level.
     RestrictToBe,
-    /// Everything is of the idle class.
+    /// Every ioprio becomes the idle class.
     Idle,
 }
 
@@ -33,7 +34,7 @@ impl Policy {
     ];
 
     fn parse(text: &str) -> Option<Self> {
-        // A name of earlier kernels is still taken.
+        // A name of earlier kernels is still accepted.
         let text = if text == "none-to-rt" { "promote-to-rt" } else { text };
         Self::ALL.into_iter().find(|&(_, name)| name == text).map(|(policy, _)| policy)
     }
@@ -52,10 +53,10 @@ impl Policy {
     }
 }
 
-/// Policies of groups.
+/// Policies of all groups.
 #[derive(Debug, Default)]
 pub(super) struct IoPrio {
-    /// By group; what is not there does not change anything.
+    /// Policies by group; groups without an entry have no policy.
     policies: Vec<Policy>,
 }
 

@@ -1,25 +1,27 @@
-//! What stands beside the elevator on a bio's way to the device: who may go on at once, and who has to wait.
+//! Controllers: they decide, before a bio becomes a request,
+//! whether it continues at once or must wait.
 //!
-//! An elevator orders requests. A controller decides before there is one: whether a bio passes, is held back for later,
-//! or puts its process to sleep. It is told when the bio becomes a request, when the device takes that and is done with
-//! it, and has timers of its own.
+//! An elevator orders requests. A controller acts earlier: it lets a bio pass, holds it, or makes
+//! its process sleep. The controller also learns when the bio becomes a request, when the device
+//! takes the request, and when the request is complete. It has timers.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `controller.rs` | what a controller is, and those of one queue in their order |
-//! | `of_linux.rs` | the controllers of Linux as such |
-//! | `about.rs` | what each is for and what is set of it, as users are told |
-//! | `named.rs` | files of cgroups by names, as users write them |
-//! | `wbt/` | buffered writes beside reads |
-//! | `io_max/` | bytes and bios a second of a group |
-//! | `io_latency/` | groups beside one whose latencies miss their target |
-//! | `io_cost/` | shares the device by weight; the cost of each bio counts, not its size alone |
-//! | `io_prio.rs` | the ioprio of what a group asks for |
-//! | `site.rs` | what all controllers share: the moment, groups, timers, who goes on, what is recorded |
-//! | `way.rs` | a bio on its way, with the marks that controllers leave on it |
-//! | `wheel.rs` | timers as coarse as the kernel's |
-//! | `waits.rs` | places that are taken by bios under way, and who waits for one |
-//! | `event.rs` | what was decided, and why; of wbt and io.cost in `decision/` |
+//! | `controller.rs` | the trait of a controller, and the list of a queue's controllers |
+//! | `of_linux.rs` | the controllers of Linux as implementations of the trait |
+//! | `about.rs` | descriptions of the controllers, for users |
+//! | `named.rs` | files of cgroups by name, as users write them |
+//! | `wbt/` | limits buffered writes while there are reads |
+//! | `io_max/` | limits bytes and bios per second of a group |
+//! | `io_latency/` | limits the siblings of a group that misses its latency target |
+//! | `io_cost/` | shares the device by weight; counts the cost of each bio, not only its size |
+//! | `io_prio.rs` | sets the ioprio of a group's I/O |
+//! | `site.rs` | data that all controllers share: the present
+//! time, groups, timers, released bios, events |
+//! | `bio_state.rs` | the state of a bio in the controllers |
+//! | `wheel.rs` | timers with the resolution of the kernel's |
+//! | `waits.rs` | places for bios in flight, and the bios that wait for one |
+//! | `event.rs` | decisions with their reasons; those of wbt and io.cost are in `decision/` |
 //!
 //! The controllers are those of Linux 6.12.
 

@@ -23,7 +23,7 @@ pub(super) struct Forgiveness {
 }
 
 impl Forgiveness {
-    /// Starts again when a debt begins.
+    /// Starts the measurement again at `us`, when periods begin.
     pub(super) fn restart(&mut self, us: u64) {
         (self.since_us, self.rest_us) = (us, 0);
     }

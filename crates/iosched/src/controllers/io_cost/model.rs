@@ -1,16 +1,16 @@
-//! What a bio costs: from what a device does in a second.
+//! Cost of a bio, from the capacity of the device per second.
 
 use super::clock::SECOND;
 use crate::request::{Op, Sector};
 
-/// Sectors in a page.
+/// Number of sectors in a page.
 const PAGE_SECTORS: u64 = 8;
-/// Bytes in a page.
+/// Number of bytes in a page.
 const PAGE_BYTES: u64 = 4096;
-/// A bio further from where its group's last one ended is random, pages: 16 MiB.
+/// Distance from the end of the group's last bio beyond which a bio is random, pages: 16 MiB.
 const RANDOM_PAGES: u64 = 4096;
 
-/// Reads or writes: what has a cost.
+/// Direction of a bio that has a cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
     Read,
@@ -18,7 +18,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    /// The direction of an op that has a cost.
+    /// Returns the direction of an operation that has a cost.
     pub(super) const fn of(op: Op) -> Option<Self> {
         match op {
             Op::Read => Some(Self::Read),
@@ -27,37 +27,38 @@ impl Direction {
         }
     }
 
-    /// Its place in pairs: reads first.
+    /// Returns the index in pairs: reads first.
     pub(super) const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// What a device does in a second in one direction, as `io.cost.model` says.
+/// Capacity of a device per second in one direction, as in `io.cost.model`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Speeds {
-    /// Bytes.
+    /// Bytes per second.
     pub(super) bps: u64,
-    /// Sequential bios of 4 KiB.
+    /// Sequential bios of 4 KiB per second.
     pub(super) sequential_iops: u64,
-    /// Random bios of 4 KiB.
+    /// Random bios of 4 KiB per second.
     pub(super) random_iops: u64,
 }
 
-/// What bios of one direction cost, in virtual time (2^37 a second): a bio of n pages costs `sequential` or `random`
-/// and n times `page`.
+/// Costs of bios of one direction, in virtual time (2^37 per second). A bio of n pages costs
+/// `sequential` or `random` plus n times `page`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BioCosts {
-    /// Each page of 4 KiB.
+    /// Cost of each page of 4 KiB.
     pub page: u64,
-    /// Each bio near where its group's last one ended: up to 16 MiB away.
+    /// Cost of each sequential bio: at most 16 MiB away from the end of the group's last bio.
     pub sequential: u64,
-    /// Each other bio.
+    /// Cost of each random bio.
     pub random: u64,
 }
 
 impl BioCosts {
-    /// Those that follow from speeds: each 4 KiB bio costs the second's part that `iops` says, page included.
+    /// Computes the costs from the speeds. A bio of 4 KiB costs a second
+    /// divided by its `iops`, including the page.
     pub(super) fn of(speeds: &Speeds) -> Self {
         let page = match speeds.bps.div_ceil(PAGE_BYTES) {
             0 => 0,
@@ -67,19 +68,20 @@ impl BioCosts {
         Self { page, sequential: base(speeds.sequential_iops), random: base(speeds.random_iops) }
     }
 
-    /// Cost on the whole device of a bio of `nr_sectors` whose group's last one ended at `cursor`; 0 is nowhere.
+    /// Returns the cost of a bio of `nr_sectors` on the whole device. `cursor`: the end of the
+    /// group's last bio; 0: none.
     pub(super) fn bio(&self, cursor: Sector, sector: Sector, nr_sectors: u32) -> u64 {
         let distance = if cursor == 0 { 0 } else { sector.abs_diff(cursor) / PAGE_SECTORS };
         let base = if distance > RANDOM_PAGES { self.random } else { self.sequential };
         base.wrapping_add(self.merged(nr_sectors))
     }
 
-    /// Cost of a bio that joins a request.
+    /// Returns the cost of a bio that joins a request.
     pub(super) fn merged(&self, nr_sectors: u32) -> u64 {
         (u64::from(nr_sectors) / PAGE_SECTORS).max(1).wrapping_mul(self.page)
     }
 
-    /// What the transfer of `nr_sectors` may take, in virtual time.
+    /// Returns the virtual time for the transfer of `nr_sectors`.
     pub(super) fn transfer(&self, nr_sectors: u64) -> u64 {
         (nr_sectors / PAGE_SECTORS).wrapping_mul(self.page)
     }

@@ -1,4 +1,4 @@
-//! What happens when a period ends: who is idle, who is short of its share, who has something to lend.
+//! End of a period: which groups are idle, short of their share, or able to donate.
 
 use super::clock::{Clock, Moment, scale, scale_up};
 use super::donation::Donor;
@@ -12,19 +12,19 @@ use crate::controllers::wheel::TimerId;
 use crate::decision::{IoCostEvent, WeightReason};
 use crate::time::MICROSECOND_NS;
 
-/// A group that has not spent the budget of so many periods does not count as lagging.
+/// A group that has not spent the budget of this number of periods does not count as lagging.
 const LAG_PERIODS_MAX: i64 = 10;
 
-/// Periods.
+/// State of the periods.
 #[derive(Clone, Debug)]
 pub(super) struct Periods {
-    /// The timer at which one ends.
+    /// Timer for the end of the period.
     pub(super) timer: TimerId,
-    /// Whether one runs: some group takes part.
+    /// Whether a period runs, because a group is active.
     pub(super) running: bool,
-    /// Its number, from 0.
+    /// Number of the period, from 0.
     pub(super) number: u64,
-    /// For how many periods the device has been overloaded, or, negative, could have done more.
+    /// Number of periods with an overloaded device, or, negative, with spare capacity.
     pub(super) busy: i32,
 }
 
@@ -34,21 +34,21 @@ impl Periods {
     }
 }
 
-/// What groups did in a period.
+/// Behaviour of all groups in a period.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// Groups whose bios are under way for more than a period.
+    /// Number of groups with bios in flight for more than a period.
     pub(super) lagging: u32,
-    /// Groups that need their full share.
+    /// Number of groups that need their full share.
     pub(super) short: u32,
-    /// What all used, in microseconds of the whole device.
+    /// Use of all groups, in µs of the whole device.
     pub(super) used_us: u64,
-    /// Groups that lend, the last found first.
+    /// Groups that donate, the last one found first.
     donors: Vec<Donor>,
 }
 
 impl IoCost {
-    /// The first group takes part.
+    /// Begins the periods, because the first group is active.
     pub(super) fn begin_periods(&mut self, site: &mut Site, at: &Moment) {
         self.periods.running = true;
         self.forgiveness.restart(at.us);
@@ -62,7 +62,7 @@ impl IoCost {
         site.arm(self.periods.timer, jiffy);
     }
 
-    /// The period ends.
+    /// Ends the period.
     pub(super) fn end_period(&mut self, site: &mut Site) {
         self.tree.know(&site.groups);
         let at = self.clock.at(site.now);
@@ -85,7 +85,8 @@ impl IoCost {
         self.tree.check();
     }
 
-    /// Kicks groups that wait or owe, and takes out those that did nothing for a period; how many owe.
+    /// Kicks groups with waiting bios or debts, and removes groups that were idle for a period.
+    /// Returns the number of groups with debts.
     fn look_after(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment) -> u32 {
         let mut debtors = 0;
         for &group in active {
@@ -103,7 +104,8 @@ impl IoCost {
         debtors
     }
 
-    /// Takes a group out; budget beyond the half period that it will come back with is thrown away.
+    /// Removes an idle group. Drops its budget above half a
+    /// period, which it gets again when it comes back.
     fn retire(&mut self, site: &mut Site, group: CgroupId, at: &Moment) {
         let budget = self.tree[group].budget(at.now);
         let excess = budget.wrapping_sub(self.clock.margin(50));
@@ -114,13 +116,13 @@ impl IoCost {
         self.tree.deactivate(group);
     }
 
-    /// Budget of a group is not used; virtual time makes up for it.
+    /// Drops unused budget of a group. Virtual time compensates for it.
     fn throw_away(&mut self, group: CgroupId, budget: i64) {
         let share = self.tree.shares(group).current;
         self.clock.compensate(scale(budget, share.into(), WHOLE.into()));
     }
 
-    /// Takes up what groups used, and shows it to all above them.
+    /// Counts the use of groups, and passes it to their ancestors.
     fn count_usage(&mut self, active: &[CgroupId]) {
         for &group in active {
             let state = &mut self.tree[group];
@@ -141,7 +143,7 @@ impl IoCost {
         }
     }
 
-    /// Looks at who lags, is short, or lends.
+    /// Checks which groups lag, are short, or donate.
     fn survey(&mut self, site: &mut Site, active: &[CgroupId], at: &Moment) -> Survey {
         let passed = at.now - self.clock.start;
         let has_targets = self.may_miss_ppm() != [PPM; 2];
@@ -176,8 +178,8 @@ impl IoCost {
         survey
     }
 
-    /// The share that a group needs in the next period, by what it used and what budget it has left; at most `highest`.
-    /// Budget beyond half a period's is thrown away.
+    /// Returns the share that a group needs in the next period, from its use and its remaining
+    /// budget; at most `highest`. Drops budget above half a period's.
     fn needed_share(&mut self, group: CgroupId, highest: u32, at: &Moment) -> u32 {
         let state = &self.tree[group];
         if state.debt > 0 {
@@ -193,13 +195,13 @@ impl IoCost {
             self.throw_away(group, excess);
         }
         let left = scale(WHOLE.into(), self.tree[group].budget(at.now), at.now - self.clock.start);
-        // The product is of 32 bits: who used the whole device keeps nothing.
+        // The product has 32 bits, so a group that used the whole device keeps nothing.
         let target = i64::from(WHOLE.wrapping_mul(used));
         let needed = target.checked_div(i64::from(WHOLE / 2).wrapping_add(left)).unwrap_or(0);
         needed.max(1).min(highest.into()) as u32
     }
 
-    /// The share that a group used in the period, or has under way; 1 to the whole.
+    /// Returns the share that a group used in the period, or has in flight; from 1 to the whole.
     fn used_share(&mut self, group: CgroupId, at: &Moment) -> u32 {
         let share = self.tree.shares(group).current;
         let state = &self.tree[group];
@@ -213,7 +215,7 @@ impl IoCost {
         (scale_up(used_us, WHOLE.into(), length_us) as u32).clamp(1, WHOLE)
     }
 
-    /// The next period begins, if any group takes part.
+    /// Begins the next period, if any group is active.
     fn next_period(&mut self, site: &mut Site, at: &Moment) {
         self.periods.number += 1;
         if self.tree.active.is_empty() {

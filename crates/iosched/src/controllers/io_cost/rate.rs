@@ -1,4 +1,4 @@
-//! How fast virtual time goes: slower while the device is overloaded, faster while it could do more.
+//! Rate of virtual time: slower while the device is overloaded, faster while it has spare capacity.
 
 use super::model::Direction;
 use super::period::Survey;
@@ -8,28 +8,28 @@ use crate::controllers::site::Site;
 use crate::decision::IoCostEvent;
 use crate::time::MICROSECOND_NS;
 
-/// Waiting for tags from which on the device is overloaded, percent of a period.
+/// Waiting time for tags above which the device is overloaded, percent of a period.
 const WAITED_OVERLOADED: u64 = 5;
-/// Waiting for tags up to which it could do more.
+/// Waiting time for tags up to which the device has spare capacity, percent of a period.
 const WAITED_LITTLE: u64 = 3;
-/// Of the misses that are allowed, those up to which it could do more, percent.
+/// Part of the allowed misses up to which the device has spare capacity, percent.
 const MISSED_LITTLE: u32 = 75;
-/// `busy` goes no further, either way.
+/// Limit of `busy` in both directions.
 const BUSY_MAX: i32 = 1_000;
-/// A step toward the bounds, percent.
+/// Step toward the bounds, percent.
 const BOUND_STEP: u64 = 4;
 
-/// How well a device has done since a period began.
+/// Performance of a device since the period began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
-    /// Reads and writes within their latency targets, and others.
+    /// Reads and writes within their latency targets, and those that missed them.
     met: [u64; 2],
     missed: [u64; 2],
-    /// Time that requests waited for tags, all added up, in ns.
+    /// Sum of the times that requests waited for tags, ns.
     waited_ns: u64,
 }
 
-/// The same, in proportion.
+/// Performance of a device in a period, as ratios.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strain {
     missed_ppm: [u32; 2],
@@ -37,14 +37,14 @@ pub(super) struct Strain {
 }
 
 impl Load {
-    /// A request is done.
+    /// Counts a completed request.
     pub(super) fn count(&mut self, direction: Direction, in_time: bool, waited_ns: u64) {
         let counts = if in_time { &mut self.met } else { &mut self.missed };
         counts[direction.index()] += 1;
         self.waited_ns = self.waited_ns.saturating_add(waited_ns);
     }
 
-    /// Takes it, and begins anew.
+    /// Returns the ratios and starts again.
     pub(super) fn take(&mut self, period_us: u64) -> Strain {
         let Self { met, missed, waited_ns } = std::mem::take(self);
         let missed_ppm = [0, 1].map(|at| match met[at] + missed[at] {
@@ -56,7 +56,7 @@ impl Load {
     }
 }
 
-/// By how many percent the rate changes.
+/// Returns the change of the rate, percent.
 const fn step_percent(busy: i32) -> u64 {
     match busy.unsigned_abs() {
         0..=3 => 0,
@@ -69,12 +69,12 @@ const fn step_percent(busy: i32) -> u64 {
 }
 
 impl IoCost {
-    /// Reads and writes that may miss their targets, parts per million.
+    /// Returns the allowed misses of reads and writes, parts per million.
     pub(super) fn may_miss_ppm(&self) -> [u32; 2] {
         self.settings.qos.value.target_ppm.map(|target_ppm| PPM.saturating_sub(target_ppm))
     }
 
-    /// Sets the base rate, after a period of such strain and in which groups did so.
+    /// Sets the base rate from the performance and the behaviour of groups in a period.
     pub(super) fn adjust_rate(&mut self, site: &mut Site, strain: &Strain, survey: &Survey) {
         let before = self.periods.busy;
         let busy = self.busier(strain, survey);
@@ -92,7 +92,8 @@ impl IoCost {
         note(site, IoCostEvent::Rate { from, to: self.clock.base, busy, missed_ppm, waited_percent, lagging, short });
     }
 
-    /// For how many periods the device has been overloaded now, or, negative, could have done more.
+    /// Returns the updated number of periods with an overloaded
+    /// device, or, negative, with spare capacity.
     fn busier(&self, strain: &Strain, survey: &Survey) -> i32 {
         let busy = self.periods.busy;
         let limits = self.may_miss_ppm();

@@ -1,4 +1,5 @@
-//! Settings: files that are written and read, what a device is taken for, and what follows for costs and periods.
+//! Settings: reading and writing of files, the assumed kind of
+//! device, and the resulting costs and periods.
 
 use super::IoCost;
 use super::clock::{Clock, MICROSECOND};
@@ -11,29 +12,29 @@ use crate::controllers::site::Site;
 use crate::controllers::write_error::WriteError;
 use crate::time::{SECOND_NS, Time};
 
-/// A million.
+/// Parts per million in a whole.
 pub(super) const PPM: u32 = 1_000_000;
-/// How long a rate is far off before the device is taken for another, in ns.
+/// Time with a far too high or low rate before another kind of device is assumed, ns.
 const FAR_OFF_NS: u64 = 10 * SECOND_NS;
 
-/// What is set of a device, and what follows from that.
+/// Settings of a device, and the values that follow from them.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     rotational: bool,
     depth: u32,
-    /// Whether a file of it was ever written.
+    /// Whether a file of the device was ever written.
     touched: bool,
     pub(super) on: bool,
     pub(super) qos: Owned<Qos>,
     pub(super) model: Owned<Model>,
-    /// What the device is taken for.
+    /// Assumed kind of device.
     table: Option<Table>,
-    /// Since when it has seemed to be faster or slower flash than that.
+    /// Start of the time in which the device seems to be faster or slower flash than assumed.
     fast_since: Option<Time>,
     slow_since: Option<Time>,
-    /// BioCosts of reads and writes.
+    /// Costs of reads and writes.
     pub(super) costs: [BioCosts; 2],
-    /// The slowest and the fastest that virtual time may go, in a microsecond.
+    /// Lowest and highest rate of virtual time, per µs.
     pub(super) bounds: [u64; 2],
 }
 
@@ -54,7 +55,7 @@ impl Settings {
         }
     }
 
-    /// What the device is to be taken for at `now`, when virtual time goes at `base`.
+    /// Returns the kind of device to assume at `now`, with the rate `base` of virtual time.
     fn choose_table(&mut self, now: Time, base: u64) -> Table {
         if self.rotational {
             return Table::Disk;
@@ -76,8 +77,8 @@ impl Settings {
         flash
     }
 
-    /// Looks at what the device is to be taken for. If that is new, or `anyway`, what follows from settings is
-    /// computed anew.
+    /// Updates the assumed kind of device. If it changed, or with `anyway`, computes the values
+    /// that follow from the settings.
     pub(super) fn refresh(&mut self, now: Time, clock: &mut Clock, anyway: bool) {
         let table = self.choose_table(now, clock.base);
         let is_new = self.table != Some(table);
@@ -103,7 +104,7 @@ impl Settings {
     }
 }
 
-/// Whether `holds` has held long enough; `since` is since when.
+/// Returns whether `holds` has been true for long enough. `since` is the start of that time.
 fn lasts(since: &mut Option<Time>, holds: bool, now: Time) -> bool {
     if !holds {
         *since = None;
@@ -112,8 +113,8 @@ fn lasts(since: &mut Option<Time>, holds: bool, now: Time) -> bool {
     now.since(*since.get_or_insert(now)) >= FAR_OFF_NS
 }
 
-/// Length of a period, in microseconds: twice the longer latency target or more, so that requests that may miss it
-/// show.
+/// Returns the length of a period, µs: at least twice the longer latency target, so that requests
+/// that may miss the target are observed.
 fn period_us(qos: &Qos) -> u64 {
     let longer = usize::from(qos.target_us[1] > qos.target_us[0]);
     let ppm = qos.target_ppm[longer];
@@ -122,13 +123,16 @@ fn period_us(qos: &Qos) -> u64 {
 }
 
 impl IoCost {
-    /// Writes a file: `io.cost.qos` and `io.cost.model` (of the root) behind the number of the device, `io.weight` (of
-    /// any other group) as it is written there; the host has found the device by its number.
+    /// Writes a file. The texts of `io.cost.qos` and `io.cost.model` (of the root) come without the
+    /// number of the device. The text of `io.weight` (of other groups) is complete. The host
+    /// selects the device by its number.
     ///
-    /// The first write of qos or model also makes the controller, which is off until `enable=1` is written.
+    /// The first write of qos or model also creates the controller,
+    /// which is off until `enable=1` is written.
     ///
     /// # Errors
-    /// The file does not take `text`, or is not of this group, or cannot be written. Nothing has changed.
+    /// Fails if the file refuses `text`, does not belong to this group, or
+    /// cannot be written. Nothing changes then.
     pub fn write(&mut self, site: &mut Site, file: IoCostFile, group: CgroupId, text: &str) -> Result<(), WriteError> {
         self.tree.know(&site.groups);
         match (file, group) {
@@ -152,7 +156,7 @@ impl IoCost {
         Ok(())
     }
 
-    /// Makes the controller, off, at the first write.
+    /// Creates the controller, which is off, at the first write.
     fn touch(&mut self, now: Time) {
         if !std::mem::replace(&mut self.settings.touched, true) {
             self.clock.start_us = self.clock.at(now).us;
@@ -176,7 +180,8 @@ impl IoCost {
         self.tree[group].weight = new;
     }
 
-    /// What a file reads as, without the number of the device; empty where there is nothing to show.
+    /// Returns the content of a file without the number of the
+    /// device; empty if there is nothing to show.
     #[must_use]
     pub fn read(&self, file: IoCostFile, group: CgroupId) -> String {
         let set = &self.settings;
@@ -196,24 +201,24 @@ impl IoCost {
         }
     }
 
-    /// The base rate, rounded to the nearest hundredth of a percent.
+    /// Returns the base rate, rounded to the nearest hundredth of a percent.
     fn rate_percent(&self) -> Percent {
         Percent((self.clock.base * 10_000 + MICROSECOND / 2) / MICROSECOND)
     }
 
-    /// What reads and writes cost.
+    /// Returns the costs of reads and writes.
     #[must_use]
     pub fn costs(&self) -> [BioCosts; 2] {
         self.settings.costs
     }
 
-    /// Length of a period, in microseconds, 1,000 to 1,000,000; 0 before the first write.
+    /// Returns the length of a period, µs, 1,000 to 1,000,000; 0 before the first write.
     #[must_use]
     pub fn period_us(&self) -> u64 {
         self.clock.period_us
     }
 
-    /// The slowest and the fastest that virtual time may go, in a microsecond; 137438 is 100 %.
+    /// Returns the lowest and the highest rate of virtual time, per µs; 137438 is 100 %.
     #[must_use]
     pub fn rate_bounds(&self) -> [u64; 2] {
         self.settings.bounds

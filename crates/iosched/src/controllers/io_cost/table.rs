@@ -1,14 +1,14 @@
-//! What io.cost takes a device for, as long as nobody says what it is.
+//! Kinds of devices that io.cost assumes until the user sets the parameters.
 
 use super::files::{Model, Qos};
 use super::model::Speeds;
 
-/// A table of latency targets and speeds.
+/// Kind of device, with latency targets and speeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Table {
-    /// It seeks.
+    /// Rotational device.
     Disk,
-    /// It takes one request at a time.
+    /// Device that takes one request at a time.
     OneRequest,
     /// Flash.
     Flash,
@@ -17,7 +17,8 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Latency targets and bounds of the rate; the targets are for 100 % of the requests: they set the period alone.
+    /// Returns latency targets and bounds of the rate. The targets apply to no
+    /// requests: they only determine the period.
     pub(super) fn qos(self) -> Qos {
         let latency_us = match self {
             Self::Disk => 250_000,
@@ -27,7 +28,7 @@ impl Table {
         Qos { target_ppm: [0; 2], target_us: [latency_us; 2], slowest_ppm: 10_000, fastest_ppm: 100_000_000 }
     }
 
-    /// What it does in a second.
+    /// Returns the capacity per second.
     pub(super) fn model(self) -> Model {
         let [read, write] = match self {
             Self::Disk => [[174_019_176, 41_708, 370], [178_075_866, 42_705, 378]],

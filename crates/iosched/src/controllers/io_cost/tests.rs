@@ -1,4 +1,4 @@
-//! Single rules, each by itself.
+//! Tests of single rules.
 
 use super::clock::{MICROSECOND, SECOND};
 use super::*;
@@ -9,12 +9,12 @@ use crate::controllers::{Admission, Served, Target, WeightReason};
 use crate::request::{Bio, Flags, Op, Sector};
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS};
 
-/// Reads of 4 KiB cost a thousandth of a second, wherever they are; periods last 50 ms.
+/// Each read of 4 KiB costs a thousandth of a second, at any sector; periods last 50 ms.
 const MODEL: &str = "rbps=4096000 rseqiops=1000 rrandiops=1000 wbps=4096000 wseqiops=1000 wrandiops=1000";
-/// A read of 4 KiB.
+/// Cost of a read of 4 KiB.
 const READ: u64 = SECOND.div_ceil(1_000);
 
-/// A controller with a host that does nothing by itself.
+/// Controller with a host that does nothing on its own.
 struct Bench {
     site: Site,
     cost: IoCost,
@@ -22,7 +22,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// On, at 100 %, with children of the root of these weights.
+    /// Creates a controller that is on, at 100 %, and children of the root with these weights.
     fn new<const N: usize>(weights: [u32; N]) -> (Self, [CgroupId; N]) {
         let mut site = Site::new(Time::BEGINNING, 1_000);
         site.log.record(true);
@@ -55,12 +55,12 @@ impl Bench {
         (bio_id, self.cost.throttle(&mut self.site, bio_id))
     }
 
-    /// A read of 4 KiB comes.
+    /// Submits a read of 4 KiB.
     fn read(&mut self, group: CgroupId) -> Passage {
         self.come(group, Flags::empty(), 8).1
     }
 
-    /// How many reads of 4 KiB pass until one waits.
+    /// Returns the number of reads of 4 KiB that pass until one waits.
     fn reads_until_one_waits(&mut self, group: CgroupId) -> u32 {
         (0..).take_while(|_| self.read(group) == Passage::Pass).last().map_or(0, |last| last + 1)
     }
@@ -69,7 +69,7 @@ impl Bench {
         self.site.now = self.site.now + us * MICROSECOND_NS;
     }
 
-    /// Lets the period end; no timer of a group fires.
+    /// Ends the period without firing timers of groups.
     fn end_period(&mut self) {
         let jiffy = self.site.wheel.next().expect("a period runs");
         self.site.now = Time::from_ns(jiffy * self.site.jiffy_ns);
@@ -88,7 +88,7 @@ impl Bench {
         }
     }
 
-    /// What was decided since the last call.
+    /// Returns the decisions since the last call.
     fn events(&mut self) -> Vec<IoCostEvent> {
         let events = self.site.log.take().filter_map(|(_, event)| match event {
             ControllerEvent::IoCost(event) => Some(event),
@@ -126,7 +126,7 @@ fn bios_without_cost_pass_and_change_nothing() {
 fn a_new_group_begins_with_half_a_period_of_budget() {
     let (mut bench, [light, heavy]) = Bench::new([100, 300]);
     assert_eq!(bench.read(heavy), Passage::Pass);
-    // A quarter of the device pays for a quarter of what 25 ms would.
+    // A quarter of the device pays for a quarter of the reads in 25 ms.
     assert_eq!(bench.reads_until_one_waits(light), 6);
     assert_eq!(bench.cost.tree[light].shares.full, 65_536 / 4);
     let cost = bench.last_admission().2;
@@ -174,7 +174,7 @@ fn debt_delays_processes_and_halves_each_second_when_idle() {
     assert_eq!(bench.come(group, Flags::SWAP, 8 * 2_000).1, Passage::Pass);
     assert!(bench.site.take_rest(ContextId(0)));
     let state = &bench.cost.tree[group];
-    // 2 s are owed, half a period of budget is there: 39.5 periods over.
+    // The debt is 2 s, and the budget is half a period: the excess is 39.5 periods.
     assert_eq!(state.delay_us, 250 + 249_750 * (3_950 - 500) / 24_500);
     assert_eq!(state.decayed_delay_us(bench.cost.clock.at(bench.site.now).us + 1_000_000), state.delay_us / 2);
     assert_eq!(bench.cost.rest_ns(&bench.site, group), state.delay_us * 1_000);
@@ -243,7 +243,7 @@ fn a_donor_takes_back_a_quarter_of_its_weight_at_a_time() {
         state.saved_budget = i64::MAX;
         state.spent += state.budget(at.now) - 1_000 * MICROSECOND as i64;
         bench.events();
-        // What is left pays for two thirds of a page: one step is not enough.
+        // The rest pays for two thirds of a page: one step is not enough.
         let _admitted = bench.come(group, Flags::empty(), 8);
         let adjusted = bench.events().into_iter().find_map(|event| match event {
             IoCostEvent::Weight { why: WeightReason::Adjust { .. }, to, .. } => Some(to),
@@ -453,7 +453,8 @@ fn left_over_time_counts_for_the_next_halving() {
     assert_eq!(forgive(150_000, 0), (true, 10_000), "210 ms: halved twice");
 }
 
-/// The jiffy at which a period of `length` jiffies ends that begins in `jiffy`, perhaps when another ends.
+/// Returns the jiffy at which a period of `length` jiffies ends. The period begins in `jiffy`,
+/// possibly when another one ends.
 fn fires(jiffy: u64, length: u64, from_inside: bool) -> u64 {
     let expiry = jiffy + length;
     let distance = expiry - jiffy - u64::from(from_inside);

@@ -1,22 +1,23 @@
-//! Timers of groups: each fires at the latest moment it may, and takes with it those that may fire already.
+//! Timers of groups. Each fires at its latest time, together
+//! with other timers that may already fire.
 
 use std::collections::BTreeSet;
 
 use crate::context::CgroupId;
 use crate::time::Time;
 
-/// A timer that is set.
+/// Timer that is set.
 #[derive(Clone, Copy, Debug)]
 struct Armed {
-    /// The earliest moment.
+    /// Earliest time.
     soft: Time,
-    /// The latest.
+    /// Latest time.
     hard: Time,
-    /// Its number in the order of being set.
+    /// Number in the order of setting.
     entered: u64,
 }
 
-/// One timer for each group.
+/// Timers, one per group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupTimers {
     armed: Vec<Option<Armed>>,
@@ -25,12 +26,12 @@ pub(super) struct GroupTimers {
 }
 
 impl GroupTimers {
-    /// The earliest moment the group's timer may fire, if it is set.
+    /// Returns the earliest time of the group's timer, if it is set.
     pub(super) fn soft(&self, group: CgroupId) -> Option<Time> {
         self.armed.get(group.index()).copied().flatten().map(|armed| armed.soft)
     }
 
-    /// Sets the group's timer, instead of what it was set to.
+    /// Sets the group's timer, and replaces its old time.
     pub(super) fn arm(&mut self, group: CgroupId, soft: Time, hard: Time) {
         self.cancel(group);
         self.entered += 1;
@@ -41,19 +42,19 @@ impl GroupTimers {
         self.queue.insert((hard, self.entered, group));
     }
 
-    /// The group's timer is not set any more.
+    /// Cancels the group's timer.
     pub(super) fn cancel(&mut self, group: CgroupId) {
         if let Some(armed) = self.armed.get_mut(group.index()).and_then(Option::take) {
             self.queue.remove(&(armed.hard, armed.entered, group));
         }
     }
 
-    /// When the next timer fires.
+    /// Returns when the next timer fires.
     pub(super) fn next(&self) -> Option<Time> {
         self.queue.first().map(|&(hard, ..)| hard)
     }
 
-    /// The next group whose timer fires at `now`, if any does. It is not set any more.
+    /// Returns the next group whose timer fires at `now`, if any, and cancels the timer.
     pub(super) fn fire(&mut self, now: Time) -> Option<CgroupId> {
         let &(.., group) = self.queue.first()?;
         self.soft(group).filter(|&soft| soft <= now)?;

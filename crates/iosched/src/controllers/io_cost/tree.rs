@@ -1,7 +1,8 @@
-//! Who has which share of the device: weights through the tree of groups.
+//! Shares of the device: weights in the tree of groups.
 //!
-//! A group's *full weight* is its weight while it takes part. What it does not use it lends: its *current weight* is
-//! what is left. A share is the product, from the root down, of the parts of its siblings' sum that a weight is.
+//! The *full weight* of a group is its weight while it is active. It donates the unused part; its
+//! *current weight* is the rest. A share is a product from the root down: at each level, the weight
+//! divided by the sum over its siblings.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -16,21 +17,21 @@ use crate::controllers::site::Groups;
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     groups: Vec<Group>,
-    /// Groups that take part, the newest first.
+    /// Active groups, the newest first.
     pub(super) active: VecDeque<CgroupId>,
-    /// Shares are computed anew when weights of a new generation count.
+    /// Generation of weights. Shares are computed again for a new generation.
     generation: u64,
-    /// Weights were changed and do not count yet.
+    /// Whether weights were changed and are not effective yet.
     changed: bool,
 }
 
 impl Tree {
-    /// The root alone.
+    /// Creates the tree with the root only.
     pub(super) fn new() -> Self {
         Self { groups: vec![Group::new(None, Vec::new())], active: VecDeque::new(), generation: 0, changed: false }
     }
 
-    /// Takes up the groups that are new.
+    /// Adds the groups that are new.
     #[inline]
     pub(super) fn know(&mut self, groups: &Groups) {
         if self.groups.len() < groups.count() {
@@ -51,27 +52,27 @@ impl Tree {
         }
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub(super) fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// A group, if it was taken up.
+    /// Returns a group, if it was added.
     pub(super) fn get(&self, group: CgroupId) -> Option<&Group> {
         self.groups.get(group.index())
     }
 
-    /// Groups above `group`, from the root's child down.
+    /// Returns the groups above `group`, from the root's child down.
     pub(super) fn above(&self, group: CgroupId) -> &[CgroupId] {
         self[group].path.split_last().map_or(&[], |(_, above)| above)
     }
 
-    /// Whether it has groups in it that take part.
+    /// Returns whether the group has active groups below it.
     pub(super) fn is_inner(&self, group: CgroupId) -> bool {
         self[group].children_full > 0
     }
 
-    /// The group's shares, as of the last commit at which anybody looked at them.
+    /// Returns the group's shares. They are computed at the first call after a commit.
     pub(super) fn shares(&mut self, group: CgroupId) -> Shares {
         if group != CgroupId::ROOT && self[group].shares_of != Some(self.generation) {
             self[group].shares = self.shares_afresh(group);
@@ -80,7 +81,7 @@ impl Tree {
         self[group].shares
     }
 
-    /// The group's shares by the weights as they are, whether they count or not.
+    /// Computes the group's shares from the present weights, effective or not.
     pub(super) fn shares_afresh(&self, group: CgroupId) -> Shares {
         let (mut full, mut current) = (u64::from(WHOLE), u64::from(WHOLE));
         let mut parent = CgroupId::ROOT;
@@ -97,7 +98,7 @@ impl Tree {
         Shares { full: full.max(1) as u32, current: current.max(1) as u32 }
     }
 
-    /// The share that the group would have if it took back all it lends.
+    /// Returns the share that the group would have without donation.
     pub(super) fn highest_share(&self, group: CgroupId) -> u32 {
         let mut share = u64::from(WHOLE);
         let mut weight = u64::from(self[group].full_weight);
@@ -112,8 +113,8 @@ impl Tree {
         share.max(1) as u32
     }
 
-    /// Sets a group's weights and what follows from them above it; it counts when it is [committed](Self::commit).
-    /// With `save_at` the budget at that moment is remembered.
+    /// Sets a group's weights and updates the weights above it. They are effective after a
+    /// [commit](Self::commit). With `save_at`, the budget at that time is saved.
     pub(super) fn set(&mut self, group: CgroupId, full: u32, current: u32, save_at: Option<Virtual>) {
         let state = &mut self[group];
         let current = if !state.active && state.children_full > 0 {
@@ -150,14 +151,14 @@ impl Tree {
         self.changed = true;
     }
 
-    /// Weights that were set count from now on.
+    /// Makes the set weights effective.
     pub(super) fn commit(&mut self) {
         if std::mem::take(&mut self.changed) {
             self.generation += 1;
         }
     }
 
-    /// Takes a group in, with half a period's budget.
+    /// Activates a group, with half a period's budget.
     pub(super) fn activate(&mut self, group: CgroupId, at: &Moment, budget: i64) {
         let state = &mut self[group];
         let too_much = state.budget(at.now).wrapping_sub(budget);
@@ -171,14 +172,14 @@ impl Tree {
         self.commit();
     }
 
-    /// Takes a group out; that is not committed.
+    /// Deactivates a group, without a commit.
     pub(super) fn deactivate(&mut self, group: CgroupId) {
         self.set(group, 0, 0, None);
         self[group].active = false;
         self.active.retain(|&other| other != group);
     }
 
-    /// Groups above those of `groups`, each once, the root first and parents before children.
+    /// Returns the groups above `groups`, each once, the root first and parents before children.
     pub(super) fn inner(&self, groups: impl Iterator<Item = CgroupId>) -> Vec<CgroupId> {
         let mut listed = vec![false; self.groups.len()];
         let mut inner = Vec::new();
@@ -192,7 +193,7 @@ impl Tree {
         inner
     }
 
-    /// Asserts that sums are sums, and that no group lends more than it has.
+    /// Asserts that the sums are correct, and that no group donates more than it has.
     pub(super) fn check(&self) {
         if !cfg!(debug_assertions) {
             return;

@@ -1,14 +1,15 @@
-//! io.latency: a group whose I/O takes longer than its target has its siblings' queues cut.
+//! io.latency: if a group misses its latency target, its siblings get shorter queues.
 //!
-//! Each group with a target looks at its own latencies window by window. A bad window lowers a number that all
-//! siblings share, the *cookie* of their parent; who sees it lowered, and has a laxer target, halves the number of bios
-//! that it may have under way. Windows that are good again raise it. Who is down to one bio at a time and still does
-//! harm has its processes rest at the end of their system calls.
+//! Each group with a target checks its latencies in windows. A bad window lowers a number that all
+//! siblings share, the *cookie* of their parent. A sibling that sees the lower cookie and has a
+//! longer target halves its limit on bios in flight. Good windows raise the cookie again. If a
+//! group is limited to one bio at a time and still does harm, io.latency delays its processes at
+//! the end of their system calls.
 //!
-//! | file | what it decides |
+//! | file | content |
 //! |---|---|
-//! | `window.rs` | whether a window was good, and what follows for the siblings |
-//! | `rest.rs` | how long processes rest for what their group did |
+//! | `window.rs` | whether a window was good, and the effects on the siblings |
+//! | `rest.rs` | the pauses of processes of a group |
 
 mod rest;
 mod window;
@@ -22,23 +23,23 @@ use super::write_error::WriteError;
 use crate::context::CgroupId;
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS, Time};
 
-/// A cookie that nobody has lowered.
+/// Cookie in the initial state.
 const COOKIE: i64 = 1_000_000;
-/// A depth that limits nothing.
+/// Depth without a limit.
 const UNLIMITED: u32 = u32::MAX;
-/// Of all bios of its siblings, the share in percent that a group must have to be cut.
+/// Minimum share of a group in all bios of its siblings to be limited, percent.
 const SHARE_MIN_PERCENT: u64 = 5;
 /// Shortest window, ns.
 const WINDOW_MIN_NS: u64 = 100 * MILLISECOND_NS;
 /// Longest window, ns.
 const WINDOW_MAX_NS: u64 = SECOND_NS;
-/// Targets in a window, if that is between the shortest and the longest.
+/// Length of a window in targets, if that is between the shortest and the longest window.
 const WINDOW_TARGETS: u64 = 16;
 
-/// A group as a member of its parent, and as the parent of others.
+/// Group, as a child of its parent and as a parent of other groups.
 #[derive(Debug)]
 struct Group {
-    /// 0: none.
+    /// Latency target, ns; 0: none.
     target_ns: u64,
     depth: u32,
     waits: Waits,
@@ -46,23 +47,23 @@ struct Group {
     window_ns: u64,
     window: Statistic,
     long: Statistic,
-    /// Bios of the long statistic when it was last looked at.
+    /// Number of bios in the long statistic at the last check.
     samples: u64,
-    /// The parent's cookie when it was last looked at.
+    /// Parent's cookie at the last check.
     own_cookie: i64,
     children: Children,
     rest: rest::Rest,
 }
 
-/// What a parent keeps for its children.
+/// State that a parent stores for its children.
 #[derive(Debug)]
 struct Children {
     cookie: i64,
-    /// The strictest target that was missed, ns; 0: none.
+    /// Strictest missed target, ns; 0: none.
     missed_target_ns: u64,
-    /// Whose it is.
+    /// Group with that target.
     missed_by: Option<CgroupId>,
-    /// When the cookie was last changed for a window; `None`: long ago.
+    /// Last change of the cookie for a window; `None`: long ago.
     changed: Option<Time>,
     samples: u64,
 }
@@ -72,7 +73,7 @@ impl Children {
         Self { cookie: COOKIE, missed_target_ns: 0, missed_by: None, changed: None, samples: 0 }
     }
 
-    /// Nobody was cut.
+    /// Removes all limits on the children.
     fn forgive(&mut self) {
         *self = Self { samples: self.samples, ..Self::new() };
     }
@@ -96,30 +97,30 @@ impl Group {
     }
 }
 
-/// What a group's numbers are now.
+/// Present state of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoLatencyState {
-    /// Bios it may have under way; `None`: any number.
+    /// Limit on bios in flight; `None`: no limit.
     pub depth: Option<u32>,
-    /// Its parent's cookie when it was last looked at.
+    /// Parent's cookie at the last check.
     pub own_cookie: i64,
-    /// Bios of its long statistic.
+    /// Number of bios in the long statistic.
     pub samples: u64,
-    /// As a parent: the children's cookie; 1,000,000 if nobody is cut.
+    /// As a parent: cookie of the children; 1,000,000 if none is limited.
     pub cookie: i64,
-    /// As a parent: the strictest target of a child that was missed, ns; 0: none.
+    /// As a parent: strictest missed target of a child, ns; 0: none.
     pub missed_target_ns: u64,
-    /// As a parent: whose that is.
+    /// As a parent: child with that target.
     pub missed_by: Option<CgroupId>,
-    /// As a parent: the sum of its children's samples.
+    /// As a parent: sum of the children's samples.
     pub children_samples: u64,
-    /// How far its processes' rests have gone.
+    /// Number of steps of the delay of its processes.
     pub use_delay: u32,
-    /// What its processes rest for, ns.
+    /// Delay of its processes, ns.
     pub delay_ns: u64,
 }
 
-/// io.latency of a queue.
+/// Controller io.latency of a queue.
 #[derive(Debug)]
 pub struct IoLatency {
     rotational: bool,
@@ -130,19 +131,20 @@ pub struct IoLatency {
 }
 
 impl IoLatency {
-    /// For a queue of `nr_requests` requests, with the groups that there are; no group has a target.
+    /// Creates the controller for a queue of `nr_requests` requests
+    /// and the existing groups, without targets.
     pub fn new(site: &mut Site, rotational: bool, nr_requests: u32) -> Self {
         let groups = site.groups.all().map(|_| Group::new(site.now, rotational, COOKIE)).collect();
         Self { rotational, nr_requests, enabled: false, groups, timer: site.wheel.create() }
     }
 
-    /// Its timer.
+    /// Returns the timer.
     #[must_use]
     pub fn timer_id(&self) -> TimerId {
         self.timer
     }
 
-    /// A group was created: the last of all.
+    /// Adds a new group, which must have the highest number.
     pub fn group_created(&mut self, site: &Site, group: CgroupId) {
         let cookie = site.groups.parent(group).map_or(COOKIE, |parent| self.children(parent).cookie);
         self.groups.push(Group::new(site.now, self.rotational, cookie));
@@ -157,13 +159,13 @@ impl IoLatency {
         &mut self.group(parent).children
     }
 
-    /// Bios of a group under way.
+    /// Returns the number of a group's bios in flight.
     #[must_use]
     pub fn inflight(&self, group: CgroupId) -> i64 {
         self.groups[group.index()].waits.inflight
     }
 
-    /// What a group's numbers are.
+    /// Returns the state of a group.
     #[must_use]
     pub fn state(&self, group: CgroupId) -> IoLatencyState {
         let Group { depth, own_cookie, samples, children, rest, .. } = &self.groups[group.index()];
@@ -182,7 +184,7 @@ impl IoLatency {
 
     // ---- a bio
 
-    /// A bio comes.
+    /// Handles a new bio.
     pub fn throttle(&mut self, site: &mut Site, id: BioId) -> Passage {
         if !self.enabled {
             return Passage::Pass;
@@ -192,13 +194,13 @@ impl IoLatency {
         self.climb(site, id, Some(group))
     }
 
-    /// A bio that waited has its place, and goes on with the group above.
+    /// Continues a bio that waited and now has its place, at the group above.
     pub fn resumed(&mut self, site: &mut Site, id: BioId) -> Passage {
         let above = site.bios[id].waits_in.and_then(|group| site.groups.parent(group));
         self.climb(site, id, above)
     }
 
-    /// Takes a place in `group` and in all above it but the root.
+    /// Takes a place in `group` and in all groups above it except the root.
     fn climb(&mut self, site: &mut Site, id: BioId, mut group: Option<CgroupId>) -> Passage {
         let state = site.bios[id];
         while let Some((here, parent)) = group.and_then(|group| Some((group, site.groups.parent(group)?))) {
@@ -221,7 +223,8 @@ impl IoLatency {
         Passage::Pass
     }
 
-    /// Sees what `group`'s parent's cookie has become, and follows it by a step.
+    /// Compares the cookie of `group`'s parent with the
+    /// last one, and changes the limit by one step.
     fn look(&mut self, site: &mut Site, here: CgroupId, parent: CgroupId) {
         let nr_requests = self.nr_requests;
         let &mut Children { cookie, missed_target_ns, samples: all_samples, .. } = self.children(parent);
@@ -264,7 +267,7 @@ impl IoLatency {
         while group.waits.wake_one(site, group.depth) {}
     }
 
-    /// A bio is done.
+    /// Handles a completed bio.
     pub fn bio_done(&mut self, site: &mut Site, id: BioId) {
         let state = site.bios[id];
         if !self.enabled || !state.by_latency {
@@ -288,29 +291,30 @@ impl IoLatency {
         }
     }
 
-    // ---- what may change
+    // ---- changes
 
-    /// Whether some group has a target; [`switch`](Self::switch) follows when the queue is empty.
+    /// Returns whether a group has a target.
+    /// [`switch`](Self::switch) follows when the queue is empty.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.groups.iter().any(|group| group.target_ns > 0)
     }
 
-    /// Whether bios are looked at.
+    /// Returns whether the controller is on.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled
     }
 
-    /// Looks at bios if some group has a target, and at none if none has. To be called when no bio is on its way.
+    /// Turns the controller on if a group has a target, otherwise off. No bio may be in flight.
     pub fn switch(&mut self) {
         self.enabled = self.is_wanted();
     }
 
-    /// Writes a group's `io.latency`: `target=N` in us, or `target=max` for none.
+    /// Writes a group's `io.latency`: `target=N` in µs, or `target=max` for none.
     ///
     /// # Errors
-    /// `text` is anything else; nothing has changed.
+    /// Fails if `text` has another form; nothing changes then.
     pub fn write(&mut self, site: &Site, group: CgroupId, text: &str) -> Result<(), WriteError> {
         let mut target_ns = 0;
         for word in text.trim_end_matches('\n').split(' ') {
@@ -337,14 +341,14 @@ impl IoLatency {
         }
     }
 
-    /// What a group's `io.latency` reads as: its target in us, if it has one.
+    /// Returns a group's target in `io.latency`, µs, if it has one.
     #[must_use]
     pub fn read(&self, group: CgroupId) -> Option<u64> {
         let target_ns = self.groups[group.index()].target_ns;
         (target_ns > 0).then_some(target_ns / MICROSECOND_NS)
     }
 
-    /// A group is removed.
+    /// Handles the removal of a group.
     pub fn group_removed(&mut self, site: &Site, group: CgroupId) {
         self.set_target(site, group, 0);
         if let Some(parent) = site.groups.parent(group) {

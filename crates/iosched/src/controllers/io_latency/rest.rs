@@ -1,17 +1,17 @@
-//! How long processes rest for what their group did.
+//! Pauses of processes of a group that does harm.
 
 use super::IoLatency;
 use crate::context::CgroupId;
 use crate::controllers::site::Site;
 use crate::time::{MILLISECOND_NS, SECOND_NS, Time};
 
-/// Longest rest, ns.
+/// Longest pause, ns.
 const REST_MAX_NS: u64 = 250 * MILLISECOND_NS;
 
-/// What a group's processes are to rest for.
+/// Delay of a group's processes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rest {
-    /// Steps down that it could not make any more: it does with one bio at a time already. 0: nobody rests.
+    /// Number of steps beyond the limit of one bio at a time. 0: no process is delayed.
     pub(super) steps: u32,
     pub(super) delay_ns: u64,
     start: Time,
@@ -20,7 +20,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// What was to be paid for more than a second ago is forgotten.
+    /// Reduces delays that are older than a second.
     fn decay(&mut self, now: Time) {
         if self.start + SECOND_NS >= now {
             return;
@@ -42,7 +42,8 @@ impl Rest {
 }
 
 impl IoLatency {
-    /// How long a process of `group` that was told to rest does so when its system call ends, ns.
+    /// Returns the pause of a process of `group` at the end of its system
+    /// call, ns. The process was marked before.
     pub fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
         if site.groups.is_removed(group) {
             return 0;

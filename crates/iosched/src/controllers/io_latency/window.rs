@@ -1,23 +1,24 @@
-//! Whether a window was good, and what follows for the siblings.
+//! Verdict on a window, and its effects on the siblings.
 
 use super::{COOKIE, Children, IoLatency, UNLIMITED};
 use crate::context::CgroupId;
 use crate::controllers::site::Site;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 
-/// How long a cookie stays as a window has made it, ns.
+/// Minimum time between changes of a cookie by windows, ns.
 const CHANGE_NS: u64 = 500 * MILLISECOND_NS;
-/// How long a missed target is remembered without being missed again, ns.
+/// Time after which a missed target is forgotten if it is not missed again, ns.
 const MISSED_NS: u64 = 5 * SECOND_NS;
-/// Bios of a long statistic that say that all is well again.
+/// Number of bios in a long statistic above which the situation counts as good again.
 const GOOD_MIN: u64 = 5;
 
-/// Latencies of some bios against the target that their group had.
+/// Latencies of bios, compared with the target of their group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Statistic {
-    /// Where seeking costs nothing: how many there were, and how many of them missed the target.
+    /// For devices that are not rotational: the number of
+    /// bios, and the number that missed the target.
     Missed { total: u64, missed: u64 },
-    /// Where it does: how many there were, and what they took together, ns.
+    /// For rotational devices: the number of bios, and the sum of their latencies, ns.
     Mean { count: u64, sum_ns: u64 },
 }
 
@@ -43,7 +44,8 @@ impl Statistic {
         std::mem::replace(self, Self::new(matches!(self, Self::Mean { .. })))
     }
 
-    /// Joins a window to a longer statistic. Of means only the count is, so that a long one is never bad.
+    /// Adds a window to a longer statistic. For means, only the count is
+    /// added, so that a long statistic is never bad.
     fn join(&mut self, window: Self) {
         match (self, window) {
             (Self::Missed { total, missed }, Self::Missed { total: more, missed: missed_more }) => {
@@ -62,7 +64,7 @@ impl Statistic {
         }
     }
 
-    /// Whether nine of ten made the target, or the mean did.
+    /// Returns whether nine of ten bios met the target, or the mean did.
     fn is_good(&self, target_ns: u64) -> bool {
         match *self {
             Self::Missed { total, missed } => missed < (total / 10).max(1),
@@ -72,7 +74,7 @@ impl Statistic {
 }
 
 impl Children {
-    /// Moves the cookie: up in small steps, down in large ones.
+    /// Changes the cookie: up in small steps, down in large ones.
     fn move_cookie(&mut self, up: bool, nr_requests: u32) {
         let nr_requests = i64::from(nr_requests);
         let lowered = COOKIE.wrapping_sub(self.cookie).max(0);
@@ -89,7 +91,7 @@ impl Children {
 }
 
 impl IoLatency {
-    /// A bio of a group with a target took so long.
+    /// Adds the latency of a bio of a group with a target.
     pub(super) fn sample(&mut self, site: &Site, here: CgroupId, latency_ns: u64, urgent: bool) {
         let group = self.group(here);
         let target_ns = group.target_ns;
@@ -97,7 +99,7 @@ impl IoLatency {
             return;
         }
         if urgent && group.depth != UNLIMITED {
-            // It passed where others have to wait: what it was too fast is to be paid for.
+            // The bio passed where others must wait. The saved time is charged as a delay.
             if latency_ns < target_ns {
                 group.rest.add(site.now, target_ns - latency_ns);
             }
@@ -106,7 +108,7 @@ impl IoLatency {
         group.window.add(latency_ns, target_ns);
     }
 
-    /// A window of a group has ended.
+    /// Handles the end of a group's window.
     pub(super) fn check(&mut self, site: &Site, here: CgroupId, parent: CgroupId) {
         let nr_requests = self.nr_requests;
         let group = &mut self.groups[here.index()];
@@ -148,7 +150,7 @@ impl IoLatency {
         group.long.take();
     }
 
-    /// A second is over: groups that nobody complains of any more are given back what they had.
+    /// Handles the timer, each second: raises the limits of groups that no sibling complains about.
     pub fn fire(&mut self, site: &Site) {
         for group in &mut self.groups {
             let children = &mut group.children;

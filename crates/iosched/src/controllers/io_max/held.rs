@@ -1,23 +1,24 @@
-//! In what order held bios go: a group takes one of each source in turn, itself and its children alike.
+//! Order of held bios: a group serves its sources in turn, one bio each. Its
+//! own processes and each child are sources.
 
 use std::collections::VecDeque;
 
 use crate::context::CgroupId;
 use crate::controllers::bio_state::BioId;
 
-/// Where a held bio came from.
+/// Source of a held bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Source {
-    /// From the group's own processes.
+    /// Processes of the group.
     Own,
-    /// From a child.
+    /// Child of the group.
     Child(CgroupId),
 }
 
-/// Bios held in one direction.
+/// Held bios of one direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    /// Sources that have any, in turn.
+    /// Sources with bios, in turn.
     ring: VecDeque<(Source, VecDeque<BioId>)>,
     len: usize,
 }
@@ -39,7 +40,7 @@ impl Held {
         }
     }
 
-    /// The one that goes next.
+    /// Returns the next bio.
     pub(super) fn head(&self) -> Option<BioId> {
         self.ring.front().and_then(|(_, bios)| bios.front()).copied()
     }

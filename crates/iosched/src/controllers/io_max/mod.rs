@@ -1,14 +1,15 @@
 //! io.max: limits a group to a number of bytes and bios per second.
 //!
-//! Allowances are granted by slices of a tenth of a second, or of a fiftieth in some versions. A bio for which the slice has nothing left is held in its
-//! group; a timer lets it on when it may, to the group above, and from the topmost to a worker that sends it on. Its
-//! process never sleeps here, it goes on with its next bio.
+//! Limits apply to slices of a tenth of a second, or of a fiftieth in some versions. A bio that
+//! exceeds the slice is held in its group. When the limit allows it, a timer moves the bio to the
+//! group above, and from the topmost group to a worker that submits it. Its process never sleeps
+//! here, but continues with its next bio.
 //!
-//! | file | what it decides |
+//! | file | content |
 //! |---|---|
-//! | `slice.rs` | what a group may do in a slice, and when a bio may go |
-//! | `held.rs` | in what order held bios go: by source, in turn |
-//! | `rounds.rs` | when held bios are looked at, and where they go |
+//! | `slice.rs` | the allowance of a slice, and when a bio may continue |
+//! | `held.rs` | the order of held bios: by source, in turn |
+//! | `rounds.rs` | when held bios are checked, and where they go |
 
 mod held;
 mod rounds;
@@ -25,17 +26,17 @@ use super::write_error::WriteError;
 use crate::context::CgroupId;
 use crate::kernel::KernelVersion;
 
-/// A limit on bytes a second that limits nothing.
+/// Limit on bytes per second that stands for no limit.
 const BPS_MAX: u64 = u64::MAX;
-/// A limit on bios a second that limits nothing.
+/// Limit on bios per second that stands for no limit.
 const IOPS_MAX: u32 = u32::MAX;
 
-/// What a group may do in one direction.
+/// Limits of a group in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Limits {
-    /// Bytes a second.
+    /// Bytes per second.
     bps: u64,
-    /// Bios a second.
+    /// Bios per second.
     iops: u32,
 }
 
@@ -43,7 +44,7 @@ impl Limits {
     const NONE: Self = Self { bps: BPS_MAX, iops: IOPS_MAX };
 }
 
-/// One direction of a group.
+/// State of one direction of a group.
 #[derive(Debug)]
 struct Flow {
     limits: Limits,
@@ -51,44 +52,44 @@ struct Flow {
     held: Held,
 }
 
-/// A group.
+/// Group with limits.
 #[derive(Debug)]
 struct Group {
     flows: [Flow; 2],
-    /// The jiffy in which it is looked at, if it holds anything.
+    /// Jiffy of the next check, if the group holds bios.
     due: u64,
-    /// Whether it is in its parent's tree.
+    /// Whether the group is in its parent's list of pending groups.
     pending: bool,
-    /// It held nothing of a direction, and does now.
+    /// Whether the group got its first held bio of a direction.
     was_empty: bool,
-    /// Its children that hold something.
+    /// Children that hold bios.
     level: Level,
 }
 
-/// io.max of a queue.
+/// Controller io.max of a queue.
 #[derive(Debug)]
 pub struct IoMax {
     groups: Vec<Group>,
-    /// Above the root: what has passed all groups, for the worker to take.
+    /// Level above the root: bios that have passed all groups.
     top: Level,
     released: [Held; 2],
-    /// The worker is to be woken.
+    /// Whether the worker must run.
     calls_worker: bool,
     rules: Rules,
 }
 
-/// What a version of Linux does.
+/// Rules of a version of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Rules {
     /// Length of a slice, in jiffies.
     slice: u64,
-    /// Whether metadata and swap pass at once, and others wait for what they took.
+    /// Whether metadata and swap pass at once, at the expense of other bios.
     urgent_passes: bool,
-    /// Whether a write of limits keeps what those that wait were owed.
+    /// Whether a write of limits carries the unused allowance of waiting bios over.
     carries: bool,
-    /// Whether a wait for the limit on bios lasts at least as long as one bio takes by it.
+    /// Whether a wait for the limit on bios lasts at least as long as one bio takes at that limit.
     waits_for_one: bool,
-    /// Whether one slice is left when slices that are over are taken off.
+    /// Whether one slice remains when past slices are removed.
     keeps_a_slice: bool,
 }
 
@@ -107,20 +108,20 @@ impl Rules {
 }
 
 impl IoMax {
-    /// With the groups that there are; none has a limit.
+    /// Creates the controller with the existing groups, without limits.
     pub fn new(site: &mut Site) -> Self {
         let groups = site.groups.all().map(|_| Group::new(site)).collect();
         let rules = Rules::of(site, KernelVersion::default(), true);
         Self { groups, top: Level::new(site), released: Default::default(), calls_worker: false, rules }
     }
 
-    /// The same, by the rules of a version of Linux.
+    /// Sets the rules to those of a version of Linux.
     #[must_use]
     pub fn of_kernel(self, site: &Site, kernel: KernelVersion, rotational: bool) -> Self {
         Self { rules: Rules::of(site, kernel, rotational), ..self }
     }
 
-    /// A group was created: the last of all.
+    /// Adds a new group, which must have the highest number.
     pub fn group_created(&mut self, site: &mut Site, group: CgroupId) {
         self.groups.push(Group::new(site));
         debug_assert_eq!(self.groups.len(), group.index() + 1);
@@ -130,13 +131,14 @@ impl IoMax {
         &mut self.groups[group.index()].flows[direction as usize]
     }
 
-    /// The timers, with the group whose children each is for; `None`: that above the root.
+    /// Returns the timers, each with the group whose children it
+    /// is for; `None`: the level above the root.
     pub fn timers(&self, site: &Site) -> impl Iterator<Item = (Option<CgroupId>, TimerId)> {
         let groups = site.groups.all().zip(&self.groups).map(|(group, state)| (Some(group), state.level.timer));
         groups.chain([(None, self.top.timer)])
     }
 
-    /// Bios held, and not handed out.
+    /// Returns the number of held bios, including those released and not taken yet.
     #[must_use]
     pub fn held(&self) -> usize {
         let flows = self.groups.iter().flat_map(|group| &group.flows).map(|flow| flow.held.len());
@@ -145,7 +147,8 @@ impl IoMax {
 
     // ---- a bio
 
-    /// A bio comes. One that waits is given out by [`released`](Self::released), not by [`Site::go_on`].
+    /// Handles a new bio. A waiting bio is returned by
+    /// [`released`](Self::released), not passed to [`Site::go_on`].
     pub fn enter(&mut self, site: &mut Site, id: BioId) -> Passage {
         let state = &site.bios[id];
         let direction = Direction::of(state);
@@ -173,7 +176,7 @@ impl IoMax {
         Passage::Pass
     }
 
-    /// Whether any limit is on a bio's way.
+    /// Returns whether any limit applies to the bio.
     fn applies(&self, site: &Site, state: &BioState, direction: Direction) -> bool {
         site.groups.up(state.cgroup).any(|group| {
             let limits = self.groups[group.index()].flows[direction as usize].limits;
@@ -193,12 +196,13 @@ impl IoMax {
         }
     }
 
-    /// Whether the worker has something to do: asked once.
+    /// Returns whether the worker must run, and clears the flag.
     pub fn take_worker_call(&mut self) -> bool {
         std::mem::take(&mut self.calls_worker)
     }
 
-    /// Takes the bios that may go on, in their order: the worker's work.
+    /// Returns the bios that may continue, in their order,
+    /// and removes them. The worker submits them.
     pub fn released(&mut self) -> Vec<BioId> {
         let mut all = Vec::new();
         for held in &mut self.released {
@@ -209,10 +213,11 @@ impl IoMax {
 
     // ---- limits
 
-    /// Writes a group's `io.max`: any of `rbps=`, `wbps=`, `riops=` and `wiops=`, each with a number from 2 or `max`.
+    /// Writes a group's `io.max`: any of `rbps=`, `wbps=`, `riops=` and `wiops=`, each with a
+    /// number of at least 2 or `max`.
     ///
     /// # Errors
-    /// A word is no such thing; no limit has changed.
+    /// Fails if a word has another form; no limit changes then.
     pub fn write(&mut self, site: &mut Site, group: CgroupId, text: &str) -> Result<(), WriteError> {
         if self.rules.carries {
             self.carry(site, group);
@@ -254,7 +259,7 @@ impl IoMax {
         Ok(limits)
     }
 
-    /// What a group's `io.max` reads as.
+    /// Returns the content of a group's `io.max`.
     #[must_use]
     pub fn read(&self, group: CgroupId) -> String {
         let [read, write] = Direction::BOTH.map(|bio_id| self.groups[group.index()].flows[bio_id as usize].limits);

@@ -1,7 +1,8 @@
-//! When held bios are looked at, and where they go.
+//! Rounds: when held bios are checked, and where they go.
 //!
-//! Each group, and what stands above the root, has a timer for its children that hold something. A round takes those
-//! that are due, a few bios of each, and hands them to the group above: they are held there in turn.
+//! Each group, and the level above the root, has a timer for its children that
+//! hold bios. A round takes a few bios of each child that is due, and passes them
+//! to the group above, which holds them in turn.
 
 use super::IoMax;
 use super::held::Source;
@@ -12,19 +13,19 @@ use crate::controllers::event::IoMaxEvent;
 use crate::controllers::site::Site;
 use crate::controllers::wheel::TimerId;
 
-/// Reads of a group that go at once.
+/// Number of reads of a group that continue at once.
 const READS_AT_ONCE: u32 = 6;
-/// Writes of a group that go at once.
+/// Number of writes of a group that continue at once.
 const WRITES_AT_ONCE: u32 = 2;
-/// Bios after which a round ends.
+/// Number of bios after which a round ends.
 const ROUND: u32 = 32;
-/// Slices after which a level is looked at again at the latest.
+/// Number of slices after which a level is checked again at the latest.
 const LOOK_SLICES: u64 = 8;
 
-/// The children of a group that hold something.
+/// Children of a group that hold bios.
 #[derive(Debug)]
 pub(super) struct Level {
-    /// When each is due, in jiffies, and which; the first due first.
+    /// Due times in jiffies with the groups, in the order of time.
     pending: Vec<(u64, CgroupId)>,
     pub(super) timer: TimerId,
 }
@@ -34,7 +35,7 @@ impl Level {
         Self { pending: Vec::new(), timer: site.wheel.create() }
     }
 
-    /// Behind those that are due at the same time.
+    /// Inserts a group after those that are due at the same time.
     fn enter(&mut self, due: u64, group: CgroupId) {
         let at = self.pending.partition_point(|&(other, _)| other <= due);
         self.pending.insert(at, (due, group));
@@ -65,7 +66,7 @@ impl IoMax {
         }
     }
 
-    /// Works out when `here`, which holds something, is due.
+    /// Computes when `here`, which holds bios, is due.
     pub(super) fn update(&mut self, site: &mut Site, here: CgroupId) {
         let mut wait = u64::MAX;
         for bio_id in Direction::BOTH {
@@ -83,8 +84,8 @@ impl IoMax {
         level.enter(due, here);
     }
 
-    /// Sets the timer of a level, if the first of it is not due yet or it is `forced`. `false`: it is to be looked at
-    /// now.
+    /// Sets the timer of a level if its first group is not due yet, or if `forced`. Returns `false`
+    /// if the level must be checked now.
     pub(super) fn schedule(&mut self, site: &mut Site, of: Option<CgroupId>, forced: bool) -> bool {
         let (now, slice) = (site.jiffies(), self.rules.slice);
         let level = self.level(of);
@@ -97,7 +98,7 @@ impl IoMax {
         true
     }
 
-    /// The timer of a level fired.
+    /// Handles the timer of a level.
     pub fn fire(&mut self, site: &mut Site, mut of: Option<CgroupId>) {
         loop {
             let mut moved = 0;
@@ -135,7 +136,7 @@ impl IoMax {
         [0, 1].map(|direction: usize| self.groups[group.index()].flows[direction].held.len() as u32)
     }
 
-    /// Lets go what is due of a level, up to a number; how many bios went.
+    /// Releases due bios of a level, up to the limit of a round. Returns their number.
     fn select(&mut self, site: &mut Site, of: Option<CgroupId>) -> u32 {
         let mut moved = 0;
         while let Some(&(due, here)) = self.level(of).pending.first() {
@@ -156,7 +157,7 @@ impl IoMax {
         moved
     }
 
-    /// Lets go a few bios of a group; how many.
+    /// Releases a few bios of a group. Returns their number.
     fn dispatch(&mut self, site: &mut Site, here: CgroupId) -> u32 {
         let mut moved = 0;
         for (bio_id, most) in [(Direction::Read, READS_AT_ONCE), (Direction::Write, WRITES_AT_ONCE)] {
@@ -173,7 +174,7 @@ impl IoMax {
         moved
     }
 
-    /// The head of a direction goes to the group above, or to the worker.
+    /// Moves the first bio of a direction to the group above, or to the worker.
     fn move_up(&mut self, site: &mut Site, id: BioId, here: CgroupId, bio_id: Direction) {
         self.flow(here, bio_id).held.pop();
         self.charge(here, bio_id, Amount::of(&site.bios[id]));

@@ -1,6 +1,6 @@
-//! What a group may do in a slice, and when a bio may go.
+//! Slices: the allowance of a group in a slice, and when a bio may continue.
 //!
-//! Allowances are of whole slices: who comes at the beginning of one finds all of it.
+//! Allowances are for whole slices: the first bio of a slice finds the whole allowance.
 
 use super::{BPS_MAX, IOPS_MAX, IoMax, Rules};
 use crate::context::CgroupId;
@@ -9,35 +9,35 @@ use crate::controllers::event::{IoMaxEvent, SliceChange};
 use crate::controllers::site::Site;
 use crate::request::{Op, SECTOR_BYTES};
 
-/// A stretch of time, and what was done in it.
+/// Time span, with the bios that it served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Slice {
-    /// In jiffies.
+    /// Start, in jiffies.
     pub(super) start: u64,
-    /// In jiffies; the slice is not over in this one.
+    /// Last jiffy of the slice.
     pub(super) end: u64,
     pub(super) bytes: u64,
     pub(super) ios: u32,
-    /// What is allowed beyond the limit, or not allowed within it, in bytes: from before a change of limits.
+    /// Carried allowance from before a change of limits, in bytes; negative: reduced allowance.
     carried_bytes: i64,
-    /// The same in bios.
+    /// Carried allowance in bios.
     carried_ios: i32,
 }
 
 impl Slice {
-    /// Whether `now` is not in it.
+    /// Returns whether `now` is outside of the slice.
     pub(super) const fn is_over(&self, now: u64) -> bool {
         now < self.start || self.end < now
     }
 }
 
-/// The end of the slice that `jiffy` is in, counted from jiffy 0; `jiffy` itself between two. `length` is that of a
-/// slice, in jiffies.
+/// Returns the end of the slice that contains `jiffy`, counted from jiffy 0; `jiffy` itself between
+/// two slices. `length`: the length of a slice, in jiffies.
 fn slice_end(length: u64, jiffy: u64) -> u64 {
     jiffy.checked_next_multiple_of(length).unwrap_or(u64::MAX)
 }
 
-/// Bytes that `bps` allows in so many jiffies.
+/// Returns the number of bytes that `bps` allows in a number of jiffies.
 #[inline]
 fn bytes_in(site: &Site, bps: u64, jiffies: u64) -> u64 {
     let bits = |value: u64| value.checked_ilog2().map_or(-1, i64::from);
@@ -50,17 +50,17 @@ fn bytes_in(site: &Site, bps: u64, jiffies: u64) -> u64 {
     }
 }
 
-/// Bios that `iops` allows in so many jiffies.
+/// Returns the number of bios that `iops` allows in a number of jiffies.
 fn ios_in(site: &Site, iops: u32, jiffies: u64) -> u32 {
     let ios = u64::from(iops).saturating_mul(jiffies) / u64::from(site.hz);
     u32::try_from(ios).unwrap_or(u32::MAX)
 }
 
-/// What a bio counts for.
+/// Amount that a bio counts for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amount {
     bytes: u64,
-    /// Its bytes were counted before.
+    /// Whether its bytes were counted before.
     counted: bool,
 }
 
@@ -76,7 +76,7 @@ impl Amount {
 }
 
 impl IoMax {
-    /// How long until a group may let a bio go, in jiffies; 0: now.
+    /// Returns the time until a group may release a bio, in jiffies; 0: now.
     pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, bio: Amount) -> u64 {
         let now = site.jiffies();
         let Rules { slice: length, waits_for_one, .. } = self.rules;
@@ -126,7 +126,7 @@ impl IoMax {
         wait
     }
 
-    /// A bio goes.
+    /// Counts a bio that continues.
     #[inline]
     pub(super) fn charge(&mut self, group: CgroupId, bio_id: Direction, bio: Amount) {
         let slice = &mut self.flow(group, bio_id).slice;
@@ -134,7 +134,7 @@ impl IoMax {
         slice.ios = slice.ios.wrapping_add(1);
     }
 
-    /// Takes off whole slices that are over, with what they allowed.
+    /// Removes whole past slices, with the amounts that they allowed.
     pub(super) fn trim(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
         let Rules { slice: length, keeps_a_slice, .. } = self.rules;
         let now = site.jiffies();
@@ -156,14 +156,15 @@ impl IoMax {
             return;
         }
         (slice.carried_bytes, slice.carried_ios) = (0, 0);
-        // What allows without limit must be a number here as any other, and may be negative.
+        // An unlimited allowance must be a number here like any other, and may be negative.
         slice.bytes = if slice.bytes as i64 >= bytes { slice.bytes.wrapping_sub(bytes as u64) } else { 0 };
         slice.ios = if slice.ios as i32 >= ios { slice.ios.wrapping_sub(ios as u32) } else { 0 };
         slice.start += elapsed;
         note(site, SliceChange::Trim { slices, bytes, ios }, group, bio_id, *slice);
     }
 
-    /// The slice of a group that a child's bio moves to, and that did nothing lately: it begins with the child's.
+    /// Begins the slice of an inactive group that gets the bio of a
+    /// child: it begins with the slice of the child.
     pub(super) fn credit(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, child_start: u64) {
         let (now, length) = (site.jiffies(), self.rules.slice);
         let slice = &mut self.flow(group, bio_id).slice;
@@ -173,7 +174,7 @@ impl IoMax {
         }
     }
 
-    /// Limits will change: what those that wait were owed, or owe, by the old ones is kept.
+    /// Saves the unused or exceeded allowance of waiting bios before limits change.
     pub(super) fn carry(&mut self, site: &mut Site, group: CgroupId) {
         let now = site.jiffies();
         for bio_id in Direction::BOTH {
@@ -198,7 +199,7 @@ impl IoMax {
         site.note(|| IoMaxEvent::Carry { group, bytes, ios }.into());
     }
 
-    /// Limits have changed: a new slice, with what is carried.
+    /// Begins a new slice after limits have changed, with the carried allowance.
     pub(super) fn begin_after_write(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction) {
         let (now, length) = (site.jiffies(), self.rules.slice);
         let slice = &mut self.flow(group, bio_id).slice;
