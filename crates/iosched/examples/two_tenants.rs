@@ -1,6 +1,6 @@
-//! A complete host: two tenants share a device in virtual time. Both want more requests than the
-//! queue has, so each is told [`Submit::Full`] again and again, waits, and goes on when the driver
-//! wakes it.
+//! A complete host: two tenants share a device in virtual time. Both want more
+//! requests than the queue has, so each gets [`Submit::Full`] again and again,
+//! waits, and continues when the driver wakes it.
 //!
 //! Run it with `cargo run --example two_tenants`.
 
@@ -12,12 +12,12 @@ use iosched::{
     Step, Submit, Time,
 };
 
-/// Commands that the device takes at once.
+/// Number of commands that the device accepts at once.
 const DEPTH: usize = 32;
-/// Requests that each tenant wants under way.
+/// Number of requests that each tenant wants in flight.
 const WANTED: u32 = 64;
 const SECTORS: u32 = 256;
-/// The device moves 128 KiB in this time, ns.
+/// Time in which the device transfers 128 KiB, ns.
 const SERVICE_NS: u64 = 100_000;
 
 struct Tenant {
@@ -29,7 +29,7 @@ struct Tenant {
 
 struct Host {
     driver: Driver,
-    /// What the device has, and when it is done with it.
+    /// Requests in the device, with their completion times.
     device: BinaryHeap<Reverse<(Time, RequestId)>>,
     device_free: Time,
     tenants: Vec<Tenant>,
@@ -51,14 +51,14 @@ impl Host {
         Ok(Self { driver, device: BinaryHeap::new(), device_free: Time::ZERO, tenants })
     }
 
-    /// The device takes a request.
+    /// Starts a request on the device.
     fn start(&mut self, now: Time, id: RequestId) {
         self.device_free = self.device_free.max(now) + SERVICE_NS;
         self.device.push(Reverse((self.device_free, id)));
     }
 
-    /// The tenant submits until it has what it wants, or the queue is full. Then it waits: the
-    /// driver wakes it.
+    /// Submits until the tenant has enough requests in flight, or the queue is full. In that case
+    /// the tenant waits until the driver wakes it.
     fn submit(&mut self, now: Time, tenant: usize) {
         while self.tenants[tenant].under_way < WANTED {
             let Tenant { context, next_sector, .. } = self.tenants[tenant];
@@ -69,18 +69,19 @@ impl Host {
                 return;
             }
             self.tenants[tenant].under_way += 1;
-            // Neighbours would merge.
+            // Adjacent requests would merge.
             self.tenants[tenant].next_sector += 2 * u64::from(SECTORS);
-            // After each submission: what the elevator wants in the device before the next one.
+            // After each submission, start the requests that
+            // must be in the device before the next one.
             while let Some(id) = self.driver.kicked(now, self.device.len() < DEPTH) {
                 self.start(now, id);
             }
         }
-        // A tag may have been kept for it.
+        // A tag may be reserved for the tenant.
         self.driver.decline(self.tenants[tenant].context);
     }
 
-    /// What follows every event: the turn, to its end.
+    /// Executes the turn that follows every event.
     fn turn(&mut self, now: Time) {
         while let Some(step) = self.driver.turn(now, self.device.len() < DEPTH) {
             match step {
@@ -94,8 +95,8 @@ impl Host {
         }
     }
 
-    /// The device is done with its first request: its tenant submits the next one at once, and then
-    /// comes the turn.
+    /// Completes the first request in the device. Its tenant submits the
+    /// next one at once, and then the turn follows.
     fn complete(&mut self, now: Time) {
         let Some(Reverse((_, id))) = self.device.pop() else { return };
         let mut done = Vec::new();
@@ -125,7 +126,8 @@ impl Host {
     }
 }
 
-/// How many requests of each tenant the device has served under `scheduler` after a second.
+/// Returns the number of requests of each tenant that the device
+/// has served under `scheduler` in a second.
 #[allow(unreachable_pub, reason = "the tests call it")]
 pub fn served(scheduler: &str) -> Result<Vec<u64>, Box<dyn std::error::Error>> {
     let mut host = Host::new(scheduler)?;

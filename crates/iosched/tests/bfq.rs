@@ -1,5 +1,5 @@
-//! BFQ, beyond what the recorded runs of Linux show: shares, budgets, who goes first, and that nothing is lost whatever
-//! happens.
+//! BFQ, beyond the recorded runs of Linux: shares, budgets, the order of queues, and no lost
+//! requests in any sequence of calls.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const START: Time = Time::from_ns(1_000_000_000_000);
 
-/// A process that keeps so many requests queued, one behind the other.
+/// Process that keeps a number of sequential requests queued.
 struct Reader {
     context: ContextId,
     position: u64,
@@ -19,7 +19,7 @@ struct Reader {
     served_sectors: u64,
 }
 
-/// A queue, its readers, and a device that serves one request at a time.
+/// Queue with its readers, and a device that serves one request at a time.
 struct Host {
     queue: RequestQueue,
     now: Time,
@@ -62,7 +62,7 @@ impl Host {
         assert!(self.queue.submit(self.now, &bio).accepted());
     }
 
-    /// The next request, as soon as the elevator gives one.
+    /// Returns the next request, as soon as the elevator dispatches one.
     fn dispatch(&mut self) -> RequestId {
         loop {
             if let Some(id) = self.queue.dispatch(self.now) {
@@ -73,7 +73,7 @@ impl Host {
         }
     }
 
-    /// Serves one request, whose reader sends another. Says whose it was.
+    /// Serves one request, and lets its reader send another. Returns the reader.
     fn serve(&mut self, service_ns: u64) -> usize {
         let id = self.dispatch();
         self.now = self.now + service_ns;
@@ -91,19 +91,19 @@ fn best_effort(level: u8) -> IoPriority {
 }
 
 const FAIR: &[(&str, &str)] = &[("low_latency", "0"), ("max_budget", "2048")];
-/// What one queue may be ahead or behind of its share: a budget each way.
+/// Distance of a queue from its share: a budget in each direction.
 const LAG_SECTORS: u64 = 2 * 2048;
 
 #[test]
 fn sectors_are_shared_by_weight_at_any_request_size() {
     let mut host = Host::new(&QueueConfig::default(), FAIR);
-    // Weights 80, 40 and 20.
+    // The weights are 80, 40 and 20.
     let readers = [(0, 8), (4, 64), (6, 256)];
     for (level, nr_sectors) in readers {
         host.reader(best_effort(level), CgroupId::ROOT, nr_sectors, 4);
     }
     while host.readers[0].served_sectors < 400_000 {
-        // Fast enough for nobody to be charged for time.
+        // Service is so fast that no queue is charged for time.
         host.serve(MILLISECOND_NS / 50);
     }
     let served: Vec<u64> = host.readers.iter().map(|reader| reader.served_sectors).collect();
@@ -161,7 +161,7 @@ fn a_turn_never_brings_more_than_its_budget() {
 fn a_newcomer_is_raised_and_goes_first() {
     let mut host = Host::new(&QueueConfig::default(), &[]);
     let old: Vec<usize> = (0..3).map(|_| host.reader(best_effort(4), CgroupId::ROOT, 64, 8)).collect();
-    // Long enough for the old ones to have loaded what they load.
+    // This is long enough for the old queues to finish loading.
     for _ in 0..16_000 {
         host.serve(MILLISECOND_NS);
     }
@@ -234,7 +234,7 @@ fn a_clock_of_any_speed_will_do() {
     }
 }
 
-/// Everything a host may do, in any order.
+/// Calls that a host may make in any order.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Submit { process: usize, write: bool, sync: bool, place: u64, nr_sectors: u32 },
@@ -282,7 +282,7 @@ const TUNABLES: &[(&str, &str)] = &[
     ("strict_guarantees", "0"),
 ];
 
-/// A queue to which anything may happen.
+/// Queue for any sequence of calls.
 struct Anything {
     queue: RequestQueue,
     now: Time,
@@ -300,7 +300,7 @@ impl Anything {
         queue.set_attribute(START, "nr_requests", &nr_requests.to_string()).unwrap();
         let mut cgroups = vec![CgroupId::ROOT];
         for number in 1..4 {
-            // The last below the one before it.
+            // The last cgroup is below the one before it.
             let parent = Some(if number == 3 { cgroups[2] } else { CgroupId::ROOT });
             let group = Cgroup { name: format!("c{number}"), parent, weight: None, leaf_weight: None };
             cgroups.push(queue.create_cgroup(group).unwrap());
@@ -316,7 +316,7 @@ impl Anything {
                 let flags = if sync { Flags::SYNC } else { Flags::empty() };
                 let context = self.processes[process];
                 let bio = Bio { op, flags, sector: place * 40, nr_sectors, context, cookie: 0 };
-                // Whoever must wait for a tag does not come back here.
+                // A process that must wait for a tag exits.
                 if self.queue.submit(self.now, &bio) == Submit::Full {
                     self.exit(process);
                 } else {
@@ -363,14 +363,14 @@ impl Anything {
         self.queue.check();
     }
 
-    /// Another process takes the place of one that exits.
+    /// Replaces an exiting process by another one.
     fn exit(&mut self, process: usize) {
         self.queue.exit(self.now, self.processes[process]);
         self.processes[process] =
             self.queue.create_context(process as u32, IoPriority::default(), self.cgroups[process % 4]);
     }
 
-    /// Everything that was taken in comes out.
+    /// Serves until every accepted bio is complete.
     fn finish(&mut self) {
         let mut idle = 0;
         while self.done < self.accepted {

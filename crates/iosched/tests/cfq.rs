@@ -1,4 +1,4 @@
-//! CFQ, beyond what the recorded runs of Linux show: yielding, drain, fairness.
+//! CFQ, beyond the recorded runs of Linux: yielding, drain, fairness.
 
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, Decision, Flags, IoClass, IoPriority, MILLISECOND_NS, Op, QueueConfig, RequestId,
@@ -7,12 +7,12 @@ use iosched::{
 
 const START: Time = Time::from_ns(1_000_000_000_000);
 
-/// A queue and a device that serves one request at a time.
+/// Queue, and a device that serves one request at a time.
 struct Host {
     queue: RequestQueue,
     now: Time,
     service_ns: u64,
-    /// Given out and not completed.
+    /// Request that is dispatched and not complete.
     begun: Option<RequestId>,
 }
 
@@ -36,7 +36,8 @@ impl Host {
         assert!(self.queue.submit(self.now, &bio).accepted());
     }
 
-    /// `from` waits for `to`, which needs a moment to send its request; the device is free meanwhile.
+    /// Lets `from` wait for `to`, which sends its request a moment
+    /// later. The device is free in the meantime.
     fn hand_over(&mut self, from: ContextId, to: ContextId) {
         self.queue.yield_to(self.now, from, to);
         if let Some(id) = self.queue.dispatch(self.now) {
@@ -45,7 +46,8 @@ impl Host {
         self.now = self.now + 50_000;
     }
 
-    /// Serves one request; waits for the elevator's timer if it must. Says whose it was.
+    /// Serves one request, and waits for the elevator's timer if
+    /// necessary. Returns the process of the request.
     fn serve(&mut self) -> Option<ContextId> {
         loop {
             if let Some(id) = self.begun.take().or_else(|| self.queue.dispatch(self.now)) {
@@ -60,7 +62,8 @@ impl Host {
     }
 }
 
-/// A process writes, fsyncs and so waits for the journal thread, fifty times over. How long it takes.
+/// Returns the time of fifty rounds in which a process writes, calls
+/// fsync and so waits for the journal thread.
 fn fsync_loop_ns(yielding: &str, other_reader: bool) -> u64 {
     let mut host = Host::new(false);
     host.queue.set_tunable(host.now, "yield", yielding).unwrap();
@@ -95,14 +98,14 @@ fn fsync_loop_ns(yielding: &str, other_reader: bool) -> u64 {
 #[test]
 fn yielding_spares_an_fsync_the_wait_for_the_one_who_waits() {
     let (without_ns, with_ns) = (fsync_loop_ns("0", false), fsync_loop_ns("1", false));
-    // Fifty rounds of two requests of 1 ms each.
+    // There are fifty rounds of two requests of 1 ms each.
     assert!(with_ns < 110 * MILLISECOND_NS, "{with_ns}");
     assert!(without_ns > 4 * with_ns, "{without_ns} against {with_ns}");
 }
 
 #[test]
 fn yielding_does_not_help_beside_a_reader() {
-    // The reader has its turns either way: that is the known limit of the series.
+    // The reader has its turns either way: this is the known limit of the patch series.
     let (without_ns, with_ns) = (fsync_loop_ns("0", true), fsync_loop_ns("1", true));
     assert!(with_ns > 10 * fsync_loop_ns("1", false), "{without_ns} against {with_ns}");
 }

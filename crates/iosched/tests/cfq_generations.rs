@@ -1,4 +1,4 @@
-//! What the CFQs of older kernels do in their own way, one property a test; beyond what their recorded runs show.
+//! Rules of older CFQs that differ, one property per test, beyond the recorded runs.
 
 use iosched::{
     Bio, CgroupId, ContextId, Decision, Flags, IoClass, IoPriority, MILLISECOND_NS, Op, QueueConfig, RequestQueue, Time,
@@ -9,7 +9,7 @@ const LAST: &str = "cfq";
 const OF_2010: &str = "cfq-2.6.34";
 const OF_2009: &str = "cfq-2.6.30";
 
-/// A queue, a device that serves one request at a time in 1 ms, and all that was decided.
+/// Queue, a device that serves one request at a time in 1 ms, and all decisions.
 struct Host {
     queue: RequestQueue,
     now: Time,
@@ -49,12 +49,13 @@ impl Host {
         self.submit(Op::Read, Flags::empty(), sector, context);
     }
 
-    /// As many requests as the elevator gives out now; their sectors.
+    /// Dispatches as many requests as the elevator allows. Returns their sectors.
     fn take_all(&mut self) -> Vec<u64> {
         std::iter::from_fn(|| self.queue.dispatch(self.now).map(|id| self.queue.request(id).sector())).collect()
     }
 
-    /// Serves one request, waiting for the elevator if it must; its process and sector.
+    /// Serves one request, and waits for the elevator if
+    /// necessary. Returns the process and the sector.
     fn serve(&mut self) -> Option<(ContextId, u64)> {
         loop {
             if let Some(id) = self.queue.dispatch(self.now) {
@@ -81,7 +82,8 @@ impl Host {
     }
 }
 
-/// Two processes read one file in turns of 64 KiB; each sends its next request while the other's is served.
+/// Lets two processes read one file in turns of 64 KiB. Each sends its
+/// next request while the other's is served.
 fn read_together(elevator: &str) -> Host {
     let mut host = Host::new(elevator);
     let readers = [host.process(1), host.process(2)];
@@ -104,11 +106,11 @@ fn close_queues_merge_in_2010_and_not_in_2009() {
     let jumps = old.decisions.windows(2).filter(|pair| {
         matches!(pair, [Decision::Expire { queue: from, timed_out: false }, Decision::Active { queue: to, .. }] if from != to)
     });
-    // Who was jumped to is not again before its turn has come.
+    // CFQ does not switch to the same queue again before the queue's own turn.
     assert_eq!(jumps.count(), 2, "there and back");
 }
 
-/// Whether the elevator waits for more after a lone process' sync write.
+/// Returns whether the elevator idles after a sync write of the only process.
 fn waits_after_write(elevator: &str, yielding: bool, flags: Flags) -> bool {
     let mut host = Host::new(elevator);
     if yielding {
@@ -134,8 +136,8 @@ fn a_lone_queue_is_idled_for_in_2010_unless_it_yields() {
     }
 }
 
-/// How long fifty rounds take of a write by one process and then one by its journal thread, at a distance, each as soon
-/// as the other's is done.
+/// Returns the time of fifty rounds, each with a write of a process and then a distant write of its
+/// journal thread. Each write is sent as soon as the one before is complete.
 fn fsync_rounds_ms(elevator: &str, yielding: bool) -> u64 {
     let mut host = Host::new(elevator);
     if yielding {
@@ -234,7 +236,7 @@ fn waits_end_at_ticks() {
         host.now = host.now + 300_000;
         host.read(0, reader);
         host.serve().unwrap();
-        // 1.3 ms after a tick.
+        // The time is 1.3 ms after a tick.
         let jiffy_ns = 1_000_000_000 / u64::from(hz);
         let tick_ns = host.now.as_ns() / jiffy_ns * jiffy_ns;
         let ends = Time::from_ns(tick_ns + wait_ms * MILLISECOND_NS);

@@ -1,4 +1,4 @@
-//! The controllers beside the elevator, in a request queue.
+//! Controllers in a request queue.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use iosched::{
 
 const MS: u64 = 1_000_000;
 
-/// A device that takes its time for each request, one after another.
+/// Device with a service time for each request, one after another.
 struct Machine {
     now: Time,
     driver: Driver,
@@ -20,11 +20,11 @@ struct Machine {
     free_at: Time,
     /// Bios that found the queue full.
     waiting: BTreeMap<ContextId, (Bio, Part)>,
-    /// Cookies of bios that are done, in that order.
+    /// Cookies of completed bios, in the order of completion.
     done: Vec<u64>,
-    /// Cookies of bios that are not done, with their bytes.
+    /// Cookies of bios that are not complete, with their bytes.
     open: BTreeMap<u64, (ContextId, u64)>,
-    /// Bytes done by context.
+    /// Completed bytes by context.
     bytes: BTreeMap<ContextId, u64>,
     cookies: u64,
 }
@@ -63,12 +63,12 @@ impl Machine {
         self.turn();
     }
 
-    /// Sends a bio; `false`: its process has to wait.
+    /// Sends a bio. Returns `false` if its process must wait.
     fn send(&mut self, context: ContextId, op: Op, flags: Flags, sector: u64, nr_sectors: u32) -> bool {
         self.send_part(Part::Whole, context, op, flags, sector, nr_sectors)
     }
 
-    /// Sends a part of an I/O; `false`: its process has to wait.
+    /// Sends a part of an I/O. Returns `false` if its process must wait.
     fn send_part(
         &mut self,
         part: Part,
@@ -86,7 +86,7 @@ impl Machine {
         accepted
     }
 
-    /// Reads so many parts of 512 sectors, of one I/O.
+    /// Reads one I/O in `parts` parts of 512 sectors.
     fn read_in_parts(&mut self, context: ContextId, sector: u64, parts: u32) {
         for number in 0..parts {
             let part = if number == 0 { Part::First { of_sectors: parts * 512 } } else { Part::Rest };
@@ -120,14 +120,14 @@ impl Machine {
                     if let Some((bio, part)) = self.waiting.remove(&context) {
                         self.submit(&bio, part);
                     }
-                    // Hosts do, whether they had anything or not.
+                    // Hosts call this even if nothing is reserved.
                     self.driver.decline(context);
                 }
             }
         }
     }
 
-    /// Does what is next, before `until`; `false`: there is nothing.
+    /// Handles the next event before `until`. Returns `false` if there is none.
     fn step(&mut self, until: Time) -> bool {
         let device = self.under_way.front().map(|&(at, _)| at);
         let next = [device, self.driver.next_timer(), self.driver.next_rerun()].into_iter().flatten().min();
@@ -251,7 +251,7 @@ fn an_exited_process_gives_its_wbt_place_to_the_next() {
     let (bio, _) = machine.waiting.remove(&writers[1]).unwrap();
     machine.open.remove(&bio.cookie);
     machine.driver.exit(machine.now, writers[1]);
-    // A window of wbt, whose timer looks after everybody, is longer.
+    // The window of wbt, whose timer wakes all waiting bios, is longer.
     machine.run(10 * MS);
     assert!(machine.open.is_empty(), "{:?} wait", machine.waiting);
 }
@@ -281,7 +281,7 @@ fn io_cost_shares_the_device_by_weight() {
     let groups = ["db", "backup"].map(|name| machine.group(name, CgroupId::ROOT));
     let tasks = groups.map(|group| machine.task(group));
     machine.set(groups[0], "io.weight", "300");
-    // As fast as it is: 5,000 bios of 4 KiB a second.
+    // The model gives the device its real speed: 5,000 bios of 4 KiB per second.
     let model = "rbps=20480000 rseqiops=5000 rrandiops=5000 wbps=20480000 wseqiops=5000 wrandiops=5000";
     machine.set(CgroupId::ROOT, "io.cost.model", model);
     machine.set(CgroupId::ROOT, "io.cost.qos", "enable=1 min=95 max=95");
@@ -301,7 +301,7 @@ fn io_cost_shares_the_device_by_weight() {
     assert!((2.7..3.3).contains(&(shares[0] / shares[1])), "{shares:?}");
 }
 
-/// The bio came before io.cost did anything, and asks for a request after that.
+/// The bio arrives before io.cost is active, and needs a request afterwards.
 #[test]
 fn bios_held_by_io_max_keep_their_group_under_io_cost() {
     let mut machine = Machine::new("none", 32, MS / 10);
@@ -351,7 +351,7 @@ fn io_prio_class_makes_mq_deadline_prefer_a_group() {
     assert!(db < 2.0 && backup > 18.0, "{db} {backup}");
 }
 
-/// Lets two bios of a group under way, whatever they are.
+/// Controller that allows two bios of a group in flight.
 #[derive(Default)]
 struct AtMostTwo {
     under_way: u32,
@@ -359,7 +359,7 @@ struct AtMostTwo {
 }
 
 impl AtMostTwo {
-    /// A request is no more: its place is the next one's.
+    /// Gives the place of a finished request to the next bio.
     fn leaves(&mut self, site: &mut Site) {
         match self.waiting.pop_front() {
             Some(next) => site.go_on(next),
@@ -403,7 +403,7 @@ impl Controller for AtMostTwo {
     }
 }
 
-/// A machine whose queue has [`AtMostTwo`].
+/// Returns a machine whose queue has [`AtMostTwo`].
 fn at_most_two(policy: &str, depth: u32) -> Machine {
     let config = QueueConfig { depth, ..QueueConfig::default() };
     let mut queue = RequestQueue::new(Time::BEGINNING, &config, Registry::linux().get(policy).unwrap());
@@ -431,7 +431,8 @@ fn merged_bios_do_not_confuse_counts_of_requests() {
     let mut machine = at_most_two("mq-deadline", 1);
     let tasks = [(); 6].map(|()| machine.task(CgroupId::ROOT));
     for round in 0..3 {
-        // The third bio joins the second's request, and the fifth makes one of the second and the fourth.
+        // The third bio joins the request of the second. The fifth merges
+        // the requests of the second and the fourth.
         let sectors = [0, 4096, 4104, 4120, 4112, 8192].map(|sector| sector + round * 65_536);
         let accepted: Vec<bool> = tasks
             .iter()
@@ -471,14 +472,14 @@ fn io_latency_cuts_a_sibling_with_a_laxer_target() {
     let before = machine.mib(flood);
     pass(&mut machine, 10_000);
     assert!(machine.mib(flood) - before < 0.35 * 10_000.0 * 4096.0 / 1048576.0, "it was cut");
-    // Nobody has a target any more: everything goes on.
+    // No group has a target any more, so everything continues.
     machine.set(strict, "io.latency", "target=max");
     machine.set(lax, "io.latency", "target=max");
     machine.run(60_000 * MS);
     assert!(machine.open.is_empty(), "{} open", machine.open.len());
 }
 
-/// Numbers that are the same every time.
+/// Reproducible random numbers.
 struct Random(u64);
 
 impl Random {
@@ -584,7 +585,7 @@ fn random_run(seed: u64) {
         machine.driver.queue().check();
         follow(&mut machine, &mut waits);
     }
-    // Whoever has a limit that lets anything pass goes on.
+    // Groups with a limit become unlimited, so that they continue.
     machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
     for &group in &groups[1..] {
         machine.set(group, "io.max", "rbps=max wbps=max riops=max wiops=max");
@@ -599,7 +600,8 @@ fn random_run(seed: u64) {
     assert!(waits.values().all(|&(left, ..)| left), "seed {seed}: {waits:?} never went on");
 }
 
-/// Holds what was decided against who waits: by bio, whether nobody submits it any more, where it waits and since when.
+/// Checks decisions against waiting bios. By bio: whether it was
+/// abandoned, where it waits, and since when.
 fn follow(machine: &mut Machine, waits: &mut BTreeMap<u64, (bool, &'static str, Time)>) {
     for (now, decision) in machine.driver.take_decisions() {
         match decision {

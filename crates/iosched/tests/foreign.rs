@@ -1,4 +1,4 @@
-//! Elevators from outside of the crate: what they can do, and what the queue does for them.
+//! Elevators outside of this crate: what they can do, and the services of the queue.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use iosched::{
 const NOW: Time = Time::from_ns(1_000_000_000);
 const WAIT_NS: u64 = 3_000_000;
 
-/// Highest sector first. After each request it lets the device wait, and it counts who has exited.
+/// Elevator with the highest sector first. It lets the device
+/// wait after each request, and counts exits.
 #[derive(Default)]
 struct Downward {
     queued: BTreeMap<Sector, RequestId>,
@@ -87,7 +88,7 @@ fn read(context: ContextId, sector: Sector) -> Bio {
     Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector }
 }
 
-/// Everything that is given out from `now` on, with the timers that come.
+/// Dispatches all requests from `now` on, and fires the timers. Returns the order.
 fn order(queue: &mut RequestQueue, mut now: Time) -> Vec<Vec<u64>> {
     let mut order = Vec::new();
     while queue.waiting() > 0 {
@@ -114,7 +115,7 @@ fn its_order_is_kept_and_neighbours_merge_in_both_layers() {
         for sector in [0, 100, 116, 50] {
             assert!(matches!(queue.submit(NOW, &read(context, sector)), Submit::Queued(_)));
         }
-        // It joins the request at 100, which now ends where the one at 116 begins.
+        // The bio joins the request at 100, which then ends where the request at 116 begins.
         assert_eq!(queue.submit(NOW, &read(context, 108)), Submit::Merged);
         queue.check();
         assert_eq!(order(&mut queue, NOW), [vec![100, 108, 116], vec![50], vec![0]], "{}", registered.name);

@@ -1,4 +1,4 @@
-//! Elevators of old, beyond what the recorded runs show: anticipatory and CFQ 2.6.16.
+//! Old elevators, beyond the recorded runs: anticipatory and CFQ 2.6.16.
 
 use iosched::{
     Anticipation, AnticipatoryEvent, Bio, Cfq2616Event, CgroupId, ContextId, Decision, Flags, IoClass, IoPriority,
@@ -7,17 +7,17 @@ use iosched::{
 
 const START: Time = Time::from_ns(1_000_000_000_000);
 const MS: u64 = MILLISECOND_NS;
-/// Two places far apart.
+/// Two distant positions.
 const HERE: u64 = 1_000_000;
 const FAR: u64 = 900_000_000;
 
-/// A queue over a device that takes what it is given, up to `depth`.
+/// Queue for a device that takes up to `depth` requests.
 struct Host {
     queue: RequestQueue,
     now: Time,
     depth: usize,
     in_device: Vec<RequestId>,
-    /// Bios that are done, by cookie.
+    /// Cookies of completed bios.
     done: Vec<u64>,
     submitted: u64,
 }
@@ -59,7 +59,7 @@ impl Host {
         self.bio(Op::Write, Flags::empty(), sector, context);
     }
 
-    /// Dispatches while the device has room; the sectors.
+    /// Dispatches while the device has room. Returns the sectors.
     fn run(&mut self) -> Vec<u64> {
         let before = self.in_device.len();
         while self.in_device.len() < self.depth {
@@ -70,7 +70,7 @@ impl Host {
         self.in_device[before..].iter().map(|&id| self.queue.request(id).sector()).collect()
     }
 
-    /// The device is done, `after_ns` from now, with the request it has had longest; then the queue is run.
+    /// Completes the oldest request in the device `after_ns` from now, and then runs the queue.
     fn complete(&mut self, after_ns: u64) -> Vec<u64> {
         self.now = self.now + after_ns;
         let id = self.in_device.remove(0);
@@ -82,14 +82,14 @@ impl Host {
         self.run()
     }
 
-    /// Time passes up to the timer, which fires; then the queue is run.
+    /// Lets time pass until the timer fires, and then runs the queue.
     fn fire(&mut self) -> Vec<u64> {
         self.now = self.queue.next_timer().expect("a timer is set");
         self.queue.timer(self.now);
         self.run()
     }
 
-    /// Serves until nothing is left; the sectors in order.
+    /// Serves until no request is left. Returns the sectors in order.
     fn drain(&mut self) -> Vec<u64> {
         let mut order = self.run();
         loop {
@@ -108,7 +108,8 @@ impl Host {
     }
 }
 
-/// A reader has had its first request served, another waits far away.
+/// Returns a host where the first request of a reader has been
+/// served, and another reader waits far away.
 fn two_readers(tunables: &[(&str, &str)]) -> (Host, ContextId, ContextId) {
     let mut host = Host::new("anticipatory", tunables);
     let [first, second] = [1, 2].map(|pid| host.process(pid));
@@ -210,7 +211,7 @@ fn anticipatory_gives_writes_batches_beside_a_reader() {
         host.run();
     }
     assert!(host.done.iter().filter(|&&cookie| cookie <= 20).count() == 20, "every write is served");
-    // A batch of reads lasts 500 ms, one of writes 125 ms or less.
+    // A batch of reads lasts 500 ms, a batch of writes at most 125 ms.
     assert!(longest_ms <= 700, "{longest_ms} ms without a write");
 }
 
@@ -232,7 +233,7 @@ fn one_request_a_sector_stays_in_the_elevator_and_none_is_lost() {
     }
 }
 
-/// Numbers that look random.
+/// Returns pseudo-random numbers.
 fn scattered(seed: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(seed), |&x| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1)))
         .map(|x| x >> 33)
@@ -267,13 +268,13 @@ fn a_switch_loses_and_repeats_no_request() {
     }
 }
 
-/// The levels that are served in turn, with one queue of each that always has requests.
+/// Returns the levels in the order of service. Each level has one queue that always has requests.
 fn level_turns(turns: usize) -> Vec<u8> {
     let mut host = Host::new("cfq-2.6.16", &[("quantum", "1"), ("slice_sync", "1")]);
     let contexts: Vec<_> =
         (0..8).map(|level| host.process_of(u32::from(level), IoPriority::new(IoClass::BestEffort, level))).collect();
     let mut next = HERE;
-    // The first to send a request is served at once.
+    // The first queue that sends a request is served at once.
     for &context in contexts.iter().rev() {
         for _ in 0..2 {
             next += 1000;
@@ -348,7 +349,7 @@ fn cfq_2_6_16_lets_the_idle_class_wait_for_100_ms_of_quiet() {
     assert_eq!((count(Cfq2616Event::GraceCancel), count(Cfq2616Event::GraceFire)), (1, 1));
 }
 
-/// The queues that two async writers of that ioprio use.
+/// Returns the number of queues for two async writers with that ioprio.
 fn queues_of_two_writers(ioprio: IoPriority) -> usize {
     let mut host = Host::new("cfq-2.6.16", &[]);
     for pid in 1..=2 {
@@ -395,7 +396,7 @@ fn cfq_2_6_16_lifts_holders_of_exclusive_resources() {
         host.read(HERE, high);
         host.read(2 * HERE, high);
         host.read(FAR, low);
-        // Its queue is there by now, and the next request comes with the flag.
+        // The queue exists by now, and the next request has the flag.
         host.bio(Op::Read, flags, FAR + 1000, low);
         host.complete(3 * MS)
     };

@@ -1,4 +1,5 @@
-//! Hosts in every order of calls: a process that finds the queue full is woken, and misuse is told.
+//! Hosts with every order of calls: a process that finds
+//! the queue full is woken, and misuse panics.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use proptest::prelude::*;
 mod two_tenants;
 
 const NOW: Time = Time::from_ns(1_000_000_000_000);
-/// The time between completions.
+/// Time between completions.
 const SERVICE_NS: u64 = 1_000_000;
 
 #[test]
@@ -25,16 +26,16 @@ fn a_tenant_that_submits_before_the_turn_starves_nobody() {
     }
 }
 
-/// What a host does when it likes.
+/// Call of a host.
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// The device is done with a request, and its process submits again at once.
+    /// The device completes a request, and its process submits again at once.
     Complete { again: bool },
     /// A process submits.
     Submit { process: usize },
-    /// A turn, in which the device takes what it can.
+    /// A turn, in which the device takes as many requests as it can.
     Turn,
-    /// So many steps of a turn.
+    /// A number of steps of a turn.
     Steps(u8),
 }
 
@@ -52,14 +53,14 @@ struct Host {
     now: Time,
     processes: Vec<ContextId>,
     op: Op,
-    /// Processes submit although they wait.
+    /// Whether processes submit although they wait.
     impatient: bool,
-    /// Of each process: since when it waits with nothing under way, in completions. While its own
-    /// requests are under way, the elevator decides when they are served.
+    /// By process: the start of a wait without own requests in flight, in completions. While
+    /// requests of the process are in flight, the elevator decides when they are served.
     waits: Vec<Option<u64>>,
     under_way: Vec<u32>,
     completions: u64,
-    /// The longest wait so far, in completions.
+    /// Longest wait so far, in completions.
     longest: u64,
     in_device: VecDeque<RequestId>,
     depth: usize,
@@ -136,7 +137,7 @@ impl Host {
         while self.step() {}
     }
 
-    /// The device is done with its oldest request; time passes until it has one.
+    /// Completes the oldest request in the device. Turns follow until the device has one.
     fn complete(&mut self, again: bool) {
         self.now = self.now + SERVICE_NS;
         while self.in_device.is_empty() {
@@ -184,13 +185,13 @@ impl Host {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// The calls repeat, so that what starves a process once does so for good.
+    /// The calls repeat, so that a process that starves once starves for good.
     #[test]
     fn processes_at_a_full_queue_are_woken_in_any_call_order(
         depth in 1u32..5,
         nr_requests in 4u32..10,
-        // One for all: elevators prefer reads, and the write that has the one tag that writes may
-        // have waits for long.
+        // All bios have one operation. Elevators prefer reads, so a write with the only tag for
+        // writes may wait for a long time.
         op in prop_oneof![Just(Op::Read), Just(Op::Write)],
         processes in 2usize..5,
         impatient in any::<bool>(),
@@ -212,7 +213,7 @@ proptest! {
                 }
             }
             let longest = host.longest;
-            // In the single-queue layer, each process may have a batch of 32 requests first.
+            // In the single-queue layer, each process may first have a batch of 32 requests.
             let first = if elevator.layer.is_multi_queue() { u64::from(2 * nr_requests) } else { 40 };
             let bound = first * processes as u64;
             prop_assert!(longest <= bound, "{}: {longest} completions, allowed {bound}", elevator.name);
@@ -221,7 +222,7 @@ proptest! {
     }
 }
 
-/// A queue of one process, and a read of that process.
+/// Returns a queue with one process, and a read of that process.
 fn one_process() -> (Driver, Bio) {
     let queue = RequestQueue::new(NOW, &QueueConfig::default(), Registry::linux().get("mq-deadline").unwrap());
     let mut driver = Driver::new(queue, Rerun::LINUX);
@@ -230,7 +231,7 @@ fn one_process() -> (Driver, Bio) {
     (driver, bio)
 }
 
-/// One request of the process is in the device.
+/// Puts one request of the process into the device.
 fn in_device(driver: &mut Driver, bio: &Bio) -> RequestId {
     let _ = driver.submit(NOW, bio);
     let Some(Step::Start(id)) = driver.turn(NOW, true) else { panic!("the device takes it") };

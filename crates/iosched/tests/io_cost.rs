@@ -1,13 +1,14 @@
-//! io.cost under random bios, settings and groups: no bio is lost, and nothing that is written makes it panic.
+//! io.cost with random bios, settings and groups: no bio is
+//! lost, and no written text makes it panic.
 
 use iosched::controllers::{BioId, BioState, IoCost, IoCostFile, Passage, Served, Site, Target};
 use iosched::{Bio, CgroupId, ContextId, Flags, Op, Sector, Time};
 use proptest::prelude::*;
 
-/// Timers after which a bio that still waits is taken for lost.
+/// Number of timers after which a bio that still waits counts as lost.
 const TIMERS_MAX: u32 = 200_000;
 
-/// What is done to the controller.
+/// Action on the controller.
 #[derive(Clone, Debug)]
 enum Step {
     Come { group: usize, op: Op, flags: Flags, sector: Sector, nr_sectors: u32 },
@@ -20,7 +21,7 @@ enum Step {
     Write { file: IoCostFile, text: String },
 }
 
-/// A request of the device.
+/// Request of the device.
 struct Request {
     bios: Vec<BioId>,
     op: Op,
@@ -36,7 +37,7 @@ struct Group {
     removed: bool,
 }
 
-/// A host with a device that takes everything at once.
+/// Host with a device that takes everything at once.
 struct Host {
     site: Site,
     cost: IoCost,
@@ -60,7 +61,7 @@ impl Host {
         host
     }
 
-    /// A group that is there, by any number.
+    /// Returns an existing group for any number.
     fn group(&self, number: usize) -> usize {
         let mut group = number % self.groups.len();
         while self.groups[group].removed {
@@ -127,7 +128,7 @@ impl Host {
         self.under_way.push(Request { bios: vec![bio_id], op, sector, nr_sectors, group, requested });
     }
 
-    /// A bio joins the request that came last, if it may.
+    /// Merges a bio into the newest request, if possible.
     fn merge(&mut self, front: bool, nr_sectors: u32) {
         let Some(request) = self.under_way.last() else { return };
         let (op, group, first) = (request.op, request.group, request.bios[0]);
@@ -177,7 +178,7 @@ impl Host {
         [self.cost.next_timer(), period].into_iter().flatten().min()
     }
 
-    /// Lets the next timers fire.
+    /// Fires the next timers.
     fn fire(&mut self, at: Time) {
         self.site.now = self.site.now.max(at);
         self.cost.timer(&mut self.site);
@@ -189,7 +190,7 @@ impl Host {
         assert!(self.cost.next_timer().is_none_or(|next| next > self.site.now || next == Time::MAX));
     }
 
-    /// Lets time pass, a thousand timers at most.
+    /// Lets time pass, for at most a thousand timers.
     fn pass(&mut self, until: Time) {
         for _ in 0..1_000 {
             let Some(next) = self.next().filter(|&next| next <= until) else { break };
@@ -198,7 +199,7 @@ impl Host {
         self.site.now = self.site.now.max(until);
     }
 
-    /// Lets everything complete; whether it did.
+    /// Completes everything. Returns whether that succeeded.
     fn drain(&mut self, timers_max: u32) -> bool {
         for _ in 0..timers_max {
             while !self.under_way.is_empty() {
@@ -215,7 +216,7 @@ impl Host {
         false
     }
 
-    /// Nothing more comes.
+    /// Completes everything at the end of a run.
     fn finish(&mut self) {
         assert!(self.drain(TIMERS_MAX), "a bio is lost: {} wait", self.waiting.len());
         for _ in 0..TIMERS_MAX {
@@ -234,7 +235,8 @@ fn flags() -> impl Strategy<Value = Flags> {
     prop_oneof![6 => Just(Flags::empty()), 1 => Just(Flags::PRIO), 1 => Just(Flags::SWAP)]
 }
 
-/// Steps of bios of up to so many sectors, pauses of up to so many microseconds, and such writes.
+/// Returns steps with bios of up to `nr_sectors` sectors,
+/// pauses of up to `us` µs, and the given writes.
 fn steps(
     nr_sectors: u32,
     us: u64,
@@ -258,7 +260,7 @@ fn steps(
     prop::collection::vec(step, 1..300)
 }
 
-/// Settings that a device could have.
+/// Returns realistic settings.
 fn sensible() -> impl Strategy<Value = (IoCostFile, String)> {
     let speeds = (10_000_000..4_000_000_000_u64, 300..100_000_u32, 300..100_000_u32);
     let model = (speeds.clone(), speeds).prop_map(|(read, write)| {
@@ -278,7 +280,7 @@ fn sensible() -> impl Strategy<Value = (IoCostFile, String)> {
     prop_oneof![3 => model, 3 => qos, 2 => switch.prop_map(|text| (IoCostFile::Qos, text.to_owned()))]
 }
 
-/// Settings that nobody has.
+/// Returns unrealistic settings.
 fn absurd() -> impl Strategy<Value = (IoCostFile, String)> {
     let name = prop::sample::select(vec![
         "enable",

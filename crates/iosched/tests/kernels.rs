@@ -1,4 +1,5 @@
-//! Rules that differ between versions of Linux: each test holds under one version and not under its neighbour.
+//! Rules that differ between versions of Linux: each test holds under
+//! one version and not under its neighbour.
 
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, Flags, IoClass, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
@@ -41,7 +42,7 @@ fn complete(queue: &mut RequestQueue, id: RequestId) {
     queue.complete(NOW, id, Ok(()), |_, _| {});
 }
 
-/// The sector of the request that is given out next, and done.
+/// Dispatches and completes a request. Returns its sector.
 fn serve(queue: &mut RequestQueue) -> Option<u64> {
     let id = queue.dispatch(NOW)?;
     let sector = queue.request(id).sector();
@@ -49,7 +50,7 @@ fn serve(queue: &mut RequestQueue) -> Option<u64> {
     Some(sector)
 }
 
-/// How many writes far apart find a tag.
+/// Returns how many distant writes get a tag.
 fn writes_with_a_tag(queue: &mut RequestQueue, flags: Flags) -> usize {
     let context = process(queue);
     let write = |sector| Bio { flags, ..bio(Op::Write, sector, context) };
@@ -63,7 +64,7 @@ fn a_lone_sequential_reader_keeps_its_batch_from_6_5() {
     for (kernel, reads) in [("5.10", 2), ("5.15", 2), ("6.4", 2), ("6.5", 32), ("6.12", 32)] {
         let mut queue = queue("mq-deadline", kernel);
         let [reader, writer] = [(); 2].map(|()| process(&mut queue));
-        // The batch of writes is over: nothing lies behind its position.
+        // The batch of writes is over: no write is after its position.
         queue.submit(NOW, &bio(Op::Write, 1 << 31, writer));
         assert_eq!(serve(&mut queue), Some(1 << 31));
         queue.submit(NOW, &bio(Op::Write, 1 << 30, writer));
@@ -151,7 +152,7 @@ fn kyber_limits_sync_writes_from_7_0() {
 
 // ---- plugs and merging
 
-/// A queue whose only process has a plug.
+/// Returns a queue whose only process has a plug.
 fn plugged(scheduler: &str, kernel: &str) -> (RequestQueue, ContextId) {
     let mut queue = queue(scheduler, kernel);
     let context = process(&mut queue);
@@ -313,7 +314,8 @@ fn bfq_idles_for_shares_in_a_single_cgroup_up_to_6_1() {
             queue.set_tunable(NOW, "low_latency", "0").unwrap();
             let cgroup = if in_root { CgroupId::ROOT } else { cgroup(&mut queue, "only") };
             let [first, second] = [(); 2].map(|()| process_in(&mut queue, IoClass::BestEffort, cgroup));
-            // The second process is older than those that are merged because they came up together.
+            // The second process is older than those that are
+            // merged because they were created together.
             queue.submit(NOW, &bio(Op::Read, 1 << 29, second));
             assert_eq!(serve(&mut queue), Some(1 << 29));
             let now = NOW + 2000 * MS;
@@ -344,7 +346,7 @@ fn bfq_shares_tags_by_weight_from_5_17() {
 
 // ---- io.max
 
-/// A queue with a cgroup that io.max limits, and a process in it.
+/// Returns a queue with a cgroup that io.max limits, and a process in that cgroup.
 fn limited(kernel: &str, rotational: bool, limits: &str) -> (RequestQueue, ContextId, CgroupId) {
     let mut queue = queue_of("none", &QueueConfig { rotational, depth: 256, ..config(kernel) });
     let cgroup = cgroup(&mut queue, "limited");
@@ -378,7 +380,7 @@ fn metadata_passes_io_max_at_once_from_6_12() {
     }
 }
 
-/// When a bio that io.max holds goes on, in ms from the beginning.
+/// Returns when a held bio continues, in ms from the beginning.
 fn released_ms(queue: &mut RequestQueue) -> u64 {
     loop {
         let at = queue.next_timer().unwrap();

@@ -1,4 +1,4 @@
-//! The queue, the elevators and the controllers by what they promise, without hosts.
+//! Tests of the queue, the elevators and the controllers, without hosts.
 
 mod bfq;
 mod cfq;

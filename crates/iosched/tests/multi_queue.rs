@@ -171,7 +171,7 @@ fn negative_writes_starved_delays_writes_behind_all_reads() {
     }
     let first = queue.dispatch(NOW).unwrap();
     complete(&mut queue, NOW, first);
-    // The first batch of all is one of writes, had there been any.
+    // The very first batch would have been one of writes, if there had been writes.
     queue.submit(NOW, &bio(Op::Write, 0, a));
     for _ in 0..50 {
         let id = queue.dispatch(NOW).unwrap();
@@ -199,20 +199,20 @@ fn kyber_limits_each_domain_by_its_tokens() {
     queue.check();
 }
 
-/// ADIOS with known latencies: 100 us for 4 KiB, nothing for more.
+/// Returns ADIOS with known latencies: 100 µs for 4 KiB, and no more for larger requests.
 fn adios() -> (RequestQueue, ContextId) {
     let config = QueueConfig { depth: 8, write_cache: false, rotational: false, ..QueueConfig::default() };
     let mut queue = RequestQueue::new(NOW, &config, iosched::Registry::linux().get("adios").unwrap());
     queue.set_tunable(NOW, "reset_lat_model", "100000 0 100000 0 100000 0").unwrap();
     let context = process(&mut queue, IoClass::None);
-    // The first request finds latencies unknown; those behind it are sorted.
+    // Latencies are unknown for the first request; later requests are sorted.
     queue.submit(NOW, &bio(Op::Read, 1 << 30, context));
     let first = queue.dispatch(NOW).unwrap();
     complete(&mut queue, NOW, first);
     (queue, context)
 }
 
-/// The sectors of what is given out, in order.
+/// Dispatches all requests. Returns their sectors, in order.
 fn given(queue: &mut RequestQueue) -> Vec<u64> {
     std::iter::from_fn(|| queue.dispatch(NOW).map(|id| queue.request(id).sector())).collect()
 }
@@ -307,12 +307,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-/// A host that keeps to the contract.
+/// Host that follows the contract.
 struct Host {
     queue: RequestQueue,
     now: Time,
     tasks: Vec<Option<ContextId>>,
-    /// What they wait with.
+    /// Bio that each context waits with.
     waiting: BTreeMap<ContextId, Bio>,
     in_device: Vec<RequestId>,
     under_way: BTreeSet<u64>,
@@ -440,7 +440,7 @@ impl Host {
         self.queue.check();
     }
 
-    /// Goes on until everything is done.
+    /// Continues until everything is complete.
     fn finish(&mut self) {
         for context in self.tasks.clone().into_iter().flatten() {
             self.unplug(context);
@@ -468,7 +468,8 @@ impl Host {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Under every elevator, through switches between the layers, resizes, exits, plugs, and devices that give back.
+    /// Covers every elevator, with switches between the
+    /// layers, resizes, exits, plugs, and requeues.
     #[test]
     fn every_bio_completes_once_whatever_happens(
         elevator in 0..iosched::Registry::linux().elevators().len(),

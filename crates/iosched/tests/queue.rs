@@ -1,4 +1,4 @@
-//! The request queue, one behaviour a test.
+//! Request queue, one behaviour per test.
 
 use iosched::{
     Bio, CgroupId, ContextId, Flags, IoPriority, MILLISECOND_NS, Op, QueueConfig, RequestId, RequestQueue, Submit,
@@ -31,7 +31,7 @@ fn submit(queue: &mut RequestQueue, bio: &Bio) -> RequestId {
     }
 }
 
-/// Sectors in the order they are given out, with a device that takes everything.
+/// Dispatches all requests to a device without a limit. Returns them in order.
 fn dispatched(queue: &mut RequestQueue) -> Vec<(Op, u64, u32)> {
     let ids: Vec<_> = std::iter::from_fn(|| queue.dispatch(NOW)).collect();
     ids.into_iter()
@@ -39,7 +39,7 @@ fn dispatched(queue: &mut RequestQueue) -> Vec<(Op, u64, u32)> {
         .collect()
 }
 
-/// Completes a request; the cookies that were done by it.
+/// Completes a request. Returns the cookies of the completed bios.
 fn complete(queue: &mut RequestQueue, id: RequestId) -> Vec<u64> {
     let mut done = Vec::new();
     queue.complete(NOW, id, Ok(()), |bio, result| {
@@ -85,7 +85,7 @@ fn nomerges_1_leaves_only_the_last_merged_request_and_2_nothing() {
         let mut queue = queue("noop", &QueueConfig::default());
         queue.set_attribute(NOW, "nomerges", nomerges).unwrap();
         let task = process(&mut queue);
-        // The first request stays the last merged one; the second is only in the hash.
+        // The first request stays the last merged one; the second one is only in the hash.
         for sector in [0, 8, 1000, 1008] {
             queue.submit(NOW, &read(sector, task));
         }
@@ -167,7 +167,7 @@ fn waiting_flushes_share_one_that_begins_later() {
     submit(&mut queue, &flush(1));
     let first = queue.dispatch(NOW).unwrap();
     assert_eq!(queue.request(first).op(), Op::Flush);
-    // These came after it began: it does not serve them.
+    // These flushes came after the device flush began, so it does not cover them.
     submit(&mut queue, &flush(2));
     submit(&mut queue, &flush(3));
     assert_eq!(queue.dispatch(NOW), None);
@@ -210,7 +210,7 @@ fn fua_devices_and_uncached_devices_need_no_flush() {
     assert_eq!(complete(&mut without_cache, id), [64]);
 }
 
-/// A queue whose flushes are barriers, with a process.
+/// Returns a queue whose flushes are barriers, with a process.
 fn with_barriers(scheduler: &str, write_cache: bool) -> (RequestQueue, ContextId) {
     let mut queue = queue(scheduler, &QueueConfig { barriers: true, write_cache, ..QueueConfig::default() });
     let task = process(&mut queue);
@@ -228,7 +228,8 @@ fn no_request_passes_a_barrier() {
             assert_eq!(queue.dispatch(NOW), Some(in_device));
             let queued = submit(&mut queue, &bio(Op::Write, Flags::SYNC, 500, task));
             submit(&mut queue, &bio(Op::Write, BARRIER, 700, task));
-            // One that would go on from what is before it, and one that the device is nearer to.
+            // One write would continue a request before the barrier,
+            // and one is nearer to the device's position.
             let after = [508, 100].map(|sector| submit(&mut queue, &bio(Op::Write, Flags::SYNC, sector, task)));
 
             assert_eq!(queue.dispatch(NOW), Some(queued), "{scheduler}");
@@ -346,7 +347,7 @@ fn a_failed_flush_fails_the_write_that_waited_for_it() {
     queue.check();
 }
 
-/// All elevators with the present one in brackets.
+/// Returns the names of all elevators, with the present one in brackets.
 fn shown(present: &str) -> String {
     let names = iosched::Registry::linux().names().into_iter();
     names.map(|name| if name == present { format!("[{name}]") } else { name.to_owned() }).collect::<Vec<_>>().join(" ")

@@ -1,14 +1,14 @@
-//! Texts that users write to tunables, and what Linux makes of them.
+//! Texts that users write to tunables, and the values that Linux stores.
 //!
-//! `sysfs.tsv` was recorded on a loop device of Linux 6.18 (HZ=250): for each tunable and text,
-//! what the file read as after the write, or `!` where the write failed. Before each write the
-//! scheduler was chosen anew.
+//! `sysfs.tsv` was recorded on a loop device of Linux 6.18 (HZ=250). For each tunable and text, it
+//! has the content of the file after the write, or `!` if the write failed. The scheduler was
+//! selected again before each write.
 
 use iosched::{Driver, QueueConfig, Registry, RequestQueue, Rerun, Time};
 
 const RECORDED: &str = include_str!("sysfs.tsv");
 
-/// What the tunable reads as after the write, in Linux' notation.
+/// Returns the content of the tunable after the write, in the notation of Linux.
 fn written(scheduler: &str, tunable: &str, text: &str) -> String {
     let config = QueueConfig { hz: 250, ..QueueConfig::default() };
     let queue = RequestQueue::new(Time::ZERO, &config, Registry::linux().get(scheduler).unwrap());

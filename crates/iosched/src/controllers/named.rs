@@ -1,5 +1,7 @@
-//! Files of cgroups by the cgroups' names, as users write them in a setting: `io.max=backup:wbps=50000000/wiops=100`,
-//! and for several `io.latency=db:target=5000+backup:target=75000`. Files of the device go without: `io.cost.qos=enable=1`.
+//! Files of cgroups by the names of cgroups, as users write them in a
+//! setting: `io.max=backup:wbps=50000000/wiops=100`. Several cgroups are
+//! joined with `+`: `io.latency=db:target=5000+backup:target=75000`. Files of
+//! the device have no name: `io.cost.qos=enable=1`.
 
 use super::about::{FileOf, cgroup_files};
 use super::controller::Controllers;
@@ -10,51 +12,51 @@ use crate::context::{CgroupId, WeightRange};
 use crate::kernel::KernelVersion;
 use crate::time::Time;
 
-/// The file that bfq itself has.
+/// File that only bfq has.
 pub(crate) const BFQ_WEIGHT: &str = "io.bfq.weight";
 
-/// The files that a setting may name.
+/// Returns the files that a setting may name.
 pub fn files() -> impl Iterator<Item = &'static str> {
     cgroup_files().map(|file| file.name)
 }
 
-/// Whether a name is that of a file that a setting may name, and no attribute of the queue.
+/// Returns whether a setting may name this file. Such a file is not an attribute of the queue.
 #[must_use]
 pub fn is_file(name: &str) -> bool {
     files().any(|file| file == name)
 }
 
-/// Whether a file is of the root cgroup, for all of a device.
+/// Returns whether a file belongs to the root cgroup and applies to a whole device.
 fn is_of_device(file: &str) -> bool {
     cgroup_files().any(|known| known.name == file && known.of == FileOf::Root)
 }
 
-/// The name of the root.
+/// Name of the root.
 const ROOT: &str = "/";
 
-/// A text for a file of the cgroup of a name.
+/// Text for a file of a named cgroup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedWrite {
-    /// The cgroup.
+    /// Name of the cgroup.
     pub cgroup: String,
-    /// One of the [files](files).
+    /// Name of the file, one of the [files](files).
     pub file: String,
-    /// What is written.
+    /// Text to write.
     pub text: String,
 }
 
 impl NamedWrite {
-    /// Whether it is for all of a device, not for a cgroup.
+    /// Returns whether the file applies to a whole device instead of a cgroup.
     #[must_use]
     pub fn is_of_device(&self) -> bool {
         is_of_device(&self.file)
     }
 
-    /// Reads what is given for `file`: `CGROUP:WORD/WORD+CGROUP:WORD`, or `WORD/WORD` of a file of the device, every word
-    /// checked.
+    /// Parses a value for `file` and checks every word. The form is `CGROUP:WORD/WORD+CGROUP:WORD`,
+    /// or `WORD/WORD` for a file of the device.
     ///
     /// # Errors
-    /// It is not of that form, or the file does not take the words.
+    /// Fails if the value has another form, or if the file refuses the words.
     pub fn parse(file: &str, given: &str) -> Result<Vec<Self>, CgroupFileError> {
         let of_device = is_of_device(file);
         let one = |part: &str| {
@@ -69,7 +71,7 @@ impl NamedWrite {
     }
 }
 
-/// Whether a file takes a text.
+/// Checks whether a file accepts a text.
 fn check(file: &str, text: &str) -> Result<(), WriteError> {
     if file == BFQ_WEIGHT {
         let weight: u32 = text.parse().map_err(|_| WriteError::Invalid)?;

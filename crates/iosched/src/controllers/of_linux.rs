@@ -1,4 +1,4 @@
-//! The controllers of Linux as [`Controller`]s.
+//! Implementations of [`Controller`] for the controllers of Linux.
 
 use super::bio_state::{BioId, Passage};
 use super::controller::{Controller, Controllers, Points, Served, Target};
@@ -14,26 +14,27 @@ use crate::context::CgroupId;
 use crate::kernel::KernelVersion;
 use crate::time::Time;
 
-/// What controllers go by of a device and its queue.
+/// Properties of a device and its queue that controllers need.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlledDevice {
-    /// Whether seeking costs.
+    /// Whether seeks cost time on the device.
     pub rotational: bool,
-    /// Whether it acknowledges writes from a volatile cache.
+    /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
-    /// Commands that it takes at once.
+    /// Number of commands that the device accepts at once.
     pub depth: u32,
-    /// Requests that may be allocated at once.
+    /// Number of requests that may be allocated at once.
     pub nr_requests: u32,
     /// Whether wbt is on before its file is written.
     pub throttles_writeback: bool,
-    /// The version of Linux whose rules hold.
+    /// Version of Linux whose rules apply.
     pub kernel: KernelVersion,
 }
 
 impl Controllers {
-    /// Those of Linux, in the order in which bios meet them: io.max, io.prio, io.cost, io.latency, wbt. But for wbt, if
-    /// so it is said, none does anything before a file is written.
+    /// Creates the controllers of Linux. Bios meet them in the order io.max, io.prio, io.cost,
+    /// io.latency, wbt. They are inactive until one of their files is written, except wbt if
+    /// [`ControlledDevice::throttles_writeback`] is set.
     #[must_use]
     pub fn of_linux(mut site: Site, device: ControlledDevice) -> Self {
         let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
@@ -44,7 +45,7 @@ impl Controllers {
             wbt.turn_off(&mut site);
         }
         let mut controllers = Self::new(site);
-        // It hears of what io.max holds, too: that keeps its group.
+        // io.cost is first, because it must also know the group of bios that io.max holds.
         controllers.add(Box::new(io_cost));
         controllers.add(Box::new(io_max));
         controllers.add(Box::<IoPrio>::default());
@@ -54,8 +55,9 @@ impl Controllers {
     }
 }
 
-/// In two things a queue does not as Linux does: when it is switched off, who waits goes on, where Linux lets them sleep
-/// until a target is written; and no place is lost if that happens between a bio's place and its tag.
+/// Differs from Linux in two ways. When wbt is turned off, waiting processes continue,
+/// while Linux lets them sleep until a target is written. If that happens between a
+/// bio's place and its tag, no place is lost.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
         "wbt"
@@ -218,7 +220,7 @@ impl Controller for IoLatency {
         &["io.latency"]
     }
 
-    /// Looking at bios begins and ends when none is under way.
+    /// io.latency turns on and off only when no bio is in flight.
     fn drains(&self, _: &str) -> bool {
         true
     }
@@ -286,7 +288,7 @@ impl Controller for IoCost {
         &["io.cost.qos", "io.cost.model", "io.weight", "io.stat"]
     }
 
-    /// What bios cost is the same from when they come until they are done.
+    /// The cost of a bio may not change while the bio is in flight.
     fn drains(&self, file: &str) -> bool {
         matches!(IoCostFile::named(file), Some(IoCostFile::Qos | IoCostFile::Model))
     }

@@ -1,4 +1,4 @@
-//! What controllers share: the moment, groups, timers, who goes on, what is recorded.
+//! Data that controllers share: the present time, groups, timers, released bios, events.
 
 use super::bio_state::{BioId, BioState, BioStates};
 use super::event::{ControllerEvent, EventLog};
@@ -6,12 +6,12 @@ use super::wheel::{TimerId, Wheel};
 use crate::context::{CgroupId, ContextId};
 use crate::time::{SECOND_NS, Time};
 
-/// A cgroup as controllers know it.
+/// Cgroup in the controllers.
 #[derive(Clone, Debug)]
 struct Group {
     parent: Option<CgroupId>,
     removed: bool,
-    /// Bios on their way that count for it.
+    /// Number of its bios in flight.
     bios: u32,
 }
 
@@ -20,13 +20,13 @@ impl Group {
         Self { parent, removed: false, bios: 0 }
     }
 
-    /// Whether it was removed and no bio of it is on its way.
+    /// Returns whether the group was removed and has no bios in flight.
     const fn is_left(&self) -> bool {
         self.removed && self.bios == 0
     }
 }
 
-/// The tree of cgroups. A parent has a smaller number than its children.
+/// Tree of cgroups. A parent has a smaller number than its children.
 #[derive(Clone, Debug)]
 pub struct Groups(Vec<Group>);
 
@@ -37,72 +37,72 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// A new group in `parent`.
+    /// Creates a group in `parent`.
     pub fn create(&mut self, parent: CgroupId) -> CgroupId {
         self.0.push(Group::new(Some(parent)));
         CgroupId((self.0.len() - 1) as u32)
     }
 
-    /// Whether it was removed.
+    /// Returns whether the group was removed.
     #[must_use]
     pub fn is_removed(&self, group: CgroupId) -> bool {
         self.0[group.index()].removed
     }
 
-    /// The group that `group` is in; `None` for the root.
+    /// Returns the parent of `group`; `None` for the root.
     #[must_use]
     pub fn parent(&self, group: CgroupId) -> Option<CgroupId> {
         self.0[group.index()].parent
     }
 
-    /// `group` or the nearest above it that was not removed.
+    /// Returns `group`, or its nearest ancestor that was not removed.
     #[must_use]
     pub fn living(&self, group: CgroupId) -> CgroupId {
         self.up(group).find(|&group| !self.is_removed(group)).unwrap_or(CgroupId::ROOT)
     }
 
-    /// `group` and all above it, up to the root.
+    /// Returns `group` and all its ancestors, up to the root.
     pub fn up(&self, group: CgroupId) -> impl Iterator<Item = CgroupId> + '_ {
         std::iter::successors(Some(group), |&group| self.parent(group))
     }
 
-    /// All groups, the root first, parents before children, removed ones included.
+    /// Returns all groups, the root first, parents before children, including removed groups.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = CgroupId> + use<> {
         (0..self.0.len() as u32).map(CgroupId)
     }
 
-    /// How many there are.
+    /// Returns the number of groups, including removed ones.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// What controllers share. One moment lasts as long as one call.
+/// Data that controllers share. Time stands still during a call.
 #[derive(Debug)]
 pub struct Site {
-    /// The present moment.
+    /// Present time.
     pub now: Time,
-    /// Jiffies in a second.
+    /// Jiffies per second.
     pub hz: u32,
-    /// Length of a jiffy in ns.
+    /// Length of a jiffy, ns.
     pub jiffy_ns: u64,
-    /// All bios on their way.
+    /// All bios in flight.
     pub bios: BioStates,
     /// All cgroups.
     pub groups: Groups,
-    /// Timers.
+    /// Timers of the controllers.
     pub wheel: Wheel,
-    /// Where decisions go.
+    /// Recorded decisions.
     pub log: EventLog,
-    /// Bios whose wait has ended, in the order in which they go on.
+    /// Bios whose wait has ended, in the order in which they continue.
     going_on: Vec<BioId>,
-    /// Processes that will be asked to [rest](Site::rests), by number.
+    /// Processes marked by [`rests`](Site::rests), by number.
     resting: Vec<bool>,
 }
 
 impl Site {
-    /// Nothing on its way, and no group but the root.
+    /// Creates the data without bios, and with the root group only.
     #[must_use]
     pub fn new(now: Time, hz: u32) -> Self {
         let jiffy_ns = SECOND_NS / u64::from(hz);
@@ -119,21 +119,22 @@ impl Site {
         }
     }
 
-    /// A bio comes, and counts for the group that it says.
+    /// Adds a bio, which counts for the group in its state.
     #[inline]
     pub fn begin(&mut self, state: BioState) -> BioId {
         self.groups.0[state.cgroup.index()].bios += 1;
         self.bios.begin(state)
     }
 
-    /// A bio on its way counts for another group than it did.
+    /// Changes the group of a bio in flight.
     pub fn count_for(&mut self, bio_id: BioId, group: CgroupId) {
         let before = std::mem::replace(&mut self.bios[bio_id].cgroup, group);
         self.groups.0[before.index()].bios -= 1;
         self.groups.0[group.index()].bios += 1;
     }
 
-    /// A bio is done. The group that it was of, if that was removed and this was its last.
+    /// Removes a completed bio. Returns its group if the
+    /// group was removed and this was its last bio.
     pub fn end(&mut self, bio_id: BioId) -> Option<CgroupId> {
         let group = self.bios[bio_id].cgroup;
         self.bios.end(bio_id);
@@ -142,48 +143,48 @@ impl Site {
         of.is_left().then_some(group)
     }
 
-    /// A group is no more: what its processes ask for from now on counts for the nearest that is. The group, if no bio
-    /// of it is on its way.
+    /// Removes a group. Further bios of its processes count for the nearest remaining ancestor.
+    /// Returns the group if it has no bios in flight.
     pub fn remove_group(&mut self, group: CgroupId) -> Option<CgroupId> {
         let of = &mut self.groups.0[group.index()];
         of.removed = true;
         of.is_left().then_some(group)
     }
 
-    /// Jiffies since the origin, rounded down.
+    /// Returns the jiffies since the origin, rounded down.
     #[must_use]
     pub fn jiffies(&self) -> u64 {
         self.now.as_ns() / self.jiffy_ns
     }
 
-    /// Sets `timer` for `jiffy`, instead of what it was set to.
+    /// Sets `timer` to `jiffy`, and replaces its old time.
     pub fn arm(&mut self, timer: TimerId, jiffy: u64) {
         let fires = self.wheel.arm(self.jiffies(), timer, jiffy);
         self.note(|| ControllerEvent::Arm { timer, jiffy, fires });
     }
 
-    /// `timer` fires.
+    /// Records that `timer` fires.
     pub fn fired(&mut self, timer: TimerId) {
         self.note(|| ControllerEvent::Fire { timer });
     }
 
-    /// The wait of a bio has ended.
+    /// Ends the wait of a bio.
     pub fn go_on(&mut self, bio_id: BioId) {
         self.going_on.push(bio_id);
     }
 
-    /// Whether the wait of any bio has ended.
+    /// Returns whether the wait of any bio has ended.
     #[must_use]
     pub fn anyone_goes_on(&self) -> bool {
         !self.going_on.is_empty()
     }
 
-    /// Takes the bios whose wait has ended.
+    /// Returns the bios whose wait has ended, and removes them.
     pub fn take_going_on(&mut self) -> std::vec::Drain<'_, BioId> {
         self.going_on.drain(..)
     }
 
-    /// The process of `context` pays for what it did by a rest, before it does anything else.
+    /// Marks the process of `context`, so that it pauses before it continues.
     pub fn rests(&mut self, context: ContextId) {
         if self.resting.len() <= context.index() {
             self.resting.resize(context.index() + 1, false);
@@ -191,12 +192,12 @@ impl Site {
         self.resting[context.index()] = true;
     }
 
-    /// Whether the process of `context` was to rest: asked once.
+    /// Returns whether the process of `context` was marked, and clears the mark.
     pub fn take_rest(&mut self, context: ContextId) -> bool {
         self.resting.get_mut(context.index()).is_some_and(std::mem::take)
     }
 
-    /// Records a decision, if decisions are recorded.
+    /// Records a decision if recording is on.
     #[inline]
     pub fn note(&mut self, event: impl FnOnce() -> ControllerEvent) {
         self.log.note(self.now, event);

@@ -1,20 +1,22 @@
-//! A place of which so many at once may be taken, and who waits for one.
+//! Limited places, and the bios that wait for one.
 
 use std::collections::VecDeque;
 
 use super::bio_state::{BioId, Passage};
 use super::site::Site;
 
-/// Places, and bios that wait for one in the order in which they came.
+/// Taken places, and bios that wait for a place in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
-    /// Places taken. Below zero where more were given back than taken, as can be when a controller was off meanwhile.
+    /// Number of taken places. It is negative if more places were returned than taken, because the
+    /// controller was off in the meantime.
     pub(super) inflight: i64,
     waiting: VecDeque<BioId>,
 }
 
 impl Waits {
-    /// A bio comes and takes a place if there is one below `limit` and nobody waits; otherwise it waits.
+    /// Gives a new bio a place if one below `limit` is free
+    /// and no bio waits. Otherwise the bio waits.
     pub(super) fn arrive(&mut self, bio_id: BioId, limit: u32) -> Passage {
         if self.waiting.is_empty() && self.inflight < i64::from(limit) {
             self.inflight += 1;
@@ -24,19 +26,19 @@ impl Waits {
         Passage::Wait
     }
 
-    /// The first that waits.
+    /// Returns the first waiting bio.
     pub(super) fn first(&self) -> Option<BioId> {
         self.waiting.front().copied()
     }
 
-    /// Lets all that wait go on without a place.
+    /// Lets all waiting bios continue without a place.
     pub(super) fn release(&mut self, site: &mut Site) {
         for bio_id in self.waiting.drain(..) {
             site.go_on(bio_id);
         }
     }
 
-    /// Gives the first that waits a place, if there is one below `limit`.
+    /// Gives the first waiting bio a place, if one below `limit` is free. Returns whether it did.
     pub(super) fn wake_one(&mut self, site: &mut Site, limit: u32) -> bool {
         let Some(first) = self.first().filter(|_| self.inflight < i64::from(limit)) else { return false };
         self.waiting.pop_front();

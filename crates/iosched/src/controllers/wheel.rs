@@ -1,67 +1,68 @@
-//! Timers as coarse as the kernel's: the further off, the later they may fire.
+//! Timers with the resolution of the kernel's: timers in the more distant future may fire later.
 //!
-//! A timer for jiffy E fires at the start of a later one, its *bucket*. Buckets of a level are 8 times as wide as those
-//! of the level below; a level reaches 63 buckets far.
+//! A timer for jiffy E fires at the start of a later jiffy, its *bucket*. Buckets of a level are 8
+//! times as wide as those of the level below. A level has 63 buckets.
 
-/// Levels of the wheel; a timer beyond the last is as coarse as that.
+/// Number of levels. A timer beyond the last level has the resolution of the last one.
 const LEVELS: u32 = 8;
-/// Buckets that a level reaches.
+/// Number of buckets of a level.
 const REACH: u64 = 63;
 
-/// A timer of a [`Wheel`].
+/// Id of a timer of a [`Wheel`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TimerId(u32);
 
 impl TimerId {
-    /// A small number, dense from 0.
+    /// Returns a small number, dense from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A timer that was set.
+/// Timer that is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Armed {
-    /// The jiffy that was asked for.
+    /// Requested jiffy.
     jiffy: u64,
     bucket: u64,
     level: u32,
-    /// Its number in the order of being set.
+    /// Number in the order of setting.
     entered: u64,
 }
 
-/// Timers in jiffies.
+/// Timers with times in jiffies.
 #[derive(Clone, Debug, Default)]
 pub struct Wheel {
-    /// The jiffy up to which buckets were collected.
+    /// Jiffy up to which buckets were collected.
     clock: u64,
     timers: Vec<Option<Armed>>,
     entered: u64,
-    /// Timers of the bucket that is due, the last to run first, and as what each was collected.
+    /// Timers of the due bucket, the last one to run first, with their state at collection.
     collected: Vec<(TimerId, Armed)>,
 }
 
 impl Wheel {
-    /// A wheel at `jiffy`.
+    /// Creates a wheel at `jiffy`.
     #[must_use]
     pub fn new(jiffy: u64) -> Self {
         Self { clock: jiffy, ..Self::default() }
     }
 
-    /// A new timer, not set.
+    /// Creates a timer that is not set.
     pub fn create(&mut self) -> TimerId {
         self.timers.push(None);
         TimerId((self.timers.len() - 1) as u32)
     }
 
-    /// Whether `timer` is set.
+    /// Returns whether `timer` is set.
     #[must_use]
     pub fn is_pending(&self, timer: TimerId) -> bool {
         self.timers[timer.index()].is_some()
     }
 
-    /// Sets `timer` for `jiffy`, instead of what it was set to; returns the jiffy at whose start it fires.
+    /// Sets `timer` to `jiffy`, and replaces its old time.
+    /// Returns the jiffy at whose start it fires.
     pub fn arm(&mut self, now: u64, timer: TimerId, jiffy: u64) -> u64 {
         let before = self.timers[timer.index()];
         if let Some(armed) = before.filter(|armed| armed.jiffy == jiffy) {
@@ -82,7 +83,7 @@ impl Wheel {
         bucket
     }
 
-    /// The bucket and level of a timer that is set for `jiffy` now.
+    /// Returns the bucket and level of a timer that is set for `jiffy` now.
     fn place(&self, jiffy: u64) -> (u64, u32) {
         let Some(distance) = jiffy.checked_sub(self.clock) else { return (self.clock, 0) };
         let level = (0..LEVELS).find(|level| distance < REACH << (3 * level)).unwrap_or(LEVELS);
@@ -90,23 +91,23 @@ impl Wheel {
         (((jiffy >> width) + 1) << width, level)
     }
 
-    /// `timer` is not set any more.
+    /// Cancels `timer`.
     pub fn cancel(&mut self, timer: TimerId) {
         self.timers[timer.index()] = None;
     }
 
-    /// The jiffy at which the next timer fires.
+    /// Returns the jiffy at which the next timer fires.
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         self.timers.iter().flatten().map(|armed| armed.bucket).min()
     }
 
-    /// The next timer that fires in jiffy `now`, if any does. It is not set while it runs.
+    /// Returns the next timer that fires in jiffy `now`, if any. The timer is no longer set.
     pub fn fire(&mut self, now: u64) -> Option<TimerId> {
         loop {
             while let Some((timer, as_collected)) = self.collected.pop() {
                 let armed = &mut self.timers[timer.index()];
-                // What was set to something else meanwhile fires then.
+                // A timer that was set again since its collection fires later.
                 if *armed == Some(as_collected) {
                     *armed = None;
                     return Some(timer);
@@ -115,7 +116,7 @@ impl Wheel {
             let bucket = self.next().filter(|&bucket| bucket <= now)?;
             let due = self.timers.iter().zip(0..).filter_map(|(armed, timer)| Some((TimerId(timer), (*armed)?)));
             self.collected.extend(due.filter(|(_, armed)| armed.bucket == bucket));
-            // The last runs first.
+            // `pop` takes timers from the end of the list.
             self.collected.sort_unstable_by_key(|(_, armed)| (armed.level, armed.entered));
             self.clock = bucket + 1;
         }

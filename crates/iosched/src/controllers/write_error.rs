@@ -1,30 +1,30 @@
-//! Why a controller's file refuses what is written to it.
+//! Errors of writing a controller's file.
 
 use super::about::cgroup_files;
 
-/// A text was refused; the kernel's error numbers are given.
+/// Reason why a text was refused, with the error number of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// It is not what the file takes (`EINVAL`, 22).
+    /// The file does not accept the text (`EINVAL`, 22).
     #[error("the file does not accept this text")]
     Invalid,
     /// A value is out of range (`ERANGE`, 34).
     #[error("a value is out of range")]
     Range,
-    /// A cgroup's file, and no cgroup is named.
+    /// The file belongs to a cgroup, and the text names no cgroup.
     #[error("no cgroup is named; write CGROUP:WORDS, such as backup:wbps=50000000/wiops=100, with + between cgroups")]
     NoCgroup,
-    /// A file that bfq has, under another elevator (`ENOENT`, 2).
+    /// The file belongs to bfq, and another elevator is in use (`ENOENT`, 2).
     #[error("only bfq has this file, and bfq is not the current scheduler")]
     OfBfq,
-    /// There is no such file (`ENOENT`, 2).
+    /// The file does not exist (`ENOENT`, 2).
     #[error("there is no such file")]
     NoSuchFile,
 }
 
 impl WriteError {
-    /// The kernel's number of the error.
+    /// Returns the error number of the kernel.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -35,7 +35,7 @@ impl WriteError {
     }
 }
 
-/// A write to a cgroup's file that was refused.
+/// Refused write to a file of a cgroup.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}: {text:?}: {error}; {}", what_it_takes(.file))]
 pub struct CgroupFileError {
@@ -50,14 +50,14 @@ impl CgroupFileError {
         Self { file: file.to_owned(), text: text.to_owned(), error }
     }
 
-    /// What is wrong.
+    /// Returns the reason.
     #[must_use]
     pub const fn error(&self) -> WriteError {
         self.error
     }
 }
 
-/// What may be written to a cgroup's file; which files there are, if it is none.
+/// Describes the accepted texts of a cgroup's file. For an unknown file, lists the existing ones.
 #[must_use]
 pub fn what_it_takes(file: &str) -> String {
     match cgroup_files().find(|known| known.name == file) {

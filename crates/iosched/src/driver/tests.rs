@@ -17,7 +17,8 @@ fn read(context: ContextId, sector: u64) -> Bio {
     Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector }
 }
 
-/// The steps of a turn on a device that has room for `room` requests. Who is woken submits a read.
+/// Returns the steps of a turn on a device with room for `room`
+/// requests. A woken process submits a read.
 fn turn(driver: &mut Driver, now: Time, mut room: usize) -> Vec<&'static str> {
     let mut steps = Vec::new();
     while let Some(step) = driver.turn(now, room > 0) {
@@ -79,7 +80,7 @@ fn requests_to_start_at_once_are_given_during_an_event() {
     let _ = none.submit(NOW, &read(context, 0));
     assert!(none.kicked(NOW, true).is_some());
     assert_eq!(none.kicked(NOW, true), None);
-    // Without room the wish is heard and comes to nothing; the next turn finds the request.
+    // Without room, the kick has no effect; the next turn finds the request.
     let _ = none.submit(NOW, &read(context, 100));
     assert_eq!(none.kicked(NOW, false), None);
     assert_eq!(turn(&mut none, NOW, 1), ["start"]);
@@ -94,7 +95,7 @@ fn events_of_one_time_have_an_order() {
     assert_eq!(bfq.next_due(None, None), None);
     assert_eq!(bfq.next_due(Some(NOW), Some(NOW)), Some((NOW, Due::Device)));
     assert_eq!(bfq.next_due(Some(NOW + 1), Some(NOW)), Some((NOW, Due::Arrival)));
-    // bfq waits for the reader's next request.
+    // bfq idles for the reader's next request.
     let _ = bfq.submit(NOW, &read(context, 0));
     let Some(Step::Start(id)) = bfq.turn(NOW, true) else { panic!("there is a request") };
     while bfq.turn(NOW, true).is_some() {}
@@ -109,7 +110,7 @@ fn events_of_one_time_have_an_order() {
 fn an_idle_device_asks_again_for_waiting_requests() {
     let (mut driver, context) = driver("mq-deadline", Rerun::SERVED);
     driver.set_tunable(NOW, "read_expire", "60000").unwrap();
-    // Of another class, and dated a minute ahead of what is young by then.
+    // The read has another class, and its computed insertion time is a minute in the future.
     driver.set_ioprio(context, "idle".parse().unwrap());
     let _ = driver.submit(NOW, &read(context, 0));
     driver.set_tunable(NOW, "read_expire", "1").unwrap();

@@ -1,31 +1,32 @@
-//! What kyber knows of a domain's latencies, and how many requests of it that allows.
+//! Latency statistics of a domain, and the number of requests that they allow.
 //!
-//! Latencies are counted in eight buckets, quarters of the target. At most ten times a second a percentile of each kind
-//! is taken, once there are samples enough or a second has passed. The two kinds of latency share that second, so that
-//! the one kept waiting by the other may wait for samples alone.
+//! Latencies are counted in eight buckets, quarters of the target. At most ten times per
+//! second, a percentile of each kind is computed, once there are enough samples or a
+//! second has passed. Both kinds of latency share that second. If one kind uses it, the
+//! other may have to wait for enough samples.
 
 use crate::decision::LatencyKind;
 use crate::time::SECOND_NS;
 
-/// Buckets: four up to the target, four above.
+/// Number of buckets: four up to the target, four above.
 pub(super) const BUCKETS: usize = 8;
-/// Buckets up to the target.
+/// Number of buckets up to the target.
 pub(super) const GOOD_BUCKETS: u32 = 4;
-/// Samples that are enough.
+/// Number of samples that is enough.
 const SAMPLES: u32 = 500;
-/// Target of discards, in ns.
+/// Target of discards, ns.
 pub(super) const DISCARD_TARGET_NS: u64 = 5 * SECOND_NS;
 
 /// Latencies of one kind.
 #[derive(Clone, Debug, Default)]
 struct Histogram {
-    /// Not looked at before the timer next fires.
+    /// Samples that do not count before the timer next fires.
     fresh: [u32; BUCKETS],
     counted: [u32; BUCKETS],
 }
 
 impl Histogram {
-    /// The bucket that `percent` of the samples do not exceed, and how many samples there were; they are forgotten.
+    /// Returns the bucket that `percent` of the samples do not exceed, and removes the samples.
     fn take_percentile(&mut self, samples: u32, percent: u32) -> u32 {
         let mut need = (u64::from(samples) * u64::from(percent)).div_ceil(100);
         let mut found = BUCKETS as u32 - 1;
@@ -41,25 +42,25 @@ impl Histogram {
     }
 }
 
-/// The latencies of one domain.
+/// Latencies of one domain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Latencies {
     device: Histogram,
     total: Histogram,
-    /// The jiffy from which on few samples are enough.
+    /// Jiffy from which a few samples are enough.
     deadline: Option<u64>,
-    /// The last total percentile, as long as it was not used.
+    /// Last total percentile, if it was not used yet.
     pub(super) remembered: Option<u32>,
 }
 
-/// The bucket of a latency.
+/// Returns the bucket of a latency.
 fn bucket(latency_ns: u64, target_ns: u64) -> usize {
     let width_ns = (target_ns / u64::from(GOOD_BUCKETS)).max(1);
     latency_ns.checked_sub(1).map_or(0, |ns| (ns / width_ns).min(BUCKETS as u64 - 1) as usize)
 }
 
 impl Latencies {
-    /// A request took so long.
+    /// Adds the latency of a request.
     #[inline]
     pub(super) fn record(&mut self, kind: LatencyKind, latency_ns: u64, target_ns: u64) {
         self.histogram(kind).fresh[bucket(latency_ns, target_ns)] += 1;
@@ -72,7 +73,7 @@ impl Latencies {
         }
     }
 
-    /// What is fresh counts from now on.
+    /// Makes fresh samples count.
     pub(super) fn age(&mut self) {
         for Histogram { fresh, counted } in [&mut self.device, &mut self.total] {
             for (counted, fresh) in counted.iter_mut().zip(fresh) {
@@ -81,7 +82,8 @@ impl Latencies {
         }
     }
 
-    /// The bucket that `percent` of the latencies do not exceed, and the number of samples, if it is time to tell.
+    /// Returns the bucket that `percent` of the latencies do not exceed,
+    /// with the number of samples, if it is time.
     pub(super) fn percentile(&mut self, kind: LatencyKind, percent: u32, jiffy: u64, hz: u32) -> Option<(u32, u32)> {
         let samples = self.histogram(kind).counted.iter().sum();
         if samples == 0 {

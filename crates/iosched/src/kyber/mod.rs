@@ -1,8 +1,10 @@
-//! kyber: latency targets for reads and writes, kept by limiting how many requests of each domain are in the device.
+//! kyber: latency targets for reads and writes, which it meets by limits on
+//! the requests of each domain in the device.
 //!
-//! As in Linux 6.12. Requests are neither sorted nor told apart by process or class. Each domain has tokens, one for
-//! every request in the device; when latencies miss the targets, domains that could do with fewer tokens lose some, and
-//! those that suffer gain some. Which percentile says so is decided in [`latency`].
+//! The rules are those of Linux 6.12. Requests are not sorted, and processes and classes are not
+//! distinguished. Each domain has tokens, one for every request in the device. When latencies miss
+//! the targets, domains that can do with fewer tokens lose some, and domains with bad latencies
+//! gain some. [`latency`] computes the percentiles for this.
 
 mod latency;
 
@@ -80,13 +82,13 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
 };
 
 const DOMAINS: usize = 4;
-/// Domains whose latencies are looked at.
+/// Number of domains with measured latencies.
 const TIMED: usize = 3;
-/// Tokens at first, and at most.
+/// Numbers of tokens at first, which are also the maximum.
 const DEPTHS: [u32; DOMAINS] = [256, 128, 64, 16];
-/// Requests in one turn.
+/// Number of requests in one turn.
 const BATCHES: [u32; DOMAINS] = [16, 8, 1, 1];
-/// Share of the tags that async requests may have, in percent.
+/// Share of the tags that async requests may use, percent.
 const ASYNC_PERCENT: u64 = 75;
 
 fn domain_of(op: Op) -> usize {
@@ -98,26 +100,27 @@ fn domain_of(op: Op) -> usize {
     }
 }
 
-/// The requests of one hardware queue, and whose turn it is there.
+/// Requests of one hardware queue, and the domain whose turn it is.
 #[derive(Debug, Default)]
 struct HwQueue {
-    /// Bios may still join these.
+    /// Requests that bios may still join.
     arrived: [List<Fifo>; DOMAINS],
-    /// These have left the software queue.
+    /// Requests that have left the software queue.
     flushed: [List<Fifo>; DOMAINS],
     domain: usize,
     batch: u32,
     queued: usize,
 }
 
-/// A request's token stands in its elevator's word, the moment of its dispatch in its deadline.
+/// Elevator kyber. A request's `elevator` field contains its token, and
+/// its `deadline` the time of its dispatch.
 struct Kyber {
     tunables: Tuned<Tunables>,
     tokens: [TagMap; DOMAINS],
     latencies: [Latencies; TIMED],
     hw_queues: Vec<HwQueue>,
     hz: u32,
-    /// From Linux 7.0: everything but reads has a limit on tags, and not only what is async.
+    /// Whether all requests except reads have a limit on tags, not only async ones: from Linux 7.0.
     limits_sync_writes: bool,
 }
 
@@ -137,7 +140,7 @@ impl Kyber {
         [self.tunables.read_target_ns, self.tunables.write_target_ns, DISCARD_TARGET_NS][domain]
     }
 
-    /// The next request of `domain`, if it has one and a token is left.
+    /// Returns the next request of `domain`, if there is one and a token is free.
     fn take(&mut self, env: &mut Env, domain: usize) -> Option<RequestId> {
         let HwQueue { arrived, flushed, batch, queued, .. } = &mut self.hw_queues[usize::from(env.hw_queue)];
         let (arrived, flushed) = (&mut arrived[domain], &mut flushed[domain]);
@@ -180,7 +183,7 @@ impl Kyber {
         None
     }
 
-    /// Takes out a request that gives its token back or never had one.
+    /// Removes a request, and returns its token if it has one.
     fn forget(&mut self, env: &mut Env, id: RequestId) {
         let request = &mut env.requests[id];
         let token = std::mem::replace(&mut request.elevator, NIL);
@@ -189,14 +192,15 @@ impl Kyber {
         }
     }
 
-    /// The percentile of a domain's latencies, if it is time to tell.
+    /// Returns a percentile of a domain's latencies, if it is time.
     fn percentile(&mut self, env: &mut Env, domain: usize, kind: LatencyKind, percent: u32) -> Option<u32> {
         let (bucket, samples) = self.latencies[domain].percentile(kind, percent, env.jiffies(), self.hz)?;
         env.note(|| Decision::Kyber(KyberEvent::Latency { domain: domain as u8, kind, bucket, samples }));
         Some(bucket)
     }
 
-    /// Gives `domain` as many tokens as its latencies, `bucket` quarters of the target, allow.
+    /// Sets the number of tokens of `domain` from its latencies,
+    /// which are `bucket` quarters of the target.
     fn scale(&mut self, env: &mut Env, domain: usize, bucket: u32) {
         let before = self.tokens[domain].depth();
         let depth = (before * (bucket + 1) / GOOD_BUCKETS).clamp(1, DEPTHS[domain]);
@@ -257,7 +261,7 @@ impl Elevator for Kyber {
         None
     }
 
-    /// What was drained has no token; what the device gave back has kept its own.
+    /// A drained request has no token; a request that the device returned has kept its token.
     fn start(&mut self, env: &mut Env, id: RequestId) {
         env.requests[id].deadline = env.now;
     }

@@ -1,9 +1,10 @@
-//! mq-deadline: batches in sector order, reads before writes, three priority classes, and nobody waits much longer than
-//! a deadline.
+//! mq-deadline: batches in sector order, reads before writes, three priority classes, and a
+//! deadline for each request.
 //!
-//! As in Linux 6.12, or as in the version that the queue is made for ([`rules`]). Ages are counted in jiffies. Position, order and age are kept for each class; the batch, its
-//! direction and how long writes were passed over are shared by all classes, so that looking into a class, even in
-//! vain, may end the batch of another.
+//! The rules are those of Linux 6.12, or of the version that the queue is created for ([`rules`]).
+//! Ages are counted in jiffies. Position, order and age are stored for each class. All classes
+//! share the batch, its direction and the count of read batches, so a check of one class may end
+//! the batch of another, even if it finds no request.
 
 mod rules;
 mod tunables;
@@ -50,22 +51,22 @@ const IDLE: usize = 2;
 const READ: usize = 0;
 const WRITE: usize = 1;
 
-/// The queued requests of one class and direction.
+/// Queued requests of one class and direction.
 #[derive(Debug, Default)]
 struct Direction {
     sorted: Sorted,
     fifo: List<Fifo>,
-    /// Where the last one given out began.
+    /// First sector of the last dispatched request.
     position: Sector,
-    /// The request that continues the batch, unless the position says so.
+    /// Request that continues the batch, unless the position determines it.
     next: Option<RequestId>,
 }
 
-/// One class.
+/// State of one class.
 #[derive(Debug, Default)]
 struct Class {
     directions: [Direction; 2],
-    /// Requests inserted and not completed.
+    /// Number of requests that are inserted and not complete.
     under_way: u32,
 }
 
@@ -73,11 +74,11 @@ struct MqDeadline {
     tunables: Tuned<Tunables>,
     rules: Rules,
     classes: [Class; CLASSES],
-    /// The direction of the present batch.
+    /// Direction of the present batch.
     direction: usize,
-    /// Requests given out of the present batch.
+    /// Number of requests dispatched in the present batch.
     batch: u32,
-    /// Read batches that passed over waiting writes.
+    /// Number of read batches that were chosen while writes waited.
     starved: u32,
 }
 
@@ -89,7 +90,7 @@ fn class_of(class: IoClass) -> usize {
     }
 }
 
-/// The jiffy at which a request is late.
+/// Returns the jiffy of a request's deadline.
 #[inline]
 fn deadline(env: &Env, id: RequestId) -> u64 {
     env.requests[id].deadline.as_ns()
@@ -112,7 +113,7 @@ impl MqDeadline {
         if self.rules.classes == Classes::None { BEST_EFFORT } else { class_of(class) }
     }
 
-    /// Class and direction of a request.
+    /// Returns the class and direction of a request.
     #[inline]
     fn place(&self, env: &Env, id: RequestId) -> (usize, usize) {
         let request = &env.requests[id];
@@ -132,7 +133,7 @@ impl MqDeadline {
         debug_assert_eq!(sorted.is_empty(), fifo.is_empty(), "what is sorted is in line");
     }
 
-    /// The direction of a new batch in `class`; `None` if it has nothing.
+    /// Chooses the direction of a new batch in `class`; `None` if the class has no requests.
     fn choose_direction(&mut self, class: usize) -> Option<usize> {
         let [reads, writes] = [READ, WRITE].map(|d| !self.classes[class].directions[d].fifo.is_empty());
         let write = match (reads, writes) {
@@ -140,7 +141,7 @@ impl MqDeadline {
             (true, true) => {
                 let passed_over = self.starved;
                 self.starved = self.starved.wrapping_add(1);
-                // Negative is more than there ever are.
+                // A negative limit becomes larger than every count.
                 passed_over >= self.tunables.writes_starved as u32
             }
             (reads, _) => !reads,
@@ -151,8 +152,8 @@ impl MqDeadline {
         Some(usize::from(write))
     }
 
-    /// The request of `class` to give out, if it was inserted at `latest` (in jiffies) or before. Looking may end the
-    /// present batch.
+    /// Returns the request of `class` to dispatch, if it was inserted at `latest` (in jiffies) or
+    /// before. This check may end the present batch.
     fn pick(&mut self, env: &mut Env, class: usize, latest: i64) -> Option<RequestId> {
         let by_position = self.rules.onward == Onward::Position;
         let onward = |direction: &Direction| match by_position {

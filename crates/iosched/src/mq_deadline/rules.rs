@@ -1,48 +1,51 @@
-//! The rules of mq-deadline that differ between versions of Linux.
+//! Rules of mq-deadline that differ between versions of Linux.
 
 use crate::kernel::KernelVersion;
 
 /// The request that continues a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Onward {
-    /// Up to 5.13: the successor of the last request, taken as that is given out. A request of the other direction
-    /// makes it forgotten.
+    /// Up to 5.13: the successor of the last request, determined at its dispatch. A request of the
+    /// other direction clears it.
     Forgotten,
-    /// 5.14 to 6.4: likewise, and it is remembered for each class and direction.
+    /// 5.14 to 6.4: the successor as before, stored for each class and direction.
     Successor,
-    /// From 6.5: the first request at or behind the position of the last one.
+    /// From 6.5: the first request at or after the position of the last one.
     Position,
 }
 
-/// How classes of priority are told apart.
+/// Treatment of priority classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Classes {
-    /// Up to 5.13: not at all.
+    /// Up to 5.13: classes are ignored.
     None,
-    /// 5.14 and 5.15: a class is served when no higher class has anything queued.
+    /// 5.14 and 5.15: a class is served when no higher class has queued requests.
     Strict,
-    /// From 5.16: a request in the device holds lower classes back, and requests that are old enough go first.
+    /// From 5.16: a request in the device holds lower classes
+    /// back, and sufficiently old requests go first.
     Aging,
 }
 
-/// How many tags requests other than reads may have.
+/// Number of tags that requests other than reads may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Limit {
-    /// All.
+    /// All tags.
     None,
-    /// `async_depth`. Where limits are counted in each word of the tags, each word has that many.
+    /// `async_depth` tags. If limits are counted in each
+    /// word of the tags, each word has that number.
     Plain,
-    /// `async_depth`. Where limits are counted in each word of the tags, each word has its share of that.
+    /// `async_depth` tags. If limits are counted in each word of the
+    /// tags, each word has its share of that number.
     Shared,
 }
 
-/// What a version of Linux does.
+/// Rules of a version of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rules {
     pub(super) onward: Onward,
     pub(super) classes: Classes,
     pub(super) limit: Limit,
-    /// `async_depth` begins with three quarters of `nr_requests`, and not with all of it.
+    /// Whether `async_depth` starts at three quarters of `nr_requests` instead of all.
     pub(super) starts_at_three_quarters: bool,
 }
 

@@ -1,11 +1,11 @@
-//! mq-deadline's tunables, as in Linux 6.12: a number of 32 bits that is out of range is taken as
-//! the nearest value, hexadecimal and octal numbers are understood, and times are kept in jiffies.
+//! Tunables of mq-deadline, as in Linux 6.12. A number of 32 bits that is out of range becomes the
+//! nearest valid value. Hexadecimal and octal numbers are accepted. Times are stored in jiffies.
 
 use crate::tunable::{Declarations, Reads, Span, Tuned, tunable};
 
 /// Largest value, as in Linux.
 const MAX: u64 = i32::MAX as u64;
-/// Smallest value of the one that may be negative.
+/// Smallest value of the tunable that may be negative.
 const MIN: u64 = (-(MAX as i64) - 1) as u64;
 
 #[derive(Clone, Debug, Default)]
@@ -49,13 +49,13 @@ impl Tunables {
         DECLARATIONS.tuned(Self { hz, ..Self::default() })
     }
 
-    /// How long a request of that direction may wait, in jiffies.
+    /// Returns the longest wait of a request of that direction, in jiffies.
     #[inline]
     pub(super) fn expire(&self, write: bool) -> u64 {
         if write { self.write_expire } else { self.read_expire }
     }
 
-    /// As many tags as there are, as far as the tunable goes.
+    /// Sets `async_depth` to the number of tags, up to the maximum of the tunable.
     pub(super) fn resized(&mut self, nr_requests: u32) {
         self.async_depth = nr_requests.min(MAX as u32);
     }

@@ -1,29 +1,30 @@
-//! How many writes may be under way at each step.
+//! Limits on writes in flight at each step.
 
-/// Writes under way at most at step 0, if the device's queue is no shorter.
+/// Limit on writes in flight at step 0, if the device's queue is not shorter.
 const DEPTH_DEFAULT: u32 = 16;
 
-/// Limits on the writes under way.
+/// Limits on writes in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Limits {
-    /// Of those that somebody waits for.
+    /// Limit for writes that a process waits for.
     pub(super) depth: u32,
-    /// Of others, while nobody reads.
+    /// Limit for other writes while there are no reads.
     pub(super) normal: u32,
-    /// Of others, beside reads.
+    /// Limit for other writes while there are reads.
     pub(super) background: u32,
-    /// No step up makes them larger.
+    /// Whether no step up increases the limits.
     pub(super) at_most: bool,
 }
 
 impl Limits {
-    /// The limits at step 0: even those that no step up makes larger get one that tries.
+    /// Returns the limits at step 0. A step up is always tried
+    /// once, even if it cannot increase the limits.
     pub(super) fn first(queue_depth: u32, target_ns: u64) -> Self {
         Self { at_most: false, ..Self::of(queue_depth, 0, target_ns) }
     }
 
-    /// The limits at a step, below 0 where more is let through than at first and above where less is, of a device
-    /// whose queue is so deep.
+    /// Returns the limits at a step for a device with the given queue depth. Steps below 0 allow
+    /// more writes than step 0, and steps above 0 fewer.
     pub(super) fn of(queue_depth: u32, step: i32, target_ns: u64) -> Self {
         let (depth, at_most) = depth(queue_depth, step);
         let (normal, background) = match depth {

@@ -1,13 +1,14 @@
 //! wbt: writeback throttling.
 //!
-//! Buffered writes come in floods, and a reader beside them waits for all of them. wbt lets so many writes under way as
-//! keeps the fastest read of a window of time below a target, and lowers or raises that number a step after each
-//! window. Reads, and writes of processes that wait for them one by one (`O_DIRECT`), pass.
+//! Buffered writes come in large bursts, and a reader must wait for all of them. wbt limits
+//! writes in flight so that the fastest read in a window of time stays below a target. It
+//! lowers or raises the limit by one step after each window. Reads pass, and so do writes of
+//! processes that wait for each one (`O_DIRECT`).
 //!
-//! | file | what it decides |
+//! | file | content |
 //! |---|---|
-//! | `limits.rs` | how many writes of a kind may be under way at each step |
-//! | `window.rs` | what a window's latencies say, and the step that follows |
+//! | `limits.rs` | limits on writes in flight, by kind and step |
+//! | `window.rs` | the verdict on a window's latencies, and the next step |
 
 mod limits;
 mod window;
@@ -23,23 +24,23 @@ use crate::decision::WbtEvent;
 use crate::request::{Flags, Op};
 use crate::time::{MICROSECOND_NS, MILLISECOND_NS, Time};
 
-/// Target where seeking costs nothing, ns.
+/// Default target on devices that are not rotational, ns.
 const TARGET_NONROTATIONAL_NS: u64 = 2 * MILLISECOND_NS;
-/// Target where it does, ns.
+/// Default target on rotational devices, ns.
 const TARGET_ROTATIONAL_NS: u64 = 75 * MILLISECOND_NS;
 
-/// Who writes so waits for each write, and sends more: `O_DIRECT`.
+/// Flags of a write with `O_DIRECT`: the process waits for each write, and sends more.
 const DIRECT: Flags = Flags::SYNC.union(Flags::IDLE);
 
-/// Writeback throttling of a queue.
+/// Controller wbt of a queue.
 #[derive(Debug)]
 pub struct Wbt {
     target_ns: u64,
     target_default_ns: u64,
     enabled: bool,
-    /// Somebody wrote a value that changed something: what elevator there is does not matter any more.
+    /// Whether a written value has changed something. The elevator does not matter then.
     written: bool,
-    /// bfq is the elevator, and switched it off.
+    /// Whether wbt is off because bfq is the elevator.
     off_for_bfq: bool,
     write_cache: bool,
     queue_depth: u32,
@@ -47,20 +48,20 @@ pub struct Wbt {
     limits: Limits,
     waits: [Waits; 3],
     window_ns: u64,
-    /// Windows in a row that said nothing.
+    /// Number of windows in a row without a verdict.
     unknown: u32,
     last_issue: u64,
     last_completion: u64,
-    /// The jiffy in which a process that dirties memory was last put to sleep because of this device.
+    /// Jiffy in which a process that dirties memory last slept because of this device.
     dirtier_slept: Option<u64>,
-    /// The oldest read under way that is watched, and when the device got it.
+    /// Oldest read in flight that is watched, with the time when the device took it.
     watched: Option<(BioId, Time)>,
     samples: Samples,
     timer: TimerId,
 }
 
 impl Wbt {
-    /// Throttling of a device with the default target, switched on.
+    /// Creates the controller with the default target, turned on.
     pub fn new(site: &mut Site, rotational: bool, write_cache: bool, queue_depth: u32) -> Self {
         let target_ns = Self::target_default_us(rotational) * MICROSECOND_NS;
         let (timer, now) = (site.wheel.create(), site.jiffies());
@@ -88,19 +89,19 @@ impl Wbt {
         wbt
     }
 
-    /// Its window timer.
+    /// Returns the timer of the window.
     #[must_use]
     pub fn timer_id(&self) -> TimerId {
         self.timer
     }
 
-    /// Writes of a class under way.
+    /// Returns the number of writes of a class in flight.
     #[must_use]
     pub fn inflight(&self, class: WbtClass) -> i64 {
         self.waits[class as usize].inflight
     }
 
-    /// The class that a bio is counted in while it waits or is under way.
+    /// Returns the class that a bio counts for while it waits or is in flight.
     #[must_use]
     pub fn class(state: &BioState) -> WbtClass {
         match state.op {
@@ -110,7 +111,7 @@ impl Wbt {
         }
     }
 
-    /// Whether a bio is one of those that may have to wait.
+    /// Returns whether wbt may make a bio wait.
     #[must_use]
     pub fn is_for(op: Op, flags: Flags) -> bool {
         match op {
@@ -120,7 +121,7 @@ impl Wbt {
         }
     }
 
-    /// What it is set to when it is created, us.
+    /// Returns the default target, µs.
     #[must_use]
     pub fn target_default_us(rotational: bool) -> u64 {
         (if rotational { TARGET_ROTATIONAL_NS } else { TARGET_NONROTATIONAL_NS }) / MICROSECOND_NS
@@ -135,7 +136,7 @@ impl Wbt {
         }
     }
 
-    /// A bio comes.
+    /// Handles a new bio.
     pub fn throttle(&mut self, site: &mut Site, id: BioId) -> Passage {
         let state = &site.bios[id];
         match self.mark(state) {
@@ -156,27 +157,27 @@ impl Wbt {
         }
     }
 
-    /// A bio that waited goes on.
+    /// Continues a bio that waited.
     pub fn resumed(&mut self, site: &mut Site) {
         if !site.wheel.is_pending(self.timer) {
             self.arm(site);
         }
     }
 
-    /// A bio has become a request.
+    /// Handles a bio that has become a request.
     pub fn issued(&mut self, site: &mut Site, id: BioId) {
         let mark = self.mark(&site.bios[id]);
         site.bios[id].wbt = mark;
     }
 
-    /// The device takes a request.
+    /// Handles a request that the device takes.
     pub fn started(&mut self, site: &mut Site, id: BioId) {
         if self.enabled && site.bios[id].wbt == Mark::Read && self.watched.is_none() {
             self.watched = Some((id, site.now));
         }
     }
 
-    /// The device is done with a request.
+    /// Handles a request that the device has finished.
     pub fn completed(&mut self, site: &mut Site, id: BioId) {
         let BioState { op, dispatched, .. } = site.bios[id];
         if site.wheel.is_pending(self.timer) {
@@ -185,7 +186,8 @@ impl Wbt {
         self.done(site, id);
     }
 
-    /// A request is no more: the device is done with it, or another has absorbed it.
+    /// Handles the end of a request: the device has
+    /// finished it, or another request has absorbed it.
     pub fn done(&mut self, site: &mut Site, id: BioId) {
         let state = &site.bios[id];
         let Mark::Tracked(class) = state.wbt else {
@@ -213,12 +215,13 @@ impl Wbt {
         }
     }
 
-    /// Whether a process that dirties memory was put to sleep because of this device a second ago or less.
+    /// Returns whether a process that dirties memory slept
+    /// because of this device within the last second.
     fn dirties_much(&self, site: &Site) -> bool {
         self.dirtier_slept.is_some_and(|slept| site.jiffies() < slept + u64::from(site.hz))
     }
 
-    /// How many writes of its class may be under way for this one to join them.
+    /// Returns the limit on writes of its class in flight that applies to a bio.
     fn limit(&self, site: &Site, state: &BioState) -> u32 {
         const PRESSING: Flags = Flags::SYNC.union(Flags::PRIO).union(Flags::SWAP);
         if state.op == Op::Discard {
@@ -233,7 +236,7 @@ impl Wbt {
     }
 
     fn wake(&mut self, site: &mut Site, class: WbtClass) {
-        // Each has a limit of its own, and whoever stands behind one that may not go on waits with it.
+        // Each bio has its own limit. A bio that may not continue holds up all bios after it.
         while let Some(first) = self.waits[class as usize].first() {
             let limit = self.limit(site, &site.bios[first]);
             if !self.waits[class as usize].wake_one(site, limit) {
@@ -249,12 +252,12 @@ impl Wbt {
         }
     }
 
-    // ---- what may change
+    // ---- changes
 
-    /// Writes `wbt_lat_usec`: a target in us, 0 to switch it off, -1 for the default.
+    /// Writes `wbt_lat_usec`: a target in µs, 0 to turn wbt off, -1 for the default.
     ///
     /// # Errors
-    /// `text` is not such a number; nothing has changed.
+    /// Fails if `text` is not a number of this kind; nothing changes then.
     pub fn write(&mut self, site: &mut Site, text: &str) -> Result<(), WriteError> {
         let target_us: i64 = text.trim().parse().map_err(|_| WriteError::Invalid)?;
         let target_ns = match target_us {
@@ -266,14 +269,15 @@ impl Wbt {
         Ok(())
     }
 
-    /// Lets all that wait go on without a place.
+    /// Lets all waiting bios continue without a place.
     pub(super) fn release(&mut self, site: &mut Site) {
         for waits in &mut self.waits {
             waits.release(site);
         }
     }
 
-    /// Of a bio that has become a request: what it has of places is what its request is taken for.
+    /// Corrects the places of a bio that has become a request: a place without a tracked request is
+    /// returned, and a request without a place is not tracked.
     pub(super) fn even_out(&mut self, site: &mut Site, id: BioId) {
         let state = &mut site.bios[id];
         match (state.wbt, state.wbt_place) {
@@ -281,14 +285,14 @@ impl Wbt {
             (Mark::None | Mark::Read, Some(class)) => {
                 state.wbt_place = None;
                 self.waits[class as usize].inflight -= 1;
-                // Nothing else would: it was switched off in between.
+                // wbt was turned off in the meantime, so no other event would wake the next bio.
                 self.wake(site, class);
             }
             _ => {}
         }
     }
 
-    /// It throttles nothing until a target is written.
+    /// Turns wbt off until a target is written.
     pub fn turn_off(&mut self, site: &mut Site) {
         self.set_target(site, 0);
     }
@@ -303,13 +307,13 @@ impl Wbt {
         self.note_set(site);
     }
 
-    /// What `wbt_lat_usec` reads as.
+    /// Returns the content of `wbt_lat_usec`.
     #[must_use]
     pub fn read(&self) -> u64 {
         if self.enabled { self.target_ns / MICROSECOND_NS } else { 0 }
     }
 
-    /// The driver changes the depth of the device's queue.
+    /// Handles a new depth of the device's queue.
     pub fn set_queue_depth(&mut self, site: &mut Site, queue_depth: u32) {
         self.queue_depth = queue_depth;
         self.begin_anew(site);
@@ -322,7 +326,7 @@ impl Wbt {
         self.wake_all(site);
     }
 
-    /// bfq becomes the elevator: it throttles writes itself.
+    /// Handles a switch to bfq, which throttles writes itself.
     pub fn bfq_taken(&mut self, site: &mut Site) {
         if self.enabled && !self.written {
             (self.enabled, self.off_for_bfq) = (false, true);
@@ -330,14 +334,14 @@ impl Wbt {
         }
     }
 
-    /// bfq is the elevator no more.
+    /// Handles a switch from bfq to another elevator.
     pub fn bfq_given_up(&mut self) {
         if std::mem::take(&mut self.off_for_bfq) {
             self.enabled = true;
         }
     }
 
-    /// A process that dirties memory is put to sleep until this device has written some of it.
+    /// Records that a process that dirties memory sleeps until this device has written some of it.
     pub fn dirtier_sleeps(&mut self, site: &Site) {
         self.dirtier_slept = Some(site.jiffies());
     }

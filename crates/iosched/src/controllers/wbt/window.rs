@@ -1,4 +1,4 @@
-//! What a window's latencies say, and the step that follows.
+//! Verdict on a window's latencies, and the next step.
 
 use super::Wbt;
 use super::limits::Limits;
@@ -7,19 +7,19 @@ use crate::decision::{Step, Verdict, WbtEvent};
 use crate::request::Op;
 use crate::time::MILLISECOND_NS;
 
-/// A window at no step down, ns.
+/// Length of a window at step 0 and below, ns.
 pub(super) const WINDOW_NS: u64 = 100 * MILLISECOND_NS;
-/// Writes that a window needs to say anything of the reads beside them.
+/// Number of writes that a window needs for a verdict on its reads.
 const WRITES_MIN: u64 = 3;
-/// Windows in a row that say nothing, after which the step goes back towards 0.
+/// Number of windows in a row without a verdict, after which the step moves towards 0.
 const UNKNOWN_MAX: u32 = 5;
 
-/// What completed in a window.
+/// I/O that completed in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Samples {
     reads: u64,
     writes: u64,
-    /// Of the reads: the shortest, ns.
+    /// Shortest latency of the reads, ns.
     read_min_ns: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Samples {
 }
 
 impl Wbt {
-    /// Begins a window: the more steps down, the shorter.
+    /// Begins a window. Steps above 0 make it shorter.
     pub(super) fn arm(&mut self, site: &mut Site) {
         self.window_ns = match u64::try_from(self.step) {
             Ok(step @ 1..) => WINDOW_NS * 16 / ((step + 1) * 256).isqrt(),
@@ -44,7 +44,7 @@ impl Wbt {
         site.arm(self.timer, site.jiffies() + self.window_ns / site.jiffy_ns);
     }
 
-    /// A window has ended.
+    /// Handles the end of a window.
     pub fn fire(&mut self, site: &mut Site) {
         let inflight: i64 = self.waits.iter().map(|waits| waits.inflight).sum();
         let samples = std::mem::take(&mut self.samples);
