@@ -17,8 +17,7 @@ use crate::tunable::{Spec, TextSpec, TunableSet};
 /// | purpose | methods |
 /// |---|---|
 /// | merging | `may_merge`, `find_front`, `former`, `latter`, `merged_front`, `merged_back` |
-/// | the life of a request | `prepare`, `insert_at_head`, `add`,
-/// `drain`, `start`, `requeue`, `complete` |
+/// | the life of a request | `prepare`, `insert_at_head`, `add`, `drain`, `start`, `requeue`, `complete` |
 /// | waiting for a better request | `timer`, `runs_after_timer`, with [`Env::set_timer`] |
 /// | the multi-queue layer | `find_merge`, `limit_depth`, `resized`, `absorb_new` |
 /// | tunables | `tunables`, `tunables_mut`, `tunable_changed` |
@@ -37,12 +36,12 @@ use crate::tunable::{Spec, TextSpec, TunableSet};
 /// tries to merge the new request with a queued one. If that succeeds, the queue calls
 /// [`absorb_new`](Self::absorb_new) and inserts nothing.
 ///
-/// The elevators of the single-queue layer release requests to the dispatch list,
-/// sometimes several at once. Their `dispatch` then returns `None`, and `start`
-/// reports when the device takes each request.
+/// Some elevators of the single-queue layer release requests to the dispatch list, sometimes
+/// several at once. Their `dispatch` then returns `None`, and `start` reports when the device takes
+/// each request.
 ///
-/// `noop` is the smallest elevator: read it first. `docs/elevator-howto.md`
-/// writes an elevator outside of this crate.
+/// `noop` is the smallest elevator: read it first. `docs/elevator-howto.md` shows how to write an
+/// elevator outside of this crate.
 pub trait Elevator: Send {
     /// Inserts `id`. The request is queued until it is dispatched, released or
     /// absorbed. The queue counts queued requests.

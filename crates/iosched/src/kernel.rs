@@ -1,8 +1,9 @@
-//! Versions of Linux, and which of them have a change.
+//! Versions of Linux, and the changes that each version has.
 //!
-//! A request queue is made for one version ([`QueueConfig::kernel`](crate::QueueConfig::kernel)). The queue, its
-//! elevator and its controllers each turn the version into a struct of rules when they are made. `docs/kernels.md`
-//! lists the rules.
+//! A request queue is created for one version
+//! ([`QueueConfig::kernel`](crate::QueueConfig::kernel)). The queue, its elevator and its
+//! controllers each convert the version to a struct of rules when they are created.
+//! `docs/kernels.md` lists the rules.
 
 use std::fmt;
 use std::str::FromStr;

@@ -7,14 +7,11 @@
 //!
 //! | family | calls |
 //! |---|---|
-//! | submit | [`RequestQueue::submit`], [`RequestQueue::plug`], [`RequestQueue::unplug`]: add a
-//! [`Bio`] to a queued request, or make a new request |
+//! | submit | [`RequestQueue::submit`], [`RequestQueue::plug`], [`RequestQueue::unplug`]: add a [`Bio`] to a queued request, or make a new request |
 //! | dispatch | [`RequestQueue::dispatch`]: returns at most one request for the device |
 //! | complete | [`RequestQueue::complete`]: reports that the device has finished a request |
-//! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the next time at which the
-//! elevator or a controller must run |
-//! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`],
-//! [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
+//! | timer | [`RequestQueue::next_timer`], [`RequestQueue::timer`]: the next time at which the elevator or a controller must run |
+//! | control | tunables and attributes, [`RequestQueue::switch`], [`RequestQueue::set_ioprio`], [`RequestQueue::exit`], weights, [`RequestQueue::yield_to`] |
 //!
 //! When to run the queue, and in which order to handle events, is the same for every host. A
 //! [`Driver`] owns the queue and returns the next step to the host.
@@ -120,32 +117,21 @@
 //! | file | content |
 //! |---|---|
 //! | `registry.rs` | the list of elevators: those of Linux, and those that a program adds |
-//! | `queue/` | the request queues of both layers behind one interface: merging, plugs, flush,
-//! statistics, attributes, switching. `single/` allocates requests by limits; `multi/` allocates
-//! them by tags and calls the controllers. Each has the path of a bio through its layer |
+//! | `queue/` | the request queues of both layers behind one interface: merging, plugs, flush, statistics, attributes, switching. `single/` allocates requests by limits; `multi/` allocates them by tags and calls the controllers. Each has the path of a bio through its layer |
 //! | `elevator.rs` | the trait of an elevator, and an entry of the registry |
-//! | `controllers/` | mechanisms that decide before a bio becomes a request: wbt, io.max,
-//! io.latency, io.cost, and the trait for further ones |
+//! | `controllers/` | mechanisms that decide before a bio becomes a request: wbt, io.max, io.latency, io.cost, and the trait for further ones |
 //! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
-//! | `env/` | the queue as its elevator sees it (`Env`), and what both
-//! use: the merge hash and the dispatch list |
+//! | `env/` | the queue as its elevator sees it (`Env`), and what both use: the merge hash and the dispatch list |
 //! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/` | one elevator each |
-//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains one
-//! decision; the top of `mod.rs` lists them. `data/` contains the data structures |
-//! | `parts/` | code that elevators share: requests by sector and by age, the choice by head
-//! position, think times, seeks, the meaning of an ioprio, jiffies, tags |
+//! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains one decision; the top of `mod.rs` lists them. `data/` contains the data structures |
+//! | `parts/` | code that elevators share: requests by sector and by age, the choice by head position, think times, seeks, the meaning of an ioprio, jiffies, tags |
 //! | `request.rs` | requests and bios, and the arena that stores them; elevators hold ids |
 //! | `context.rs` | processes, ioprio, cgroups |
-//! | `issued.rs` | how a bio was issued: before it reaches
-//! the queue, or as a part of a longer bio |
-//! | `driver/` | when to run the queue and in which order to handle events, without I/O. Its hosts
-//! are the simulator's engines, the served disk, the checker and the cost measurement. Its calls
-//! can be recorded; `crates/sim` replays recordings |
+//! | `issued.rs` | how a bio was issued: before it reaches the queue, or as a part of a longer bio |
+//! | `driver/` | when to run the queue and in which order to handle events, without I/O. Its hosts are the simulator's engines, the served disk, the checker and the cost measurement. Its calls can be recorded; `crates/sim` replays recordings |
 //! | `tunable.rs` | declarations of tunables and attributes |
-//! | `setting.rs` | an elevator with its tunables and attributes, as users write it: for
-//! simulations, served disks, the kernel's disks and records |
-//! | `decision/` | decisions and their reasons, as typed events; a file for each family with events
-//! that only that family has |
+//! | `setting.rs` | an elevator with its tunables and attributes, as users write it: for simulations, served disks, the kernel's disks and records |
+//! | `decision/` | decisions and their reasons, as typed events; a file for each family with events that only that family has |
 //! | `collections/` | intrusive containers over arenas: list, red-black tree |
 //! | `bare.rs` | an elevator without its queue, for measurements; only with the feature `bare` |
 //!
@@ -165,7 +151,7 @@
 //! (`cfq/linux_2_6_16/`) that uses the same parts.
 //!
 //! Requests are in one arena; elevators sort and link them by number. The links of a tree are
-//! stored separately from the sorted items (`SortNode`, `ServiceNode`, `CooperatorNode`), so that a
+//! stored separately from the sorted items (`SortNode`, `ServiceNode`, `PositionNode`), so that a
 //! descent touches little memory. The red-black tree follows the textbook node for node, because
 //! CFQ's choice of a cooperator depends on the shape of the tree.
 #![forbid(unsafe_code)]

@@ -7,7 +7,7 @@ use crate::collections::{Id, Kind, ListLinks, NIL, NUMBERS_END, RbLinks, RbNode}
 use crate::context::{CgroupId, ContextId, IoPriority};
 use crate::time::Time;
 
-/// A position on a device, in units of 512 bytes.
+/// Position on a device, in units of 512 bytes.
 pub type Sector = u64;
 
 /// Size of a sector, bytes.

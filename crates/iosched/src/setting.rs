@@ -301,7 +301,7 @@ impl Setting {
     }
 
     /// Returns whether present Linux has the elevator: see [`Registered::is_in_linux`]. Returns
-    /// `false` for an elevator that only a kernel has.
+    /// `true` for [`Setting::present`], and `false` for an elevator that only a kernel has.
     #[must_use]
     pub fn is_in_linux(&self) -> bool {
         self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)

@@ -1,8 +1,8 @@
-//! Groups: the queues of one cgroup, with the share of the
-//! disk that follows from the cgroup's weight.
+//! Groups: the queues of one cgroup, with the share of the disk that follows from the cgroup's
+//! weight.
 //!
-//! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's fraction of all
-//! weights.
+//! Groups take turns by virtual time: each turn is charged in inverse proportion to the group's
+//! fraction of all weights.
 
 use super::Cfq;
 use super::clock::Clock as _;

@@ -19,7 +19,7 @@ impl BioId {
     }
 }
 
-/// The answer of a controller to a bio: pass or wait.
+/// Answer of a controller to a bio: pass or wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Passage {
@@ -45,7 +45,7 @@ impl WbtClass {
     pub(super) const ALL: [Self; 3] = [Self::Background, Self::Swap, Self::Discard];
 }
 
-/// The treatment of a bio or request by wbt.
+/// Treatment of a bio or request by wbt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Mark {
     /// wbt ignores it.
@@ -77,7 +77,7 @@ impl Direction {
 /// State of a bio in the controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct BioState {
-    /// The host's name for the bio.
+    /// Host's name for the bio.
     pub cookie: u64,
     /// First sector.
     pub sector: Sector,
@@ -87,11 +87,11 @@ pub struct BioState {
     pub(super) own_sectors: u32,
     /// Next part of the same I/O, if that part is held after this one.
     pub(crate) rest: Option<BioId>,
-    /// The operation.
+    /// Operation of the bio.
     pub op: Op,
-    /// The flags of the operation.
+    /// Flags of the operation.
     pub flags: Flags,
-    /// The process that submitted the bio.
+    /// Process that submitted the bio.
     pub context: ContextId,
     /// Cgroup of the bio: the cgroup of its process at submission.
     pub cgroup: CgroupId,
@@ -105,7 +105,7 @@ pub struct BioState {
     pub got: Time,
     /// Time when the device took the request.
     pub dispatched: Time,
-    /// The ioprio of the bio at submission.
+    /// Ioprio of the bio at submission.
     pub ioprio: IoPriority,
     /// Whether io.max has counted its bytes.
     pub(super) counted: bool,

@@ -16,8 +16,7 @@
 //! | `io_latency/` | limits the siblings of a group that misses its latency target |
 //! | `io_cost/` | shares the device by weight; counts the cost of each bio, not only its size |
 //! | `io_prio.rs` | sets the ioprio of a group's I/O |
-//! | `site.rs` | data that all controllers share: the present
-//! time, groups, timers, released bios, events |
+//! | `site.rs` | data that all controllers share: the present time, groups, timers, released bios, events |
 //! | `bio_state.rs` | the state of a bio in the controllers |
 //! | `wheel.rs` | timers with the resolution of the kernel's |
 //! | `waits.rs` | places for bios in flight, and the bios that wait for one |

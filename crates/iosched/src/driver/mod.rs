@@ -92,22 +92,21 @@ enum Phase {
 ///
 /// | event | call |
 /// |---|---|
-/// | the device has finished a request | [`Driver::complete`], or
-/// [`Driver::requeue`] if the device returns it unserved |
+/// | the device has finished a request | [`Driver::complete`], or [`Driver::requeue`] if the device returns it unserved |
 /// | the elevator's timer is due | [`Driver::timer`] |
 /// | bios arrive | [`Driver::submit`], [`Driver::plug`], [`Driver::unplug`] |
 /// | nothing has happened for a while | [`Driver::rerun`] |
 ///
 /// # Order of calls
 ///
-/// 1. The host calls [`Driver::next_due`] for the next event. The
-/// function orders events with equal times.
+/// 1. The host calls [`Driver::next_due`] for the next event. The function orders events with equal
+///    times.
 /// 2. The host reports the event to the driver, with the call from the table.
-/// 3. The host may submit now. For example, the process of the complete
-/// request submits its next one. After each submission and each `unplug`,
-/// the host starts all requests that [`Driver::kicked`] returns. An elevator
-/// or [every insertion](crate::QueueConfig::run_at_insertion) may require a
-/// run of the queue in the middle of an event.
+/// 3. The host may submit now. For example, the process of the complete request submits its next
+///    one. After each submission and each `unplug`, the host starts all requests that
+///    [`Driver::kicked`] returns. An elevator or
+///    [every insertion](crate::QueueConfig::run_at_insertion) may require a run of the queue in the
+///    middle of an event.
 /// 4. The host calls [`turn`](Driver::turn) and executes its steps until there are no more.
 ///
 /// A process that gets [`Submit::Full`] waits. It need not try again: the turn wakes it with
@@ -116,8 +115,8 @@ enum Phase {
 /// to them first, and the woken process has it. If that process has nothing to submit any more, the
 /// host calls [`Driver::decline`], and others can use the tag.
 ///
-/// The example `two_tenants` is a complete host: two tenants that
-/// find the queue full, wait and are woken.
+/// The example `two_tenants` is a complete host: two tenants that find the queue full, wait and are
+/// woken.
 ///
 /// In a turn, the single-queue layer dispatches first. Then it wakes the waiting processes
 /// one by one, and dispatches after each. The multi-queue layer wakes all waiting

@@ -26,8 +26,7 @@
 //! | `admission.rs` | whether a bio passes, waits or becomes a debt; when a group becomes active |
 //! | `kick.rs` | release of waiting bios, the time of the next check, payment of debts |
 //! | `delay.rs` | pauses of processes of a group in debt |
-//! | `period.rs` | the steps at the end of a period; which
-//! groups are idle, short, lagging or donors |
+//! | `period.rs` | the steps at the end of a period; which groups are idle, short, lagging or donors |
 //! | `donation.rs` | the weights of donors |
 //! | `rate.rs` | the rate of virtual time |
 //! | `forgiveness.rs` | reduction of debts |
