@@ -28,8 +28,8 @@ pub(super) struct Batch {
     pub(super) idled: bool,
 }
 
-/// Default length of an async batch, as a fraction of a second, and the
-/// assumed number of async requests per jiffy.
+/// Default length of an async batch, as a fraction of a second, and the assumed number of jiffies
+/// per async request.
 const WRITE_BATCH_FRACTION: u64 = 8;
 const JIFFIES_PER_WRITE: u64 = 10;
 /// Ratio between actual and planned time beyond which the limit is

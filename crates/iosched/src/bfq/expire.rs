@@ -48,7 +48,7 @@ impl Bfq {
         self.serve(env, id, more);
     }
 
-    /// Ends the turn of the active queue. `waited`: the idle wait for its next request was in vain.
+    /// Ends the turn of the active queue. `waited`: the idle time ended without a request.
     pub(super) fn expire(&mut self, env: &mut Env, id: QueueId, waited: bool, reason: BfqReason) {
         let (slow, time_ms) = self.is_slow(env, id, waited);
         let entity = &self.entities[id.entity()];

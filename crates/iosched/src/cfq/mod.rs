@@ -2,7 +2,7 @@
 //!
 //! Every process has a queue for its sync requests; async requests share a queue per class and
 //! level. Queues take turns and get time slices, longer ones at higher levels. While idling pays,
-//! the disk waits shortly for the next request of the active queue instead of seeking away. Queues
+//! the disk waits a short time for the next request of the active queue, and does not seek. Queues
 //! for which idling does not pay are served together, and so are async queues. Kinds of work take
 //! turns as queues do. Groups of queues share the disk by weight.
 //!

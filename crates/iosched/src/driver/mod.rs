@@ -63,10 +63,10 @@ impl Rerun {
     /// again if the elevator left the device idle.
     pub const AFTER_NS: u64 = 3_000_000;
 
-    /// Rule of Linux in the multi-queue layer, without an end of the repetitions.
+    /// Rule of Linux in the multi-queue layer: the repetitions have no limit.
     pub const LINUX: Self = Self::DeviceIdle { after_ns: Self::AFTER_NS, drain_ns: u64::MAX };
 
-    /// Rule for served disks: as in Linux, but after ten fruitless delays requests are released.
+    /// Rule for served disks: as in Linux, but requests are released after ten such delays.
     ///
     /// mq-deadline computes a request's time of insertion from its deadline and the present expiry
     /// time. After the expiry time becomes shorter, the result is too late. Under [`Self::LINUX`],

@@ -274,8 +274,8 @@ impl RequestQueue {
         }
     }
 
-    /// Checks whether [`submit`](Self::submit) accepts `bio`. For
-    /// hosts that build bios from foreign values.
+    /// Checks whether [`submit`](Self::submit) accepts `bio`. Hosts that build bios from values of
+    /// others, for example clients, call this first.
     ///
     /// # Errors
     /// Returns the reason if `submit` would panic.
@@ -413,8 +413,8 @@ impl RequestQueue {
     }
 
     /// Returns whether the queue must run (dispatch while the device has room) before the next
-    /// submission, and clears the flag. An elevator or [every
-    /// insertion](QueueConfig::run_at_insertion) sets it.
+    /// submission, and clears the flag. An elevator sets it, and so does
+    /// [every insertion](QueueConfig::run_at_insertion).
     #[inline]
     pub fn take_kick(&mut self) -> bool {
         std::mem::take(&mut self.env.kick)
@@ -673,7 +673,7 @@ impl RequestQueue {
     }
 
     /// Handles a due timer. The host runs the queue afterwards if
-    /// [`runs_after_timer`](Self::runs_after_timer) says so.
+    /// [`runs_after_timer`](Self::runs_after_timer) returns `true`.
     pub fn timer(&mut self, now: Time) {
         self.enter(now);
         if self.env.timer.is_some_and(|at| at <= now) {
