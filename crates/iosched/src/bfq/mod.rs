@@ -3,10 +3,10 @@
 //! Every process has a queue for its sync requests; async requests share a queue per class and
 //! level. Queues take turns and get budgets of sectors, not of time, in the order of virtual finish
 //! times (B-WF2Q+). Each queue therefore gets its share of the served sectors, and none lags behind
-//! by more than a budget. While idling pays, the disk waits a short time for the next request
-//! of the active queue instead of seeking away. In the meantime, it serves requests of other queues as far
-//! as they do no harm. The weights of queues that an interactive user seems to wait for are raised.
-//! Groups of queues share by weight in the same way, level by level.
+//! by more than a budget. While idling pays, the disk waits a short time for the next request of
+//! the active queue instead of seeking away. In the meantime, it serves requests of other queues as
+//! far as they do no harm. The weights of queues that an interactive user seems to wait for are
+//! raised. Groups of queues share by weight in the same way, level by level.
 //!
 //! Each file contains one decision.
 //! - `schedule`: the queue to serve. `dispatch`: the length of its turn. `budget`: its budget.

@@ -122,7 +122,7 @@ pub enum Decision {
         /// Process id.
         pid: u32,
     },
-    /// Result of CFQ's detection of command queueing: -1 not known, 0 no, 1 yes.
+    /// Result of the elevator's detection of command queueing: -1 not known, 0 no, 1 yes.
     HwTag {
         /// The result.
         value: i8,

@@ -47,8 +47,8 @@ impl Cfq2616 {
     }
 
     /// Lifts a queue out of the idle class and the lower levels for a request with FS_EXCL; a
-    /// request without the flag resets the queue. The queue is one that has the ioprio of the
-    /// process. A lifted queue of the process may have another.
+    /// request without the flag resets the queue. Only a queue whose present priority is the ioprio
+    /// of the process is changed, so a queue that was lifted before may stay lifted.
     pub(super) fn boost(&mut self, env: &Env, id: RequestId) {
         let request = &env.requests[id];
         let (context, sync, exclusive) = (request.context, request.is_sync(), request.flags.contains(Flags::FS_EXCL));

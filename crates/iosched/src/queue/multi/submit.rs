@@ -94,7 +94,8 @@ impl RequestQueue {
 
     // ---- plug
 
-    /// Puts `id` on its context's plug. A plug that is full is flushed first.
+    /// Puts `id` on its context's plug. A plug that is full, or has a long request, is flushed
+    /// first.
     fn collect(&mut self, rules: &MultiQueueRules, context: ContextId, id: RequestId) {
         let is_long = |id: RequestId| self.env.requests[id].nr_sectors >= PLUG_SECTORS;
         let merging = self.attributes.nomerges != 2;
