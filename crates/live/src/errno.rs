@@ -1,6 +1,6 @@
-//! What an operation fails with.
+//! Errors of operations.
 
-/// An errno of Linux: what a client of the disk is told.
+/// An errno of Linux, as a client of the disk sees it.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error, serde::Serialize, serde::Deserialize,
 )]
@@ -8,21 +8,21 @@
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// Not permitted: a write to what is read-only.
+    /// Not permitted, for example a write to a read-only disk.
     pub const EPERM: Self = Self(1);
     /// The storage failed.
     pub const EIO: Self = Self(5);
     /// Out of memory.
     pub const ENOMEM: Self = Self(12);
-    /// Nothing like that can be asked for.
+    /// Invalid request.
     pub const EINVAL: Self = Self(22);
     /// Outside the disk, or the storage is full.
     pub const ENOSPC: Self = Self(28);
-    /// More than can be done at once.
+    /// Too large for one request.
     pub const EOVERFLOW: Self = Self(75);
-    /// The storage cannot do that.
+    /// Not supported by the storage.
     pub const ENOTSUP: Self = Self(95);
-    /// The disk is going away.
+    /// The disk is shutting down.
     pub const ESHUTDOWN: Self = Self(108);
 }
 

@@ -1,8 +1,9 @@
-//! What a person is told of live disks, by threads that must not wait for whoever reads it.
+//! Messages to the user from threads that must not wait for a reader.
 //!
-//! Whoever has something to say puts it into a queue and goes on; a thread of its own writes it. If nobody reads,
-//! what does not fit into the queue is dropped and counted. Clients cause messages as often as they like: of one kind
-//! only so many are said in a while, the others are counted and told together.
+//! A thread puts its message into a queue and continues. A separate thread writes the messages. If
+//! the reader is too slow, messages that do not fit into the queue are dropped and counted. Clients
+//! can cause any number of messages. The rate of each kind is therefore limited, and further
+//! messages are counted and reported together.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -12,25 +13,26 @@ use std::time::{Duration, Instant};
 
 use crate::quote::shortened;
 
-/// Bytes that wait to be written at most.
+/// Maximum number of queued bytes.
 const QUEUED_BYTES_MAX: usize = 256 << 10;
-/// Of one kind so many messages are said in a while.
+/// Maximum number of messages of a kind in [`WHILE`].
 const OF_A_KIND_MAX: u64 = 10;
-/// The while.
+/// Period of the rate limit.
 const WHILE: Duration = Duration::from_secs(10);
-/// How long a writer that could take nothing at present is left alone.
+/// Pause after a writer could not take data.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Messages that were not said.
+/// Counts of messages that were not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unsaid {
-    /// Nobody took those before them in time, or the writer failed.
+    /// Messages that were dropped because the reader was too slow, or because the writer failed.
     pub dropped: u64,
-    /// There were many of their kind: they were told as a number.
+    /// Messages that were reported only as a number, because of the rate limit.
     pub suppressed: u64,
 }
 
-/// A way to tell a person something without ever waiting. Cloning gives another way to the same writer.
+/// Queue for messages to the user. Its calls never wait. A clone is another handle of the same
+/// queue.
 #[derive(Clone)]
 pub struct Messages(Arc<Shared>);
 
@@ -39,7 +41,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// A kind of message, since its first one in a while.
+/// State of a kind of message in the present period.
 struct Kind {
     since: Instant,
     said: u64,
@@ -50,11 +52,11 @@ struct Kind {
 struct State {
     lines: VecDeque<String>,
     queued_bytes: usize,
-    /// The thread writes what it has taken.
+    /// Whether the thread is writing.
     writing: bool,
     kinds: BTreeMap<&'static str, Kind>,
     unsaid: Unsaid,
-    /// Of those dropped, how many have not been told as a number.
+    /// Number of dropped messages that have not been reported.
     untold: u64,
 }
 
@@ -86,7 +88,8 @@ impl State {
         self.say(text);
     }
 
-    /// Tells how many were not said of each kind whose while is over at `now`; of every kind if there is no `now`.
+    /// Reports the number of suppressed messages of each kind whose period is over at `now`.
+    /// Without `now`, reports all kinds.
     fn tell_suppressed(&mut self, now: Option<Instant>) {
         let is_over = |kind: &Kind| now.is_none_or(|now| now.saturating_duration_since(kind.since) >= WHILE);
         let (over, rest): (BTreeMap<_, _>, _) =
@@ -99,12 +102,12 @@ impl State {
         }
     }
 
-    /// When [`State::tell_suppressed`] has something to do.
+    /// Returns the time of the next call of [`State::tell_suppressed`].
     fn next_time(&self) -> Option<Instant> {
         self.kinds.values().map(|kind| kind.since + WHILE).min()
     }
 
-    /// Everything there is to write, and how many messages that are.
+    /// Takes all queued text. Returns it with its number of messages.
     fn take(&mut self) -> (String, u64) {
         let mut count = self.lines.len() as u64;
         let mut text: String = self.lines.drain(..).collect();
@@ -125,17 +128,17 @@ impl fmt::Debug for Messages {
 }
 
 impl Messages {
-    /// What is said goes to `out`, a line each, as soon as that takes it.
+    /// Creates a queue that writes to `out`, one line per message.
     #[must_use]
     pub fn to(out: impl Write + Send + 'static) -> Self {
         let messages = Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }));
         let writer = messages.clone();
-        // Without a thread nothing is said: what is to be said is counted as dropped.
+        // Without a thread, messages are dropped and counted when the queue is full.
         let _ = std::thread::Builder::new().name("messages".to_owned()).spawn(move || writer.write_all(out));
         messages
     }
 
-    /// Nobody is told anything.
+    /// Creates a queue that drops all messages.
     #[must_use]
     pub fn to_nobody() -> Self {
         Self::to(io::sink())
@@ -145,30 +148,30 @@ impl Messages {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something of our own doing, which nobody can cause at will.
+    /// Sends a message that clients cannot cause at will. It has no rate limit.
     pub fn say(&self, text: &str) {
         self.state().say(text);
         self.0.changed.notify_all();
     }
 
-    /// Says something that others cause. `kind` names messages that are limited together, for people: `and 870 more:
-    /// KIND`.
+    /// Sends a message that clients can cause, with a rate limit per `kind`. The name of the kind
+    /// is shown to the user: `and 870 more: KIND`.
     pub fn note(&self, kind: &'static str, text: &str) {
         let mut state = self.state();
         state.note(Instant::now(), kind, text);
-        // One that is only counted wakes nobody up.
+        // A suppressed message wakes no thread.
         if !state.lines.is_empty() {
             self.0.changed.notify_all();
         }
     }
 
-    /// How many messages were not said.
+    /// Returns the counts of messages that were not written.
     #[must_use]
     pub fn unsaid(&self) -> Unsaid {
         self.state().unsaid
     }
 
-    /// Waits until everything is written, but not longer than `patience`: nobody may take it. Whether it is.
+    /// Waits until everything is written, at most for `patience`. Returns whether it is.
     pub fn finish(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut state = self.state();
@@ -198,7 +201,7 @@ impl Messages {
         }
     }
 
-    /// Waits for something to write.
+    /// Waits for the next text to write.
     fn next(&self) -> (String, u64) {
         let mut state = self.state();
         loop {
@@ -218,7 +221,7 @@ impl Messages {
     }
 }
 
-/// Writes all, also to what does not block.
+/// Writes all bytes, also to a non-blocking file.
 fn write_patiently(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match out.write(bytes) {
@@ -240,7 +243,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// What is written, as it comes.
+    /// Sends written text through a channel.
     struct Sent(mpsc::Sender<String>);
 
     impl Write for Sent {
@@ -254,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Takes nothing until the other end goes.
+    /// Writer that blocks until the other end of the channel is dropped.
     struct Stalled(mpsc::Receiver<()>);
 
     impl Write for Stalled {

@@ -1,24 +1,25 @@
-//! Messages of a bounded length: input that they quote, such as a line of a file, is cut.
+//! Messages of bounded length. Quoted input, such as a line of a file, is shortened.
 
 use std::borrow::Cow;
 
-/// Characters of input that a message quotes at most: of a text in quotes or backticks, of a word, and of a line of a
-/// file that is shown behind its number.
+/// Maximum number of characters of quoted input: of a text in quotes or backticks, of a word, and
+/// of a line of a file that is shown behind its number.
 pub const QUOTED_CHARS_MAX: usize = 200;
-/// Characters of the note on what was left out, at most. A text that is longer than [`QUOTED_CHARS_MAX`] by no more than
-/// that stays whole: cut, it would be as long, and one that was cut before would be cut once more.
+/// Maximum number of characters of the note about omitted text. A text that exceeds
+/// [`QUOTED_CHARS_MAX`] by at most this number stays whole. Shortening would not make it shorter,
+/// and a shortened text must not be shortened again.
 const NOTE_CHARS_MAX: usize = 40;
-/// Characters of one line of a message at most.
+/// Maximum number of characters of a line.
 const LINE_CHARS_MAX: usize = 4000;
-/// What begins and ends a quote.
+/// Marks that begin and end a quote.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
-/// Lines of a message at most.
+/// Maximum number of lines of a message.
 const LINES_MAX: usize = 100;
 
-/// A message whose quotes have at most [`QUOTED_CHARS_MAX`] characters.
+/// Shortens the quotes of a message to at most [`QUOTED_CHARS_MAX`] characters each.
 #[must_use]
 pub fn shortened(message: &str) -> Cow<'_, str> {
-    // No part can be too long.
+    // The message is too short for a long part.
     if message.len() <= QUOTED_CHARS_MAX {
         return message.into();
     }
@@ -31,11 +32,11 @@ pub fn shortened(message: &str) -> Cow<'_, str> {
 }
 
 fn line_of(line: &str) -> String {
-    // Without a quote or a word that is too long, a line of a file may still be: `12 | TEXT`.
+    // A quoted line of a file can be too long without long words: `12 | TEXT`.
     let gutter = line.find(" | ").filter(|&at| line[..at].chars().all(|c| c.is_ascii_digit() || c == ' '));
     if let Some(at) = gutter {
         let chars_max = QUOTED_CHARS_MAX + at + 3;
-        // A mark below a place that was cut away points at nothing.
+        // A mark below omitted text would point at nothing.
         let is_mark = line[at + 3..].chars().all(|c| c == ' ' || c == '^');
         return if is_mark && line.len() > chars_max {
             line[..at + 2].to_owned()
@@ -54,7 +55,7 @@ fn line_of(line: &str) -> String {
     cut(&short, LINE_CHARS_MAX).into_owned()
 }
 
-/// A quote with its marks, or a word with what stands behind it: of the text between them, the first characters.
+/// Shortens a part: the text of a quote, or a word without punctuation behind it.
 fn short_part(part: &str) -> Cow<'_, str> {
     if part.chars().nth(QUOTED_CHARS_MAX + NOTE_CHARS_MAX).is_none() {
         return part.into();
@@ -67,8 +68,9 @@ fn short_part(part: &str) -> Cow<'_, str> {
     format!("{}{}{}", &part[..begin], cut(&part[begin..end], QUOTED_CHARS_MAX), &part[end..]).into()
 }
 
-/// The length in bytes of the first part of a line: a quote, blanks, or a word. `marks` begin quotes; one that has no end
-/// is looked for once.
+/// Returns the length of the first part of a line, bytes: a quote, blanks, or a word. `marks` are
+/// the marks that can begin a quote. A mark without an end is removed from them, so that the search
+/// for its end is done once.
 fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
     if let Some(mark) = line.chars().next().filter(|mark| marks.contains(mark)) {
         match end_of_quote(&line[1..], mark) {
@@ -87,7 +89,7 @@ fn part_of(line: &str, marks: &mut Vec<char>) -> usize {
     line.char_indices().find(|&place| ends(place)).map_or(line.len(), |(at, _)| at)
 }
 
-/// Where a quote ends, behind its last mark. Marks in it are escaped as Rust does it.
+/// Returns the end of a quote, behind its last mark. Marks inside the quote are escaped as in Rust.
 fn end_of_quote(text: &str, mark: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -99,7 +101,7 @@ fn end_of_quote(text: &str, mark: char) -> Option<usize> {
     None
 }
 
-/// The first characters of a text that has more than `chars_max`, and how many it has.
+/// Shortens a text with more than `chars_max` characters to that number, and appends its length.
 #[must_use]
 pub fn cut(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {

@@ -1,7 +1,7 @@
-//! What a disk's thread asks of the system: who makes a call is told of its completion, and time is the system's.
+//! The interface of a disk's thread to the system: calls with completions, and time.
 //!
-//! The real one is the thread's io_uring and the machine's clock; tests put a virtual clock and a virtual network in
-//! its place.
+//! The real implementation is the thread's io_uring and the machine's clock. Tests replace them by
+//! a virtual clock and a virtual network.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use iosched::Time;
 use iosched_system::{Bell, Call, RingError};
 
-/// Calls that the kernel takes at a time; more are submitted in several goes.
+/// Maximum number of calls that the kernel takes at once. More calls are submitted in several
+/// steps.
 const ENTRIES: u32 = 256;
 
-/// Who made a call, and is told of its completion.
+/// Part of the program that made a call and gets its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Backend,
@@ -26,49 +27,49 @@ pub(crate) enum Source {
     Kick,
 }
 
-/// Who made a call, and its number there.
+/// Source of a call, and the call's number there.
 pub(crate) type Tag = (Source, u32);
 pub(crate) type Ring = iosched_system::Ring<Tag>;
 pub(crate) type Completed = iosched_system::Completed<Tag>;
 
-/// A ring for the calling thread alone.
+/// Creates a ring for the calling thread.
 pub(crate) fn new() -> Result<Ring, RingError> {
     Ring::new(ENTRIES, Some(ENTRIES * 16))
 }
 
-/// Whoever makes calls on files and sockets.
+/// Interface for calls on files and sockets.
 pub(crate) trait Calls {
-    /// Has a call made on `file`; its completion comes with `tag`.
+    /// Queues a call on `file`. Its completion has `tag`.
     fn push(&mut self, file: BorrowedFd<'_>, call: Call, tag: Tag);
 
-    /// Ends the call with `tag`: it completes with an error, if it is not done before.
+    /// Cancels the call with `tag`. It completes with an error unless it is complete already.
     fn cancel(&mut self, tag: Tag);
 }
 
-/// All that a disk's thread asks of the system.
+/// Complete interface of a disk's thread to the system.
 pub(crate) trait System: Calls {
-    /// From now on a wait also ends when `bell` is rung.
+    /// Makes a ring of `bell` end a wait.
     fn listen_to(&mut self, bell: Arc<Bell>);
 
-    /// The time since the disk began.
+    /// Returns the time since the start of the disk.
     fn now(&self) -> Time;
 
-    /// Takes every completion there is. How many there were.
+    /// Takes all completions. Returns their number.
     fn completions(&mut self, into: &mut Vec<Completed>) -> usize;
 
-    /// Whether there are completions to be taken.
+    /// Returns whether there are completions.
     fn has_completions(&mut self) -> bool;
 
-    /// Begins what was pushed, and waits for something to come, at most for `timeout`. It may also return early.
+    /// Submits queued calls and waits for an event, at most for `timeout`. May return early.
     ///
     /// # Errors
-    /// If nothing can be done any more.
+    /// The ring is no longer usable.
     fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Begins what was pushed and takes notice of what has come, without sleeping.
+    /// Submits queued calls and checks for completions, without sleeping.
     ///
     /// # Errors
-    /// If nothing can be done any more.
+    /// The ring is no longer usable.
     fn look(&mut self) -> io::Result<()> {
         self.submit_and_wait(Some(Duration::ZERO))
     }
@@ -92,7 +93,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Time begins now.
+    /// Creates the system. Its time starts now.
     pub(crate) fn new(ring: Ring) -> Self {
         Self { ring, began: Instant::now() }
     }
@@ -140,14 +141,14 @@ impl System for Kernel {
     }
 }
 
-/// A way to make calls for one source.
+/// Interface for the calls of one source.
 pub(crate) struct Submissions<'a> {
     pub(crate) ring: &'a mut dyn Calls,
     pub(crate) source: Source,
 }
 
 impl Submissions<'_> {
-    /// Has a call made on `file`; its completion comes with `id`.
+    /// Queues a call on `file`. Its completion has `id`.
     pub(crate) fn push(&mut self, file: BorrowedFd<'_>, call: Call, id: u32) {
         self.ring.push(file, call, (self.source, id));
     }

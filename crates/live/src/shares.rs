@@ -1,8 +1,9 @@
-//! What decides who has how much of a disk: weights of groups, or classes and levels; and which schedulers go by it.
+//! Rules that divide a disk between clients: weights of groups, or classes and levels. Also the
+//! schedulers that follow them.
 
 use crate::LiveDisk;
 
-/// What has been declared of clients or their groups.
+/// Declared property of clients or their groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shares {
     /// Groups have weights.
@@ -12,20 +13,20 @@ pub enum Shares {
 }
 
 impl Shares {
-    /// Whether a scheduler takes no notice of it; `tunable` reads its tunables. bfq shares by idling, and by nothing
-    /// else. The older CFQs have no groups here.
+    /// Returns whether a scheduler ignores the property. `tunable` reads its tunables. bfq shares
+    /// only by idling. The older CFQs have no groups here.
     #[must_use]
     pub fn are_ignored_by(self, scheduler: &str, tunable: impl FnOnce(&str) -> Option<u64>) -> bool {
         match (self, scheduler) {
             (_, "noop" | "none" | "deadline" | "kyber" | "anticipatory" | "adios") => true,
             (Self::Weights, "mq-deadline" | "cfq-2.6.34" | "cfq-2.6.30" | "cfq-2.6.16") => true,
             (Self::Weights, "bfq") => tunable("slice_idle") == Some(0),
-            // Of others' schedulers it is not known.
+            // The behaviour of other schedulers is not known.
             _ => false,
         }
     }
 
-    /// What is declared, for people.
+    /// Returns the name of the property for the user.
     #[must_use]
     pub const fn declared(self) -> &'static str {
         match self {
@@ -34,8 +35,9 @@ impl Shares {
         }
     }
 
-    /// Options of a server that keep it. CFQ shares by weight among clients that always want more most exactly without
-    /// idling, if few commands are in the device; classes and levels need its idling.
+    /// Returns options of a server that enforce the property. Without idling, and with few commands
+    /// in the device, CFQ shares most exactly by weight among clients that always have requests.
+    /// Classes and levels need its idling.
     #[must_use]
     pub const fn options(self) -> &'static str {
         match self {
@@ -44,7 +46,7 @@ impl Shares {
         }
     }
 
-    /// What has the same effect on a disk that is served, written to its control tree.
+    /// Returns writes to the control tree of a served disk that have the same effect.
     #[must_use]
     pub const fn written(self) -> &'static str {
         match self {
@@ -55,7 +57,7 @@ impl Shares {
 }
 
 impl LiveDisk {
-    /// Whether the disk's scheduler, as it is set, takes no notice of what is declared.
+    /// Returns whether the disk's scheduler, with its present tunables, ignores the property.
     #[must_use]
     pub fn ignores(&self, shares: Shares) -> bool {
         shares.are_ignored_by(self.queue().scheduler(), |name| self.queue().tunable(name).ok())

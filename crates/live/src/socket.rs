@@ -1,8 +1,8 @@
-//! Unix sockets that only their owner may use, and what to do about the ones that others left.
+//! Unix sockets that only their owner may use, and the handling of sockets that other servers left.
 //!
-//! The directory of a socket is opened once and checked with all directories above it: nobody but root and this user may
-//! change their entries. What is found, made and removed there is looked at through that descriptor, so that nobody can
-//! exchange it meanwhile.
+//! The directory of a socket is opened once and checked with all directories above it. Only root
+//! and this user may change their entries. Files in it are accessed through this descriptor, so
+//! that no other user can replace it meanwhile.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,64 +20,64 @@ use rustix::process::geteuid;
 
 use crate::way::{WayError, check_way};
 
-/// A server that takes the place of a killed one finds it listening until the kernel has cleared its io_uring away: it
-/// tries so many times more.
+/// Maximum number of retries. After a server is killed, its socket still listens until the kernel
+/// has cleaned up its io_uring.
 const TRIES: u32 = 20;
-/// After so long each.
+/// Pause before each retry.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait for accept.
 const BACKLOG: i32 = 64;
 
-/// Why a socket cannot be listened on.
+/// Reason why a socket cannot be opened for listening.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Somebody else listens there.
+    /// Another server listens at the socket.
     #[error("{path}: another server is listening there; stop it, or name another socket", path = path.display())]
     InUse {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
     },
-    /// The socket of a server that is gone, but of another user: it is not ours to remove.
+    /// The server of the socket has ended, but the socket belongs to another user.
     #[error(
         "{path}: is the socket of an ended server of another user (uid {uid}), who has to remove it; name another \
          socket",
         path = path.display()
     )]
     NotOurs {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// Whose it is.
+        /// Owner of the socket.
         uid: u32,
     },
-    /// A file that is no socket: nothing is overwritten.
+    /// The path is another kind of file, which is not overwritten.
     #[error("{path}: exists and is not a socket; remove it, or name another", path = path.display())]
     NotASocket {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Another user could put another server's socket there.
+    /// Another user could replace the socket.
     #[error(
         "{path}: {way}, so another user could replace the socket; name a socket in a directory that, like all \
          directories above it, only root and you may write to",
         path = path.display()
     )]
     Replaceable {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What another user may exchange.
+        /// Part of the path that another user can replace.
         way: WayError,
     },
-    /// The system refuses.
+    /// Error of the system.
     #[error("{path}: cannot listen there: {source}", path = path.display())]
     Io {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// A socket of mode 0600 that is listened on; when it is dropped its file goes, if it is still ours.
+/// A listening socket with mode 0600. Dropping it removes its file, if the file is still the same.
 #[derive(Debug)]
 pub struct OwnedListener {
     listener: UnixListener,
@@ -88,46 +88,48 @@ pub struct OwnedListener {
 }
 
 impl OwnedListener {
-    /// Listens at `path`. The file of a server that is gone is replaced.
+    /// Listens at `path`. Replaces the socket of a server that has ended.
     ///
     /// # Errors
-    /// If another server listens there, another kind of file is there, other users could replace the socket, or the
-    /// system refuses.
+    /// Another server listens at the socket, the path is another kind of file, other users could
+    /// replace the socket, or the system refuses.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         let place = Place::open(path)?;
         let refused = |source: io::Error| SocketError::Io { path: path.to_owned(), source };
-        // Two servers that begin at the same time would take each other for one that is gone.
+        // Without the lock, each of two servers that start at once could take the other's socket
+        // for a stale one.
         let _alone = place.lock();
         let has_replaced = place.clear()?;
         let bound = || -> io::Result<UnixListener> {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::CLOEXEC;
             let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            // The file has the mode of the socket from the moment when it is there.
+            // The file has the mode of the socket from its creation.
             fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
             bind(&socket, &address)?;
             listen(&socket, BACKLOG)?;
             Ok(UnixListener::from(socket))
         };
         let listener = bound().map_err(refused)?;
-        // It was bound by its path: if that led elsewhere meanwhile, it is not in the directory that was checked.
+        // The socket was bound by its path. If the path led elsewhere meanwhile, the checked
+        // directory lacks the file.
         let found = place.stat().map_err(|error| refused(error.into()))?;
         Ok(Self { listener, place, file: (found.st_dev, found.st_ino), has_replaced })
     }
 
-    /// What is listened on.
+    /// Returns the listener.
     #[must_use]
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
 
-    /// Whether the socket of a server that is gone stood there.
+    /// Returns whether a stale socket was replaced.
     #[must_use]
     pub fn has_replaced(&self) -> bool {
         self.has_replaced
     }
 
-    /// Where.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.place.path
@@ -142,7 +144,7 @@ impl Drop for OwnedListener {
     }
 }
 
-/// Where a socket is or will be: a name in a directory that is held open.
+/// Place of a socket: a name in an open directory.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -150,7 +152,8 @@ struct Place {
 }
 
 impl Place {
-    /// Opens the directory. Refuses one that other users could exchange, or whose entries they could.
+    /// Opens the directory. Refuses a directory that other users could replace, or whose entries
+    /// they could change.
     fn open(path: &Path) -> Result<Self, SocketError> {
         let refused = |error: Errno| SocketError::Io { path: path.to_owned(), source: error.into() };
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -161,7 +164,8 @@ impl Place {
             WayError::Io { source, .. } => SocketError::Io { path: path.to_owned(), source },
             way => SocketError::Replaceable { path: path.to_owned(), way },
         })?;
-        // The way cannot change any more. It may have changed between the opening and the check.
+        // After the check the path cannot change. It may have changed between the opening and the
+        // check.
         if checked != (found.st_dev, found.st_ino) {
             return Err(refused(Errno::STALE));
         }
@@ -180,8 +184,8 @@ impl Place {
         unlinkat(&self.directory, self.name(), AtFlags::empty())
     }
 
-    /// Nobody else begins to listen in the directory as long as this is there. Without it, as in a directory that
-    /// cannot be read, it is most likely nobody as well.
+    /// Locks the directory against other servers that start to listen there. Returns `None` if the
+    /// lock is not available, as in an unreadable directory. A conflict is unlikely then.
     fn lock(&self) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(&self.directory, ".", flags, Mode::empty()).ok()?;
@@ -194,7 +198,7 @@ impl Place {
         None
     }
 
-    /// Removes the socket of a server that is gone, if it was ours. Whether there was one.
+    /// Removes a stale socket of this user. Returns whether there was one.
     fn clear(&self) -> Result<bool, SocketError> {
         let path = || self.path.clone();
         let refused = |source: io::Error| SocketError::Io { path: path(), source };
@@ -226,7 +230,7 @@ impl Place {
     }
 }
 
-/// Connects, or fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if whoever listens takes nobody at present.
+/// Connects. Fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if the listener's queue is full.
 fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -235,12 +239,12 @@ fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Whether the process that listens at the other end is alive: not if it was killed and the kernel still clears it
-/// away, nor if it is none that we can see.
+/// Returns whether the listening process is alive. A process that the kernel is still cleaning up,
+/// or that is not visible, counts as ended.
 fn is_served(connection: &UnixStream) -> bool {
     let Ok(peer) = rustix::net::sockopt::socket_peercred(connection) else { return false };
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", peer.pid.as_raw_nonzero())).unwrap_or_default();
-    // The state comes behind the name, which is in parentheses and may hold anything.
+    // The state follows the name, which is in parentheses and can contain any character.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
@@ -268,12 +272,12 @@ mod tests {
             let is_open = |way: &WayError| matches!(way, WayError::Open { mode: found, .. } if *found == mode);
             assert!(matches!(&error, SocketError::Replaceable { way, .. } if is_open(way)), "{error}");
         }
-        // Nobody can replace what another owns in a sticky directory.
+        // In a sticky directory, only the owner of a file can replace it.
         for mode in [0o1777, 0o755, 0o700] {
             bound(mode).unwrap();
         }
         const NOBODY: u32 = 65_534;
-        // A group of the user's own number is private; others are not.
+        // A group with the user's own number is private; other groups are not.
         if geteuid().is_root() {
             bound(0o775).unwrap();
             chown(here.path(), None, Some(NOBODY)).unwrap();
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_socket_has_its_mode_from_the_beginning() {
-        // Who changes the mode by the path afterwards may change that of a file that another user has put there.
+        // Setting the mode later by path could change a file that another user has put there.
         let here = tempfile::tempdir().unwrap();
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
         inotify::add_watch(&watch, here.path(), inotify::WatchFlags::ATTRIB).unwrap();
@@ -332,7 +336,8 @@ mod tests {
         let path = here.path().join("s");
         let listener = OwnedListener::bind(&path).unwrap();
         assert!(is_served(&UnixStream::connect(&path).unwrap()), "it is we");
-        // Another process of ours takes the socket over and is killed: it is to be seen until we wait for it.
+        // Another process takes over the socket and is killed. It stays visible until this process
+        // waits for it.
         let script = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); time.sleep(100)";
         let other = here.path().join("other");
         let Ok(mut child) = std::process::Command::new("python3").args(["-c", script]).arg(&other).spawn() else {

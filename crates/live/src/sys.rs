@@ -1,4 +1,4 @@
-//! Calls to the system that the standard library does not have.
+//! System calls that the standard library lacks.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
@@ -15,18 +15,18 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::backend::Extent;
 
-/// `fallocate`: the range becomes a hole.
+/// Mode of `fallocate`: the range becomes a hole.
 pub(crate) const PUNCH_HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
-/// `fallocate`: the range reads as zeroes.
+/// Mode of `fallocate`: the range reads as zeroes.
 pub(crate) const ZERO_RANGE: FallocateFlags = FallocateFlags::ZERO_RANGE.union(FallocateFlags::KEEP_SIZE);
 
-/// Block size where a file system does not tell what direct I/O needs.
+/// Default block size of direct I/O, for file systems that do not report it.
 const DIRECT_BLOCK_BYTES: u32 = 4096;
 
-/// Segments in one system call; what is beyond is left.
+/// Maximum number of segments in one system call. Further segments are ignored.
 const SEGMENTS_MAX: usize = 64;
 
-/// Reads from byte `offset` on into `segments`; how many bytes.
+/// Reads from byte `offset` into `segments`. Returns the number of bytes.
 pub(crate) fn read_at(file: &File, segments: &mut [Segment], offset: u64) -> io::Result<usize> {
     let count = segments.len().min(SEGMENTS_MAX);
     let mut segments = segments.iter_mut();
@@ -35,7 +35,7 @@ pub(crate) fn read_at(file: &File, segments: &mut [Segment], offset: u64) -> io:
     Ok(rustix::io::preadv(file, &mut slices[..count], offset)?)
 }
 
-/// Writes `segments` from byte `offset` on, to stable storage if `fua`; how many bytes.
+/// Writes `segments` from byte `offset`, to stable storage if `fua`. Returns the number of bytes.
 pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool) -> io::Result<usize> {
     let flags = if fua { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
     let count = segments.len().min(SEGMENTS_MAX);
@@ -45,20 +45,21 @@ pub(crate) fn write_at(file: &File, segments: &[Segment], offset: u64, fua: bool
     Ok(rustix::io::pwritev2(file, &slices[..count], offset, flags)?)
 }
 
-/// `fallocate` with that mode; nothing is counted.
+/// Calls `fallocate` with this mode. Returns 0 on success.
 pub(crate) fn allocate(file: &File, mode: FallocateFlags, offset: u64, length: u64) -> io::Result<usize> {
     rustix::fs::fallocate(file, mode, offset, length)?;
     Ok(0)
 }
 
-/// The data or the hole that begins at `bytes.start`, as far as `bytes` go. Data, if the file system does not say. Moves
-/// the place that reads and writes without an offset of their own begin at.
+/// Returns the data or the hole that begins at `bytes.start`, limited to `bytes`. If the file
+/// system does not report holes, the range is data. Changes the file's position for reads and
+/// writes without an offset.
 pub(crate) fn extent(file: &File, bytes: Range<u64>) -> Extent {
     use rustix::fs::{SeekFrom, seek};
     let Range { start, end } = bytes;
     let (until, is_hole) = match seek(file, SeekFrom::Data(start)) {
         Ok(data) if data > start => (data, true),
-        // Behind it is no data at all.
+        // The file has no data behind this position.
         Err(Errno::NXIO) => (end, true),
         Ok(_) => (seek(file, SeekFrom::Hole(start)).unwrap_or(end), false),
         Err(_) => (end, false),
@@ -67,7 +68,7 @@ pub(crate) fn extent(file: &File, bytes: Range<u64>) -> Extent {
     Extent { length: until - start, is_hole }
 }
 
-/// Whether what is at `path` is in memory anyway.
+/// Returns whether the file at `path` is in a memory file system.
 pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
     const RAMFS_MAGIC: u64 = 0x8584_58f6;
     let file = File::open(path)?;
@@ -75,8 +76,9 @@ pub(crate) fn is_in_memory(path: &Path) -> io::Result<bool> {
     Ok(file.metadata()?.is_file() && (kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC))
 }
 
-/// Whether a direct write that is to be on stable storage is there when it completes, also one that the kernel goes on
-/// with by itself. Of FUSE's it forgets that (Linux 6.18). Only file systems known to do it are believed.
+/// Returns whether a direct write to stable storage is there on completion, also if the kernel
+/// completes it asynchronously. For FUSE the kernel loses this flag (Linux 6.18). Only known file
+/// systems are trusted.
 pub(crate) fn keeps_direct_writes(file: &File) -> bool {
     const KNOWN: [u64; 4] = [
         libc::EXT4_SUPER_MAGIC as u64,
@@ -87,13 +89,13 @@ pub(crate) fn keeps_direct_writes(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|about| KNOWN.contains(&(about.f_type as u64)))
 }
 
-/// Whether a hole that is punched reads as zeroes, as it should. Behind FUSE is any program: nbdfuse makes a trim of it,
-/// which may leave the data.
+/// Returns whether a punched hole reads as zeroes. A FUSE file system may do anything: nbdfuse
+/// sends a trim, which may leave the data.
 pub(crate) fn has_empty_holes(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as u64 != libc::FUSE_SUPER_MAGIC as u64)
 }
 
-/// Nobody else who asks like this gets the file.
+/// Locks the file against other programs that use the same kind of lock.
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => {
@@ -103,20 +105,20 @@ pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
     }
 }
 
-/// What an open file or device is.
+/// Properties of an open file or device.
 pub(crate) struct About {
     pub(crate) bytes: u64,
-    /// What direct I/O reads and writes at least.
+    /// Smallest unit of direct I/O, bytes.
     pub(crate) direct_block_bytes: u32,
     pub(crate) rotational: bool,
 }
 
-/// How large a file or device is now.
+/// Returns the present size of a file or device.
 pub(crate) fn size_bytes(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// Finds out what `file` is.
+/// Returns the properties of `file`.
 pub(crate) fn describe(file: &File, is_device: bool) -> io::Result<About> {
     let bytes = size_bytes(file)?;
     let metadata = file.metadata()?;
@@ -130,11 +132,11 @@ pub(crate) fn describe(file: &File, is_device: bool) -> io::Result<About> {
     Ok(About { bytes, direct_block_bytes: direct_block_bytes.max(512), rotational })
 }
 
-/// Whether zeroes that may become a hole are made without writing them, in a file or device of so many bytes. Nothing
-/// is changed.
+/// Returns whether zeroes that may become a hole are created without writing them, in a file or
+/// device of `bytes` bytes. Changes nothing.
 pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
     if !is_device {
-        // Behind the end there is nothing that could become a hole.
+        // The range behind the end has no data, so the call changes nothing.
         return allocate(file, PUNCH_HOLE, bytes, 1).is_ok();
     }
     let Ok(device) = file.metadata().map(|about| about.rdev()) else { return false };
@@ -142,28 +144,29 @@ pub(crate) fn zeroes_quickly(file: &File, is_device: bool, bytes: u64) -> bool {
     most.is_some_and(|value| value.trim().parse::<u64>().is_ok_and(|bytes| bytes > 0))
 }
 
-/// An attribute of a device's queue.
+/// Reads an attribute of a device's queue.
 fn of_queue(major: u32, minor: u32, attribute: &str) -> Option<String> {
     let device = format!("/sys/dev/block/{major}:{minor}");
-    // A partition's queue is its disk's.
+    // A partition has the queue of its disk.
     let read = |below: &str| std::fs::read_to_string(format!("{device}/{below}queue/{attribute}")).ok();
     read("").or_else(|| read("../"))
 }
 
-/// What the file system says of the file, if it says what `mask` asks for.
+/// Calls statx for the file. Returns `None` if the file system does not report the fields of
+/// `mask`.
 fn statx(file: &File, mask: StatxFlags) -> Option<Statx> {
     let about = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask).ok()?;
     (about.stx_mask & mask.bits() != 0).then_some(about)
 }
 
-/// What the file system says that direct I/O needs.
+/// Returns the alignment of direct I/O that the file system reports.
 fn direct_alignment(file: &File) -> Option<u32> {
     let about = statx(file, StatxFlags::DIOALIGN)?;
     Some(about.stx_dio_offset_align).filter(|&bytes| bytes > 0)
 }
 
-/// The device that a file system is on. Some have a number of their own (`device`, as btrfs): it is then what was
-/// mounted.
+/// Returns the device of a file system. Some file systems, such as btrfs, have an anonymous number
+/// (`device`). Then the mounted device is returned.
 fn device_of_file_system(file: &File, device: u64) -> u64 {
     if libc::major(device) != 0 {
         return device;
@@ -179,33 +182,33 @@ fn device_of_file_system(file: &File, device: u64) -> u64 {
     mounted().unwrap_or(device)
 }
 
-/// What the kernel says of the device; a disk if it says nothing.
+/// Returns whether the kernel reports the device as rotational; true if it reports nothing.
 fn is_rotational(major: u32, minor: u32) -> bool {
     of_queue(major, minor, "rotational").is_none_or(|value| value.trim() != "0")
 }
 
-/// The calling thread's sleeps end when asked, not 50 µs later.
+/// Makes sleeps of the calling thread precise. By default they can end 50 µs late.
 pub(crate) fn sleep_exactly() {
-    // Without it timers are late, and that is all.
+    // If this fails, timers are late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// The calling thread runs as soon as it has something to do, as the kernel's own threads for disks do: clients wait
-/// for it.
+/// Gives the calling thread a high priority, like the kernel's own threads for disks, because
+/// clients wait for it.
 pub(crate) fn run_before_others() {
     const NICE: i32 = -15;
-    // Without CAP_SYS_NICE it has its turn like others.
+    // Without CAP_SYS_NICE the priority stays normal.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// What the calling thread allocates never waits for dirty memory to be written: it may be the one that others wait for
-/// to write it. Needs CAP_SYS_RESOURCE.
+/// Prevents allocations of the calling thread from waiting for writeback, which may itself wait for
+/// this thread. Needs CAP_SYS_RESOURCE.
 pub(crate) fn serve_writeback() {
-    // Without it a machine that is out of memory may wait for itself, which is no worse than not to serve.
+    // Without it, a machine without free memory may deadlock. This is no worse than not serving.
     let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
-/// Who is at the other end of a unix socket: a name for people, and the process.
+/// Returns a name for the user and the process number of the peer of a unix socket.
 pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
     match call::unix_peer(socket) {
         Some(pid) => (format!("{}[{pid}]", process_name(pid)), pid),
@@ -213,28 +216,28 @@ pub(crate) fn unix_peer(socket: BorrowedFd<'_>) -> (String, u32) {
     }
 }
 
-/// How a process calls itself; empty if it is gone. It may call itself anything, so nothing in it can pass for the
-/// end of a line or move a terminal's cursor.
+/// Returns the name of a process; empty if it has ended. A process can choose any name, so
+/// unprintable characters are replaced.
 pub(crate) fn process_name(pid: u32) -> String {
     let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     printable(String::from_utf8_lossy(&name).trim_end_matches('\n'))
 }
 
-/// Whether a character may be shown: it does not end a line, move a terminal's cursor, or turn the direction of the
-/// text around it.
+/// Returns whether a character may be shown. It must not end a line, move a terminal's cursor, or
+/// change the direction of the text around it.
 #[must_use]
 pub fn is_printable(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !turns
 }
 
-/// Text of others, on one line: what may not be shown stands as a question mark.
+/// Returns text on one line. Characters that may not be shown become question marks.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { '?' }).collect()
 }
 
-/// Whether nobody is at the other end of a socket any more. Over the network that is seen only once something was
-/// sent in vain.
+/// Returns whether the peer of a socket has disconnected. Over the network this is visible only
+/// after a failed send.
 pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut about = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
@@ -242,13 +245,13 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     polled.is_err() || about[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// What the kernel keeps for a socket to send, and of a TCP socket what it has received, is `bytes` at most from now
-/// on, if it was more.
+/// Limits the send buffer of a socket, and the receive buffer of a TCP socket, to `bytes`, if it
+/// was larger.
 pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) {
     use rustix::net::sockopt::{
         set_socket_recv_buffer_size, set_socket_send_buffer_size, socket_recv_buffer_size, socket_send_buffer_size,
     };
-    // The kernel doubles what it is told, for its own. What it does not allow it keeps as it was.
+    // The kernel doubles the value for its own overhead. If it refuses, the buffer stays as it was.
     if socket_send_buffer_size(socket).is_ok_and(|now| now > bytes) || is_tcp {
         let _ = set_socket_send_buffer_size(socket, bytes / 2);
     }
@@ -257,12 +260,12 @@ pub(crate) fn bound_buffers(socket: BorrowedFd<'_>, bytes: usize, is_tcp: bool) 
     }
 }
 
-/// The kernel keeps up to `bytes` for a socket to send, if that is more than it was and the system allows it.
+/// Enlarges the send buffer of a socket to `bytes`, if it was smaller and the system allows it.
 pub(crate) fn widen_send_buffer(socket: BorrowedFd<'_>, bytes: usize) {
     use rustix::net::sockopt::{
         set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size,
     };
-    // The kernel doubles what it is told. Only an administrator is given more than `net.core.wmem_max`.
+    // The kernel doubles the value. Only an administrator may exceed `net.core.wmem_max`.
     if socket_send_buffer_size(socket).is_ok_and(|now| now < bytes)
         && set_socket_send_buffer_size_force(socket, bytes / 2).is_err()
     {
@@ -270,22 +273,22 @@ pub(crate) fn widen_send_buffer(socket: BorrowedFd<'_>, bytes: usize) {
     }
 }
 
-/// The process may have as many files open as its administrator allows; some begin with fewer. How many.
+/// Raises the soft limit of open files to the hard limit. Returns the limit.
 pub(crate) fn allow_open_files() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // As many as before do as well.
+        // If this fails, the previous limit stays.
         let _ = setrlimit(Resource::Nofile, limit);
     }
     getrlimit(Resource::Nofile).current
 }
 
-/// Who is at the other end of a TCP connection. It sends at once what it has from now on.
+/// Returns the address of the peer of a TCP connection. Also disables the delay of small packets.
 pub(crate) fn tcp_peer(socket: BorrowedFd<'_>) -> String {
     let Ok(stream) = socket.try_clone_to_owned().map(TcpStream::from) else { return "somebody".to_owned() };
-    // A connection that waits is slower, and that is all.
+    // If this fails, the connection is slower.
     let _ = stream.set_nodelay(true);
     stream.peer_addr().map_or_else(|_| "somebody".to_owned(), |address| address.to_string())
 }

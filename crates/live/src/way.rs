@@ -1,4 +1,4 @@
-//! The way to a directory: which other user may lead it elsewhere.
+//! The path to a directory, and the check that no other user can redirect it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -8,45 +8,46 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// Links that are followed at most, as the kernel does.
+/// Maximum number of symbolic links on a path, as in the kernel.
 const LINKS_MAX: u32 = 40;
 const STICKY: u32 = 0o1000;
 
-/// Another user may put something else in the place of a directory, or of one above it.
+/// Reason why another user could replace a directory or one above it.
 #[derive(Debug, thiserror::Error)]
 pub enum WayError {
-    /// A directory or a symbolic link of another user.
+    /// A directory or a symbolic link belongs to another user.
     #[error("{path} belongs to another user (uid {uid})", path = path.display())]
     OfAnother {
-        /// The directory or the link.
+        /// Path of the directory or link.
         path: PathBuf,
-        /// Who owns it.
+        /// Owner of the directory or link.
         uid: u32,
     },
-    /// A directory that others may write to, without the sticky bit.
+    /// Other users may write to a directory without the sticky bit.
     #[error("other users may write to {path} (mode {mode:04o})", path = path.display())]
     Open {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the directory.
         mode: u32,
     },
-    /// The system refuses to tell.
+    /// Error of the system.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// The part of the way.
+        /// Part of the path.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// Follows the way to a directory from the root, through symbolic links. Every directory and link on it must belong to
-/// root or to this user, and no other user may write to a directory, unless the directory is sticky. Then nobody else
-/// can lead the way elsewhere, now or later. Returns device and inode of the directory.
+/// Follows the path to a directory from the root, through symbolic links. Every directory and link
+/// must belong to root or to this user. Other users must not be able to write to a directory,
+/// unless the directory is sticky. Then no other user can redirect the path, now or later. Returns
+/// device and inode of the directory.
 ///
 /// # Errors
-/// The first directory or link from the root that another user may exchange.
+/// Another user could replace a directory or link. The error names the first one from the root.
 pub(crate) fn check_way(directory: &Path) -> Result<(u64, u64), WayError> {
     let failed = |path: &Path, source| WayError::Io { path: path.to_owned(), source };
     let whole = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
@@ -97,7 +98,8 @@ fn check_directory(path: &Path) -> Result<(u64, u64), WayError> {
     if is_of_another(uid) {
         return Err(WayError::OfAnother { path: path.to_owned(), uid });
     }
-    // A group that has the user's own number is the user's alone, as systems make it.
+    // A group with the user's own number has only this user as a member, by convention of
+    // distributions.
     let others = if about.gid() == geteuid().as_raw() { 0o002 } else { 0o022 };
     if mode & others != 0 && mode & STICKY == 0 {
         return Err(WayError::Open { path: path.to_owned(), mode });
@@ -156,7 +158,7 @@ mod tests {
         };
         assert_eq!(check_way(&root.join("link/deep")).unwrap(), id("to/deep"));
         assert_eq!(check_way(&root.join("up/deep/../deep")).unwrap(), id("to/deep"));
-        // Another user may exchange a link on the way, although the directory at its end is safe.
+        // Another user can replace a link on the path, although the directory at its end is safe.
         assert!(matches!(check_way(&root.join("through")), Err(WayError::Open { path, .. }) if path.ends_with("open")));
         assert!(matches!(check_way(&root.join("loop")), Err(WayError::Io { .. })));
         assert!(matches!(check_way(&root.join("gone/deep")), Err(WayError::Io { .. })));

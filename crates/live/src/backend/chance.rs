@@ -1,6 +1,7 @@
 //! Random decisions of back ends. They depend only on a seed and a count.
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every bit of `x`.
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): every bit of the result depends on every
+/// bit of `x`.
 pub(super) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

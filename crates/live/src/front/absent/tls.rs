@@ -1,15 +1,16 @@
-//! Replaces TLS in a build without the feature `tls`: certificates cannot be loaded, so no session can start.
+//! Replaces TLS in a build without the feature `tls`: certificates cannot be loaded, so no session
+//! can start.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{Received, TlsFiles};
 
-/// A server's certificates: there are none in this build.
+/// Configuration of a server; this build cannot have one.
 #[derive(Debug)]
 pub enum ServerConfig {}
 
-/// Why certificates cannot be loaded.
+/// Reason why certificates cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFilesError {
     /// This build has no TLS.
@@ -17,11 +18,11 @@ pub enum TlsFilesError {
     NotBuilt,
 }
 
-/// Why a connection's TLS failed: it does not begin.
+/// Error of a connection's TLS; it cannot occur in this build.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {}
 
-/// One connection's TLS: there is none in this build.
+/// TLS session of one connection; this build cannot have one.
 #[derive(Debug)]
 pub struct Session(Infallible);
 

@@ -1,4 +1,5 @@
-//! Replaces the server of virtual machines in a build without the feature `vhost`: it has no guests.
+//! Replaces the server of virtual machines in a build without the feature `vhost`: it has no
+//! guests.
 
 use iosched::Time;
 
