@@ -1,4 +1,4 @@
-//! What was compared: workload, devices, settings, runs.
+//! The section about the comparison: workload, devices, settings, runs.
 
 use iosched_kernel::facts::MachineFacts;
 use iosched_lab::{DeviceRecord, Header, ValueRecord, WorkloadKind, grouped};
@@ -9,7 +9,8 @@ use super::parts::name;
 use super::units::{SECTOR, bytes, counted, time};
 use super::view::View;
 
-/// Of one device, or of all of them; of one, the values in effect on it, too.
+/// Returns the section for one device, or for all devices of a page. For one device it includes the
+/// values in effect.
 pub(crate) fn section(views: &[View<'_>]) -> Markup {
     let Some(first) = views.first() else { return html! {} };
     let header = first.header();
@@ -57,7 +58,7 @@ pub(crate) fn section(views: &[View<'_>]) -> Markup {
     }
 }
 
-/// The values in effect on a device, folded away.
+/// Returns the values in effect on a device, folded.
 pub(crate) fn values(view: &View<'_>) -> Markup {
     html! {
         details {
@@ -111,7 +112,7 @@ fn block_layer(header: &Header) -> String {
     format!("{} jiffies a second; {groups}; {plug}", grouped(block_layer.hz.into()))
 }
 
-/// The machine that a real device was measured on.
+/// Describes the machine on which a real device was measured.
 fn machine(machine: &MachineFacts) -> String {
     let cpu = machine.cpu_model.as_deref().map_or_else(String::new, |model| format!(", {model}"));
     let within =
@@ -181,7 +182,7 @@ fn set_values(values: &[ValueRecord]) -> String {
     if set.is_empty() { "none: all defaults".to_owned() } else { set.join(", ") }
 }
 
-/// A row per tunable and attribute that any setting has, a column per setting.
+/// Returns the table of values, with a row per tunable and attribute and a column per setting.
 fn all_values(view: &View<'_>) -> Markup {
     let settings = &view.device().values;
     let mut rows: Vec<(bool, &str, &str)> = Vec::new();

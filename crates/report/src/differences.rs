@@ -1,4 +1,5 @@
-//! The verdicts as a picture: how far each setting is from the baseline, and how sure that is.
+//! The verdicts as a picture: the difference of each setting from the baseline, and its confidence
+//! interval.
 
 use iosched_lab::{Comparison, FigureResults, significant};
 use maud::{Markup, html};
@@ -11,16 +12,17 @@ use super::view::{Setting, View};
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 14.0;
 const GAP: f64 = 7.0;
-/// Differences beyond this are drawn at the edge and told by their label, per cent.
+/// Largest difference that is drawn in its place, per cent. Larger ones are at the edge, and their
+/// label has the value.
 const PERCENT_MAX: f64 = 100.0;
 
-/// Labels of more characters are shortened.
+/// Maximum number of characters of a label. Longer ones are shortened.
 const LABEL_CHARS: usize = 26;
 
-/// Differences that are drawn, at most, unless metrics that something is concluded from have more.
+/// Maximum number of differences that are drawn, unless the headline metrics alone have more.
 const MARKS_MAX: usize = 20;
 
-/// A setting's difference in one figure.
+/// Difference of a setting in one metric.
 struct Mark<'a> {
     setting: &'a Setting<'a>,
     comparison: &'a Comparison,
@@ -28,7 +30,7 @@ struct Mark<'a> {
     interval: Option<(f64, f64)>,
 }
 
-/// Nothing if there is nothing to compare.
+/// Returns the section, which is empty if there is nothing to compare.
 pub(crate) fn section(view: &View<'_>) -> Markup {
     let (Some(baseline), Some(picture)) = (view.baseline(), picture(view)) else { return html! {} };
     html! {
@@ -45,15 +47,16 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// The plot, if there is anything to compare.
+/// Returns the plot, if there is anything to compare.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let caption = view.baseline().map(|baseline| format!("Difference from {} in percent", baseline.label));
     picture(view).map(|picture| Shown::of_all(&caption.unwrap_or_default(), picture)).into_iter().collect()
 }
 
-/// The figures that are drawn, each with its marks.
+/// Returns the metrics that are drawn, each with its marks.
 fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
-    // Goals alone would hide what they cost, so metrics of the tables join them while all of it fits one screen.
+    // The goals alone would hide their costs. Other metrics of the tables join them while
+    // everything fits one screen.
     let headline = |results: &FigureResults| usize::from(results.headline) * marks(view, &results.settings).len();
     let all: usize = view.results.figures.iter().map(headline).sum();
     let has_goals = view.results.figures.iter().any(|own| own.goal);
@@ -72,7 +75,7 @@ fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
     rows
 }
 
-/// Whether anything is further than what is drawn.
+/// Returns whether a difference exceeds the drawn range.
 fn is_cut(view: &View<'_>) -> bool {
     let far = |mark: &Mark<'_>| mark.percent.max(mark.interval.map_or(0.0, |interval| interval.1)) > PERCENT_MAX;
     rows(view).iter().any(|(_, marks)| marks.iter().any(far))
@@ -140,7 +143,7 @@ fn described(mark: &Mark<'_>) -> String {
     format!("{} {} %", mark.setting.label, significant(mark.percent, 2))
 }
 
-/// The whole label, as the decision has it, unless it is too long for a plot.
+/// Returns the whole label, as in the decision, unless it is too long for a plot.
 fn label<'s>(setting: &'s Setting<'_>) -> &'s str {
     if setting.label.chars().count() <= LABEL_CHARS { setting.label } else { &setting.short }
 }

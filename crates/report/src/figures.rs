@@ -1,4 +1,4 @@
-//! The table of figures: mean and deviation of every setting, and the verdict.
+//! The table of metrics: mean and deviation of every setting, and the verdict.
 
 use iosched_lab::{Comparison, Decimals, Direction, Figure, FigureResults, SettingFigure};
 use maud::{Markup, html};
@@ -44,7 +44,7 @@ fn head(view: &View<'_>) -> Markup {
     }
 }
 
-/// Whether a rule above sets the figure apart from those before it.
+/// Returns whether a rule above the metric separates it from those before.
 const fn begins_group(figure: Figure) -> bool {
     matches!(figure, Figure::SyncMean | Figure::AsyncMean | Figure::Utilisation)
 }
@@ -86,7 +86,7 @@ fn cell(view: &View<'_>, figure: Figure, setting: usize, own: &SettingFigure, de
     }
 }
 
-/// The verdict; its interval goes to a line of its own where columns are narrow.
+/// Returns the verdict. Its interval goes to a second line in narrow columns.
 fn verdict(comparison: &Comparison, figure: Figure) -> Markup {
     let said = comparison.describe(figure.unit());
     let (what, interval) = said.split_once(" (").unwrap_or((&said, ""));

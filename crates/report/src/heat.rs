@@ -1,7 +1,8 @@
-//! Latency over time: how many I/Os took how long when, in a stronger colour the more there were.
+//! Latency over time as a heat map. A stronger colour means more I/Os of that latency at that time.
 //!
-//! Across: bins of time. Upward: classes of latency, logarithmic. Settings share the axes and the shades, which are of
-//! counts on a logarithmic scale: a single slow I/O is still seen.
+//! The horizontal axis has bins of time. The vertical axis has classes of latency, on a logarithmic
+//! scale. All settings have the same axes and shades. Shades represent counts on a logarithmic
+//! scale, so that a single slow I/O is visible.
 
 use iosched_lab::{Direction, grouped};
 use iosched_sim::{IoBin, LatencyClasses, Timeline};
@@ -14,14 +15,14 @@ use super::throughput::{MARGIN, SIZE};
 use super::units::{log_time_ticks, time, time_ticks, width};
 use super::view::{Setting, View, io_bins, rebin, shared_width_ns};
 
-/// Columns of a picture.
+/// Maximum number of columns of a picture.
 const COLUMNS_MAX: usize = 128;
-/// Rows; where there would be more, neighbours are joined.
+/// Maximum number of rows. Neighbouring rows are joined to stay below it.
 const ROWS_MAX: usize = 40;
-/// Shades of a picture.
+/// Number of shades.
 const SHADES: u32 = 6;
 
-/// What somebody waits for, or what nobody does.
+/// Sync or async I/O.
 #[derive(Clone, Copy)]
 struct Kind {
     id: &'static str,
@@ -33,17 +34,17 @@ const SYNC: Kind = Kind { id: "heat", title: "Sync: reads, and writes that a pro
 const ASYNC: Kind =
     Kind { id: "heat-async", title: "Async: writes that no process waits for", of: |bin| &bin.nobody_waits };
 
-/// How many there were by column and row, of one setting.
+/// Counts of one setting by column and row.
 struct Grid<'v, 'a> {
     setting: &'v Setting<'a>,
     columns: Vec<LatencyClasses>,
 }
 
-/// What the pictures of all settings have in common.
+/// Common properties of the pictures of all settings.
 struct Grids<'v, 'a> {
     kind: Kind,
     width_ns: u64,
-    /// The first class that is drawn, how many make a row, and how many rows there are.
+    /// First class that is drawn, classes per row, and number of rows.
     first: usize,
     per_row: usize,
     rows: usize,
@@ -51,7 +52,7 @@ struct Grids<'v, 'a> {
     all: Vec<Grid<'v, 'a>>,
 }
 
-/// Nothing if no I/O of that kind was completed.
+/// Returns the grids, or `None` if no I/O of this kind completed.
 fn grids<'v, 'a>(view: &'v View<'a>, kind: Kind) -> Option<Grids<'v, 'a>> {
     let timelines = view.io_timelines();
     let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| io_bins(timeline)), COLUMNS_MAX);
@@ -77,19 +78,19 @@ fn grids<'v, 'a>(view: &'v View<'a>, kind: Kind) -> Option<Grids<'v, 'a>> {
 }
 
 impl<'a> Grids<'_, 'a> {
-    /// The counts of a column, by row.
+    /// Returns the counts of a column, by row.
     fn cells(&self, column: &LatencyClasses) -> Vec<u64> {
         let mut cells = vec![0; self.rows];
         column.classes().for_each(|(class, count)| cells[(class - self.first) / self.per_row] += count);
         cells
     }
 
-    /// The lower bound of a row, ns.
+    /// Returns the lower bound of a row, ns.
     fn bound_ns(&self, row: usize) -> f64 {
         LatencyClasses::bound_ns(self.first + row * self.per_row).max(1.0)
     }
 
-    /// The shade of a count: 0 for none, else from 1.
+    /// Returns the shade of a count: 0 for none, otherwise from 1.
     fn shade(&self, count: u64) -> u32 {
         if count == 0 {
             return 0;
@@ -112,7 +113,7 @@ impl<'a> Grids<'_, 'a> {
         for row in 0..self.rows {
             let (top, bottom) = (plot.y.at(self.bound_ns(row + 1)), plot.y.at(self.bound_ns(row)));
             let mut from = 0;
-            // Neighbours of one shade are one bar.
+            // Neighbours of the same shade become one bar.
             for column in 0..columns.len() {
                 let own = shade(column, row);
                 if own == shade(column + 1, row) {
@@ -160,7 +161,7 @@ impl<'a> Grids<'_, 'a> {
         Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
     }
 
-    /// Where most I/Os are, and the slowest.
+    /// Describes the latency of most I/Os, and the slowest I/Os.
     fn about(&self, columns: &[Vec<u64>]) -> String {
         let of_row = |row: usize| columns.iter().map(|cells| cells[row]).sum::<u64>();
         let Some(slowest) = (0..self.rows).rev().find(|&row| of_row(row) > 0) else { return "no I/O".to_owned() };
@@ -199,12 +200,12 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// A plot of each setting, of what somebody waits for.
+/// Returns a plot of sync I/O for each setting.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     grids(view, SYNC).map(|grids| grids.plots(view)).unwrap_or_default()
 }
 
-/// A plot of each setting, of what nobody waits for.
+/// Returns a plot of async I/O for each setting.
 pub(crate) fn pictures_async<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     grids(view, ASYNC).map(|grids| grids.plots(view)).unwrap_or_default()
 }

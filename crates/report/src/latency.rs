@@ -1,7 +1,8 @@
-//! Latency distributions: percentile plots, of what somebody waits for and of what nobody does.
+//! Latency distributions: percentile plots of sync and of async I/O.
 //!
-//! Across: percentiles, each further nine as wide as the last, so that the tail is seen. Upward: latency, logarithmic.
-//! A line is of all runs of a setting together; the band around it reaches from the lowest to the highest run.
+//! The horizontal axis has percentiles. Each further nine has the same width, so that the tail is
+//! visible. The vertical axis has latencies on a logarithmic scale. A line shows all runs of a
+//! setting together. The band around it shows the range from the lowest to the highest run.
 
 use iosched_lab::{Direction, grouped};
 use iosched_sim::{Histogram, Latencies};
@@ -14,33 +15,33 @@ use super::units::{log_time_ticks, time};
 use super::view::{Setting, View};
 
 const SIZE: (f64, f64) = (500.0, 330.0);
-/// Points of a line.
+/// Number of points of a line.
 const POINTS: usize = 160;
-/// Percentiles that are marked and listed, with the number of nines of their rank.
+/// Percentiles of the table, with their ranks.
 const QUANTILES: [(&str, f64); 7] =
     [("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 const DOTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// A setting's latencies of one kind.
+/// Latencies of a setting of one kind.
 struct Distribution<'a> {
     setting: &'a Setting<'a>,
-    /// All runs together.
+    /// Latencies of all runs together.
     all: Histogram,
-    /// Each run.
+    /// Latencies of each run.
     runs: Vec<Histogram>,
 }
 
-/// A kind of I/Os: the place of its plot, and what stands above it.
+/// A kind of I/Os: the name of its plot's place, and the caption.
 type Kind = (&'static str, &'static str);
 const SYNC: Kind = ("latency-sync", "Sync: reads, and writes that a process waits for");
 const ASYNC: Kind = ("latency-async", "Async: writes that no process waits for");
 
-/// The plot of what somebody waits for, if there is any.
+/// Returns the plot of sync I/O, if there is any.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     picture(view, SYNC, &distributions(view, Latencies::sync))
 }
 
-/// The plot of what nobody waits for, if there is any.
+/// Returns the plot of async I/O, if there is any.
 pub(crate) fn pictures_async<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     picture(view, ASYNC, &distributions(view, |latency| latency.writes_async.clone()))
 }
@@ -95,21 +96,21 @@ fn kind(view: &View<'_>, (id, title): &Kind, distributions: &[Distribution<'_>])
     }
 }
 
-/// The place of a quantile on the axis: the number of its nines.
+/// Returns the place of a quantile on the axis: its number of nines.
 fn nines(q: f64) -> f64 {
     -(1.0 - q).log10()
 }
 
 fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture {
     let label = |d: &Distribution<'_>| format!("{} {}", d.setting.short, time(d.all.max_ns() as f64, 2));
-    // Bold.
+    // The labels are bold.
     let widest = distributions.iter().map(|d| width_of(&label(d), 12.0) * 1.1).fold(0.0, f64::max);
     let margin = Margin { top: 22.0, right: widest + 16.0, bottom: 40.0, left: 50.0 };
     let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
     let end = (most as f64).log10().clamp(1.0, 6.0);
     let low = distributions.iter().map(|d| d.all.min_ns()).min().unwrap_or(1).max(1) as f64;
     let high = distributions.iter().map(|d| d.all.max_ns()).max().unwrap_or(10) as f64;
-    // Half a factor of room, and never less than a decade.
+    // The axis has a margin of a factor of 1.3 and spans at least a decade.
     let (low, high) = (low / 1.3, (high * 1.3).max(low * 10.0));
     let plot = Plot::log(SIZE, margin, (0.0, end), (low, high));
     let (.., bottom) = plot.inner();
@@ -141,7 +142,8 @@ fn plot(id: String, title: &str, distributions: &[Distribution<'_>]) -> Picture 
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
-/// Lines at places that all share, each up to its last I/O, which is the worst.
+/// Returns the data for a script. All lines have the same places. Each ends with its last I/O,
+/// which is the slowest.
 fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
     let (_, end) = plot.x.domain();
     let at: Vec<f64> = (0..=POINTS).map(|i| end * i as f64 / POINTS as f64).collect();
@@ -175,7 +177,7 @@ fn chart(plot: &Plot, distributions: &[Distribution<'_>]) -> Chart {
     }
 }
 
-/// 0, 50, 90, 99, 99.9 … up to `end` nines.
+/// Returns the marks 0, 50, 90, 99, 99.9 and so on up to `end` nines.
 fn percentiles(end: f64) -> Vec<Tick> {
     let mut ticks = vec![Tick { at: 0.0, label: "0".to_owned() }, Tick { at: nines(0.5), label: "50".to_owned() }];
     for nine in 1..=end.floor() as i32 {
@@ -186,7 +188,7 @@ fn percentiles(end: f64) -> Vec<Tick> {
     ticks
 }
 
-/// Places across, up to the rank of the last but one of `count`.
+/// Returns places across the axis, up to the rank of the last but one of `count`.
 fn places(count: u64, end: f64) -> impl Iterator<Item = f64> {
     let last = (count as f64).log10().clamp(0.0, end);
     (0..=POINTS).map(move |i| last * i as f64 / POINTS as f64)
@@ -196,7 +198,8 @@ fn quantile(histogram: &Histogram, place: f64) -> f64 {
     histogram.quantile_ns(1.0 - 10f64.powf(-place)) as f64
 }
 
-/// Whether two lines lie upon each other for the most part: then the upper one is dashed, so that both are seen.
+/// Returns whether two lines coincide for the most part. Then the upper one is dashed, so that both
+/// are visible.
 fn coincide(plot: &Plot, a: &Distribution<'_>, b: &Distribution<'_>, end: f64) -> bool {
     let place = |d: &Distribution<'_>, at| plot.y.at(quantile(&d.all, at));
     let (mut same, mut all) = (0, 0);
@@ -212,14 +215,14 @@ fn line(plot: &Plot, d: &Distribution<'_>, end: f64, is_shared: bool) -> Markup 
         places(d.all.count(), end).map(|place| (plot.x.at(place), plot.y.at(quantile(&d.all, place)))).collect();
     let mut path = Path::default();
     for (i, &(x, y)) in points.iter().enumerate() {
-        // The inner points of a level stretch say nothing.
+        // The inner points of a level part are not needed.
         let level = |other: Option<&(f64, f64)>| other.is_some_and(|&(_, other)| px(other) == px(y));
         if i == 0 || !level(points.get(i - 1)) || !level(points.get(i + 1)) {
             path.line_to(x, y);
         }
     }
     let dots = DOTS.iter().filter(|&&q| nines(q) <= (d.all.count() as f64).log10());
-    // The last I/O is the worst.
+    // The last I/O is the slowest.
     if let Some(&(x, _)) = points.last() {
         path.line_to(x, plot.y.at(d.all.max_ns() as f64));
     }
@@ -236,7 +239,7 @@ fn line(plot: &Plot, d: &Distribution<'_>, end: f64, is_shared: bool) -> Markup 
     }
 }
 
-/// From the lowest run to the highest, as far as the shortest run has ranks.
+/// Draws the band from the lowest run to the highest, up to the last rank of the shortest run.
 fn band(plot: &Plot, d: &Distribution<'_>, end: f64) -> Markup {
     if d.runs.len() < 2 {
         return html! {};
@@ -257,7 +260,7 @@ fn band(plot: &Plot, d: &Distribution<'_>, end: f64) -> Markup {
     html! { path .band .(d.setting.class) d=(path.data()) {} }
 }
 
-/// Names at the ends of lines, with the worst latency.
+/// Draws names at the ends of lines, with the largest latency.
 fn ends(plot: &Plot, distributions: &[Distribution<'_>], label: impl Fn(&Distribution<'_>) -> String) -> Markup {
     let (_, top, right, bottom) = plot.inner();
     let (_, end) = plot.x.domain();
@@ -278,7 +281,7 @@ fn ends(plot: &Plot, distributions: &[Distribution<'_>], label: impl Fn(&Distrib
 
 fn table(distributions: &[Distribution<'_>]) -> Markup {
     let most = distributions.iter().map(|d| d.all.count()).max().unwrap_or(1);
-    // A quantile that not one I/O lies above is the worst.
+    // A quantile above all I/Os equals the maximum.
     let listed: Vec<(&str, f64)> = QUANTILES.into_iter().filter(|(_, q)| nines(*q) <= (most as f64).log10()).collect();
     super::parts::as_table(&html! {
         table {

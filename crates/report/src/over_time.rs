@@ -1,4 +1,5 @@
-//! One figure over time, a line for each setting in one plot: I/Os a second, and I/Os under way.
+//! Plots of one quantity over time, with a line for each setting: I/Os per second, and I/Os in
+//! flight.
 
 use iosched_lab::{Direction, significant};
 use iosched_sim::Timeline;
@@ -13,25 +14,26 @@ use super::view::{Bins, Setting, View, io_bins, queue_bins, rebin, shared_width_
 const SIZE: (f64, f64) = (1044.0, 260.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 14.0, bottom: 26.0, left: 60.0 };
 const BINS_MAX: usize = 180;
-/// Runs that went on for less than this part of a bin say nothing of it.
+/// Minimum part of a bin that a run must cover, as a share. Values of smaller parts are not shown.
 const PART_MIN: f64 = 0.05;
 
-/// What is shown over time.
+/// A quantity over time.
 pub(crate) struct Figure {
-    /// The place of its plot.
+    /// Name of the plot's place.
     id: &'static str,
     title: &'static str,
-    /// What a value is, for the table.
+    /// Name of a value, for the table.
     name: &'static str,
     direction: Direction,
     legend: &'static str,
-    /// The bins it has in a timeline and its sum in each; no bins: the timeline does not have it.
+    /// Function that returns the bins of a timeline and the sum in each. It returns no bins if the
+    /// timeline lacks the quantity.
     sums: fn(&Timeline) -> (Bins, Vec<u64>),
-    /// What a second of a sum of 1 is.
+    /// Value of a sum of 1 per second.
     per_second: f64,
 }
 
-/// I/Os completed a second.
+/// I/Os completed per second.
 pub(crate) const IOPS: Figure = Figure {
     id: "iops-plot",
     title: "I/Os completed per second",
@@ -42,7 +44,7 @@ pub(crate) const IOPS: Figure = Figure {
     per_second: 1.0,
 };
 
-/// I/Os under way.
+/// I/Os in flight.
 pub(crate) const DEPTH: Figure = Figure {
     id: "depth-plot",
     title: "I/Os in flight",
@@ -65,7 +67,7 @@ fn under_way(timeline: &Timeline) -> (Bins, Vec<u64>) {
     (io_bins(timeline), timeline.io.bins.iter().map(|bin| bin.under_way_ns).collect())
 }
 
-/// A setting's values by bin.
+/// Values of a setting by bin.
 struct Course<'v, 'a> {
     setting: &'v Setting<'a>,
     values: Vec<f64>,
@@ -88,7 +90,7 @@ impl Figure {
             let (from_ns, end_ns) = view.counted(setting.number);
             let value = |(bin, &sum): (usize, &u64)| {
                 let (from, to) = (bin as u64 * width_ns, (bin as u64 + 1) * width_ns);
-                // The run began to count, or ended, within it.
+                // The run may have begun to count, or ended, within the bin.
                 let counted_ns = to.min(end_ns.max(from)).saturating_sub(from.max(from_ns)) as f64;
                 if counted_ns < PART_MIN * width_ns as f64 && joined.len() > 1 {
                     return f64::NAN;
@@ -118,7 +120,7 @@ impl Figure {
         }
     }
 
-    /// The plot, if there is one.
+    /// Returns the plot, if there is one.
     pub(crate) fn pictures<'a>(&self, view: &View<'a>) -> Vec<Shown<'a>> {
         let courses = self.courses(view);
         courses.map(|courses| Shown::of_all(self.title, self.plot(view, &courses))).into_iter().collect()
@@ -198,7 +200,7 @@ impl Figure {
     }
 }
 
-/// A mark of the axis, with thousands apart.
+/// Formats a mark of the axis, with separated thousands.
 fn grouped(value: f64, decimals: usize) -> String {
     if decimals == 0 { iosched_lab::grouped(value.max(0.0) as u64) } else { format!("{value:.decimals$}") }
 }

@@ -1,4 +1,4 @@
-//! The page: its head, the answer, and its sections in order.
+//! The page of a comparison: its head, the answer, and its sections in order.
 
 use iosched_advise::tune::commands_explained;
 use iosched_lab::{Decision, DecisionKind, Header, WorkloadKind, listed};
@@ -12,7 +12,7 @@ use super::{
     sizes, slices, throughput, waits,
 };
 
-/// The page of one device.
+/// Returns the page of one device.
 pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
     let title = title(view.header());
     let one = std::slice::from_ref(view);
@@ -29,7 +29,7 @@ pub(crate) fn page(view: &View<'_>, file: Option<&str>) -> Markup {
     )
 }
 
-/// What there is to be told of a device: name of the place, title, body.
+/// Returns the sections of a device: name of the place, title, body.
 pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Markup)> {
     let figures = html! {
         (figures::section(view))
@@ -41,7 +41,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
     if view.results.rounds > 1 {
         sections.push(("runs", "Run by run", runs::section(view)));
     }
-    // A command of others tells nothing of its I/Os.
+    // The I/Os of an external command are not known.
     if view.header().workload.kind != WorkloadKind::Command {
         sections.extend([
             ("latency", "Latency", latency::section(view)),
@@ -67,7 +67,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
     sections
 }
 
-/// What is shown of simulated devices only.
+/// Returns the text about plots that only simulated devices have.
 fn untold() -> Markup {
     html! {
         p .quiet {
@@ -79,13 +79,13 @@ fn untold() -> Markup {
     }
 }
 
-/// What is compared on which workload.
+/// Returns the title: the compared settings and the workload.
 pub(crate) fn title(header: &Header) -> String {
     let labels: Vec<String> = header.settings.iter().map(|setting| setting.label.clone()).collect();
     format!("{} on {}", listed(&labels, "and"), header.workload.name)
 }
 
-/// The decision and the chart of differences, before anything else.
+/// Returns the decision and the chart of differences, at the top of the page.
 fn answer(view: &View<'_>, title: &str) -> Markup {
     html! {
         header {
@@ -97,7 +97,8 @@ fn answer(view: &View<'_>, title: &str) -> Markup {
     }
 }
 
-/// A decision: what to do with the commands for it, why, and below it how it was judged.
+/// Returns a decision: the recommendation with its commands, the reasons, and the method of the
+/// judgement.
 pub(crate) fn decided(decision: &Decision, commands: &[String]) -> Markup {
     let (first, rest) = decision.sentences.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     html! {
@@ -108,14 +109,14 @@ pub(crate) fn decided(decision: &Decision, commands: &[String]) -> Markup {
     }
 }
 
-/// The commands that set what a decision says, where it says that something is to be set.
+/// Returns the commands that apply a decision, if it recommends a change.
 fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
     let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
     let setting = decision.setting.filter(|&own| is_set && own != header.baseline);
     setting.map_or_else(Vec::new, |own| commands_explained(&header.settings[own].setting))
 }
 
-/// That there are reservations, and where they stand.
+/// Returns a note about the number of reservations, with a link to them.
 pub(crate) fn reserved(view: &View<'_>) -> Markup {
     let doubts = view.doubts.len() as u64;
     html! {

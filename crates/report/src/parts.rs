@@ -1,5 +1,5 @@
-//! Parts that sections share: the frame of a page, names of settings, small plots beside each other, tables below
-//! plots.
+//! Parts that sections share: the frame of a page, names of settings, rows of small plots, tables
+//! below plots.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -7,10 +7,10 @@ use super::svg::{PICTURE_STYLE, Picture};
 use super::view::Setting;
 use super::{narrow, script};
 
-/// Looks of a page; its first rule has the colours.
+/// Style sheet of a page. Its first rule has the colours.
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// A whole page of that title with that body.
+/// Returns a whole page with this title and body.
 pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
     let body = narrow::labelled(&body.0);
     html! {
@@ -32,12 +32,13 @@ pub(crate) fn document(version: &str, title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// A setting's label that may be broken where one part of it ends.
+/// Returns a setting's label that may break after each of its parts.
 pub(crate) fn broken(label: &str) -> Markup {
     html! { @for part in label.split_inclusive([':', ',']) { (part) wbr; } }
 }
 
-/// Switches for settings, where there are several; a script shows them and does what they say.
+/// Returns the switches for settings, if there are several. They are hidden until a script shows
+/// and handles them.
 pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
     html! {
         @if settings.len() > 1 {
@@ -48,7 +49,7 @@ pub(crate) fn switches(settings: &[Setting<'_>]) -> Markup {
     }
 }
 
-/// With a capital and a full stop.
+/// Adds a capital and a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
@@ -56,7 +57,7 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// A text whose settings are marked: sentences have them in backquotes.
+/// Returns a text with marked settings. The text has settings in backquotes.
 pub(crate) fn prose(text: &str) -> Markup {
     html! {
         @for (number, part) in text.split('`').enumerate() {
@@ -65,7 +66,7 @@ pub(crate) fn prose(text: &str) -> Markup {
     }
 }
 
-/// Numbers stay on the line of their units.
+/// Keeps numbers on one line with their units.
 pub(crate) fn unbroken(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
 }
@@ -79,12 +80,12 @@ pub(crate) fn section(id: &str, title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// A link that leads to where it stands, to be copied.
+/// Returns a link to its own place, which users can copy.
 pub(crate) fn place(id: &str, title: &str) -> Markup {
     html! { a .place href={ "#" (id) } aria-label={ "Link to: " (title) } { "#" } }
 }
 
-/// A setting's name with its colour.
+/// Returns a setting's name with its colour.
 pub(crate) fn name(setting: &Setting<'_>) -> Markup {
     html! {
         span .name .(setting.class) {
@@ -94,12 +95,12 @@ pub(crate) fn name(setting: &Setting<'_>) -> Markup {
     }
 }
 
-/// A square of the colour of the setting it stands in.
+/// Returns a square in the colour of the surrounding setting.
 pub(crate) fn swatch() -> Markup {
     html! { svg .swatch viewBox="0 0 10 10" aria-hidden="true" { rect width="10" height="10" rx="2" {} } }
 }
 
-/// A plot as it stands among others: of one setting or of all, with what stands above it.
+/// A plot of one setting or of all, with its caption.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown<'a> {
     pub(crate) setting: Option<Setting<'a>>,
@@ -108,18 +109,18 @@ pub(crate) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// A plot of one setting.
+    /// Creates a plot of one setting.
     pub(crate) fn of(setting: &Setting<'a>, picture: Picture) -> Self {
         Self { setting: Some(setting.clone()), caption: String::new(), picture }
     }
 
-    /// A plot of all settings.
+    /// Creates a plot of all settings.
     pub(crate) fn of_all(caption: &str, picture: Picture) -> Self {
         Self { setting: None, caption: caption.to_owned(), picture }
     }
 }
 
-/// Small plots beside each other.
+/// Returns a row of small plots.
 pub(crate) fn row(plots: &[Shown<'_>]) -> Markup {
     html! {
         div .(facets(plots.len())) {
@@ -133,7 +134,7 @@ pub(crate) fn row(plots: &[Shown<'_>]) -> Markup {
     }
 }
 
-/// A plot over the whole width.
+/// Returns a plot over the whole width.
 pub(crate) fn wide(plot: &Shown<'_>) -> Markup {
     html! {
         figure .wide {
@@ -143,12 +144,12 @@ pub(crate) fn wide(plot: &Shown<'_>) -> Markup {
     }
 }
 
-/// The names of all settings, with their colours: what lines of a plot are.
+/// Returns the key of a plot: the names of all settings, with their colours.
 pub(crate) fn key(settings: &[&Setting<'_>]) -> Markup {
     html! { p .key { @for setting in settings { (name(setting)) " " } } }
 }
 
-/// Said instead of a plot of what records of earlier versions lack.
+/// Returns the text that replaces a plot that records of earlier versions lack.
 pub(crate) fn no_io_timelines() -> Markup {
     html! {
         p .quiet {
@@ -158,7 +159,7 @@ pub(crate) fn no_io_timelines() -> Markup {
     }
 }
 
-/// A plot of one setting, with the setting's name above it.
+/// Returns a plot of one setting, with the setting's name above it.
 pub(crate) fn facet(setting: &Setting<'_>, plot: &Markup, below: &Markup) -> Markup {
     html! {
         figure .facet .(setting.class) data-setting=(setting.number) {
@@ -169,17 +170,17 @@ pub(crate) fn facet(setting: &Setting<'_>, plot: &Markup, below: &Markup) -> Mar
     }
 }
 
-/// The class of a row of `count` small plots: three beside each other, unless two make better rows.
+/// Returns the class of a row of `count` small plots: three in a row, unless two make better rows.
 pub(crate) const fn facets(count: usize) -> &'static str {
     if matches!(count, 1 | 2 | 4) { "facets two" } else { "facets" }
 }
 
-/// Said instead of a plot over time.
+/// Returns the text that replaces a plot over time.
 pub(crate) fn no_timelines() -> Markup {
     html! { p .quiet { "These records have no timelines, because no first run of a setting ended." } }
 }
 
-/// A table that is there for those who want figures rather than the plot above.
+/// Returns a folded table of the values of the plot above it.
 pub(crate) fn as_table(table: &Markup) -> Markup {
     html! {
         details {

@@ -1,4 +1,4 @@
-//! The plots of a comparison by themselves: which there are, and each as a picture in a file of its own.
+//! The single plots of a comparison: their list, and each one as a picture in its own file.
 
 use iosched_lab::Records;
 
@@ -6,12 +6,12 @@ use super::parts::Shown;
 use super::view::View;
 use super::{differences, export, head, heat, latency, over_time, runs, scan, shares, sizes, slices, throughput};
 
-/// A plot that can be had by itself.
+/// A plot that is available in its own file.
 #[derive(Clone, Copy)]
 struct Plot {
     name: &'static str,
     about: &'static str,
-    /// Whether it has to be said which colour is whose.
+    /// Whether the picture needs a key of the colours.
     needs_key: bool,
     pictures: for<'v, 'a> fn(&'v View<'a>) -> Vec<Shown<'a>>,
 }
@@ -42,25 +42,25 @@ const fn plot(
     Plot { name, about, needs_key, pictures }
 }
 
-/// Why there is no picture.
+/// Reason why there is no picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlot {
-    /// There is no plot of that name.
+    /// No plot has this name.
     Unknown,
-    /// The records have nothing to draw there.
+    /// The records have no data for the plot.
     Empty,
 }
 
-/// The names of all plots, and what each shows.
+/// Returns the names of all plots, with their descriptions.
 pub fn plots() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLOTS.iter().map(|plot| (plot.name, plot.about))
 }
 
-/// A plot of `records` as an SVG document that needs nothing else, in colours for paper; of several devices one below
-/// the other. The same records give the same bytes.
+/// Returns a plot of `records` as a self-contained SVG document, in colours for paper. Plots of
+/// several devices are one below the other. The same records give the same bytes.
 ///
 /// # Errors
-/// There is no such plot, or nothing to draw.
+/// No plot has this name, or there is nothing to draw.
 pub fn plot_svg(records: &Records, name: &str) -> Result<String, NoPlot> {
     let plot = PLOTS.iter().find(|plot| plot.name == name).ok_or(NoPlot::Unknown)?;
     let views: Vec<View<'_>> = records.devices().map(View::of).collect();

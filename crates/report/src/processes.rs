@@ -1,4 +1,4 @@
-//! The table of processes: what each did, and how it was served under every setting.
+//! The table of processes: the work of each process, and its latency under every setting.
 
 use iosched_lab::{grouped, significant, stat};
 use iosched_sim::Histogram;
@@ -10,7 +10,7 @@ use super::view::View;
 
 const ROWS_MAX: usize = 40;
 
-/// A process, or several together, under one setting: of all complete runs.
+/// Results of one or several processes under one setting, over all complete runs.
 #[derive(Clone, Debug, Default)]
 struct Served {
     runs: u64,
@@ -30,7 +30,7 @@ impl Served {
     }
 }
 
-/// A row: who, and how served by setting.
+/// A row of the table: a process, and its results by setting.
 struct Row {
     name: String,
     pid: Option<u32>,
@@ -43,7 +43,8 @@ impl Row {
         self.settings.iter().map(|served| served.ios).sum()
     }
 
-    /// Whether every setting had it do the same: then that is said once.
+    /// Returns whether the process did the same work under every setting, so that one column is
+    /// enough.
     fn alike(&self) -> bool {
         let work = |served: &Served| (served.ios, served.bytes, served.runs);
         self.settings.windows(2).all(|pair| work(&pair[0]) == work(&pair[1]))
@@ -105,7 +106,7 @@ fn rows(view: &View<'_>) -> Vec<Row> {
     (0..tasks).map(row).collect()
 }
 
-/// The mean of the runs' slowdowns.
+/// Returns the mean of the runs' slowdowns.
 fn slowdown(view: &View<'_>, setting: usize, task: usize) -> Option<f64> {
     let column = view.fairness.tasks.iter().position(|&counted| counted == task)?;
     let runs = view.fairness.slowdowns.get(setting)?;

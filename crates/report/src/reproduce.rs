@@ -1,11 +1,11 @@
-//! How to make this again, and how it was computed.
+//! The section about reproducing the report, and about the method.
 
 use iosched_lab::{ALONE_IOS_MIN, ALONE_TASKS_MAX, grouped};
 use maud::{Markup, html};
 
 use super::view::View;
 
-/// Of one device, or of all of them.
+/// Returns the section for one device, or for all devices of a page.
 pub(crate) fn section(views: &[View<'_>], file: Option<&str>) -> Markup {
     let Some(first) = views.first() else { return html! {} };
     let header = first.header();
@@ -43,7 +43,7 @@ pub(crate) fn section(views: &[View<'_>], file: Option<&str>) -> Markup {
     }
 }
 
-/// Every run with its seed.
+/// Returns the seeds of all runs.
 fn runs(view: &View<'_>) -> Markup {
     let rounds = view.records.all().rounds();
     let planned = view.header().runs;

@@ -1,4 +1,5 @@
-//! Each run as a dot, on a real device in the order of execution: drifts, groups and odd runs are seen at once.
+//! Each run as a dot, for a real device in the order of execution. Drifts, groups and outliers are
+//! visible.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use super::view::{Setting, View};
 const SIZE: (f64, f64) = (330.0, 190.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 10.0, bottom: 34.0, left: 58.0 };
 
-/// A run's place in the order and its value.
+/// Position of a run in the order, and its value.
 type Point = (f64, f64);
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
@@ -33,13 +34,13 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// A plot of each figure from which something is concluded.
+/// Returns a plot of each metric from which something is concluded.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let shown = view.results.figures.iter().filter(|results| results.concludes());
     shown.map(|results| Shown::of_all(&results.label, plot(view, results))).collect()
 }
 
-/// The runs of a setting, in order.
+/// Returns the runs of a setting, in order.
 fn points(view: &View<'_>, results: &FigureResults, setting: usize) -> Vec<Point> {
     let values = results.settings[setting].iter().flat_map(|own| own.values.iter().copied());
     let turns = view.records.complete_runs(setting).into_iter().map(|run| f64::from(run.turn.unwrap_or(run.run)) + 1.0);

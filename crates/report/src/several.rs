@@ -1,4 +1,5 @@
-//! The page of several devices: who wins where, then each device in the manner of a page of its own.
+//! The page of several devices: the best settings of each device, then a section like a page of its
+//! own for each device.
 
 use iosched_lab::{Decimals, Figure, Margin, Outcome, Overview, Records, Results, figures_of, runs_in_words};
 use maud::{Markup, html};
@@ -51,7 +52,8 @@ fn navigation(views: &[View<'_>]) -> Markup {
     }
 }
 
-/// A row per device, a column per figure: who wins and by how much.
+/// Returns the table of the best settings and their leads, with a row per device and a column per
+/// metric.
 fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
     let Some(baseline) = views.first().and_then(View::baseline).filter(|_| !overview.figures.is_empty()) else {
         return html! {};
@@ -115,7 +117,7 @@ fn ahead(view: &View<'_>, figure: Figure, margin: &Margin) -> Markup {
     }
 }
 
-/// The figures of one setting: a row per figure, a column per device.
+/// Returns the metrics of one setting, with a row per metric and a column per device.
 fn by_device(views: &[View<'_>]) -> Markup {
     let own = |view: &View<'_>, figure| {
         let own = view.results.figure(figure)?.settings.first()?.as_ref()?;
@@ -174,7 +176,7 @@ fn shared_doubts(overview: &Overview) -> Markup {
     }
 }
 
-/// All of one device.
+/// Returns the section of one device.
 fn device(view: &View<'_>) -> Markup {
     let record = view.device();
     html! {

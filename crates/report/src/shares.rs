@@ -1,4 +1,4 @@
-//! Who got the device: each process' share of the bytes moved, over time.
+//! Shares of the device: the part of each process in the bytes moved, over time.
 
 use iosched_sim::Timeline;
 use maud::{Markup, html};
@@ -11,23 +11,23 @@ use super::units::{counted, percent, time_ticks, width};
 use super::view::{Setting, View, process, queue_bins, rebin, shared_width_ns};
 
 const BINS_MAX: usize = 90;
-/// Processes with a shade of their own; all others share one.
+/// Number of processes with their own shade. All others share one.
 const OWN_MAX: usize = 7;
-/// Height a band needs for a label within, pixels.
+/// Minimum height of a band with a label inside, pixels.
 const LABEL_HEIGHT: f64 = 13.0;
 const LABEL_SIZE: f64 = 11.0;
 
-/// A process, or all the others together, the same in all settings.
+/// A process, or all other processes together, the same in all settings.
 struct Band {
-    /// Number in [`iosched_sim::Timeline::tasks`]; `None` for all the others.
+    /// Index in [`iosched_sim::Timeline::tasks`]; `None` for all other processes.
     task: Option<usize>,
     /// Name and pid.
     label: String,
-    /// Without the pid, if there is a name.
+    /// Name without the pid, or the pid if there is no name.
     name: String,
     /// The pid, if it is not the name.
     pid: Option<u32>,
-    /// What stands within the band: the name if no other band has it, else the label.
+    /// Text inside the band: the name if no other band has it, otherwise the label.
     inside: String,
 }
 
@@ -64,7 +64,7 @@ fn width_ns(timelines: &[(&Setting<'_>, &Timeline)]) -> u64 {
     shared_width_ns(timelines.iter().map(|(_, timeline)| queue_bins(timeline)), BINS_MAX)
 }
 
-/// A plot of each setting; none if there is nothing to share.
+/// Returns a plot of each setting, or none if there are fewer than two bands.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let timelines = view.timelines();
     let bands = if timelines.is_empty() { Vec::new() } else { bands(view, &timelines) };
@@ -78,13 +78,13 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     timelines.into_iter().map(of).collect()
 }
 
-/// What bands got under a setting.
+/// Bytes and shares of the bands under a setting.
 struct Shares {
     /// Bytes of each band by bin.
     bytes: Vec<Vec<f64>>,
-    /// Of all together by bin.
+    /// Bytes of all bands by bin.
     totals: Vec<f64>,
-    /// Each band's share of the whole run, 0 to 1.
+    /// Share of each band in the whole run, 0 to 1.
     parts: Vec<f64>,
 }
 
@@ -99,7 +99,8 @@ impl Shares {
     }
 }
 
-/// The busiest processes over all settings, then the others if there are any.
+/// Returns the busiest processes over all settings, then the other processes together, if there are
+/// any.
 fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> {
     let tasks = view.tasks(timelines[0].0.number);
     let total = |task: usize| -> u64 {
@@ -116,7 +117,7 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
         }
     }
     own.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
-    // One other would take as much room as what stands for it.
+    // A single other process needs no more room than the band of the others.
     let kept = if own.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { own.len().min(OWN_MAX) };
     rest += (own.len() - kept) as u64;
     let of = |&slot: &usize| {
@@ -145,7 +146,8 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
     bands
 }
 
-/// Bytes of a band by bin; of the others, what all bands with a process of their own leave of `all`.
+/// Returns the bytes of a band by bin. The band of the others has the bytes of all tasks without a
+/// band.
 fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> Vec<f64> {
     let bins = timeline.bins.len();
     let mut bytes = vec![0u64; bins];
@@ -162,7 +164,7 @@ fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> 
     rebin(&bytes, timeline.bin_ns, width_ns, |part| part.iter().sum::<u64>() as f64)
 }
 
-/// Who got how much of the whole run.
+/// Returns the list of the shares in the whole run.
 fn list(bands: &[Band], shares: &Shares) -> Markup {
     html! {
         ul .shares {
@@ -178,7 +180,7 @@ fn list(bands: &[Band], shares: &Shares) -> Markup {
     }
 }
 
-/// The class of a band's shade.
+/// Returns the class of a band's shade.
 fn shade(bands: &[Band], number: usize) -> String {
     if bands[number].task.is_none() { format!("p{OWN_MAX}") } else { format!("p{number}") }
 }
@@ -240,7 +242,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, bands: &[Band], shares: &Shares,
     Picture { id, size: SIZE, title, about: about.join(", "), body, chart: Some(chart) }
 }
 
-/// Ranges of neighbouring bins in which anything was completed.
+/// Returns ranges of neighbouring bins with completed I/Os.
 fn stretches(totals: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for bin in (0..totals.len()).filter(|&bin| totals[bin] > 0.0) {
@@ -252,7 +254,8 @@ fn stretches(totals: &[f64]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Where a band is thick enough over the width of its label, if it is anywhere: centre and text.
+/// Returns a place for a label inside a band: its centre and its text. Returns `None` if the band
+/// is too thin everywhere.
 fn inside(name: &str, x: &[f64], low: &[f64], high: &[f64]) -> Option<(f64, f64, String)> {
     let text = shorten(name, LABEL_SIZE, 100.0);
     let width = width_of(&text, LABEL_SIZE) + 6.0;

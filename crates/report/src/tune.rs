@@ -1,4 +1,5 @@
-//! The page of a search: the answer, the front, what tunables are worth, everything that was confirmed.
+//! The page of a search: the answer, the Pareto front, the effect of tunables, and all confirmed
+//! settings.
 
 use iosched_lab::{Comparison, Decimals, grouped, significant};
 use maud::{Markup, html};
@@ -11,10 +12,10 @@ use iosched_advise::tune::{Standing, TuneResults, commands_explained, lasting};
 
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 26.0;
-/// The colour of what is recommended, and of all else.
+/// Colours of the recommended setting and of the others.
 const BEST: &str = "s0";
 const OTHER: &str = "s7";
-/// Their numbers.
+/// Numbers of these colours.
 const BEST_COLOUR: usize = 0;
 const OTHER_COLOUR: usize = 7;
 
@@ -56,14 +57,14 @@ const fn class(is_best: bool) -> &'static str {
     if is_best { BEST } else { OTHER }
 }
 
-/// A mean and how far up the next round number is.
+/// Returns an axis from 0 to the next round number above `values`, and its marks.
 fn axis(values: &[f64]) -> ((f64, f64), Vec<Tick>) {
     let end = nice_end(values.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE), 5);
     let (at, decimals) = ticks(0.0, end, 5);
     ((0.0, end), at.into_iter().map(|at| Tick { at, label: format!("{at:.decimals$}") }).collect())
 }
 
-/// The first two goals of every confirmed setting; those of the front are filled and joined.
+/// Draws the first two goals of every confirmed setting. Settings on the front are filled.
 fn front(results: &TuneResults<'_>) -> Markup {
     const HEIGHT: f64 = 380.0;
     /// Width of names beside dots, pixels.
@@ -98,7 +99,7 @@ fn front(results: &TuneResults<'_>) -> Markup {
     let told: Vec<String> = results.front.iter().map(|&number| results.standings[number].label.clone()).collect();
     let mut across = points.clone();
     across.sort_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    // Those that are named last: they stand above the others.
+    // Named settings come last, so that they are above the others.
     let (above, below): (Vec<_>, Vec<_>) = points.iter().partition(|(number, _)| named(*number));
     let series = below.into_iter().chain(above).map(|&(number, (_, up))| {
         let colour = if Some(number) == results.best { BEST_COLOUR } else { OTHER_COLOUR };
@@ -182,7 +183,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         let own = results.put_back.iter().filter_map(|own| {
             let comparison = own.comparisons.get(goal)?;
             let (percent, (low, high)) = (comparison.percent?, comparison.interval_percent?);
-            // To the right is what is lost.
+            // Losses are to the right.
             let turned = measure.is_better(1.0);
             let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
             let said = short(&measure.describe(comparison));
@@ -202,7 +203,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
     }
 }
 
-/// Without the interval, which is drawn.
+/// Removes the interval, because it is drawn.
 fn short(said: &str) -> String {
     unbroken(said.split(" (").next().unwrap_or(said))
 }
@@ -227,7 +228,7 @@ pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     }
 }
 
-/// Measures that were asked for: goals, and those of constraints.
+/// Returns the measures that the user requested: goals, and those of constraints.
 pub(super) fn asked(results: &TuneResults<'_>) -> Vec<usize> {
     let header = results.header;
     let constrained = |measure: usize| header.constraints.iter().any(|constraint| constraint.measure == measure);

@@ -1,4 +1,4 @@
-//! Quantities for people.
+//! Formatting of quantities.
 
 use iosched_lab::{grouped, significant};
 
@@ -7,51 +7,51 @@ use super::svg::{Tick, log_ticks, ticks};
 /// Bytes of a sector.
 pub(crate) const SECTOR: f64 = 512.0;
 
-/// A unit, and how many of the base unit it is.
+/// A unit, and its size in the base unit.
 pub(crate) type Unit = (&'static str, f64);
 
 const TIMES: [Unit; 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
 const BYTES: [Unit; 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
-/// The largest unit that `value` has at least `least` of; the smallest if there is none.
+/// Returns the largest unit of which `value` is at least `least`, or the smallest unit.
 fn unit_of(units: &[Unit], value: f64, least: f64) -> Unit {
     units.iter().rev().find(|(_, size)| value >= size * least).copied().unwrap_or(units[0])
 }
 
-/// A time in ns, to `digits` digits: "3.8 ms".
+/// Formats a time in ns with `digits` digits: "3.8 ms".
 pub(crate) fn time(ns: f64, digits: i32) -> String {
     let (name, size) = unit_of(&TIMES, ns, 0.9995);
     if ns == 0.0 { "0".to_owned() } else { format!("{} {name}", significant(ns / size, digits)) }
 }
 
-/// The width of a bin, exactly: "64 ms".
+/// Formats the width of a bin exactly: "64 ms".
 pub(crate) fn width(ns: u64) -> String {
     let (name, size) = unit_of(&TIMES, ns as f64, 1.0);
     format!("{} {name}", ns as f64 / size)
 }
 
-/// The unit for an axis of times up to `max_ns`.
+/// Returns the unit for an axis of times up to `max_ns`.
 pub(crate) fn time_unit(max_ns: f64) -> Unit {
     unit_of(&TIMES, max_ns, 2.0)
 }
 
-/// A number of bytes, to three digits: "1.42 GB".
+/// Formats a number of bytes with three digits: "1.42 GB".
 pub(crate) fn bytes(bytes: f64) -> String {
     let (name, size) = unit_of(&BYTES, bytes, 0.9995);
     if bytes < 1000.0 { format!("{bytes:.0} B") } else { format!("{} {name}", significant(bytes / size, 3)) }
 }
 
-/// The unit for an axis of positions or rates up to `max`.
+/// Returns the unit for an axis of positions or rates up to `max`.
 pub(crate) fn bytes_unit(max: f64) -> Unit {
     unit_of(&BYTES, max, 2.0)
 }
 
-/// A number and what it counts.
+/// Formats a number with a singular or plural noun.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// A share, 0 to 1, in per cent.
+/// Formats a share, 0 to 1, in per cent.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.1 => "< 0.1".to_owned(),
@@ -60,14 +60,14 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Marks of a linear axis whose values are in the base unit of `unit`.
+/// Returns the marks of a linear axis whose values are in the base unit of `unit`.
 pub(crate) fn linear_ticks(low: f64, high: f64, wanted: usize, unit: Unit) -> Vec<Tick> {
     let (values, decimals) = ticks(low / unit.1, high / unit.1, wanted);
     let tick = |value: f64| Tick { at: value * unit.1, label: format!("{:.decimals$}", value + 0.0) };
     values.into_iter().map(tick).collect()
 }
 
-/// Marks of an axis of time, with the unit at the last.
+/// Returns the marks of a time axis, with the unit at the last mark.
 pub(crate) fn time_ticks(from_ns: f64, to_ns: f64, wanted: usize) -> Vec<Tick> {
     let unit = time_unit(to_ns);
     let mut marks = linear_ticks(from_ns, to_ns, wanted, unit);
@@ -77,7 +77,7 @@ pub(crate) fn time_ticks(from_ns: f64, to_ns: f64, wanted: usize) -> Vec<Tick> {
     marks
 }
 
-/// Marks of a logarithmic axis of times.
+/// Returns the marks of a logarithmic time axis.
 pub(crate) fn log_time_ticks(low_ns: f64, high_ns: f64) -> Vec<Tick> {
     log_ticks(low_ns, high_ns).into_iter().map(|at| Tick { at, label: time(at, 1) }).collect()
 }

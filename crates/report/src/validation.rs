@@ -1,4 +1,4 @@
-//! The page of a validation: the two distributions, and where they differ.
+//! The page of a validation: the two distributions, and their differences.
 
 use iosched::Op;
 use iosched_lab::validate::{Closeness, Served, Validation};
@@ -11,11 +11,11 @@ use super::parts::{section, unbroken};
 use super::svg::{Margin, Path, Picture, Plot, Tick, nice_end, px, ticks};
 
 const SIZE: (f64, f64) = (500.0, 300.0);
-/// Points of a line.
+/// Number of points of a line.
 const POINTS: usize = 200;
 const MARGIN: Margin = Margin { top: 24.0, right: 14.0, bottom: 40.0, left: 44.0 };
 
-/// The page as HTML.
+/// Returns the page as HTML.
 pub(crate) fn document(validation: &Validation) -> Markup {
     let title = format!("{} against {}", last_part(&validation.device), last_part(&validation.trace));
     let overall = validation.overall();
@@ -31,7 +31,7 @@ pub(crate) fn document(validation: &Validation) -> Markup {
     parts::document(env!("CARGO_PKG_VERSION"), &title, &body)
 }
 
-/// A path's name without its folders.
+/// Returns the last part of a path.
 fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -97,12 +97,12 @@ fn figure(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
     }
 }
 
-/// A value of every rank that is drawn, in ms, with its share of all.
+/// Returns the drawn ranks as shares of all, with their values in ms.
 fn points(sorted: &[u64]) -> impl Iterator<Item = (f64, f64)> {
     ranks(sorted).map(|(share, ns)| (share, ns as f64 / 1e6))
 }
 
-/// Likewise, in ns.
+/// Returns the drawn ranks as shares of all, with their values in ns.
 fn ranks(sorted: &[u64]) -> impl Iterator<Item = (f64, u64)> {
     let last = sorted.len() - 1;
     let count = POINTS.min(sorted.len());
@@ -139,7 +139,7 @@ fn curves(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
         path .line.thin.s1 d=(line(simulated).data()) {}
     };
     let about = format!("measured median {} ms, simulated {} ms", middle(measured), middle(simulated));
-    // Both at every place that either has.
+    // Both lines have values at all places of either one.
     let mut places: Vec<u64> =
         [measured, simulated].into_iter().flat_map(|sorted| ranks(sorted).map(|(_, ns)| ns)).collect();
     places.sort_unstable();
@@ -168,7 +168,7 @@ fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Ma
         .collect();
     let mut apart: Vec<f64> = by_rank.iter().map(|(_, ms)| ms.abs()).collect();
     apart.sort_by(f64::total_cmp);
-    // The few that took longest would hide all others.
+    // The few largest differences would hide all others.
     let reach = nice_end(apart[(apart.len() - 1) * 98 / 100].max(0.01), 2);
     let plot = Plot::linear(SIZE, MARGIN, (0.0, 1.0), (-reach, reach));
     let mut path = Path::default();

@@ -1,22 +1,22 @@
-//! What all parts of the report look at: records, results, and how settings and processes are called.
+//! Data that all parts of the report use: records, results, and names of settings and processes.
 
 use iosched_lab::{DeviceRecord, Doubt, Fairness, Header, OnDevice, Results};
 use iosched_sim::{TaskResult, Timeline};
 
-/// Labels up to this length stand beside lines as they are.
+/// Maximum length of a label that is shown unchanged beside a line.
 const SHORT_MAX: usize = 16;
 
-/// How a setting is shown, the same throughout.
+/// Appearance of a setting, the same on the whole page.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting<'a> {
-    /// Its number in [`Header::settings`].
+    /// Index in [`Header::settings`].
     pub(crate) number: usize,
-    /// As the user wrote it.
+    /// Label as the user wrote it.
     pub(crate) label: &'a str,
-    /// For places where there is no room: the label if it is short, else the elevator's name and the number in the
-    /// table of settings.
+    /// Name for small places: the label if it is short, otherwise the scheduler's name and the
+    /// number in the table of settings.
     pub(crate) short: String,
-    /// Classes that give it its colour and dashes.
+    /// CSS classes for its colour and dashes.
     pub(crate) class: String,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct View<'a> {
     pub(crate) results: Results,
     pub(crate) fairness: Fairness,
     pub(crate) settings: Vec<Setting<'a>>,
-    /// The doubts that are told with this device: all of them, or those that not every device shares.
+    /// Doubts that are shown with this device: all of them, or those that not all devices share.
     pub(crate) doubts: Vec<Doubt>,
-    /// Whether it is one device of several on the page.
+    /// Whether the page has several devices.
     pub(crate) several: bool,
 }
 
 impl Setting<'_> {
-    /// Colours that settings have of their own; more settings begin again, with dashed lines.
+    /// Number of different colours. Further settings repeat the colours with dashed lines.
     pub(crate) const COLOURS: usize = 8;
 }
 
@@ -73,39 +73,41 @@ impl<'a> View<'a> {
         self.records.device()
     }
 
-    /// The name of a place in the page: of its own for every device.
+    /// Returns the name of a place in the page, which is unique for each device.
     pub(crate) fn id(&self, name: &str) -> String {
         if self.several { format!("{}-{name}", device_id(self.records.number())) } else { name.to_owned() }
     }
 
-    /// The baseline.
+    /// Returns the baseline.
     pub(crate) fn baseline(&self) -> Option<&Setting<'a>> {
         self.settings.get(self.header().baseline)
     }
 
-    /// Settings with the timeline of their first run, as far as there are such.
+    /// Returns the settings with the timeline of their first run, as far as there are timelines.
     pub(crate) fn timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
         let timelines = self.records.timelines();
         timelines.filter_map(|own| Some((self.settings.get(own.setting)?, &own.timeline))).collect()
     }
 
-    /// Those that say when I/Os were done, and how long they took: all but those of earlier versions.
+    /// Returns the timelines with completions and latencies of I/Os. Records of earlier versions
+    /// lack them.
     pub(crate) fn io_timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
         self.timelines().into_iter().filter(|(_, timeline)| !timeline.io.is_empty()).collect()
     }
 
-    /// When the first run of a setting ended, ns.
+    /// Returns the end of a setting's first run, ns.
     pub(crate) fn finished_ns(&self, setting: usize) -> u64 {
         self.records.run(0, setting).map_or(0, |run| run.result.finished_ns)
     }
 
-    /// From when the first run of a setting counts, and when it ended, ns.
+    /// Returns the times at which a setting's first run begins to count and ends, ns.
     pub(crate) fn counted(&self, setting: usize) -> (u64, u64) {
         let result = self.records.run(0, setting).map(|run| &run.result).filter(|result| result.finished_ns > 0);
         result.map_or((0, self.horizon_ns()), |result| (result.counted_from_ns, result.finished_ns))
     }
 
-    /// The time axis of the first runs of all settings, from when the first of them counts, ns.
+    /// Returns the time axis of the first runs of all settings, from the earliest time that counts,
+    /// ns.
     pub(crate) fn time_axis(&self) -> (f64, f64) {
         let from = |(setting, _): (&Setting<'_>, _)| {
             self.records.run(0, setting.number).map_or(0, |run| run.result.counted_from_ns)
@@ -114,13 +116,13 @@ impl<'a> View<'a> {
         (from_ns as f64, self.horizon_ns() as f64)
     }
 
-    /// The tasks of a setting's first run.
+    /// Returns the tasks of a setting's first run.
     pub(crate) fn tasks(&self, setting: usize) -> &'a [TaskResult] {
         let run = self.records.runs().find(|run| run.setting == setting);
         run.map_or(&[], |run| run.result.tasks.as_slice())
     }
 
-    /// The end of a time axis that holds the first runs of all settings, ns.
+    /// Returns the end of a time axis for the first runs of all settings, ns.
     pub(crate) fn horizon_ns(&self) -> u64 {
         let ends = self.timelines().into_iter().map(|(setting, timeline)| {
             let binned = [queue_bins(timeline), io_bins(timeline)].map(|(bin_ns, count)| count as u64 * bin_ns);
@@ -133,22 +135,22 @@ impl<'a> View<'a> {
     }
 }
 
-/// The place of a device in a page of several.
+/// Returns the name of a device's place in a page of several devices.
 pub(crate) fn device_id(number: usize) -> String {
     format!("device{}", number + 1)
 }
 
-/// How a process is called: "postgres (812)"; without a name "pid 812".
+/// Returns the name of a process: "postgres (812)", or "pid 812" without a name.
 pub(crate) fn process(name: &str, pid: u32) -> String {
     let name = name.trim();
     if name.is_empty() { format!("pid {pid}") } else { format!("{name} ({pid})") }
 }
 
-/// Bins of a timeline: their width, ns, and how many there are.
+/// Bins of a timeline: their width, ns, and their number.
 pub(crate) type Bins = (u64, usize);
 
-/// The width of the bins of a plot with at most `bins_max` of them: that of the timelines, doubled as often as needed,
-/// so that settings share it.
+/// Returns the width of the bins of a plot with at most `bins_max` bins, ns. It is the largest
+/// width of the timelines, doubled until the bins fit, so that all settings have the same width.
 pub(crate) fn shared_width_ns(timelines: impl Iterator<Item = Bins>, bins_max: usize) -> u64 {
     let timelines: Vec<Bins> = timelines.collect();
     let mut width = timelines.iter().map(|own| own.0).max().unwrap_or(1).max(1);
@@ -159,17 +161,17 @@ pub(crate) fn shared_width_ns(timelines: impl Iterator<Item = Bins>, bins_max: u
     width
 }
 
-/// The bins of what a timeline says of the queue.
+/// Returns the bins of a timeline's data about the queue.
 pub(crate) fn queue_bins(timeline: &Timeline) -> Bins {
     (timeline.bin_ns, timeline.bins.len())
 }
 
-/// The bins of what it says of I/Os.
+/// Returns the bins of a timeline's data about I/Os.
 pub(crate) fn io_bins(timeline: &Timeline) -> Bins {
     (timeline.io.bin_ns, timeline.io.bins.len())
 }
 
-/// Joins neighbouring bins of `bin_ns` into those of `width_ns`.
+/// Joins neighbouring bins of `bin_ns` into bins of `width_ns`.
 pub(crate) fn rebin<T: Copy, U>(bins: &[T], bin_ns: u64, width_ns: u64, join: impl FnMut(&[T]) -> U) -> Vec<U> {
     let per = usize::try_from(width_ns / bin_ns.max(1)).unwrap_or(1).max(1);
     bins.chunks(per).map(join).collect()

@@ -1,4 +1,4 @@
-//! The table of waits: who waited at which controller beside the elevator, how long, and what that is of its latency.
+//! The table of waits at controllers: cgroups, durations, and shares of their latency.
 
 use iosched_lab::{RunRecord, grouped};
 use iosched_sim::Note;
@@ -8,12 +8,12 @@ use super::parts::name;
 use super::units::{percent, time};
 use super::view::{Setting, View};
 
-/// Names of processes that stand beside a cgroup.
+/// Maximum number of process names for a cgroup.
 const NAMES_MAX: usize = 3;
-/// What the root is called.
+/// Name of the root.
 const ROOT: &str = "/";
 
-/// The waits of a cgroup at a controller, under one setting: of all complete runs.
+/// Waits of a cgroup at a controller under one setting, over all complete runs.
 struct Row<'a> {
     setting: &'a Setting<'a>,
     controller: &'a str,
@@ -21,7 +21,7 @@ struct Row<'a> {
     runs: u64,
     bios: u64,
     wait_ns: u64,
-    /// Of all I/Os of the cgroup's processes.
+    /// Sum of the latencies of all I/Os of the cgroup's processes, ns.
     latency_ns: u64,
     processes: Vec<&'a str>,
 }
@@ -87,7 +87,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Who waited at which controller in a run: controller and cgroup, bios, ns.
+/// Returns the waits of a run: controller and cgroup, number of bios, sum of waits in ns.
 fn waits(run: &RunRecord) -> impl Iterator<Item = ((&str, &str), u64, u64)> {
     run.result.notes.iter().filter_map(|note| match note {
         Note::Throttled { controller, cgroup, bios, wait_ns } => {
@@ -97,7 +97,7 @@ fn waits(run: &RunRecord) -> impl Iterator<Item = ((&str, &str), u64, u64)> {
     })
 }
 
-/// The section; `None` if nobody waited at a controller.
+/// Returns the section, or `None` if no bio waited at a controller.
 pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     let rows = rows(view);
     (!rows.is_empty()).then(|| {
@@ -124,7 +124,7 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     })
 }
 
-/// By setting, those that waited longest first.
+/// Returns the rows by setting, with the longest waits first.
 fn rows<'a>(view: &'a View<'_>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for setting in &view.settings {

@@ -1,7 +1,6 @@
-//! The page of a calibration: whether a model is like the device, beside what was measured.
+//! The page of a calibration: the measurements of a device, and how well a model fits them.
 //!
-//! Its sections stand by themselves as well: whoever measures a device on the way to something else puts them into a
-//! page of theirs.
+//! The sections can also be used alone. Other pages that include a calibration contain them.
 
 mod plots;
 mod table;
@@ -14,7 +13,7 @@ use super::units::{counted, time};
 use iosched_advise::calibrate::{Calibration, Measurements, NOISY, WITHIN};
 use iosched_advise::io_cost::IoCost;
 
-/// The page as HTML.
+/// Returns the page as HTML.
 pub(super) fn page(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let header = &measurements.header;
     let title = format!("{} and a model of it", header.target.name);
@@ -32,12 +31,12 @@ pub(super) fn page(measurements: &Measurements, calibration: &Calibration) -> Ma
     )
 }
 
-/// Whether a model fits, in a sentence.
+/// Returns a sentence about whether a model fits.
 pub(super) fn answer(calibration: &Calibration) -> String {
     unbroken(&sentence(&calibration.verdict.to_string()))
 }
 
-/// What goes with these figures, if anything does.
+/// Returns the reservations about the results, if there are any.
 pub(super) fn reservations(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let reservations: Vec<String> = measurements.warnings.iter().cloned().chain(calibration.drift()).collect();
     html! {
@@ -47,8 +46,8 @@ pub(super) fn reservations(measurements: &Measurements, calibration: &Calibratio
     }
 }
 
-/// What there is to be told: name of the place, title, body. Names begin with "calibration", so that they are their own
-/// in a larger page.
+/// Returns the sections: name of the place, title, body. Names begin with "calibration", so that
+/// they are unique in a larger page.
 pub(super) fn sections(
     measurements: &Measurements,
     calibration: &Calibration,

@@ -1,4 +1,4 @@
-//! What was measured and what the model has, over depth, size, place and distance.
+//! Plots of measurements and the model, over depth, size, position and distance.
 
 use maud::{Markup, html};
 
@@ -9,37 +9,37 @@ use iosched_advise::calibrate::{Calibration, Pair, Probe, Residual, Role, Target
 
 const SIZE: (f64, f64) = (340.0, 240.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 40.0, left: 52.0 };
-/// The colour of what was measured, and of the model.
+/// Colours of the measurements and of the model.
 const MEASURED: &str = "s0";
 const MODEL: &str = "s1";
-/// Their numbers.
+/// Numbers of these colours.
 const MEASURED_COLOUR: usize = 0;
 const MODEL_COLOUR: usize = 1;
-/// How far the scales reach beyond what they show: a share of it, of logarithmic ones a factor.
+/// Margin of the scales: a share of their span, or a factor on logarithmic scales.
 const ROOM: f64 = 0.04;
 const ROOM_FACTOR: f64 = 1.3;
-/// A logarithmic scale spans such a factor at least: what hardly differs is to look like that.
+/// Minimum span of a logarithmic scale, as a factor, so that small differences look small.
 const SPAN_MIN: f64 = 10.0;
 
-/// What is plotted upwards.
+/// Quantity on the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upward {
-    /// I/Os a second, from 0.
+    /// I/Os per second, from 0.
     Iops,
-    /// Bytes a second, from 0.
+    /// Bytes per second, from 0.
     Bytes,
-    /// Nanoseconds, on a logarithmic scale.
+    /// Latency in ns, on a logarithmic scale.
     Latency,
 }
 
 /// A probe in a plot.
 struct Point {
-    /// Where it is, as the scale has it.
+    /// Value on the horizontal axis.
     across: f64,
-    /// Factor to what is plotted.
+    /// Factor from the pair's values to the values of the plot.
     times: f64,
     pair: Pair,
-    /// Whether the fit did not see it.
+    /// Whether the fit did not use the probe.
     held_out: bool,
     probe: Probe,
 }
@@ -53,14 +53,14 @@ impl Point {
         self.pair.model * self.times
     }
 
-    /// One standard deviation to either side.
+    /// Returns the range of one standard deviation to either side.
     fn range(&self) -> Option<(f64, f64)> {
         let variation = self.pair.measured.variation?;
         Some((self.measured() * (1.0 - variation).max(0.0), self.measured() * (1.0 + variation)))
     }
 }
 
-/// A plot: its name, title, what is across it, and its probes from left to right.
+/// A plot: its name, title, horizontal axis, and its probes from left to right.
 pub(super) struct Figure {
     id: &'static str,
     title: &'static str,
@@ -71,10 +71,10 @@ pub(super) struct Figure {
     points: Vec<Point>,
 }
 
-/// What can be drawn: plots of two probes and more.
+/// Returns the plots that have at least two probes.
 pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure> {
     let all: Vec<&Residual> = calibration.residuals.iter().chain(&calibration.held_out).collect();
-    // Closed loops over all of it, one I/O as the other.
+    // Closed loops of equal I/Os over the whole device.
     let plain = |probe: &Probe| {
         let is_loop = probe.think_ns == 0 && probe.flush_every == 0 && probe.parts == 0;
         probe.sectors == target.capacity_sectors && is_loop && probe.run == 0 && !probe.backward
@@ -127,7 +127,7 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
     figures
 }
 
-/// Rates of sequential reads by place.
+/// Returns the rates of sequential reads by position.
 fn places(all: &[&Residual]) -> Figure {
     let place = |probe: &Probe| (probe.role == Role::Place).then_some(probe.start_sector as f64 * SECTOR);
     let points = points(all, place, Upward::Bytes, |own| own.iops);
@@ -144,7 +144,7 @@ fn places(all: &[&Residual]) -> Figure {
     }
 }
 
-/// Latencies of random reads by the width of where they go.
+/// Returns the latencies of random reads by the size of the part that they cover.
 fn distances(all: &[&Residual]) -> Figure {
     let width = |probe: &Probe| (probe.role == Role::Distance).then(|| (probe.sectors as f64 * SECTOR).log2());
     let points = points(all, width, Upward::Latency, |own| own.p50_ns);
@@ -160,7 +160,7 @@ fn distances(all: &[&Residual]) -> Figure {
     }
 }
 
-/// The probes that have a place, from left to right.
+/// Returns the probes that have a value for the horizontal axis, from left to right.
 fn points(
     all: &[&Residual],
     across: impl Fn(&Probe) -> Option<f64>,
@@ -179,17 +179,18 @@ fn points(
     points
 }
 
-/// Marks at the powers of two among logarithms of base two, told in units of two to the `unit`.
+/// Returns marks at the powers of two, for values that are logarithms of base two. Labels are in
+/// units of two to the `unit`.
 fn power_ticks(points: &[Point], unit: i32) -> Vec<Tick> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let (from, to) = (first.across.ceil() as i32, last.across.floor() as i32);
-    // Few enough to be read.
+    // Keeps the number of marks small enough to be legible.
     let step = usize::try_from((to - from) / 6 + 1).unwrap_or(1);
     let powers = (from..=to).step_by(step);
     powers.map(|power| Tick { at: power.into(), label: format!("{}", 2f64.powi(power - unit)) }).collect()
 }
 
-/// All plots, with what their marks mean.
+/// Returns all plots, with a legend.
 pub(super) fn section(figures: &[Figure]) -> Markup {
     let repeated = figures.iter().flat_map(|figure| &figure.points).any(|point| point.range().is_some());
     html! {
@@ -241,14 +242,14 @@ fn draw(figure: &Figure) -> Markup {
     }
 }
 
-/// What a script draws it again from.
+/// Returns the data from which a script draws the plot again.
 fn chart(figure: &Figure, plot: &Plot) -> Chart {
     let up = match figure.upward {
         Upward::Iops => Axis { unit: "IOPS".to_owned(), ..Axis::linear(Quantity::Number, plot.y.domain()) },
         Upward::Bytes => Axis::linear(Quantity::BytesPerSecond, plot.y.domain()),
         Upward::Latency => Axis::log(Quantity::Time, plot.y.domain()),
     };
-    // Without the unit of the picture's ticks: a script's have their own.
+    // The name has no unit, because a script chooses its own unit.
     let name = figure.across.split(',').next().unwrap_or_default();
     let axes = (Axis::linear(figure.placed_by, plot.x.domain()).named(name), up);
     let points = || figure.points.iter();
@@ -270,7 +271,7 @@ fn chart(figure: &Figure, plot: &Plot) -> Chart {
     Chart::plain(axes, points().map(|point| point.across), series)
 }
 
-/// The unit of an axis of I/Os a second.
+/// Returns the unit of an axis of I/Os per second.
 fn thousands(end: f64) -> (&'static str, f64) {
     if end >= 10_000.0 { ("thousand", 1e3) } else { ("", 1.0) }
 }
@@ -299,7 +300,7 @@ fn body(figure: &Figure, plot: &Plot, ticks: &[Tick], unit: &str) -> Markup {
     }
 }
 
-/// A value with its unit.
+/// Returns a value with its unit.
 fn told(upward: Upward, value: f64) -> String {
     match upward {
         Upward::Iops => format!("{} IOPS", iosched_lab::grouped(value.round() as u64)),
@@ -308,7 +309,7 @@ fn told(upward: Upward, value: f64) -> String {
     }
 }
 
-/// For those who do not see it.
+/// Returns the description for users who cannot see the plot.
 fn about(figure: &Figure) -> String {
     let parts = figure.points.iter().map(|point| {
         let (measured, model) = (told(figure.upward, point.measured()), told(figure.upward, point.model()));

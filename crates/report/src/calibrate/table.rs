@@ -1,11 +1,11 @@
-//! Probes in a table: what was measured, and the model beside it.
+//! The table of probes: measurements, and the model's values.
 
 use iosched_lab::{grouped, significant};
 use maud::{Markup, html};
 
 use iosched_advise::calibrate::{NOISY, Pair, Residual, WITHIN};
 
-/// Rate, median and p99 of each: measured, of the model, and how far off that is.
+/// Returns the rate, median and p99 of each probe: measured, of the model, and the difference.
 pub(super) fn table(residuals: &[Residual]) -> Markup {
     html! {
         div .scroll tabindex="0" {
@@ -40,7 +40,8 @@ pub(super) fn table(residuals: &[Residual]) -> Markup {
     }
 }
 
-/// A figure: measured with its variation, the model's, the difference.
+/// Returns the cells of a metric: the measured value with its variation, the model's value, the
+/// difference.
 fn cells(pair: &Pair, divisor: f64) -> Markup {
     let difference = pair.difference();
     html! {
@@ -55,7 +56,7 @@ fn cells(pair: &Pair, divisor: f64) -> Markup {
         td .number { (number(pair.model / divisor)) }
         td .number {
             span {
-                // No minus before a zero.
+                // Adding 0.0 removes the minus of a zero.
                 @let off = format!("{:+}\u{a0}%", (difference * 100.0).round() + 0.0);
                 @if difference.abs() > WITHIN { b { (off) } } @else { (off) }
             }
@@ -63,7 +64,7 @@ fn cells(pair: &Pair, divisor: f64) -> Markup {
     }
 }
 
-/// With thousands apart, or three digits if it is small.
+/// Formats a number with separated thousands, or with three digits if it is small.
 fn number(value: f64) -> String {
     if value >= 1000.0 { grouped(value.round() as u64) } else { significant(value, 3) }
 }

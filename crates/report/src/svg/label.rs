@@ -1,6 +1,7 @@
-//! Labels: how wide they are, and how they keep their distance.
+//! Labels: their width, and places without overlap.
 
-/// About how wide `text` is in a sans-serif font of `size` pixels: there is nothing to measure with.
+/// Estimates the width of `text` in a sans-serif font of `size` pixels. No font is available to
+/// measure it.
 pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' | '/' | '-' => 0.33,
@@ -14,7 +15,8 @@ pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// `text` cut to `width` pixels in a font of `size`, with an ellipsis if something is missing.
+/// Shortens `text` to `width` pixels in a font of `size`, with an ellipsis if characters are
+/// missing.
 pub(crate) fn shorten(text: &str, size: f64, width: f64) -> String {
     if width_of(text, size) <= width {
         return text.to_owned();
@@ -30,12 +32,12 @@ pub(crate) fn shorten(text: &str, size: f64, width: f64) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Places for labels that would like to be at `wanted`, at least `gap` apart and within `low..=high` as far as there
-/// is room; in the order of `wanted`.
+/// Returns places for labels near `wanted`, in the order of `wanted`. They are at least `gap`
+/// apart, and within `low..=high` as far as there is room.
 pub(crate) fn spread(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]).then(a.cmp(&b)));
-    // Neighbours that are too close become a block around their mean; blocks that touch are joined.
+    // Labels that are too close become a block around their mean. Blocks that touch are joined.
     let mut blocks: Vec<(f64, Vec<usize>)> = Vec::new();
     let half = |count: usize| (count.max(1) - 1) as f64 * gap / 2.0;
     let place = |members: &[usize]| {

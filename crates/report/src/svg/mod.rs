@@ -1,4 +1,4 @@
-//! A small layer over SVG: paths, scales, frames with axes, labels that keep their distance.
+//! A small layer over SVG: paths, scales, frames with axes, labels that do not overlap.
 
 mod label;
 mod plot;
@@ -14,17 +14,17 @@ pub(crate) use label::{shorten, spread, width_of};
 pub(crate) use plot::{Margin, Plot, Tick};
 pub(crate) use scale::{Scale, log_ticks, nice_end, ticks};
 
-/// Looks of pictures, in a page and by themselves.
+/// Style sheet of pictures, in a page and in files of their own.
 pub(crate) const PICTURE_STYLE: &str = include_str!("../picture.css");
 
-/// A coordinate: a tenth of a pixel is enough.
+/// Returns a coordinate with a precision of a tenth of a pixel.
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// The data of a path.
+/// Data of a path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Path(String);
 
@@ -36,32 +36,32 @@ impl Path {
         }
     }
 
-    /// Goes there without drawing.
+    /// Moves to a point without drawing.
     pub(crate) fn move_to(&mut self, x: f64, y: f64) {
         self.put('M', &[x, y]);
     }
 
-    /// Draws to there; begins there if nothing was drawn.
+    /// Draws a line to a point. The first line of a path only moves there.
     pub(crate) fn line_to(&mut self, x: f64, y: f64) {
         self.put(if self.0.is_empty() { 'M' } else { 'L' }, &[x, y]);
     }
 
-    /// Draws across.
+    /// Draws a horizontal line.
     pub(crate) fn across(&mut self, x: f64) {
         self.put('H', &[x]);
     }
 
-    /// Draws up or down.
+    /// Draws a vertical line.
     pub(crate) fn down(&mut self, y: f64) {
         self.put('V', &[y]);
     }
 
-    /// Draws back to where it began.
+    /// Draws a line back to the start.
     pub(crate) fn close(&mut self) {
         self.0.push('Z');
     }
 
-    /// A bar.
+    /// Draws a bar.
     pub(crate) fn bar(&mut self, left: f64, top: f64, width: f64, height: f64) {
         self.move_to(left, top);
         self.across(left + width);
@@ -70,13 +70,14 @@ impl Path {
         self.close();
     }
 
-    /// As the attribute `d`.
+    /// Returns the value of the attribute `d`.
     pub(crate) fn data(&self) -> &str {
         &self.0
     }
 }
 
-/// The area between `low[i]` and `high[i]` (places), each from `x[i]` to `x[i + 1]`: steps. `x` is one longer.
+/// Draws the area between the places `low[i]` and `high[i]`, each from `x[i]` to `x[i + 1]`, as
+/// steps. `x` has one more element.
 pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64]) {
     let (Some(&first), Some(&start)) = (x.first(), high.first()) else { return };
     path.move_to(first, start);
@@ -84,7 +85,7 @@ pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64
         if i > 0 && px(y) != px(high[i - 1]) {
             path.down(y);
         }
-        // What goes on at one height is one stroke.
+        // Neighbours of the same height become one stroke.
         if high.get(i + 1).is_none_or(|&next| px(next) != px(y)) {
             path.across(x[i + 1]);
         }
@@ -100,25 +101,25 @@ pub(crate) fn steps_between(path: &mut Path, x: &[f64], low: &[f64], high: &[f64
     path.close();
 }
 
-/// A picture, with what is said to those who do not see it.
+/// A picture, with a text for users who cannot see it.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// Its place, unique in the page: what links lead to.
+    /// Name of its place, unique in the page. Links lead to it.
     pub(crate) id: String,
     /// Width and height, pixels.
     pub(crate) size: (f64, f64),
-    /// What it shows.
+    /// Title of the picture.
     pub(crate) title: String,
-    /// What can be seen in it.
+    /// Description of the picture's content.
     pub(crate) about: String,
-    /// What is drawn.
+    /// Drawing.
     pub(crate) body: Markup,
-    /// What a script draws it again from, if it can.
+    /// Data from which a script draws the picture again, if it can.
     pub(crate) chart: Option<Chart>,
 }
 
 impl Picture {
-    /// As a part of a page: the picture, a link that leads to it, and what a script draws it again from.
+    /// Returns the picture as a part of a page, with a link to it and the data for a script.
     pub(crate) fn html(&self) -> Markup {
         let Self { id, size: (width, height), title, about, body, chart } = self;
         html! {
@@ -138,7 +139,7 @@ impl Picture {
     }
 }
 
-/// A picture that no script draws again, as a part of a page.
+/// Returns a picture without data for a script, as a part of a page.
 pub(crate) fn picture(id: &str, size: (f64, f64), title: &str, about: &str, body: &Markup) -> Markup {
     let (id, title, about, body) = (id.to_owned(), title.to_owned(), about.to_owned(), body.clone());
     Picture { id, size, title, about, body, chart: None }.html()

@@ -6,64 +6,64 @@ use maud::{Markup, html};
 use super::{Scale, px, width_of};
 use crate::chart::good;
 
-/// Size of text, pixels; as in the style sheet.
+/// Size of text, pixels, as in the style sheet.
 pub(crate) const TEXT: f64 = 12.0;
 
-/// Space around what is plotted, pixels.
+/// Space around the plot area, pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Margin {
-    /// Above.
+    /// Space above, pixels.
     pub(crate) top: f64,
-    /// To the right.
+    /// Space to the right, pixels.
     pub(crate) right: f64,
-    /// Below.
+    /// Space below, pixels.
     pub(crate) bottom: f64,
-    /// To the left.
+    /// Space to the left, pixels.
     pub(crate) left: f64,
 }
 
-/// A value that is marked on an axis.
+/// A mark on an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Tick {
-    /// The value.
+    /// Value of the mark.
     pub(crate) at: f64,
-    /// How it is written.
+    /// Text of the mark.
     pub(crate) label: String,
 }
 
 /// A frame: its size and its scales.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plot {
-    /// Width and height altogether, pixels.
+    /// Total width and height, pixels.
     pub(crate) size: (f64, f64),
-    /// Space around.
+    /// Space around the plot area.
     pub(crate) margin: Margin,
-    /// Left to right.
+    /// Scale from left to right.
     pub(crate) x: Scale,
-    /// Bottom to top.
+    /// Scale from bottom to top.
     pub(crate) y: Scale,
 }
 
 impl Plot {
-    /// A frame with linear scales.
+    /// Creates a frame with linear scales.
     pub(crate) fn linear(size: (f64, f64), margin: Margin, x: (f64, f64), y: (f64, f64)) -> Self {
         let (across, up) = ranges(size, margin);
         Self { size, margin, x: Scale::linear(x, across), y: Scale::linear(y, up) }
     }
 
-    /// A frame with a logarithmic upward scale.
+    /// Creates a frame with a logarithmic vertical scale.
     pub(crate) fn log(size: (f64, f64), margin: Margin, x: (f64, f64), y: (f64, f64)) -> Self {
         let (across, up) = ranges(size, margin);
         Self { size, margin, x: Scale::linear(x, across), y: Scale::log(y, up) }
     }
 
-    /// Left, top, right and bottom of what is plotted.
+    /// Returns left, top, right and bottom of the plot area.
     pub(crate) fn inner(&self) -> (f64, f64, f64, f64) {
         let Margin { top, right, bottom, left } = self.margin;
         (left, top, self.size.0 - right, self.size.1 - bottom)
     }
 
-    /// Lines across at `ticks` with labels to their left, and the unit above them.
+    /// Returns horizontal lines at `ticks` with labels to their left, and the unit above them.
     pub(crate) fn y_axis(&self, ticks: &[Tick], unit: &str) -> Markup {
         let (left, top, right, _) = self.inner();
         html! {
@@ -78,14 +78,15 @@ impl Plot {
         }
     }
 
-    /// Which side is good, above what is plotted.
+    /// Returns the note above the plot area on the better direction.
     pub(crate) fn good(&self, direction: Direction) -> Markup {
         let (left, top, ..) = self.inner();
         html! { text .good x=(px(left)) y=(px(top - 10.0)) { (good(direction)) } }
     }
 
-    /// The line below, marks at `ticks` with labels; with `grid`, lines all the way up. Labels that would collide with
-    /// the one before are left out, and those at the ends stay within the picture.
+    /// Returns the line below, with marks and labels at `ticks`. With `grid`, the marks are lines
+    /// over the whole height. Labels that would collide with the one before are omitted. Labels at
+    /// the ends stay within the picture.
     pub(crate) fn x_axis(&self, ticks: &[Tick], grid: bool) -> Markup {
         let (left, top, right, bottom) = self.inner();
         let mut free_from = f64::NEG_INFINITY;

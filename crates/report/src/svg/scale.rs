@@ -1,4 +1,4 @@
-//! Scales: values to places, and round values to mark.
+//! Scales: the mapping of values to places, and round values for marks.
 
 /// Maps a domain of values to a range of places.
 #[derive(Clone, Copy, Debug)]
@@ -9,20 +9,20 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Equal steps of the value are equal steps of place. An empty domain is widened by one.
+    /// Creates a linear scale. An empty domain is widened by one.
     pub(crate) fn linear(domain: (f64, f64), range: (f64, f64)) -> Self {
         let (low, high) = domain;
         Self { domain: if high > low { domain } else { (low, low + 1.0) }, range, log: false }
     }
 
-    /// Equal factors of the value are equal steps of place. The domain is above 0.
+    /// Creates a logarithmic scale. The domain must be above 0.
     pub(crate) fn log(domain: (f64, f64), range: (f64, f64)) -> Self {
         let low = domain.0.max(f64::MIN_POSITIVE);
         let high = if domain.1 > low { domain.1 } else { low * 10.0 };
         Self { domain: (low, high), range, log: true }
     }
 
-    /// The place of a value; outside of the domain, the nearer end.
+    /// Returns the place of a value; for a value outside the domain, the place of the nearer end.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
         let value = value.clamp(low, high);
@@ -30,14 +30,14 @@ impl Scale {
         self.range.0 + part * (self.range.1 - self.range.0)
     }
 
-    /// The domain, widened as it was.
+    /// Returns the domain, after any widening.
     pub(crate) const fn domain(&self) -> (f64, f64) {
         self.domain
     }
 }
 
-/// Round values that cut `low..=high` into about `wanted` steps of 1, 2 or 5 times a power of ten, and the decimals
-/// they need.
+/// Returns round values that divide `low..=high` into about `wanted` steps, and the number of
+/// decimals that they need. A step is 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     let span = high - low;
     if span <= 0.0 || !span.is_finite() || wanted == 0 {
@@ -57,7 +57,7 @@ pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     ((first..=last).map(|i| i as f64 * step).collect(), decimals)
 }
 
-/// The end of a domain from 0 that holds `max`: the next of [`ticks`].
+/// Returns the end of a domain from 0 that contains `max`: the next value of [`ticks`].
 pub(crate) fn nice_end(max: f64, wanted: usize) -> f64 {
     let (values, _) = ticks(0.0, max, wanted);
     let step = if values.len() > 1 { values[1] - values[0] } else { max.max(1.0) };
@@ -65,7 +65,8 @@ pub(crate) fn nice_end(max: f64, wanted: usize) -> f64 {
     steps * step
 }
 
-/// Powers of ten in `low..=high`; with 2 and 5 times them if there are few, so that there are at least two if possible.
+/// Returns the powers of ten in `low..=high`. If there are few, adds 2 and 5 times the powers, so
+/// that there are at least two values if possible.
 pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let within = |value: &f64| *value >= low * (1.0 - 1e-9) && *value <= high * (1.0 + 1e-9);
