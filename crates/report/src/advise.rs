@@ -1,5 +1,5 @@
-//! The page of advice: the answer and how to set it, what was measured on the device, what was predicted, and what the
-//! model is.
+//! The page of advice: the answer and its commands, the results on the device, the predictions, and
+//! the model.
 
 use iosched_advise::calibrate::{Calibration, Measurements};
 use iosched_advise::tune::Standing;
@@ -13,7 +13,7 @@ use super::parts::{document, prose, section, sentence, unbroken};
 use super::view::View;
 use super::{calibrate, context, differences, reproduce, tune};
 
-/// All of it on one page.
+/// Returns the page.
 pub(super) fn page(
     advice: &Advice<'_>,
     records: &Records,
@@ -75,7 +75,7 @@ fn how(lasting: &Lasting) -> Markup {
     }
 }
 
-/// What the search found best, and the device was not asked about.
+/// Returns the section about the best setting of the search, if it was not tried on the device.
 fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup {
     html! {
         p {
@@ -102,7 +102,7 @@ fn confirmed(advice: &Advice<'_>) -> Markup {
     }
 }
 
-/// Predicted and measured, setting by setting.
+/// Returns the table of predicted and measured effects by setting.
 fn beside(advice: &Advice<'_>) -> Markup {
     let goals = || 0..advice.measured.header.goals;
     let told = |own: &Prediction| goals().any(|goal| advice.predicted_and_measured(own, goal).is_some());

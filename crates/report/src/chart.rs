@@ -1,33 +1,33 @@
-//! What a script is told of a plot, so that it can be drawn again: zoomed, with values where the pointer is, without
-//! settings that are switched off.
+//! Data of a plot for a script, which draws the plot again: zoomed, with values at the pointer,
+//! without hidden settings.
 //!
-//! It stands beside the picture as JSON, in the page's own words: `script/charts.js` reads it. Values have four
-//! digits: more than a plot shows.
+//! The data is next to the picture as JSON. `script/charts.js` reads it. Values have four digits,
+//! more than a plot shows.
 
 use iosched_lab::Direction;
 use serde::{Serialize, Serializer};
 
 use super::view::Setting;
 
-/// What values of an axis are, and so how they are written.
+/// Kind of an axis' values, which decides their format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Quantity {
     /// Times in ns.
     Time,
-    /// Per cent of I/Os, placed by the number of nines of their share.
+    /// Per cent of I/Os. The place is the number of nines of their share.
     Nines,
-    /// Bytes: positions.
+    /// Positions in bytes.
     Bytes,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
-    /// Sizes in bytes, placed by their binary logarithm.
+    /// Sizes in bytes. The place is their binary logarithm.
     Size,
-    /// Numbers that are placed by their binary logarithm.
+    /// Numbers. The place is their binary logarithm.
     Power,
     /// Shares, 0 to 1.
     Share,
-    /// Numbers without a unit, or with that of the axis.
+    /// Numbers without a unit, or with the unit of the axis.
     Number,
 }
 
@@ -35,16 +35,16 @@ pub(crate) enum Quantity {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Axis {
     pub(crate) quantity: Quantity,
-    /// What is shown when nothing is zoomed.
+    /// Range without zoom.
     pub(crate) from: Value,
     pub(crate) to: Value,
-    /// Whether equal factors are equal steps.
+    /// Whether the axis is logarithmic.
     pub(crate) log: bool,
-    /// The unit of a plain number.
+    /// Unit of a plain number.
     pub(crate) unit: String,
-    /// What stands beside it; empty if the plot's title says it.
+    /// Text beside the axis; empty if the plot's title has it.
     pub(crate) name: String,
-    /// The values that are marked; empty: round ones.
+    /// Values of the marks; empty for round values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) marks: Vec<Value>,
 }
@@ -64,7 +64,7 @@ impl Axis {
     }
 }
 
-/// A number to four digits; nothing if it is not finite.
+/// A number with four digits. It is null in JSON if it is not finite.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value(pub(crate) f64);
 
@@ -74,7 +74,7 @@ impl Serialize for Value {
             return serializer.serialize_none();
         }
         let digits = if self.0 == 0.0 { 0 } else { self.0.abs().log10().floor() as i32 };
-        // A power of ten that is exact on either side of 1.
+        // The power of ten is exact for both signs of the exponent.
         let rounded = match 3 - digits {
             places @ 0.. => (self.0 * 10f64.powi(places)).round() / 10f64.powi(places),
             places => (self.0 / 10f64.powi(-places)).round() * 10f64.powi(-places),
@@ -87,15 +87,15 @@ impl Serialize for Value {
     }
 }
 
-/// How a series is drawn.
+/// Form of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Draw {
     /// A line from place to place.
     Line,
-    /// Steps, the area below them filled.
+    /// Steps with a filled area below.
     Area,
-    /// Likewise, darker.
+    /// Steps with a darker filled area below.
     Solid,
     /// A dot at each place.
     Dots,
@@ -104,30 +104,30 @@ pub(crate) enum Draw {
 /// Values of one setting.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Series {
-    /// What is said before its values.
+    /// Name of the series, shown before its values.
     pub(crate) name: String,
-    /// Its setting's number: its colour, and what switches it off.
+    /// Number of the setting. It decides the colour and the switch.
     pub(crate) setting: usize,
     pub(crate) draw: Draw,
-    /// Whether its lines are dashed.
+    /// Whether lines are dashed.
     pub(crate) dashed: bool,
     /// A value for each place.
     pub(crate) y: Vec<Value>,
-    /// Where a line from each dot ends: an interval. Empty: there are none.
+    /// Other end of an interval from each dot; empty if there are no intervals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to: Vec<Value>,
-    /// The lowest and the highest run at each place, or as far as runs scatter; of dots a line from one to the other.
-    /// Empty: they are not shown.
+    /// Lowest and highest run at each place, or the standard deviation. For dots, a line joins
+    /// both. Empty if they are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) low: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) high: Vec<Value>,
-    /// A line across.
+    /// Value of a horizontal line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean: Option<Value>,
-    /// Whether its dots are only outlines.
+    /// Whether dots are outlines.
     pub(crate) hollow: bool,
-    /// Whether its name stands beside its dots.
+    /// Whether the name is shown beside the dots.
     pub(crate) named: bool,
 }
 
@@ -136,7 +136,7 @@ impl Series {
         Self { dashed: setting.class.ends_with("dashed"), ..Self::plain(setting.number, name, draw, y) }
     }
 
-    /// Of no setting, in the colour of that number.
+    /// Creates a series that belongs to no setting, in the colour of this number.
     pub(crate) fn plain(colour: usize, name: &str, draw: Draw, y: impl IntoIterator<Item = f64>) -> Self {
         Self {
             name: name.to_owned(),
@@ -154,23 +154,23 @@ impl Series {
     }
 }
 
-/// What is shared out in columns, one part upon the other.
+/// Shares in columns, stacked.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Stack {
     pub(crate) setting: usize,
     /// Width of a column, in units of the axis.
     pub(crate) width: Value,
-    /// From the bottom up.
+    /// Parts from the bottom up.
     pub(crate) parts: Vec<Part>,
 }
 
-/// One of those who share.
+/// A part of the columns.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// The class that its shape has in the picture: it is filled alike.
+    /// CSS class of its shape in the picture, for the same colour.
     pub(crate) class: String,
-    /// Its share of each place.
+    /// Share at each place.
     pub(crate) y: Vec<Value>,
 }
 
@@ -178,50 +178,50 @@ pub(crate) struct Part {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Heat {
     pub(crate) setting: usize,
-    /// Width of a column, in units of the axis; the first begins at 0.
+    /// Width of a column, in units of the axis. The first one begins at 0.
     pub(crate) width: Value,
-    /// Bounds of rows: one more than there are rows, rising.
+    /// Bounds of the rows in ascending order: one more than there are rows.
     pub(crate) rows: Vec<Value>,
-    /// Of each column, row and count of what is not empty, one after the other.
+    /// For each column, the row and the count of each cell that is not empty, alternating.
     pub(crate) columns: Vec<Vec<u64>>,
-    /// The highest count in this picture and its neighbours.
+    /// Highest count in this picture and those in its row.
     pub(crate) most: u64,
 }
 
-/// See the module page.
+/// Data of a plot. See the module page.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Chart {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Places across that series have values for.
+    /// Places on the horizontal axis for which series have values.
     pub(crate) at: Vec<Value>,
     pub(crate) series: Vec<Series>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heat: Option<Heat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stack: Option<Stack>,
-    /// Which side is good.
+    /// Text about the better direction.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) good: &'static str,
-    /// Plots of one group are zoomed together.
+    /// Group of plots that are zoomed together.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) group: String,
 }
 
 impl Chart {
-    /// Series over places, by themselves.
+    /// Creates a chart of series only.
     pub(crate) fn plain((x, y): (Axis, Axis), at: impl IntoIterator<Item = f64>, series: Vec<Series>) -> Self {
         let at = at.into_iter().map(Value).collect();
         Self { x, y, at, series, heat: None, stack: None, good: "", group: String::new() }
     }
 
-    /// As JSON that may stand in a page.
+    /// Returns JSON that is safe inside a page.
     pub(crate) fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default().replace('<', "\\u003c")
     }
 }
 
-/// Which side is good, to be read beside an axis; nothing if neither is.
+/// Returns a text about the better direction for an axis; empty if neither direction is better.
 pub(crate) const fn good(direction: Direction) -> &'static str {
     match direction {
         Direction::Lower => "↓ lower is better",
@@ -230,7 +230,7 @@ pub(crate) const fn good(direction: Direction) -> &'static str {
     }
 }
 
-/// The arrow alone, to stand behind a name.
+/// Returns only the arrow, for use behind a name.
 pub(crate) const fn arrow(direction: Direction) -> &'static str {
     match direction {
         Direction::Lower => "\u{a0}↓",

@@ -1,4 +1,4 @@
-//! What makes figures doubtful, numbered, so that tables can point at it.
+//! Doubts about the results. They are numbered, so that tables can refer to them.
 
 use iosched_lab::{Doubt, Figure};
 use maud::{Markup, html};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::parts::prose;
 use super::view::View;
 
-/// The list of all doubts.
+/// Returns the list of all doubts.
 pub(crate) fn section(view: &View<'_>) -> Markup {
     let doubts = &view.doubts;
     html! {
@@ -31,7 +31,8 @@ fn heading(view: &View<'_>, id: &str) -> Markup {
     html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
 }
 
-/// Numbers of the doubts that are about `figure` in particular, under setting number `setting` or under all (`None`).
+/// Returns the numbers of the doubts that concern `figure` in particular, under setting number
+/// `setting` or under all (`None`).
 pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> Vec<usize> {
     let label = setting.map(|number| view.header().settings[number].label.as_str());
     let concerns = |doubt: &Doubt| match (doubt, label) {
@@ -44,7 +45,7 @@ pub(crate) fn about(view: &View<'_>, figure: Figure, setting: Option<usize>) -> 
     doubts.filter(|(_, doubt)| concerns(doubt)).map(|(number, _)| number + 1).collect()
 }
 
-/// Points at doubts by their numbers.
+/// Returns links to doubts by their numbers.
 pub(crate) fn marks(view: &View<'_>, numbers: &[usize]) -> Markup {
     html! {
         @if !numbers.is_empty() {

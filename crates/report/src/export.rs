@@ -1,6 +1,7 @@
-//! Plots in a picture of their own, for papers and slides: an SVG document that needs nothing else.
+//! Plots as single pictures, for papers and slides: a self-contained SVG document.
 //!
-//! Fonts and colours are in it, as plain values: what reads SVG in papers knows no variables and no dark theme.
+//! Fonts and colours are plain values in the document, because programs that use SVG in papers know
+//! no variables and no dark theme.
 
 use std::fmt::Write as _;
 
@@ -10,23 +11,23 @@ use super::parts::{STYLE, Shown};
 use super::svg::{PICTURE_STYLE, px, width_of};
 use super::view::{Setting, View};
 
-/// Fonts that there are on one system or another, and that are as wide as each other.
+/// Fonts of different systems with about the same widths.
 const FONTS: &str = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans Condensed', sans-serif";
-/// Space around, and between plots, pixels.
+/// Space around the plots, and between them, pixels.
 const EDGE: f64 = 14.0;
 const GAP: f64 = 24.0;
-/// Height of a line of text.
+/// Height of a line of text, pixels.
 const LINE: f64 = 20.0;
 
-/// The plots of one device.
+/// Plots of one device.
 pub(crate) struct Part<'v, 'a> {
     pub(crate) view: &'v View<'a>,
-    /// Whether it has to be said which colour is whose.
+    /// Whether the picture needs a key of the colours.
     pub(crate) needs_key: bool,
     pub(crate) shown: Vec<Shown<'a>>,
 }
 
-/// What was laid out, and where it ends.
+/// Content so far, and its size.
 #[derive(Default)]
 struct Sheet {
     body: String,
@@ -40,7 +41,7 @@ impl Sheet {
     }
 }
 
-/// All of it as a document.
+/// Returns the document of all parts.
 pub(crate) fn document(title: &str, parts: &[Part<'_, '_>]) -> String {
     let mut sheet = Sheet { y: EDGE, ..Sheet::default() };
     for part in parts {
@@ -105,7 +106,7 @@ fn lay_out(sheet: &mut Sheet, part: &Part<'_, '_>) {
     }
 }
 
-/// How many stand beside each other.
+/// Returns the number of plots in a row.
 fn columns(shown: &[Shown<'_>]) -> usize {
     let widest = shown.iter().map(|shown| shown.picture.size.0).fold(0.0, f64::max);
     match (widest, shown.len()) {
@@ -115,7 +116,7 @@ fn columns(shown: &[Shown<'_>]) -> usize {
     }
 }
 
-/// Which colour is whose, in lines of at most 1000 pixels.
+/// Draws the key of the colours, in lines of at most 1000 pixels.
 fn key(sheet: &mut Sheet, settings: &[Setting<'_>]) {
     let mut x = EDGE;
     for setting in settings {
@@ -137,8 +138,8 @@ fn key(sheet: &mut Sheet, settings: &[Setting<'_>]) {
     sheet.y += LINE + 6.0;
 }
 
-/// The style of pictures with the light theme's values in the places of its variables; rules in a setting's colour once
-/// for each.
+/// Returns the style of pictures, with the light theme's values in place of its variables. Rules in
+/// a setting's colour are repeated for each setting.
 fn style(settings: usize) -> String {
     let colours = light();
     let of = |name: &str| colours.iter().find(|(known, _)| *known == name).map_or("#000", |(_, value)| value);
@@ -172,7 +173,7 @@ fn style(settings: usize) -> String {
     style
 }
 
-/// The variables of the light theme: those of the first rule of the page's style.
+/// Returns the variables of the light theme, from the first rule of the page's style.
 fn light() -> Vec<(&'static str, &'static str)> {
     let rule = STYLE.split_once(":root {").and_then(|(_, rest)| rest.split_once('}')).map_or("", |(rule, _)| rule);
     let variables = rule.split(';').filter_map(|one| one.trim().strip_prefix("--")?.split_once(':'));

@@ -1,4 +1,4 @@
-//! Where the device was sent over time: from the lowest to the highest position, and the last one.
+//! Positions on the device over time: the lowest, the highest and the last one of each bin.
 
 use iosched_sim::{HeadBin, Timeline};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use super::view::{Setting, View, queue_bins, rebin, shared_width_ns};
 
 const BINS_MAX: usize = 150;
 
-/// What all plots have in common: the width of their bins, and what they reach from and to.
+/// Common properties of all plots: the width of their bins, and their range.
 struct Frame {
     width_ns: u64,
     used: (f64, f64),
@@ -21,7 +21,7 @@ struct Frame {
     unit: Unit,
 }
 
-/// Nothing if nothing was sent anywhere.
+/// Returns the frame, or `None` if the device got no reads or writes.
 fn frame(view: &View<'_>) -> Option<Frame> {
     let timelines = view.timelines();
     let used = timelines.iter().flat_map(|(_, timeline)| &timeline.head).filter(|bin| is_used(bin));
@@ -31,7 +31,7 @@ fn frame(view: &View<'_>) -> Option<Frame> {
     }
     let (low, high) = (low as f64 * SECTOR, high as f64 * SECTOR);
     let unit = bytes_unit(high);
-    // From 0, unless what is used lies far off.
+    // The axis begins at 0, unless the used range is far from it.
     let bottom = if low < high * 0.5 { 0.0 } else { low };
     let top = if bottom == 0.0 { nice_end(high / unit.1, 4) * unit.1 } else { high };
     let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| queue_bins(timeline)), BINS_MAX);
@@ -57,7 +57,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// A plot of each setting.
+/// Returns a plot of each setting.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let Some(frame) = frame(view) else { return Vec::new() };
     let of = |(setting, timeline)| Shown::of(setting, plot(view, setting, timeline, &frame));
@@ -68,7 +68,7 @@ fn is_used(bin: &HeadBin) -> bool {
     *bin != HeadBin::default()
 }
 
-/// What bins next to each other say together; all 0 if none of them is used.
+/// Joins neighbouring bins. Returns zeroes if none is used.
 fn join(bins: &[HeadBin]) -> HeadBin {
     let joined = bins.iter().filter(|bin| is_used(bin)).copied();
     joined.reduce(|a, b| HeadBin { min: a.min.min(b.min), max: a.max.max(b.max), last: b.last }).unwrap_or_default()
@@ -113,7 +113,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, frame: &Fra
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
-/// The last of each bin as a line, from the lowest to the highest as a band.
+/// Returns the data for a script: the last position of each bin as a line, and the range as a band.
 fn chart(view: &View<'_>, setting: &Setting<'_>, bins: &[HeadBin], frame: &Frame) -> Chart {
     let of = |pick: fn(&HeadBin) -> u64| {
         bins.iter().map(move |bin| if is_used(bin) { pick(bin) as f64 * SECTOR } else { f64::NAN })

@@ -1,6 +1,6 @@
-//! The report: HTML pages that say what records say, to be read on a screen or printed.
+//! The report: HTML pages that present records, on a screen or printed.
 //!
-//! The upper of three rooms: what is told comes from [`iosched_lab`] and [`iosched_advise`], here it gets its look.
+//! This crate presents results. [`iosched_lab`] and [`iosched_advise`] compute them.
 //!
 //! | page | function | computed from |
 //! |---|---|---|
@@ -9,16 +9,18 @@
 //! | published experiments made again | [`experiments_html`] | [`ExperimentResults`] |
 //! | a search for settings | [`tuning_html`] | [`TuneResults`] |
 //! | a model of a device | [`calibration_html`] | [`Measurements`], [`Calibration`] |
-//! | what to set on a device | [`advice_html`] | [`Advice`] and the records it rests on |
+//! | settings for a device | [`advice_html`] | [`Advice`] and the records it is based on |
 //! | a model against a recorded disk | [`validation_html`] | [`Validation`] |
 //!
-//! Sections of a comparison look at one `View` of a device: its records, its results and how each setting is shown.
-//! Each setting has one colour throughout; every plot has a description and, where a plot alone would hide figures, a
-//! table. Of several devices a page begins with who wins where.
+//! The sections of a comparison use one `View` of a device: its records, its results and the
+//! appearance of each setting. Each setting has the same colour on the whole page. Every plot has a
+//! description. A plot that hides values also has a table. A page of several devices begins with
+//! the best settings of each device.
 //!
-//! The report never runs anything, never judges and reads no file: the same records give the same bytes. A page needs
-//! nothing else: style, plots and scripts are in it, and nothing is fetched. Every plot is drawn here, as SVG. Scripts
-//! draw some of them again, so that they can be zoomed and read; without scripts, and printed, the page is whole.
+//! The report never runs or judges anything and reads no file. The same records give the same
+//! bytes. A page is self-contained: it includes its style, plots and scripts, and loads nothing.
+//! This crate draws every plot as SVG. Scripts draw some plots again for zooming and reading
+//! values. Without scripts, and in print, the page is complete.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -72,8 +74,8 @@ pub use pictures::{pdf, png};
 pub use plots::{NoPlot, plot_svg, plots};
 pub use service::ServiceFigure;
 
-/// The report of `records` as one HTML page; `file` is the name they were read from or written to, for the reader to
-/// find them again.
+/// Returns the report of `records` as one HTML page. `file` is the name of their file, which the
+/// page shows.
 #[must_use]
 pub fn html(records: &Records, file: Option<&str>) -> String {
     let mut views: Vec<view::View<'_>> = records.devices().map(view::View::of).collect();
@@ -84,27 +86,31 @@ pub fn html(records: &Records, file: Option<&str>) -> String {
     .into_string()
 }
 
-/// Reproduced experiments as one HTML page.
+/// Returns reproduced experiments as one HTML page.
 #[must_use]
 pub fn experiments_html(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> String {
     experiments::page(header, results).into_string()
 }
 
-/// A search for settings as one HTML page.
+/// Returns a search for settings as one HTML page.
 #[must_use]
 pub fn tuning_html(results: &TuneResults<'_>) -> String {
     tune::page(results).into_string()
 }
 
-/// A calibration as one HTML page.
+/// Returns a calibration as one HTML page.
 #[must_use]
 pub fn calibration_html(measurements: &Measurements, calibration: &Calibration) -> String {
     calibrate::page(measurements, calibration).into_string()
 }
 
-/// Advice for a device as one HTML page: `records` are the runs on the device, `calibration` what its model was made
-/// of, `lasting` how what is recommended is set, `untried` how that is set which was best in simulation and could not be
-/// tried on the device.
+/// Returns advice for a device as one HTML page.
+///
+/// - `records`: the runs on the device.
+/// - `calibration`: the measurements and the model of the device.
+/// - `lasting`: commands and files for the recommended setting.
+/// - `untried`: commands and files for the best setting in simulation, if it could not be tried on
+///   the device.
 #[must_use]
 pub fn advice_html(
     advice: &Advice<'_>,
@@ -116,19 +122,20 @@ pub fn advice_html(
     advise::page(advice, records, calibration, lasting, untried).into_string()
 }
 
-/// A text of others with our looks: settings in backquotes are marked.
+/// Returns a text in the style of the report. Settings in backquotes are marked.
 #[must_use]
 pub fn prose(text: &str) -> maud::Markup {
     parts::prose(text)
 }
 
-/// A page of others with our looks; `version` is that of iosched.
+/// Returns a page in the style of the report, with a body from the caller. `version` is the version
+/// of iosched.
 #[must_use]
 pub fn document(version: &str, title: &str, body: &maud::Markup) -> String {
     parts::document(version, title, body).into_string()
 }
 
-/// A validation as one HTML page.
+/// Returns a validation as one HTML page.
 #[must_use]
 pub fn validation_html(validation: &Validation) -> String {
     validation::document(validation).into_string()

@@ -1,24 +1,27 @@
-//! Tables on narrow screens: every cell carries what stands above it, so that rows can be read one below the other.
+//! Tables on narrow screens. Every cell gets a label with the heads of its column, so that its row
+//! can be shown as a list.
 //!
-//! A table is found in the finished markup, which is our own: its cells get `data-label`, the heads over their column
-//! from the top down. What that looks like is the style's.
+//! The tables are found in the finished markup, which this crate has generated. Cells get the
+//! attribute `data-label`, with the heads of their column from the top down. The style sheet shows
+//! it.
 
 use std::fmt::Write as _;
 
-/// Cells that get no label: the row's own head, and those that reach over several columns.
+/// Element of cells without a label: the head of a row. Cells that span several columns have no
+/// label either.
 const HEAD: &str = "th";
 
-/// A cell as it stands in a row.
+/// A cell of a row.
 struct Cell<'h> {
     name: &'h str,
-    /// Where the tag ends that opens it, and the text within.
+    /// Position of the end of its opening tag.
     opened: usize,
     text: String,
     columns: usize,
     rows: usize,
 }
 
-/// All of a page with its tables labelled.
+/// Returns a page with labels in its tables.
 pub(crate) fn labelled(html: &str) -> String {
     let mut out = String::with_capacity(html.len() + html.len() / 8);
     let mut rest = html;
@@ -32,7 +35,7 @@ pub(crate) fn labelled(html: &str) -> String {
     out
 }
 
-/// One table, with labels.
+/// Writes one table with labels.
 fn table(html: &str, out: &mut String) {
     let Some(body) = html.find("<tbody") else { return out.push_str(html) };
     let labels = labels(&html[..body]);
@@ -52,10 +55,10 @@ fn table(html: &str, out: &mut String) {
     out.push_str(&html[written..]);
 }
 
-/// The heads over each column, from the top down; escaped, as they were.
+/// Returns the heads of each column, joined from the top down. They stay escaped.
 fn labels(head: &str) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
-    // Rows for which a column is taken by a head that reaches down.
+    // Number of further rows in which a head with a row span occupies each column.
     let mut taken: Vec<usize> = Vec::new();
     for (from, row) in rows(head) {
         let mut column = 0;
@@ -78,7 +81,7 @@ fn labels(head: &str) -> Vec<String> {
     labels
 }
 
-/// The rows of a part of a table, each with where it begins.
+/// Returns the rows of a part of a table, each with its position.
 fn rows(html: &str) -> impl Iterator<Item = (usize, &str)> {
     html.match_indices("<tr").map(|(from, _)| {
         let to = html[from..].find("</tr>").map_or(html.len(), |at| from + at);
@@ -86,7 +89,7 @@ fn rows(html: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The cells of a row that begins at `base`.
+/// Returns the cells of a row that begins at `base`.
 fn cells(row: &str, base: usize) -> Vec<Cell<'_>> {
     let mut found = Vec::new();
     for (from, _) in row.match_indices("<t") {
@@ -105,11 +108,11 @@ fn cells(row: &str, base: usize) -> Vec<Cell<'_>> {
     found
 }
 
-/// What a reader sees of some markup, on one line.
+/// Returns the visible text of some markup, on one line.
 fn text(html: &str) -> String {
     let mut text = String::new();
     for part in html.split('<') {
-        // A line break is a space, anything else is nothing.
+        // A line break becomes a space. Other tags are removed.
         let (tag, after) = part.split_once('>').unwrap_or(("", part));
         text.push_str(if tag.starts_with("br") { " " } else { "" });
         text.push_str(after);

@@ -1,4 +1,5 @@
-//! Pictures as PNG and PDF, made of SVG: with fonts of their own, so that they are the same wherever they are made.
+//! Pictures as PNG and PDF, converted from SVG. They use built-in fonts, so that they are the same
+//! on every system.
 
 use std::sync::Arc;
 
@@ -6,9 +7,10 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
 
-/// The family of the font that is built in, DejaVu Sans Condensed: about as wide as the fonts that SVG asks for first.
+/// Family of the built-in font, DejaVu Sans Condensed. It is about as wide as the fonts that the
+/// SVG names first.
 const FAMILY: &str = "DejaVu Sans";
-/// Pixels of a PNG for one of the picture: as printers and sharp screens want it.
+/// Pixels of a PNG per pixel of the picture, for printers and high resolution screens.
 const SCALE: f32 = 2.0;
 
 fn tree(svg: &str) -> Result<Tree, String> {
@@ -20,10 +22,11 @@ fn tree(svg: &str) -> Result<Tree, String> {
     Tree::from_str(svg, &options).map_err(|error| error.to_string())
 }
 
-/// A picture of [`plot_svg`](crate::plot_svg) as PNG, two pixels for one. The same SVG gives the same bytes.
+/// Converts a picture of [`plot_svg`](crate::plot_svg) to PNG, with two pixels for one. The same
+/// SVG gives the same bytes.
 ///
 /// # Errors
-/// What is wrong with it, or that it is too large.
+/// The SVG is not valid, or the picture is empty or too large.
 pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     let tree = tree(svg)?;
     let size = tree.size().to_int_size().scale_by(SCALE).ok_or("it is empty")?;
@@ -33,11 +36,11 @@ pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     pixels.encode_png().map_err(|error| error.to_string())
 }
 
-/// The same as PDF, with text that can be selected. The same SVG gives the same picture, not the same bytes: the order
-/// of a page's resources is chance's in `svg2pdf` 0.13.
+/// Converts a picture to PDF, with selectable text. The same SVG gives the same picture, but not
+/// the same bytes, because the order of a page's resources is random in `svg2pdf` 0.13.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The SVG is not valid.
 pub fn pdf(svg: &str) -> Result<Vec<u8>, String> {
     let (options, page) = (svg2pdf::ConversionOptions::default(), svg2pdf::PageOptions::default());
     svg2pdf::to_pdf(&tree(svg)?, options, page).map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
-//! Figures over a parameter that was scanned: settings of one scheduler that differ in the value of one tunable or
-//! attribute, as `--scheduler cfq:slice_idle=0..8/2` makes them. A line is of settings that are alike in everything
-//! else.
+//! Metrics over a scanned parameter. The settings have one scheduler and differ in the value of one
+//! tunable or attribute, for example `--scheduler cfq:slice_idle=0..8/2`. A line connects settings
+//! that are equal in everything else.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,10 @@ use super::view::{Setting, View};
 
 const SIZE: (f64, f64) = (330.0, 200.0);
 const MARGIN: Margin = Margin { top: 26.0, right: 12.0, bottom: 34.0, left: 58.0 };
-/// Fewer values are a comparison, and no scan.
+/// Minimum number of values of a scan. Fewer values are a comparison.
 const VALUES_MIN: usize = 3;
-/// The smallest step between values, so many times, is less than all of the way: they would stand on one another.
+/// Ratio of the range to the smallest step from which values are placed by their logarithm. On a
+/// linear axis they would overlap.
 const STEPS_MAX: f64 = 20.0;
 
 /// A parameter of a scheduler, and the lines over it.
@@ -26,19 +27,19 @@ struct Scan {
     lines: Vec<Line>,
 }
 
-/// Settings that are alike but for the parameter.
+/// Settings that differ only in the parameter.
 struct Line {
-    /// What they have in common, as in a setting; empty if that is nothing.
+    /// Their common values, in the form of a setting; empty if there are none.
     common: String,
-    /// The parameter's value and the setting's number, rising.
+    /// Value of the parameter and index of the setting, in ascending order.
     points: Vec<(f64, usize)>,
 }
 
-/// Values of the parameter and numbers of settings, by what these have in common.
+/// Values of the parameter and indices of settings, by their common values.
 type Lines = BTreeMap<String, Vec<(f64, usize)>>;
 
 impl Line {
-    /// That of its first setting.
+    /// Returns the colour of the first setting.
     fn colour(&self) -> usize {
         self.points.first().map_or(0, |point| point.1) % Setting::COLOURS
     }
@@ -49,7 +50,7 @@ impl Line {
 }
 
 impl Scan {
-    /// The values, rising.
+    /// Returns the values in ascending order.
     fn values(&self) -> Vec<f64> {
         let mut values: Vec<f64> = self.lines.iter().flat_map(|line| &line.points).map(|point| point.0).collect();
         values.sort_by(f64::total_cmp);
@@ -57,7 +58,8 @@ impl Scan {
         values
     }
 
-    /// Whether values rise by factors rather than by steps: then they are placed by their binary logarithm.
+    /// Returns whether values increase by factors rather than by steps. Then their place is their
+    /// binary logarithm.
     fn rises_by_factors(&self) -> bool {
         let values = self.values();
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
@@ -65,13 +67,13 @@ impl Scan {
         first > 0.0 && step * STEPS_MAX < last - first
     }
 
-    /// Where a value stands across.
+    /// Returns the place of a value on the horizontal axis.
     fn place(&self, value: f64) -> f64 {
         if self.rises_by_factors() { value.log2() } else { value }
     }
 }
 
-/// The scans among the settings.
+/// Returns the scans among the settings.
 fn scans(view: &View<'_>) -> Vec<Scan> {
     let mut found: BTreeMap<(String, String), Lines> = BTreeMap::new();
     for (number, record) in view.header().settings.iter().enumerate() {
@@ -95,7 +97,7 @@ fn scans(view: &View<'_>) -> Vec<Scan> {
     found.into_iter().map(scan).filter(|scan| !scan.lines.is_empty()).collect()
 }
 
-/// The section, if anything was scanned.
+/// Returns the section, if a parameter was scanned.
 pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     let pictures = pictures(view);
     let baseline = view.baseline();
@@ -112,7 +114,7 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     })
 }
 
-/// Which line is of what.
+/// Returns the key of the lines.
 fn key(scan: &Scan) -> Markup {
     html! {
         p .key {
@@ -124,7 +126,7 @@ fn key(scan: &Scan) -> Markup {
     }
 }
 
-/// A plot of each figure from which something is concluded, of each parameter.
+/// Returns a plot for each parameter and each metric from which something is concluded.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let mut all = Vec::new();
     for scan in scans(view) {
@@ -136,7 +138,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     all
 }
 
-/// A place across, and the figure there.
+/// A place on the horizontal axis, and the metric there.
 type Point<'r> = (f64, &'r SettingFigure);
 
 fn points<'r>(scan: &Scan, line: &Line, results: &'r FigureResults) -> Vec<Point<'r>> {
@@ -144,7 +146,7 @@ fn points<'r>(scan: &Scan, line: &Line, results: &'r FigureResults) -> Vec<Point
     known.map(|(value, own)| (scan.place(value), own)).collect()
 }
 
-/// A mean with its deviation down and up.
+/// Returns a mean minus and plus its deviation.
 fn reach(own: &SettingFigure) -> (f64, f64) {
     let sd = own.sd.unwrap_or(0.0);
     (own.mean - sd, own.mean + sd)
@@ -157,13 +159,13 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
     let highest = flat().map(|point| reach(point.1).1).chain(baseline.map(|own| own.mean)).fold(0.0, f64::max);
     let top = nice_end(highest, 4);
     let values = scan.values();
-    // There are several values.
+    // A scan has several values.
     let ends = [values.first(), values.last()].map(|end| end.map_or(0.0, |&value| scan.place(value)));
     let room = (ends[1] - ends[0]) * 0.04;
     let plot = Plot::linear(SIZE, MARGIN, (ends[0] - room, ends[1] + room), (0.0, top));
     let (upward, decimals) = ticks(0.0, top, 4);
     let upward: Vec<Tick> = upward.into_iter().map(|at| Tick { at, label: written(at, decimals) }).collect();
-    // What was run is what is marked.
+    // The marks are the values that were run.
     let across: Vec<Tick> =
         values.iter().map(|&value| Tick { at: scan.place(value), label: written(value, 0) }).collect();
     let (left, _, right, bottom) = plot.inner();
@@ -201,7 +203,7 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }
 
-/// A value of an axis; great ones in groups of three digits.
+/// Formats a value of an axis. Large ones have separated thousands.
 fn written(value: f64, decimals: usize) -> String {
     if decimals == 0 && value >= 10_000.0 { grouped(value as u64) } else { format!("{value:.decimals$}") }
 }
@@ -212,7 +214,7 @@ fn joined(places: impl Iterator<Item = (f64, f64)>) -> Path {
     path
 }
 
-/// From the upper ends to the lower ones, and back.
+/// Draws the band along the upper ends and back along the lower ones.
 fn band(
     points: impl DoubleEndedIterator<Item = (f64, (f64, f64))> + Clone,
     at: impl Fn(f64, f64) -> (f64, f64),
@@ -223,7 +225,7 @@ fn band(
     path
 }
 
-/// The values in words.
+/// Describes the values.
 fn about(scan: &Scan, results: &FigureResults) -> String {
     let told = scan.lines.iter().map(|line| {
         let mean = |setting: usize| results.settings[setting].as_ref().map(|own| own.mean);
@@ -234,7 +236,7 @@ fn about(scan: &Scan, results: &FigureResults) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// What a script is told.
+/// Returns the data for a script.
 fn chart(
     view: &View<'_>,
     scan: &Scan,
@@ -249,7 +251,8 @@ fn chart(
             points.iter().find(|point| point.0 == place).map_or(f64::NAN, |point| value(point.1))
         };
         let all = |value: fn(&SettingFigure) -> f64| places.iter().map(|&place| Value(at(place, value))).collect();
-        // No setting's number, so that no switch of a setting hides it; with the colour of the line.
+        // This number belongs to no setting, so that no switch hides the series. It has the colour
+        // of the line.
         let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
         Series {
             low: all(|own| reach(own).0),

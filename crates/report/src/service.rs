@@ -1,5 +1,5 @@
-//! A figure of a short run, request by request: whose request the device has, who waits, where the device is sent, and
-//! when the elevator holds it back. It stands alone: an SVG file.
+//! A figure of a short run, request by request: requests in the device, waiting requests,
+//! positions, and the times at which the scheduler idles. It is a self-contained SVG file.
 
 use iosched_sim::{Service, ServiceLog};
 use maud::{Markup, html};
@@ -13,11 +13,12 @@ const LANE: f64 = 30.0;
 /// Height of the plot of positions, and the space above it.
 const POSITIONS: f64 = 150.0;
 const GAP: f64 = 22.0;
-/// Within a lane: the bar of what is in the device, and the one of what waits below it.
+/// Position and height within a lane: the bar of requests in the device, and the bar of waiting
+/// requests below.
 const BAR: (f64, f64) = (5.0, 14.0);
 const WAITING: (f64, f64) = (21.0, 4.0);
 
-/// Looks and colours of a figure that stands alone.
+/// Style and colours of a self-contained figure.
 const STYLE: &str = "
 svg { --paper: #fff; --ink: #1c1c1e; --quiet: #63666b; --grid: #e8e9eb; --c0: #0069b4; --c1: #c64a00; --c2: #00805a; --c3: #a0448f;
   --c4: #8f6a00; --c5: #3b3f9e; --c6: #8a3b2f; --c7: #4d5560; background: var(--paper);
@@ -33,23 +34,23 @@ svg { --paper: #fff; --ink: #1c1c1e; --quiet: #63666b; --grid: #e8e9eb; --c0: #0
 .dots { stroke: var(--c); stroke-width: 4; stroke-linecap: round; fill: none }
 ";
 
-/// What a figure shows.
+/// Content of a figure.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceFigure<'a> {
-    /// The run.
+    /// Log of the run.
     pub log: &'a ServiceLog,
-    /// What stands above it.
+    /// Title above the figure.
     pub title: &'a str,
-    /// What stands below that, smaller; cut if it is too long for a line.
+    /// Smaller line below the title. It is shortened if it is too long.
     pub about: &'a str,
-    /// What is shown of it, ns since the run's start.
+    /// Time range that is shown, ns since the run's start.
     pub window_ns: (u64, u64),
-    /// Highest position shown, in sectors.
+    /// Highest position that is shown, sectors.
     pub sectors: u64,
 }
 
 impl ServiceFigure<'_> {
-    /// The figure as an SVG document. The same run gives the same bytes.
+    /// Returns the figure as an SVG document. The same run gives the same bytes.
     #[must_use]
     pub fn svg(&self) -> String {
         let lanes = self.log.names().len();
@@ -85,7 +86,8 @@ impl ServiceFigure<'_> {
         self.log.requests().filter(move |request| request.task == task)
     }
 
-    /// The parts of spans that lie in the window, joined where they touch at the picture's resolution.
+    /// Returns the parts of spans within the window. Spans that touch at the picture's resolution
+    /// are joined.
     fn shown(&self, plot: &Plot, spans: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)> {
         let (from_ns, to_ns) = self.window_ns;
         let mut spans: Vec<_> = spans.filter(|&(from, to)| to >= from_ns && from < to_ns).collect();
@@ -124,7 +126,7 @@ impl ServiceFigure<'_> {
         }
     }
 
-    /// Throughput of a task in the window.
+    /// Returns the throughput of a task in the window.
     fn rate(&self, task: usize) -> String {
         let (from_ns, to_ns) = self.window_ns;
         let done = self.requests(task).filter(|r| r.completed_ns.is_some_and(|at| (from_ns..to_ns).contains(&at)));

@@ -1,4 +1,4 @@
-//! Whose turn it was: a close look at a window, and sums over the whole run.
+//! Turns of the scheduler's queues: a detailed view of a window, and sums over the whole run.
 
 use iosched_lab::{grouped, listed};
 use iosched_sim::Timeline;
@@ -15,7 +15,7 @@ const LANE: f64 = 22.0;
 const LANES_MAX: usize = 14;
 const ROWS_MAX: usize = 16;
 const LABEL: f64 = 170.0;
-/// Turns that a window should hold, at least and at most.
+/// Minimum and maximum number of turns that a window should have.
 const TURNS: (usize, usize) = (24, 120);
 
 pub(crate) fn section(view: &View<'_>) -> Markup {
@@ -52,7 +52,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// A sample of a mark.
+/// Returns a sample of a mark for the legend.
 fn key(class: &str, setting: &Setting<'_>) -> Markup {
     html! {
         svg .swatch .(setting.class) viewBox="0 0 10 10" aria-hidden="true" {
@@ -61,14 +61,14 @@ fn key(class: &str, setting: &Setting<'_>) -> Markup {
     }
 }
 
-/// How a queue is called.
+/// Returns the name of a queue.
 fn queue_name(view: &View<'_>, setting: &Setting<'_>, (pid, sync): Queue) -> String {
     let task = view.tasks(setting.number).iter().find(|task| task.pid == pid);
     let process = process(task.map_or("", |task| &task.name), pid);
     if sync { process } else { format!("{process}, async") }
 }
 
-/// A plot of each setting whose elevator gives turns.
+/// Returns a plot of each setting whose scheduler has turns.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     let turns = view.timelines().into_iter().map(|(setting, timeline)| (setting, Turns::of(timeline)));
     turns
@@ -79,7 +79,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
         .collect()
 }
 
-/// When the run ended, and the part of it that is drawn, ns.
+/// Returns the end of the run, and the window that is drawn, ns.
 fn window(view: &View<'_>, setting: &Setting<'_>, turns: &Turns) -> (u64, (u64, u64)) {
     let end_ns = view.finished_ns(setting.number).max(turns.end_ns());
     (end_ns, turns.window(end_ns, TURNS.0, TURNS.1))
@@ -118,7 +118,7 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
     }
 }
 
-/// The whole run in a sentence.
+/// Returns a sentence about the whole run.
 fn summary(turns: &Turns, end_ns: u64) -> Markup {
     let sum = Total::sum(turns.totals().iter().map(|(_, total)| total));
     let share = |ns: u64| percent(ns as f64 / end_ns.max(1) as f64);
@@ -133,7 +133,7 @@ fn summary(turns: &Turns, end_ns: u64) -> Markup {
     }
 }
 
-/// What of `from..to` is within `window`, if anything.
+/// Returns the part of `from..to` within `window`, if any.
 fn within(from: u64, to: u64, window: (u64, u64)) -> Option<(f64, f64)> {
     (from < window.1 && to >= window.0).then(|| (from.max(window.0) as f64, to.min(window.1) as f64))
 }
@@ -148,7 +148,7 @@ struct Lane {
     preemptions: Path,
 }
 
-/// Bars side by side; those that cannot be told apart are one.
+/// Bars in a row. Bars that are too close to distinguish are joined.
 #[derive(Default)]
 struct Bars {
     path: Path,
@@ -160,7 +160,7 @@ impl Bars {
     fn add(&mut self, left: f64, right: f64, top: f64, height: f64) {
         self.place = (top, height);
         match &mut self.open {
-            // Narrow ones run together; between wide ones a gap is kept.
+            // Narrow bars are joined. Wide bars keep a gap.
             Some((from, to)) if left - *to < 0.5 && (*to - *from < 2.0 || right - left < 2.0) => *to = to.max(right),
             _ => {
                 self.flush();
@@ -189,7 +189,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
     let margin = Margin { top: 6.0, right: 14.0, bottom: 26.0, left: LABEL };
     let size = (WIDTH, margin.top + lanes as f64 * LANE + margin.bottom);
     let plot = Plot::linear(size, margin, (window.0 as f64, window.1 as f64), (0.0, 1.0));
-    // Queues without a lane of their own share the last.
+    // Queues without their own lane share the last one.
     let lane_of = |queue: Queue| queues.iter().position(|&known| known == queue).map(|at| at.min(lanes - 1));
     let mut drawn: Vec<Lane> = (0..lanes).map(|_| Lane::default()).collect();
     let top = |lane: usize| margin.top + lane as f64 * LANE;
@@ -253,7 +253,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, window: (u64, u64
     Picture { id: view.id(&format!("turns-{}", setting.number)), size, title, about, body, chart: None }
 }
 
-/// Queues with a turn in the window, longest active there first.
+/// Returns the queues with a turn in the window, the longest active ones first.
 fn lanes_of(turns: &Turns, window: (u64, u64)) -> Vec<Queue> {
     let mut sums: Vec<(f64, Queue)> = Vec::new();
     for turn in &turns.turns {
@@ -267,7 +267,7 @@ fn lanes_of(turns: &Turns, window: (u64, u64)) -> Vec<Queue> {
     sums.into_iter().map(|(_, queue)| queue).collect()
 }
 
-/// Sums over the whole run.
+/// Returns the table of sums over the whole run.
 fn table(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, end_ns: u64) -> Markup {
     let totals = turns.totals();
     let shown = if totals.len() <= ROWS_MAX + 1 { totals.len() } else { ROWS_MAX };

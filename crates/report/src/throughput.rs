@@ -13,18 +13,18 @@ use super::view::{Bins, Setting, View, io_bins, queue_bins, rebin, shared_width_
 pub(crate) const SIZE: (f64, f64) = (340.0, 190.0);
 pub(crate) const MARGIN: Margin = Margin { top: 24.0, right: 12.0, bottom: 26.0, left: 46.0 };
 const BINS_MAX: usize = 120;
-/// Bins so many times higher than 19 of 20 are cut, so that the others can be seen.
+/// Factor over the 95th percentile above which bins are cut, so that the others are legible.
 const CUT_FACTOR: f64 = 4.0;
-/// Rows of the table.
+/// Maximum number of rows of the table.
 const ROWS_MAX: usize = 16;
 
-/// Bytes per second read and written, by bin.
+/// Bytes per second by bin: read, and read and written together.
 struct Rates {
     read: Vec<f64>,
     all: Vec<f64>,
 }
 
-/// Bytes read and written by bin: as the queue saw it, or, of a real device, as who submitted it.
+/// Returns bytes read and written by bin: at the queue, or for a real device at submission.
 fn moved(timeline: &Timeline) -> (Bins, Vec<(u64, u64)>) {
     if timeline.bins.is_empty() {
         let bins = timeline.io.bins.iter().map(|bin| (bin.bytes_read, bin.bytes_written));
@@ -34,7 +34,7 @@ fn moved(timeline: &Timeline) -> (Bins, Vec<(u64, u64)>) {
     (queue_bins(timeline), bins.collect())
 }
 
-/// The sums of bins `width_ns` wide, as rates. What ends within the last bin is not stretched over it.
+/// Returns the sums of bins of `width_ns` as rates. I/Os in a partial last bin are not scaled up.
 fn rates(timeline: &Timeline, width_ns: u64, horizon_ns: u64) -> Rates {
     let ((bin_ns, _), moved) = moved(timeline);
     let sums = rebin(&moved, bin_ns, width_ns, |bins: &[(u64, u64)]| {
@@ -48,12 +48,12 @@ fn rates(timeline: &Timeline, width_ns: u64, horizon_ns: u64) -> Rates {
     }
 }
 
-/// Edges of `count` bins, ns; the last at the horizon at most.
+/// Returns the edges of `count` bins, ns, up to the horizon.
 pub(crate) fn edges(count: usize, width_ns: u64, horizon_ns: u64) -> Vec<f64> {
     (0..=count as u64).map(|i| (i * width_ns).min(horizon_ns) as f64).collect()
 }
 
-/// What all plots have in common.
+/// Common properties of all plots.
 struct Frame<'v, 'a> {
     width_ns: u64,
     horizon_ns: u64,
@@ -62,7 +62,7 @@ struct Frame<'v, 'a> {
     unit: Unit,
 }
 
-/// Nothing if nothing was moved.
+/// Returns the frame, or `None` if nothing was read or written.
 fn frame<'v, 'a>(view: &'v View<'a>) -> Option<Frame<'v, 'a>> {
     let timelines = view.timelines();
     let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| moved(timeline).0), BINS_MAX);
@@ -99,7 +99,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
 }
 
-/// A plot of each setting.
+/// Returns a plot of each setting.
 pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
     frame(view).map(|frame| plots(view, &frame)).unwrap_or_default()
 }
@@ -108,12 +108,12 @@ fn plots<'a>(view: &View<'a>, frame: &Frame<'_, 'a>) -> Vec<Shown<'a>> {
     frame.all.iter().map(|(setting, rates)| Shown::of(setting, plot(view, setting, rates, frame))).collect()
 }
 
-/// The highest bin, and its rate.
+/// Returns the highest bin and its rate.
 fn peak(rates: &Rates) -> (usize, f64) {
     rates.all.iter().copied().enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best })
 }
 
-/// What the axis should reach to: the highest rate, unless that is far above nearly all others.
+/// Returns the upper end of the axis: the highest rate, unless it is far above nearly all others.
 fn top_of(mut rates: Vec<f64>) -> f64 {
     rates.retain(|&rate| rate > 0.0);
     rates.sort_by(f64::total_cmp);
@@ -122,7 +122,7 @@ fn top_of(mut rates: Vec<f64>) -> f64 {
     if highest > usual * CUT_FACTOR { usual * 1.5 } else { highest }.max(1.0)
 }
 
-/// The peak in figures where it is cut: above the plot, clear of `ends` at its right.
+/// Draws the value of a peak that is cut, above the plot and clear of `ends` at its right.
 fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup {
     let (left, top, right, _) = plot.inner();
     let label = format!("↑ {}/s", bytes(rate));
@@ -178,7 +178,7 @@ fn ended(finished_ns: u64) -> String {
     format!("done in {}", time(finished_ns as f64, 3))
 }
 
-/// Where the run ended, if there is room to say it.
+/// Draws the end of the run.
 fn end(plot: &Plot, finished_ns: u64) -> Markup {
     let (_, top, right, _) = plot.inner();
     let label = ended(finished_ns);
@@ -193,7 +193,7 @@ fn end(plot: &Plot, finished_ns: u64) -> Markup {
     }
 }
 
-/// A row per stretch of time, a column per setting.
+/// Returns the table, with a row per interval of time and a column per setting.
 fn table(timelines: &[(&Setting<'_>, &Timeline)]) -> Markup {
     let width_ns = shared_width_ns(timelines.iter().map(|(_, timeline)| moved(timeline).0), ROWS_MAX);
     let seconds = width_ns as f64 / 1e9;

@@ -1,11 +1,12 @@
-//! Turns of an elevator's queues, from the spans of a timeline: whose they were, and what idling cost and gave.
+//! Turns of a scheduler's queues from the spans of a timeline: their processes, and the cost and
+//! benefit of idling.
 
 use iosched_sim::{QueueTotal, Span, SpanKind, Timeline};
 
-/// A queue: the process that founded it, and whether it holds sync requests.
+/// A queue: the process that founded it, and whether it has sync requests.
 pub(crate) type Queue = (u32, bool);
 
-/// A queue's turn.
+/// A turn of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) from_ns: u64,
@@ -13,38 +14,39 @@ pub(crate) struct Turn {
     pub(crate) queue: Queue,
 }
 
-/// A wait for the next request of the queue whose turn it was.
+/// A wait for the next request of the active queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     /// Whether the request came in time.
     pub(crate) paid: bool,
-    /// Whether another queue took the place before it could.
+    /// Whether another queue preempted the active one before.
     pub(crate) preempted: bool,
-    /// Whose turn it was; `None` if that turn is not known any more.
+    /// The active queue; `None` if its turn is no longer known.
     pub(crate) queue: Option<Queue>,
 }
 
-/// A moment at which a queue took another's place.
+/// The time of a preemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preemption {
     pub(crate) at_ns: u64,
-    /// Founder of the queue that came.
+    /// Founder of the new queue.
     pub(crate) pid: u32,
 }
 
-/// All of them, in the order they began.
+/// All turns, waits and preemptions, in the order of their start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turns {
     pub(crate) turns: Vec<Turn>,
     pub(crate) waits: Vec<Wait>,
     pub(crate) preemptions: Vec<Preemption>,
-    /// What queues got in the whole run, where that was counted while it ran; `None` of all queues that share one.
+    /// Sums of the queues over the whole run, if they were counted during the run; `None` stands
+    /// for all queues that share one sum.
     counted: Vec<(Option<Queue>, Total)>,
 }
 
-/// What a queue got in a whole run.
+/// Sums of a queue over a whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Total {
     pub(crate) turns: u64,
@@ -52,7 +54,7 @@ pub(crate) struct Total {
     pub(crate) paid_ns: u64,
     pub(crate) vain_ns: u64,
     pub(crate) preempted_ns: u64,
-    /// Times it took another's place.
+    /// Number of times it preempted another queue.
     pub(crate) preemptions: u64,
 }
 
@@ -106,30 +108,31 @@ impl Turns {
         found
     }
 
-    /// The turn that lasts at a moment: the latest that began by then, if it did not end before.
+    /// Returns the turn at a time: the last one that began by then, if it did not end before.
     fn turn_at(&self, at_ns: u64) -> Option<&Turn> {
         let after = self.turns.partition_point(|turn| turn.from_ns <= at_ns);
         self.turns[..after].last().filter(|turn| turn.to_ns >= at_ns)
     }
 
-    /// Whether sums are of the whole run even where the timeline has dropped spans.
+    /// Returns whether sums cover the whole run, even if the timeline has dropped spans.
     pub(crate) fn sums_are_whole(&self) -> bool {
         !self.counted.is_empty()
     }
 
-    /// Per queue, longest active first; `None` for the queues that share one.
+    /// Returns the sums per queue, the longest active queues first; `None` stands for queues that
+    /// share one sum.
     pub(crate) fn totals(&self) -> Vec<(Option<Queue>, Total)> {
         let mut totals = if self.sums_are_whole() { self.counted.clone() } else { self.totals_of_spans() };
         totals.sort_by_key(|(queue, total)| (std::cmp::Reverse(total.active_ns), *queue));
         totals
     }
 
-    /// For timelines that came without totals.
+    /// Returns the sums from spans, for timelines without totals.
     fn totals_of_spans(&self) -> Vec<(Option<Queue>, Total)> {
         let mut order: Vec<Queue> = self.turns.iter().map(|turn| turn.queue).collect();
         order.sort_unstable();
         order.dedup();
-        // Turns may be too short to be kept, and what they interrupted is known all the same.
+        // A turn may be too short to be recorded, while its preemption is recorded.
         let mut others: Vec<Queue> = self.preemptions.iter().map(|preemption| (preemption.pid, true)).collect();
         others.retain(|&(pid, _)| !order.iter().any(|queue| queue.0 == pid));
         order.append(&mut others);
@@ -147,7 +150,8 @@ impl Turns {
         for wait in self.waits.iter().filter(|wait| wait.queue == Some(queue)) {
             *if wait.paid { &mut total.paid_ns } else { &mut total.vain_ns } += wait.to_ns - wait.from_ns;
         }
-        // A preemption tells the newcomer's founder only; a newcomer is sync wherever there is a choice.
+        // A preemption names only the founder of the new queue. If there is a choice, the new queue
+        // is the sync one.
         let has_sync = self.turns.iter().any(|turn| turn.queue == (queue.0, true));
         if queue.1 || !has_sync {
             total.preemptions = self.preemptions.iter().filter(|p| p.pid == queue.0).count() as u64;
@@ -155,17 +159,18 @@ impl Turns {
         total
     }
 
-    /// When the last of them ends, ns.
+    /// Returns the end of the last turn or wait, ns.
     pub(crate) fn end_ns(&self) -> u64 {
         let turns = self.turns.iter().map(|turn| turn.to_ns);
         turns.chain(self.waits.iter().map(|wait| wait.to_ns)).max().unwrap_or(0)
     }
 
-    /// A window for a close look: the busiest second; narrower if that holds more than `most` changes of turn, wider if
-    /// it holds fewer than `fewest`; everything if that is not much longer.
+    /// Returns a window for a detailed view: the busiest second. It is narrower if it has more than
+    /// `most` changes of turn, and wider if it has fewer than `fewest`. It is the whole run if that
+    /// is not much longer.
     pub(crate) fn window(&self, end_ns: u64, fewest: usize, most: usize) -> (u64, u64) {
         const SECOND_NS: u64 = 1_000_000_000;
-        // 1, 2, 5, 10 …: from 1 ms on.
+        // The lengths are 1, 2, 5, 10 and so on, from 1 ms.
         let lengths = (0..24u32).map(|i| [1, 2, 5][i as usize % 3] * 1_000_000 * 10u64.pow(i / 3));
         let lengths: Vec<u64> = lengths.collect();
         let mut number = lengths.iter().position(|&length| length == SECOND_NS).unwrap_or(0);
@@ -190,15 +195,16 @@ impl Turns {
         (from, from + length)
     }
 
-    /// When another queue's turn began than that before.
+    /// Returns the times at which a turn of another queue began.
     fn changes(&self) -> Vec<u64> {
         let other = |at: usize| at == 0 || self.turns[at - 1].queue != self.turns[at].queue;
         (0..self.turns.len()).filter(|&at| other(at)).map(|at| self.turns[at].from_ns).collect()
     }
 
-    /// Where a window of that length holds the most changes of turn, and how many.
+    /// Returns the start of a window of this length with the most changes of turn, and their
+    /// number.
     fn busiest(&self, length_ns: u64) -> (u64, usize) {
-        // Turns one after another of the same queue are not worth a look, unless there is nothing else.
+        // Consecutive turns of one queue are not interesting, unless there are no others.
         let changes = self.changes();
         let moments: Vec<u64> =
             if changes.len() < 2 { self.turns.iter().map(|turn| turn.from_ns).collect() } else { changes };
@@ -226,7 +232,7 @@ mod tests {
 
     fn example() -> Turns {
         let mut timeline = Timeline::default();
-        // In the order they ended, as timelines have them.
+        // Spans of a timeline are in the order of their end.
         timeline.spans = vec![
             span(2, 5, SpanKind::Idle { paid: true, preempted: false }),
             span(7, 10, SpanKind::Idle { paid: false, preempted: false }),

@@ -1,4 +1,4 @@
-//! The page of advice, of a device that is played by the model it was searched on.
+//! Tests of the page of advice. The model that was searched also plays the device.
 
 mod common;
 
@@ -11,7 +11,7 @@ use iosched_lab::{Control, Experiment, execute};
 use iosched_report::advice_html;
 use iosched_workload::{TaskSet, Workload};
 
-/// A reader beside a writer that always has 16 writes under way.
+/// A reader, and a writer that always has 64 writes in flight.
 const TASKS: &str = r#"
 name = "lookups beside a backup"
 end_ns = 1_500_000_000
@@ -91,7 +91,7 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     tuning.budget = 60;
     let search = tune(&tuning, &Control::new(2), |_| Ok(())).unwrap();
     let predicted = TuneResults::of(&search.header, &search.runs);
-    // The device is the model: its runs are simulated, and what was set there is the first setting.
+    // The model plays the device: its runs are simulated, and the first setting is the present one.
     let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name() != "none");
     let mut on_device = experiment([Setting::defaults("none")].into_iter().chain(tried).collect());
     on_device.runs = 12;

@@ -1,7 +1,8 @@
-//! Pages in a real browser: `tests/browser/pages.test.js`, run by Node.js in a headless Chromium.
+//! Tests of pages in a real browser: `tests/browser/pages.test.js`, run by Node.js in a headless
+//! Chromium.
 //!
-//! What it needs are `node`, `chromium` and, once, `npm ci` in `tests/browser`. Where one of them is missing that is
-//! said, and with CI set it is a failure.
+//! They need `node`, `chromium` and, once, `npm ci` in `tests/browser`. If one of them is missing,
+//! the test reports it and is skipped. With CI set, it fails.
 
 mod samples;
 
@@ -17,11 +18,11 @@ use iosched_lab::validate::validate;
 use iosched_lab::{Control, MeasuredRecord};
 use samples::{MIXED, experiment_on, records_on};
 
-/// Programs that are a Chromium.
+/// Paths of Chromium browsers.
 const BROWSERS: [&str; 4] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
 
-/// The browser; what is missing, if anything is.
+/// Returns the browser, or what is missing.
 fn browser(scripts: &Path) -> Result<PathBuf, String> {
     if !Command::new("node").arg("--version").output().is_ok_and(|said| said.status.success()) {
         return Err("there is no node".to_owned());
@@ -34,7 +35,7 @@ fn browser(scripts: &Path) -> Result<PathBuf, String> {
     found.ok_or_else(|| "there is no chromium; CHROMIUM names another".to_owned())
 }
 
-/// The pages that are looked at.
+/// Writes the pages under test.
 fn make(pages: &Path) {
     let settings = ["deadline", "cfq", "cfq:slice_idle=0,quantum=32", "bfq"];
     let one = records_on(MIXED, &settings, 3, &["sata-7200"]);
@@ -54,7 +55,7 @@ fn make(pages: &Path) {
     }
 }
 
-/// A search for two goals that are at odds.
+/// Runs a search for two goals that conflict.
 fn tuned() -> String {
     let goals = ["p99(reader)", "throughput"].map(|goal| goal.parse().expect("a goal"));
     let experiment = experiment_on(MIXED, &["deadline", "cfq"], &["sata-7200"]);
@@ -76,7 +77,7 @@ fn calibrated() -> String {
     iosched_report::calibration_html(&measured, &calibration)
 }
 
-/// A disk beside the model of another.
+/// Validates a disk against the model of another.
 fn validated() -> String {
     let services = (0..400u64).map(|number| Service {
         op: if number % 4 == 0 { Op::Write } else { Op::Read },

@@ -1,4 +1,4 @@
-//! The page of a calibration: whole, the same every time, with everything that was measured.
+//! Tests of the page of a calibration: complete, reproducible, with all measurements.
 
 mod common;
 
@@ -8,10 +8,10 @@ use iosched_advise::calibrate::{Calibration, Measurements, Pace, Progress, Role,
 use iosched_disk::Profile;
 use iosched_report::calibration_html;
 
-/// Short, since what comes out is not judged here.
+/// A short pace, because the results are not judged here.
 const PACE: Pace = Pace { probe_ns: 50_000_000, ios: 100, ios_max: 300, ..Pace::SIMULATED };
 
-/// Measures a device of that profile until `samples` runs are there.
+/// Measures a device of this profile until there are `samples` runs.
 fn measured(profile: &str, samples: usize) -> Measurements {
     let mut device = Simulated::new(Profile::named(profile).unwrap());
     let interrupt = AtomicBool::new(false);
@@ -24,7 +24,7 @@ fn measured(profile: &str, samples: usize) -> Measurements {
     measurements.unwrap()
 }
 
-/// The page of `measurements` beside `profile`, checked.
+/// Returns the checked page of `measurements` and `profile`.
 #[track_caller]
 fn page(measurements: &Measurements, profile: &str) -> (String, Calibration) {
     let calibration = Calibration::check(measurements, &Profile::named(profile).unwrap()).unwrap();
@@ -73,7 +73,8 @@ fn the_verdict_comes_first_and_everything_measured_is_there() {
     ] {
         assert!(html.contains(part), "{part}");
     }
-    // Random reads of 4 KiB at all eight depths, those that the fit did not see hollow.
+    // The plot has random reads of 4 KiB at all eight depths. Those that the fit did not use are
+    // hollow.
     let from = html.find("aria-labelledby=\"calibration-depth-iops-t").unwrap();
     let plot = &html[from..from + html[from..].find("</svg>").unwrap()];
     assert_eq!([r#"class="dot""#, r#"class="hollow""#].map(|mark| plot.matches(mark).count()), [5, 3], "{plot}");

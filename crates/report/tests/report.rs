@@ -1,7 +1,7 @@
-//! The report: a page that is well-formed, the same every time, and whole whatever was run.
+//! Tests of the report: every page is well-formed, reproducible, and complete whatever was run.
 //!
-//! The golden page is made again with `RECORD_GOLDEN=1 cargo test -p iosched-report --test report`, the records it is
-//! made of with `RECORD_GOLDEN=records`.
+//! `RECORD_GOLDEN=1 cargo test -p iosched-report --test report` writes the golden page again.
+//! `RECORD_GOLDEN=records` also writes its records.
 
 mod common;
 mod samples;
@@ -16,7 +16,7 @@ fn records_of(tasks: &str, settings: &[&str], runs: u32, profile: &str) -> Recor
     records_on(tasks, settings, runs, &[profile])
 }
 
-/// Everything that every page has to be.
+/// Checks a page of records.
 #[track_caller]
 fn check(records: &Records) -> String {
     let html = iosched_report::html(records, Some("last.jsonl"));
@@ -42,7 +42,7 @@ fn section<'h>(html: &'h str, id: &str) -> &'h str {
     &html[from..from + to]
 }
 
-/// A sentence as the page has it.
+/// Returns a sentence in the form of the page.
 fn shown(sentence: &str) -> String {
     let parts = sentence.split('`').enumerate();
     let code = |part: &str| format!("<code class=\"setting\">{part}</code>");
@@ -77,7 +77,7 @@ fn the_answer_comes_first_and_everything_is_there() {
     ] {
         assert!(section(&html, id).contains(word), "{id} has no {word}");
     }
-    // A third of it is the plotting library and what our scripts are told.
+    // A third of it is the plotting library and the data for scripts.
     assert!(html.len() < 600_000, "{} bytes", html.len());
 }
 
@@ -130,7 +130,7 @@ fn winners_of_all_devices_come_before_the_sections() {
         }
     }
     assert_eq!(html.matches("-t\">Position on the device over time, cfq</title>").count(), 2);
-    // Of one setting there is no winner, and its figures stand side by side.
+    // One setting has no winner, and its metrics are in one table.
     let html = check(&records_on(MIXED, &["cfq"], 2, &["sata-7200", "sata-ssd"]));
     assert!(!html.contains("<table class=\"wins\">"));
     assert!(html.find("<table class=\"figures\">").unwrap() < html.find("id=\"device1\"").unwrap());
@@ -188,7 +188,7 @@ fn the_chart_shows_what_a_goal_costs() {
 
 #[test]
 fn values_outside_the_plot_are_arrowheads_at_its_edge() {
-    // The flusher waits many times as long for CFQ as for deadline.
+    // The flusher waits many times as long under CFQ as under deadline.
     let records = records_of(MIXED, &["deadline", "cfq"], 3, "sata-7200");
     let html = check(&records);
     let results = Results::of(records.on(0).unwrap());
@@ -279,7 +279,8 @@ fn records_without_a_complete_round_still_make_a_page() {
     }
 }
 
-/// Records of a small run, kept in a file, so that devices and elevators may change without the page.
+/// Returns the records of a small run. They are in a file, so that changes of devices and
+/// schedulers do not change the page.
 fn small() -> Records {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report-golden.jsonl");
     if std::env::var_os("RECORD_GOLDEN").is_some_and(|what| what == "records") {
@@ -343,7 +344,7 @@ fn page_of_a_real_device_names_missing_plots() {
     assert!(!places.contains("shares") && section(&html, "untold").contains("exist only for simulated devices"));
 }
 
-/// Settings of which there is something in every plot.
+/// Settings with data for every plot.
 const SCANNED: [&str; 5] = ["deadline", "cfq", "cfq:slice_idle=0", "cfq:slice_idle=2", "cfq:slice_idle=4"];
 
 #[test]
@@ -373,12 +374,13 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
     let html = check(&records);
     let scan = section(&html, "scan");
     assert!(scan.contains("over slice_idle of cfq") && scan.contains("The dashed line is the baseline"), "{scan}");
-    // In the order of values, whatever the order of settings.
+    // The order is that of the values, not of the settings.
     let about = scan.split("<desc").nth(1).unwrap().split("</desc>").next().unwrap();
     let at = |value: &str| about.find(value).unwrap_or_else(|| panic!("{value} in {about}"));
     assert!(at("0: ") < at("4: ") && at("4: ") < at("8: "), "{about}");
     assert!(iosched_report::plot_svg(&records, "scan").unwrap().contains("slice_idle"));
-    // What was run is what is marked across, and what the legend speaks of is what is drawn, by scripts as well.
+    // The marks are the values that were run. The elements of the legend are drawn, also by
+    // scripts.
     let axis = scan.split("text-anchor=\"middle\"").skip(1).take(3).map(|rest| rest.split(['>', '<']).nth(1).unwrap());
     assert_eq!(axis.collect::<Vec<_>>(), ["0", "4", "8"]);
     assert!(scan.contains("class=\"band\"") && scan.contains("The band around a line"), "{scan}");
@@ -386,7 +388,8 @@ fn a_parameter_that_was_scanned_has_its_figures_over_it() {
         scan.contains(r#""marks":[0,4,8]"#)
             && scan.contains(r#""name":"noop","setting":0,"draw":"line","dashed":true"#)
     );
-    // Values that rise by factors do not stand on one another; lines that are alike but for another tunable have names.
+    // Values that increase by factors do not overlap. Lines that differ in another tunable have
+    // names.
     let scanned =
         |quantum: &str| [4, 64, 1024, 16384].map(|depth| format!("cfq:nr_requests={depth},quantum={quantum}"));
     let settings = [scanned("4"), scanned("8")].concat();

@@ -1,7 +1,7 @@
-//! Bars with deviations: what was published of each test of a case, and ours beside it.
+//! Bars with deviations: the published and the simulated result of each test of a case.
 //!
-//! Tests of a case have units and sizes of their own, so each is drawn against its baseline as published, or as ours
-//! where nothing was.
+//! The tests of a case have different units and sizes. Each is drawn relative to its published
+//! baseline, or to the simulated one if none was published.
 
 use iosched_lab::reproduce::{Cell, ExperimentResults, Known, Row};
 use iosched_lab::{grouped, significant};
@@ -12,17 +12,17 @@ use crate::svg::{Margin, Path, Plot, Tick, picture, px};
 use crate::view::Setting;
 
 const WIDTH: f64 = 520.0;
-/// Height of a bar; each setting has two.
+/// Height of a bar. Each setting has two.
 const BAR: f64 = 6.5;
 /// Height of a setting.
 const SETTING: f64 = 18.0;
-/// Between tests.
+/// Space between tests.
 const GAP: f64 = 12.0;
 const MARGIN: Margin = Margin { top: 8.0, right: 112.0, bottom: 26.0, left: 128.0 };
-/// What is longer is cut, of the baseline.
+/// Maximum length of a bar, relative to the baseline.
 const CUT: f64 = 2.0;
 
-/// One per case that has figures.
+/// Returns one plot per case with results.
 pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
     let of_case = |case: usize| -> Vec<(&Row, f64)> {
         let rows = results.rows.iter().filter(|row| row.case == case);
@@ -52,7 +52,7 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
     }
 }
 
-/// The mean that a row's bars are drawn against.
+/// Returns the mean to which a row's bars are relative.
 fn reference(row: &Row, baseline: usize) -> Option<f64> {
     let base = &row.cells[baseline];
     let published = base.published.map(|known| known.mean);
@@ -92,7 +92,7 @@ fn longest(cell: &Cell) -> f64 {
     published.max(cell.simulated.as_ref().map_or(0.0, |own| reach(own.known)))
 }
 
-/// The published bar above ours, and both means at the right.
+/// Draws the published bar above the simulated one, and both means at the right.
 fn setting_bars(plot: &Plot, cell: &Cell, reference: f64, top: f64) -> Markup {
     let simulated = cell.simulated.as_ref().map(|own| own.known);
     let (_, _, right, _) = plot.inner();
@@ -118,7 +118,7 @@ fn setting_bars(plot: &Plot, cell: &Cell, reference: f64, top: f64) -> Markup {
     }
 }
 
-/// Three significant digits, or all before the point.
+/// Formats a number with three significant digits, or with all digits before the point.
 fn quantity(value: f64) -> String {
     if value >= 1000.0 { grouped(value.round() as u64) } else { significant(value, 3) }
 }

@@ -1,4 +1,5 @@
-//! The page of reproduced experiments: published figures and ours, as the documents' readers would want to see them.
+//! The page of reproduced experiments: published and simulated results, in the form that readers of
+//! the documents expect.
 
 mod bars;
 mod processes;
@@ -15,7 +16,7 @@ use super::parts::{document, name, sentence, unbroken};
 use super::units::{counted, time as duration};
 use super::view::Setting;
 
-/// The page.
+/// Returns the page.
 pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>]) -> Markup {
     let summary = Summary::of(results, header.runs);
     document(
@@ -34,7 +35,7 @@ pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>
     )
 }
 
-/// The wanted series of the first runs, each once: number of the case and name.
+/// Returns the wanted series of the first runs, each once: number of the case, and name.
 fn series_names<'a>(
     results: &ExperimentResults<'a>,
     settings: &[Setting<'_>],
@@ -113,7 +114,7 @@ fn goal_cells(goal: &Goal, outcome: &GoalOutcome) -> Markup {
     }
 }
 
-/// How the settings of an experiment are shown.
+/// Returns the appearance of an experiment's settings.
 fn settings<'a>(results: &ExperimentResults<'a>) -> Vec<Setting<'a>> {
     let setting = |(number, own): (usize, &'a iosched_lab::reproduce::Variant)| Setting {
         number,
@@ -177,7 +178,7 @@ fn facts(header: &ReproductionHeader, results: &ExperimentResults<'_>, settings:
     }
 }
 
-/// What a setting is made of.
+/// Returns the schedulers of a setting.
 fn schedulers(setting: &iosched_lab::reproduce::Variant) -> String {
     let all: Vec<String> = setting.schedulers.iter().map(ToString::to_string).collect();
     all.join(" and ")

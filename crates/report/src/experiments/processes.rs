@@ -1,4 +1,5 @@
-//! When each of many processes ended: a strip per setting, published beside ours.
+//! End times of many processes: a strip per setting, with the published strip above the simulated
+//! one.
 
 use maud::{Markup, html};
 
@@ -12,7 +13,7 @@ use iosched_lab::reproduce::ExperimentResults;
 const WIDTH: f64 = 740.0;
 /// Height of a strip.
 const STRIP: f64 = 22.0;
-/// Between settings.
+/// Space between settings.
 const GAP: f64 = 10.0;
 const MARGIN: Margin = Margin { top: 6.0, right: 16.0, bottom: 26.0, left: 196.0 };
 
@@ -23,7 +24,7 @@ struct Strip<'a> {
     values: &'a [f64],
 }
 
-/// One per series of times that goes process by process.
+/// Returns one plot per series of times by process.
 pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
     let names = series_names(results, settings, |series| series.step_s.is_none() && series.unit == "s");
     html! {

@@ -1,4 +1,4 @@
-//! All figures of an experiment: published, ours, their ratio, and what each says.
+//! All results of an experiment: published and simulated values, their ratio, and both verdicts.
 
 use iosched_lab::reproduce::{Cell, ExperimentResults, Judgement, Known, Row};
 use iosched_lab::{Decimals, significant};

@@ -1,4 +1,4 @@
-//! What applications followed over time, a small plot per setting with the published mean across it.
+//! Values of applications over time: a small plot per setting, with a line at the published mean.
 
 use maud::{Markup, html};
 
@@ -12,7 +12,7 @@ use iosched_lab::reproduce::{ExperimentResults, SeriesRecord};
 const SIZE: (f64, f64) = (340.0, 150.0);
 const MARGIN: Margin = Margin { top: 22.0, right: 12.0, bottom: 26.0, left: 46.0 };
 
-/// A row of plots per series.
+/// Returns a row of plots per series.
 pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
     let names = series_names(results, settings, |series| series.step_s.is_some() && series.values.len() > 1);
     html! {

@@ -1,5 +1,5 @@
-//! What runs in a page: plots that are zoomed, settings that are switched off, tables that are sorted, and all of that
-//! kept in the fragment. A page is whole without it.
+//! Scripts of a page: zooming of plots, switches of settings, sorting of tables, and their state in
+//! the URL fragment. A page is complete without them.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -10,12 +10,13 @@ const UPLOT: &str = include_str!("../../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../vendor/uplot/uPlot.min.css");
 const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot/LICENSE");
 
-/// Looks of what scripts draw, for a page that has any of it.
+/// Returns the style of scripted plots, for a page with such plots.
 pub(crate) fn style(body: &str) -> &'static str {
     if has_charts(body) { UPLOT_STYLE } else { "" }
 }
 
-/// The scripts of a page; the plotting library, with its licence, only where there is something to plot.
+/// Returns the scripts of a page. The plotting library, with its licence, is included only if there
+/// are plots.
 pub(crate) fn scripts(body: &str) -> Markup {
     let (first, last) = (format!("\"use strict\";\n{STATE}"), TABLES);
     html! {

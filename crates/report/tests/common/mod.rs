@@ -1,9 +1,9 @@
-//! What every page has to be.
+//! Checks that every page must pass.
 
 use std::collections::BTreeSet;
 
-/// Checks that tags are closed in the order they were opened and that text holds no stray marks; gives the names of
-/// all elements and the values of all attributes.
+/// Checks that tags are closed in the reverse order and that text has no stray marks. Returns the
+/// names of all elements and the values of all attributes.
 fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     const VOID: [&str; 4] = ["meta", "br", "wbr", "link"];
     let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a document type");
@@ -32,7 +32,7 @@ fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
             fields = after;
         }
         if name == "script" {
-            // What runs, or what it reads, is no markup.
+            // Scripts and their data are not markup.
             rest = &rest[rest.find("</script>").expect("a script that ends")..];
         }
         if !VOID.contains(&name) {
@@ -43,15 +43,15 @@ fn parse(html: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     (names, attributes)
 }
 
-/// A page without its scripts: what is seen where they do not run.
+/// Returns a page without its scripts, as browsers without scripts show it.
 pub(crate) fn without_scripts(html: &str) -> String {
     let mut parts = html.split("<script");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |page, part| page + part.split_once("</script>").expect("a script that ends").1)
 }
 
-/// Everything that every page has to be: well-formed, with nothing to fetch, every place in it there and there once.
-/// Gives the names of its places.
+/// Checks a page: it is well-formed, loads nothing, and every place that it links to exists exactly
+/// once. Returns the names of its places.
 #[track_caller]
 pub(crate) fn whole_page(html: &str) -> BTreeSet<String> {
     let (names, attributes) = parse(html);

@@ -1,18 +1,18 @@
-//! Records that pages are made of.
+//! Records for pages.
 
 use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment, Records, execute};
 use iosched_workload::{TaskSet, Workload};
 
-/// Records of `tasks` under `settings` on `profiles`.
+/// Returns records of `tasks` under `settings` on `profiles`.
 pub(crate) fn records_on(tasks: &str, settings: &[&str], runs: u32, profiles: &[&str]) -> Records {
     let mut experiment = experiment_on(tasks, settings, profiles);
     experiment.runs = runs;
     execute(&experiment, &Control::new(1), |_| Ok(())).unwrap().records
 }
 
-/// What is run for them.
+/// Returns the experiment of the records.
 pub(crate) fn experiment_on(tasks: &str, settings: &[&str], profiles: &[&str]) -> Experiment {
     let set = TaskSet::parse("tasks.toml", tasks).unwrap();
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
@@ -22,7 +22,7 @@ pub(crate) fn experiment_on(tasks: &str, settings: &[&str], profiles: &[&str]) -
     experiment
 }
 
-/// Two readers and a writer that nobody waits for.
+/// Two readers and an async writer.
 pub(crate) const MIXED: &str = r#"
     name = "mixed"
     end_ns = 400_000_000
