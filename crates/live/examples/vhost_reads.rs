@@ -1,8 +1,9 @@
-//! A user-space driver of a vhost-user-blk disk, whoever serves it: random reads of 4 KiB for so many seconds, and how
-//! many there were in a second. `cargo run -p iosched-live --example vhost_reads SOCKET DEPTH SECONDS [poll]`.
+//! A user-space driver of a vhost-user-blk disk of any server. It sends random reads of 4 KiB for a
+//! time and prints the IOPS. `cargo run -p iosched-live --example vhost_reads SOCKET DEPTH SECONDS
+//! [poll]`.
 //!
-//! Like a guest's driver it rings when the server asks for that, and sleeps until it is told of an answer. With `poll` it
-//! stays awake and looks for answers. What was read is not looked at.
+//! Like a guest's driver it notifies the server on request, and sleeps until a notification of an
+//! answer. With `poll` it stays awake and polls for answers. It does not look at the data.
 
 #[path = "../tests/vhost/guest.rs"]
 mod guest;
@@ -16,7 +17,7 @@ use iosched_check::Random;
 const READ_BYTES: u32 = 4096;
 const SECTORS: u64 = READ_BYTES as u64 / 512;
 
-/// Keeps `depth` reads under way for so long; how many were answered in a second.
+/// Keeps `depth` reads in flight for `duration`. Returns the answered reads per second.
 fn measure(socket: &Path, depth: u16, duration: Duration, polls: bool) -> f64 {
     let mut guest = Guest::new(1);
     guest.connect(socket);

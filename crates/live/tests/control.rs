@@ -1,4 +1,4 @@
-//! Random and damaged conversations with the control tree of a disk that is in use.
+//! Tests with random and damaged conversations with the control tree of a busy disk.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use iosched_live::control::fuzz::{ConversationTally, fuzz_control};
 use iosched_live::control::wire::Request;
 use iosched_testing::fuzzing::{bytes, damage, inputs, replay_corpus};
 
-/// Memory that a disk and its clients take, and what each byte of a conversation may take beside it.
+/// Maximum memory of a disk and its clients, and of each byte of a conversation, bytes.
 const BYTES_MAX: u64 = 1 << 20;
 const BYTES_PER_BYTE_MAX: u64 = 1024;
 
-/// Files and directories there are, may be, or are not.
+/// Returns a path of a file or directory that exists, may exist, or does not.
 fn path(random: &mut Random) -> String {
     let elevator = random.pick(&iosched::Registry::linux().names());
     let tunables = iosched::Registry::linux().get(elevator).map(|elevator| (elevator.tunables)()).unwrap_or_default();
@@ -35,7 +35,7 @@ fn path(random: &mut Random) -> String {
     }
 }
 
-/// What is written to `path`: something that may be taken there, mostly.
+/// Returns a value for `path`, which the file mostly accepts.
 fn value(path: &str, random: &mut Random) -> String {
     let fits = match path {
         "queue/scheduler" => 0..1,
@@ -56,7 +56,7 @@ fn value(path: &str, random: &mut Random) -> String {
     }
 }
 
-/// Input `number` of all there are.
+/// Returns input `number`.
 fn input(number: u64) -> Vec<u8> {
     let mut random = Random::new(number);
     if random.index(8) == 0 {
@@ -96,7 +96,7 @@ fn random_and_damaged_conversations() {
         all.operations += tally.operations;
     }
     println!("{inputs} inputs: {all:?}");
-    // The inputs get everywhere.
+    // The inputs reach every outcome.
     for reached in [all.answered, all.taken, all.refused, all.garbled, all.operations] {
         assert!(reached >= inputs / 10, "{reached} of {inputs}");
     }

@@ -1,4 +1,4 @@
-//! Metrics as programs read them that are not ours: Prometheus, and the parsers of its Python client.
+//! Tests of metrics with other programs: Prometheus, and the parsers of its Python client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,14 +12,14 @@ use iosched_live::reactor::{self, ServeOptions, Served};
 use iosched_testing::machine;
 use serde_json::Value;
 
-/// A client's name with everything that has to be escaped in a label.
+/// A client's name with all characters that must be escaped in a label.
 const NAME: &str = "a \"client\" \\ of two\nlines";
 const READS: u64 = 20;
 const OPEN: &str = "application/openmetrics-text";
-/// Prometheus is given so long to start and to answer.
+/// Maximum time for Prometheus to start and to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A disk whose client has read something, and the address of its metrics.
+/// Returns a disk whose client has read data, and the address of its metrics.
 fn served() -> (Served, SocketAddr) {
     let options = ServeOptions::new("test", "memory:1M".parse().unwrap(), iosched::Setting::defaults("cfq"));
     let served = reactor::start(&options, None).unwrap();
@@ -34,7 +34,7 @@ fn served() -> (Served, SocketAddr) {
     (served, at)
 }
 
-/// A whole answer, with its head.
+/// Returns a whole answer, with its head.
 fn get(at: SocketAddr, path: &str, accept: &str) -> String {
     let mut stream = TcpStream::connect(at).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nAccept: {accept}\r\n\r\n").unwrap();
@@ -47,7 +47,7 @@ fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no body: {answer}")).1
 }
 
-/// Passes the classic text on to a program that would ask for OpenMetrics.
+/// Serves the classic text to a program that would request OpenMetrics.
 fn classic_only(metrics: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -60,7 +60,7 @@ fn classic_only(metrics: SocketAddr) -> SocketAddr {
     at
 }
 
-/// A Prometheus that ends with its test.
+/// A Prometheus process that ends with its test.
 struct Prometheus {
     child: Child,
     at: SocketAddr,
@@ -68,16 +68,16 @@ struct Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Prometheus {
-    /// One that scrapes each of the addresses as the job of that name.
+    /// Starts a Prometheus that scrapes each address as the job of this name.
     fn start(here: &Path, jobs: [(&str, SocketAddr); 2]) -> Self {
-        // Nobody else is given a port that was in use a moment ago.
+        // The system does not give a recently used port to another program.
         let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let job = |(name, at)| format!("- {{job_name: {name}, static_configs: [{{targets: ['{at}']}}]}}\n");
         let config = format!("global: {{scrape_interval: 200ms}}\nscrape_configs:\n{}", jobs.map(job).concat());
@@ -90,7 +90,7 @@ impl Prometheus {
         Self { child, at }
     }
 
-    /// What a query of this moment gives, once it gives `count` series.
+    /// Repeats a query until it returns `count` series. Returns them.
     fn query(&self, query: &str, count: usize) -> Vec<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let began = Instant::now();
@@ -131,7 +131,7 @@ fn prometheus_computes_quantiles_and_keeps_names() {
     served.wait().flushed.unwrap();
 }
 
-/// Prints every sample as JSON.
+/// Script that prints every sample as JSON.
 const PARSE: &str = "\
 import json, sys
 from prometheus_client import parser
@@ -141,7 +141,8 @@ families = parser.text_string_to_metric_families(sys.stdin.read())
 print(json.dumps([[s.name, s.labels, s.value] for family in families for s in family.samples]))
 ";
 
-/// The Python that Debian's packages are for, if it is there. Another may come before it in PATH.
+/// Returns Debian's Python, if it is installed, because its packages need it. Another Python may
+/// come first in PATH.
 fn python() -> Command {
     const OF_DEBIAN: &str = "/usr/bin/python3";
     Command::new(if Path::new(OF_DEBIAN).exists() { OF_DEBIAN } else { "python3" })

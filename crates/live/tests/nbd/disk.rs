@@ -1,4 +1,4 @@
-//! A disk as it is served, with its elevator and its back end, for clients that are programs of their own.
+//! A served disk with its scheduler and back end, for clients that are separate programs.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,20 @@ use iosched_live::reactor::nbd::{Config, Limits, Listener};
 use iosched_live::reactor::{self, ServeOptions, Served};
 use iosched_testing::machine::{available, output};
 
-/// A served disk, as long as it is kept.
+/// A disk that is served until it is dropped.
 pub(crate) struct Disk {
     folder: tempfile::TempDir,
     served: Option<Served>,
 }
 
 impl Disk {
-    /// On `backend`, in which `DIR` is a folder of its own; clients hold so many MiB together.
+    /// Serves `backend`, in which `DIR` is a new directory. Clients may hold `budget_mib` MiB
+    /// together.
     pub(crate) fn new(backend: &str, budget_mib: u64) -> Self {
         Self::within(tempfile::tempdir().unwrap(), backend, budget_mib)
     }
 
-    /// In that folder.
+    /// Serves a disk with this directory.
     pub(crate) fn within(folder: tempfile::TempDir, backend: &str, budget_mib: u64) -> Self {
         let backend = backend.replace("DIR", &folder.path().display().to_string()).parse().unwrap();
         let options = ServeOptions::new("disk", backend, Setting::defaults("cfq"));
@@ -46,14 +47,15 @@ impl Disk {
         self.folder().join(name)
     }
 
-    /// Bytes that its back end has read.
+    /// Returns the bytes that the back end has read.
     pub(crate) fn bytes_read(&self) -> u64 {
         let stat = self.served.as_ref().unwrap().handle.control(|disk, now| disk.stat(now)).unwrap();
         let read = stat.to_string().split_whitespace().nth(2).unwrap().parse::<u64>().unwrap();
         read * iosched::SECTOR_BYTES
     }
 
-    /// What a client prints, `URI` and `DIR` in its arguments filled in; `None` without the client.
+    /// Returns the output of a client, with `URI` and `DIR` in its arguments replaced; `None`
+    /// without the client.
     #[track_caller]
     pub(crate) fn client(&self, program: &str, args: &[&str]) -> Option<String> {
         let (folder, uri) =
@@ -62,11 +64,11 @@ impl Disk {
         output(Command::new(program).args(args.iter().map(fill)))
     }
 
-    /// Has libnbd do what `script` says to `h`, which is connected; it must end without an exception. Whether there is
-    /// libnbd.
+    /// Runs a libnbd script with the connection `h`. The script must end without an exception.
+    /// Returns whether libnbd is installed.
     #[track_caller]
     pub(crate) fn libnbd(&self, script: &str) -> bool {
-        // Debian's libnbd is for Debian's Python, whichever comes first in PATH.
+        // Debian's libnbd is for Debian's Python. Another Python may come first in PATH.
         const PYTHON: &str = "/usr/bin/python3";
         let has_module = Command::new(PYTHON).args(["-c", "import nbd"]).output();
         let is_there = has_module.is_ok_and(|output| output.status.success());

@@ -1,4 +1,4 @@
-//! Declarations of exports, in both forms, and what is said of wrong ones.
+//! Tests of declarations of exports in both forms, and of their errors.
 
 use iosched::{IoClass, IoPriority};
 use iosched_live::SyncWrites;

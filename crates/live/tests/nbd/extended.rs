@@ -1,4 +1,5 @@
-//! Extended headers on a served disk, by a client of our own: libnbd before 1.18 and QEMU before 8.2 do not know them.
+//! Tests of extended headers on a served disk, with a client of this project. libnbd before 1.18
+//! and QEMU before 8.2 lack them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +13,7 @@ const MIB: u64 = 1 << 20;
 
 const OFFSET: u64 = 1 << 33;
 
-/// The cookie and the payload of the next reply, one chunk.
+/// Returns the cookie and the payload of the next reply, which is one chunk.
 fn receive<'a>(socket: &mut impl Read, bytes: &'a mut Vec<u8>) -> (u64, Payload<'a>) {
     let mut header = [0; wire::EXTENDED_CHUNK_HEADER_BYTES];
     socket.read_exact(&mut header).unwrap();
@@ -68,7 +69,7 @@ fn extended_headers_do_all_of_a_large_disk_at_once() {
     assert_eq!(ask(wire::CMD_TRIM, 4, length), nothing);
     assert_eq!(ask(wire::CMD_BLOCK_STATUS, 3, length), extents(&[(length, 3)]));
     assert_eq!(ask(wire::CMD_WRITE_ZEROES, 5, length), nothing);
-    // Longer than a read may be: its beginning is read.
+    // The request is longer than a read may be, so only its beginning is read.
     assert_eq!(ask(wire::CMD_CACHE, 6, 128 * MIB), nothing);
     assert_eq!(ask(wire::CMD_TRIM, 7, length + 1), Err(22));
 }

@@ -1,4 +1,4 @@
-//! Clients as they are installed: what they make of the handshake, requests and refusals.
+//! Tests with installed clients: handshake, requests and errors.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ fn serve(offers: impl Into<std::sync::Arc<[Offer]>>) -> Server {
     Server::start(Served { offers: offers.into(), tls: TlsMode::Off, config: None, memory })
 }
 
-/// Debian's libnbd is for Debian's Python, whichever comes first in PATH.
+/// Debian's libnbd is for Debian's Python. Another Python may come first in PATH.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 #[track_caller]
@@ -32,7 +32,8 @@ pub(crate) fn has_libnbd() -> bool {
     available(is_there, "Python's module nbd (package python3-libnbd)")
 }
 
-/// What a client prints, `SOCKET` and `DIR` in its arguments filled in; `None` without the client.
+/// Returns the output of a client, with `SOCKET` and `DIR` in its arguments replaced; `None`
+/// without the client.
 #[track_caller]
 pub(crate) fn client(server: &Server, program: &str, args: &[&str]) -> Option<String> {
     let (socket, folder) = (server.socket().display().to_string(), server.folder().display().to_string());
@@ -196,7 +197,7 @@ fn fio_verifies_what_it_wrote() {
     let args =
         ["--name=v", "--ioengine=nbd", "--uri=nbd+unix:///?socket=SOCKET", "--rw=randwrite", "--bsrange=512-64k"];
     let more = ["--size=8m", "--iodepth=16", "--verify=crc32c", "--do_verify=1", "--aux-path=DIR", "--output=DIR/fio"];
-    // fio without its engine is another build, not another server.
+    // A fio without the engine is another build of fio.
     let engines = Command::new("fio").arg("--enghelp").output();
     let has_engine =
         engines.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == "nbd"));

@@ -1,4 +1,4 @@
-//! Clients as they are installed, inside TLS.
+//! Tests with installed clients over TLS.
 
 use std::process::Command;
 use std::sync::Mutex;

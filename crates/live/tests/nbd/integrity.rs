@@ -1,9 +1,9 @@
-//! Random requests that overlap, many under way at once on several connections, with every byte of every answer
-//! checked: what the reference server's `integrity-test` and `integrityhuge-test` do, with short requests and with such
-//! of many MiB.
+//! Tests with random overlapping requests, many in flight at once on several connections. Every
+//! byte of every answer is checked. They correspond to the reference server's `integrity-test` and
+//! `integrityhuge-test`, with short requests and with requests of many MiB.
 //!
-//! All connections write what nobody else writes, and together know what each byte may be: what was answered before a
-//! read was asked for, or anything that was under way with it.
+//! The connections write distinct data and share their knowledge about the possible values of each
+//! byte: the value that was answered before a read began, or any value that was in flight with it.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -19,44 +19,45 @@ use iosched_nbd::wire;
 
 use super::disk::Disk;
 
-/// How long an answer may take.
+/// Maximum wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: u64 = 1 << 20;
 
-/// What clients do to a disk.
+/// Load on a disk.
 #[derive(Clone, Copy)]
 struct Load {
     disk_bytes: u64,
-    /// Bytes of which nobody sees a part of one write and a part of another, unless one of them ends there.
+    /// Size of a unit, bytes. No read shows parts of two writes in a unit, unless one of them ends
+    /// there.
     unit_bytes: u64,
-    /// Requests begin and end at multiples of it.
+    /// Alignment of requests, bytes.
     step_bytes: u64,
     length_max: u64,
     connections: usize,
-    /// Requests under way on each.
+    /// Requests in flight on each connection.
     depth: usize,
-    /// Requests of each.
+    /// Number of requests of each connection.
     requests: u64,
 }
 
-/// A request that is not answered.
+/// A request without an answer.
 struct Ask {
     command: u16,
     fua: bool,
     bytes: Range<u64>,
     at: Moment,
-    /// What has come of a read.
+    /// Data of a read that has arrived.
     data: Vec<u8>,
 }
 
-/// What all clients know together.
+/// Common knowledge of all clients.
 struct World {
     contents: Contents,
     stamps: u64,
 }
 
 impl World {
-    /// Something to be asked for, with the data that goes with it.
+    /// Returns a random request with its data.
     fn ask(&mut self, load: &Load, random: &mut Random) -> (Ask, Vec<u8>) {
         let command = match random.index(20) {
             0..9 => wire::CMD_WRITE,
@@ -66,7 +67,7 @@ impl World {
         };
         let steps = load.disk_bytes / load.step_bytes;
         let first = random.below(steps);
-        // Short ones are as frequent as long ones, by their order of magnitude.
+        // All orders of magnitude of lengths are equally frequent.
         let most = (load.length_max / load.step_bytes) >> random.below(6);
         let last = (first + 1 + random.below(most.max(1))).min(steps);
         let bytes = if command == wire::CMD_FLUSH { 0..0 } else { first * load.step_bytes..last * load.step_bytes };
@@ -93,7 +94,7 @@ impl World {
     }
 }
 
-/// A connection: one thread asks, one takes the answers.
+/// A connection. One thread sends requests and one takes the answers.
 struct Connection {
     socket: UnixStream,
     pending: Mutex<HashMap<u64, Ask>>,
@@ -112,7 +113,7 @@ impl Connection {
             replies += wire::OPTION_REPLY_HEADER_BYTES;
         }
         socket.write_all(&sent.go("").0).unwrap();
-        // The export and ACK.
+        // The replies are the export and ACK.
         socket.read_exact(&mut vec![0; replies + 2 * wire::OPTION_REPLY_HEADER_BYTES + 12]).unwrap();
         Self { socket, pending: Mutex::default(), answered: Condvar::new() }
     }
@@ -157,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Takes a simple reply or a chunk; the cookie of what is answered by that.
+    /// Takes a simple reply or a chunk. Returns the cookie of the request that it completes.
     fn take(&self) -> Option<u64> {
         match u32::from_be_bytes(self.bytes()) {
             wire::SIMPLE_REPLY_MAGIC => {
@@ -181,7 +182,7 @@ impl Connection {
                     let data = self.data(length - 8);
                     let mut pending = self.pending.lock().unwrap();
                     let ask = pending.get_mut(&cookie).unwrap();
-                    // Pieces come in their order.
+                    // Pieces arrive in order.
                     assert_eq!(offset, ask.bytes.start + ask.data.len() as u64);
                     ask.data.extend_from_slice(&data);
                 } else {
@@ -194,7 +195,7 @@ impl Connection {
     }
 }
 
-/// Every answer is what it may be, and so is what is left in the end.
+/// Checks every answer, and the contents at the end.
 fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
     let contents = Contents::new(load.unit_bytes as usize, load.disk_bytes as usize);
     let world = Mutex::new(World { contents, stamps: 0 });
@@ -206,7 +207,7 @@ fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
             scope.spawn(move || connection.take_all(load, world));
         }
     });
-    // Whoever comes afterwards finds the same.
+    // A later connection finds the same contents.
     let all = Load { requests: 1, ..*load };
     let last = Connection::new(disk, false);
     let mut world = world.into_inner().unwrap();
@@ -225,7 +226,7 @@ fn keeps_every_byte(disk: &Disk, load: &Load, seed: u64) {
     }
 }
 
-/// In a file where `DIR` is named, of tmpfs where `SHM` is.
+/// Creates a disk. `DIR` in the back end is a directory, and `SHM` a directory in tmpfs.
 fn disk(backend: &str, disk_bytes: u64, budget_mib: u64) -> Disk {
     let parent = if backend.starts_with("SHM") { "/dev/shm" } else { env!("CARGO_TARGET_TMPDIR") };
     let folder = tempfile::tempdir_in(parent).unwrap();
@@ -245,7 +246,7 @@ fn short_requests_that_overlap_keep_every_byte() {
         depth: 64,
         requests: 1500,
     };
-    // Of a budget of 1 MiB most is done in pieces.
+    // With a budget of 1 MiB, most requests are executed in pieces.
     let backends = ["memory:2M", "DIR/disk.img", "SHM/disk.img"].map(|backend| (backend, 64));
     for (backend, budget_mib) in backends.into_iter().chain([("memory:2M", 1), ("model:nvme,size=2M", 4)]) {
         keeps_every_byte(&disk(backend, load.disk_bytes, budget_mib), &load, 1);

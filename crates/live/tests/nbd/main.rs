@@ -1,4 +1,4 @@
-//! A served disk as NBD clients see it, and the declarations of its exports.
+//! Tests of a served disk from the side of NBD clients, and of the declarations of its exports.
 
 mod disk;
 mod exports;

@@ -1,4 +1,5 @@
-//! A small server over memory, a thread for each connection: for clients that are programs of their own.
+//! A small server on memory, with a thread for each connection, for clients that are separate
+//! programs.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,7 +11,7 @@ use iosched_nbd::{
     Decoder, Event, Extent, Handshake, Negotiated, Offer, Progress, Replies, Request, RequestKind, TlsMode,
 };
 
-/// What all connections serve.
+/// State that all connections share.
 pub(crate) struct Served {
     pub(crate) offers: Arc<[Offer]>,
     pub(crate) tls: TlsMode,
@@ -18,7 +19,7 @@ pub(crate) struct Served {
     pub(crate) memory: Mutex<Vec<u8>>,
 }
 
-/// A socket in a folder of its own; connections are served as long as the test runs.
+/// A socket in a new directory. Connections are served as long as the test runs.
 pub(crate) struct Server {
     folder: tempfile::TempDir,
     pub(crate) served: Arc<Served>,
@@ -33,7 +34,7 @@ impl Server {
         std::thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let served = Arc::clone(&served);
-                // A client that goes in its own way is nobody's error.
+                // A client may disconnect at any time, so errors are ignored.
                 std::thread::spawn(move || drop(Connection::serve(socket, &served)));
             }
         });
@@ -65,7 +66,7 @@ impl Connection {
         connection.transmit(decoder, Replies::new(terms), served)
     }
 
-    /// More plain bytes; `false` at the end.
+    /// Receives more plain bytes. Returns `false` at the end.
     fn receive(&mut self) -> io::Result<bool> {
         let mut out = Vec::new();
         let had = self.plain.len();

@@ -1,4 +1,4 @@
-//! TLS between a client of rustls and the server's transport, without a network.
+//! Tests of TLS between a client with rustls and the server's transport, without a network.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 
-/// A folder of certificates, gone with the test.
+/// A directory of certificates, which is removed with the test.
 pub(crate) struct Folder(pub(crate) tempfile::TempDir);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
     }
 }
 
-/// A root, and a certificate of it for the server and one for a client.
+/// Creates a root, and certificates from it for the server and for a client.
 pub(crate) fn certificates() -> Folder {
     let folder = Folder(tempfile::tempdir().unwrap());
     let mut ca = CertificateParams::new([]).unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn certificates() -> Folder {
     folder
 }
 
-/// Where clients need no certificate.
+/// Returns files for clients without a certificate.
 fn files(folder: &Folder) -> TlsFiles {
     TlsFiles { client_ca: None, ..TlsFiles::in_directory(folder.0.path()) }
 }
@@ -69,7 +69,8 @@ fn server(config: &Arc<ServerConfig>) -> Transport {
     Transport::tls(Arc::clone(config)).unwrap()
 }
 
-/// Everything the client has to say, to the server in pieces; what it came to in plain bytes, and the answer back.
+/// Sends all output of the client to the server in pieces, and the answers back. Appends the plain
+/// bytes to `plain`.
 fn exchange(
     client: &mut ClientConnection,
     server: &mut Transport,
@@ -96,7 +97,7 @@ fn exchange(
 fn deliver(client: &mut ClientConnection, mut out: &[u8]) {
     while !out.is_empty() {
         client.read_tls(&mut out).unwrap();
-        // What the client thinks of an alert is the client's.
+        // The client's reaction to an alert does not matter.
         let _ = client.process_new_packets();
     }
 }
@@ -184,7 +185,7 @@ fn garbage_instead_of_tls_gets_an_alert() {
     let folder = certificates();
     let mut server = server(&files(&folder).load().unwrap());
     let (mut plain, mut out) = (Vec::new(), Vec::new());
-    // Plain options that were sent right behind NBD_OPT_STARTTLS come here.
+    // Plain options that were sent directly behind NBD_OPT_STARTTLS arrive here.
     let options = Messages::default().go("backup").0;
     let result = server.receive(&mut &options[..], &mut plain, 1 << 20, &mut out);
     assert!(matches!(result, Err(TlsError::Tls(_))), "{result:?}");
@@ -194,7 +195,7 @@ fn garbage_instead_of_tls_gets_an_alert() {
 #[test]
 fn clients_need_a_certificate_where_that_is_asked_for() {
     let folder = certificates();
-    // The root's certificate beside the server's is what asks for it.
+    // The root certificate next to the server's makes client certificates mandatory.
     let config = TlsFiles::in_directory(folder.0.path()).load().unwrap();
     let (mut client, mut transport, mut plain) = (connect(&folder, true), server(&config), Vec::new());
     exchange(&mut client, &mut transport, &mut plain, 100).unwrap();
@@ -271,7 +272,7 @@ fn wrong_files_are_named() {
     assert!(message.contains("do not belong together"), "{message}");
 }
 
-/// What a client sends first.
+/// Returns the first message of a client.
 fn client_hello(folder: &Folder) -> Vec<u8> {
     let (mut client, mut sent) = (connect(folder, false), Vec::new());
     client.write_tls(&mut sent).unwrap();
@@ -293,7 +294,7 @@ fn damaged_tls_records_take_little_memory() {
         }
         assert!(plain.is_empty() && !transport.is_established());
     };
-    // A message that says it has 16 MiB, in records as long as there are.
+    // A message with a length of 16 MiB, in records of maximum length.
     let record = [&[22, 3, 1, 0x40, 0][..], &[1, 0xff, 0xff, 0xff], &[0; 0x4000 - 4]].concat();
     run(&record.repeat(100));
     let damaged =

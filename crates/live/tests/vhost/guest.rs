@@ -1,4 +1,5 @@
-//! A guest's side of vhost-user-blk: memory in a file, queues in it, and the messages of a frontend.
+//! The guest's side of vhost-user-blk: memory in a file, queues in this memory, and the messages of
+//! a frontend.
 #![allow(dead_code, reason = "each test uses its part, and so does the benchmark")]
 
 use std::fs::File;
@@ -17,18 +18,18 @@ use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemory
 use vmm_sys_util::epoll::{ControlOperation, Epoll, EpollEvent, EventSet};
 use vmm_sys_util::eventfd::EventFd;
 
-/// How long an answer may take.
+/// Maximum wait for an answer, ms.
 const PATIENCE_MS: i32 = 60_000;
 
-/// Where the guest's memory begins.
+/// Start of the guest's memory.
 pub(crate) const BASE: u64 = 1 << 30;
 /// Descriptors of a queue.
 pub(crate) const SIZE: u16 = 128;
-/// Requests at once in a queue: each has three descriptors.
+/// Maximum number of requests in a queue. Each has three descriptors.
 pub(crate) const SLOTS: u16 = SIZE / 3;
-/// Memory of a queue.
+/// Memory of a queue, bytes.
 const QUEUE_BYTES: u64 = 128 << 20;
-/// Memory of a request: header, status, and data from a page on.
+/// Memory of a request: header, status, and data from the second page, bytes.
 const SLOT_BYTES: u64 = 3 << 20;
 const AVAILABLE: u64 = 4096;
 const USED: u64 = 8192;
@@ -44,7 +45,7 @@ pub(crate) const GET_ID: u32 = 8;
 pub(crate) const DISCARD: u32 = 11;
 pub(crate) const WRITE_ZEROES: u32 = 13;
 
-/// What the guest knows of a queue.
+/// State of a queue in the guest.
 struct Queue {
     first: u64,
     available: u16,
@@ -54,7 +55,7 @@ struct Queue {
     reads: [u32; SLOTS as usize],
     kick: EventFd,
     call: EventFd,
-    /// Sleeps until `call` is rung.
+    /// Sleeps until `call` is notified.
     sleep: Epoll,
 }
 
@@ -62,12 +63,12 @@ struct Queue {
 pub(crate) struct Guest {
     pub(crate) memory: GuestMemoryMmap,
     queues: Vec<Queue>,
-    /// Features that it does without.
+    /// Features that the guest does not use.
     pub(crate) without: u64,
     pub(crate) features: u64,
     inflight: Option<(VhostUserInflight, File)>,
     frontend: Option<Frontend>,
-    /// The backend's end of what it tells unasked, to be handed over.
+    /// The backend's end of the channel for messages without a request.
     pub(crate) channel: Option<UnixStream>,
 }
 
@@ -101,7 +102,7 @@ impl Guest {
         Self { memory, queues, without: 0, features: 0, inflight: None, frontend: None, channel: None }
     }
 
-    /// Connects, as after a start or after a server has gone.
+    /// Connects, for the first time or after a server has ended.
     pub(crate) fn connect(&mut self, socket: &Path) {
         let mut frontend = Frontend::connect(socket, self.queues.len() as u64).unwrap();
         frontend.set_owner().unwrap();
@@ -112,7 +113,7 @@ impl Guest {
             | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
         protocol.set(VhostUserProtocolFeatures::BACKEND_REQ, self.channel.is_some());
-        // Others than ours may have nothing to keep requests in.
+        // Other servers may lack the memory for requests in flight.
         protocol &= frontend.get_protocol_features().unwrap();
         frontend.set_protocol_features(protocol).unwrap();
         frontend.set_hdr_flags(vhost::vhost_user::message::VhostUserHeaderFlag::NEED_REPLY);
@@ -154,7 +155,7 @@ impl Guest {
         self.frontend.as_mut().unwrap()
     }
 
-    /// The connection goes, and the guest goes on.
+    /// Ends the connection. The guest continues.
     pub(crate) fn disconnect(&mut self) {
         self.frontend = None;
     }
@@ -164,7 +165,7 @@ impl Guest {
         self.frontend().get_config(offset, bytes as u32, flags, &vec![0; bytes]).unwrap().1
     }
 
-    /// Ends a queue; where it is to go on.
+    /// Stops a queue. Returns the position at which it must continue.
     pub(crate) fn stop(&mut self, queue: usize) -> u32 {
         self.frontend().get_vring_base(queue).unwrap()
     }
@@ -173,7 +174,7 @@ impl Guest {
         self.queues[queue].first + (1 << 20) + u64::from(slot) * (SLOT_BYTES - (1 << 14))
     }
 
-    /// Puts descriptors into the table of a queue.
+    /// Writes a descriptor into the table of a queue.
     pub(crate) fn describe(&mut self, queue: usize, number: u16, descriptor: (u64, u32, u16, u16)) {
         let (address, bytes, flags, next) = descriptor;
         let raw = RawDescriptor::from(Descriptor::new(address, bytes, flags, next));
@@ -181,7 +182,7 @@ impl Guest {
         self.memory.write_obj(raw, GuestAddress(place)).unwrap();
     }
 
-    /// Makes a chain available, and rings if that is wanted.
+    /// Makes a chain available, and notifies the server if it wants that.
     pub(crate) fn offer(&mut self, queue: usize, head: u16) {
         let ring = &mut self.queues[queue];
         let place = ring.first + AVAILABLE + 4 + u64::from(ring.available % SIZE) * 2;
@@ -189,7 +190,7 @@ impl Guest {
         self.advance(queue, 1);
     }
 
-    /// So many more are said to be available.
+    /// Announces `count` more available chains.
     pub(crate) fn advance(&mut self, queue: usize, count: u16) {
         let ring = &mut self.queues[queue];
         ring.available = ring.available.wrapping_add(count);
@@ -200,7 +201,7 @@ impl Guest {
         let wanted = if self.features & F_EVENT_IDX == 0 {
             load(0) & 1 == 0
         } else {
-            // The number of the one that it wants to be rung for.
+            // The number of the request for which the server wants a notification.
             load(4 + u64::from(SIZE) * 8) == ring.available.wrapping_sub(1)
         };
         if wanted {
@@ -208,7 +209,7 @@ impl Guest {
         }
     }
 
-    /// Asks for something; the slot that it has.
+    /// Submits a request. Returns its slot.
     pub(crate) fn submit(&mut self, queue: usize, kind: u32, sector: u64, data: &[u8], reads: u32) -> u16 {
         let slot = self.queues[queue].free.pop().expect("a free slot");
         let place = self.slot(queue, slot);
@@ -235,7 +236,7 @@ impl Guest {
         slot
     }
 
-    /// The head that comes back next, if one does at once.
+    /// Returns the next used head, if there is one.
     pub(crate) fn used(&mut self, queue: usize) -> Option<(u16, u32)> {
         let ring = &mut self.queues[queue];
         let index: u16 = self.memory.load(GuestAddress(ring.first + USED + 2), Ordering::Acquire).unwrap();
@@ -249,7 +250,7 @@ impl Guest {
         Some((head as u16, written))
     }
 
-    /// From now on it wants to be told of the next head that comes back.
+    /// Requests a notification of the next used head.
     fn listen(&self, queue: usize) {
         let ring = &self.queues[queue];
         let event = GuestAddress(ring.first + AVAILABLE + 4 + u64::from(SIZE) * 2);
@@ -257,7 +258,7 @@ impl Guest {
         fence(Ordering::SeqCst);
     }
 
-    /// Waits for the next head that comes back: sleeps until it is told of it.
+    /// Waits for the next used head. Sleeps until a notification.
     pub(crate) fn wait_used(&mut self, queue: usize) -> (u16, u32) {
         loop {
             if let Some(used) = self.used(queue) {
@@ -270,10 +271,10 @@ impl Guest {
             let Queue { call, sleep, .. } = &self.queues[queue];
             match sleep.wait(PATIENCE_MS, &mut [EpollEvent::default()]) {
                 Ok(notified) => assert!(notified > 0, "the guest is told of an answer"),
-                // As by whoever stops and continues the process.
+                // Stopping and continuing the process interrupts the wait.
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted),
             }
-            // It may not have been rung.
+            // There may be no notification.
             let _ = call.read();
         }
     }
@@ -282,13 +283,13 @@ impl Guest {
         !self.queues[queue].free.is_empty()
     }
 
-    /// An answer, if there is one at once: its slot and the status.
+    /// Returns an answer, if there is one: its slot and status.
     pub(crate) fn answered(&mut self, queue: usize) -> Option<(u16, u8)> {
         let (head, _) = self.used(queue)?;
         Some((head / 3, self.take(queue, head / 3).0))
     }
 
-    /// Waits for an answer: its slot, the status and what was read.
+    /// Waits for an answer. Returns its slot, its status and the data that was read.
     pub(crate) fn wait(&mut self, queue: usize) -> (u16, u8, Vec<u8>) {
         let (head, written) = self.wait_used(queue);
         let slot = head / 3;
@@ -297,7 +298,7 @@ impl Guest {
         (slot, status, data)
     }
 
-    /// What stands in the slot of an answered request, which is free from now on.
+    /// Returns status and data of an answered request, and frees its slot.
     fn take(&mut self, queue: usize, slot: u16) -> (u8, Vec<u8>) {
         let place = self.slot(queue, slot);
         let mut status = [0];
@@ -309,7 +310,8 @@ impl Guest {
         (status[0], data)
     }
 
-    /// Asks for the same as before in a slot whose request is answered, at another sector; what the last one came to.
+    /// Repeats the request of an answered slot at another sector. Returns the status of the
+    /// previous one.
     pub(crate) fn again(&mut self, queue: usize, slot: u16, sector: u64) -> u8 {
         let place = self.slot(queue, slot);
         let status: u8 = self.memory.load(GuestAddress(place + 16), Ordering::Relaxed).unwrap();
@@ -318,17 +320,18 @@ impl Guest {
         status
     }
 
-    /// Rings, whether that is wanted or not.
+    /// Notifies the server, whether it wants that or not.
     pub(crate) fn ring(&self, queue: usize) {
         self.queues[queue].kick.write(1).unwrap();
     }
 
-    /// Rings by something else from the next connection on.
+    /// Replaces the notification file from the next connection.
     pub(crate) fn ring_by(&mut self, queue: usize, bell: EventFd) {
         self.queues[queue].kick = bell;
     }
 
-    /// Keeps a queue full of the request with that head as fast as a processor can, until it is told to end.
+    /// Keeps a queue full of the request with this head, as fast as a processor can, until `ends`
+    /// is set.
     pub(crate) fn flood(&self, queue: usize, head: u16, ends: &AtomicBool) {
         let ring = self.queues[queue].first + AVAILABLE;
         (0..SIZE).for_each(|at| self.memory.write_obj(head, GuestAddress(ring + 4 + u64::from(at) * 2)).unwrap());
@@ -342,12 +345,12 @@ impl Guest {
         }
     }
 
-    /// The request of that head is answered, and nobody looks at what it read.
+    /// Frees the slot of an answered request without a look at its data.
     pub(crate) fn done(&mut self, queue: usize, head: u16) {
         self.queues[queue].free.push(head / 3);
     }
 
-    /// Asks for something while nothing else is under way, and waits.
+    /// Submits a request while no other is in flight, and waits.
     #[track_caller]
     pub(crate) fn call(&mut self, kind: u32, sector: u64, data: &[u8], reads: u32) -> Result<Vec<u8>, u8> {
         let slot = self.submit(0, kind, sector, data, reads);
@@ -365,7 +368,7 @@ impl Guest {
     }
 }
 
-/// A range as trims and zeroes have it.
+/// Returns a range in the form of trims and zeroes.
 pub(crate) fn range(sector: u64, sectors: u32, flags: u32) -> [u8; 16] {
     let mut range = [0; 16];
     range[..8].copy_from_slice(&sector.to_le_bytes());

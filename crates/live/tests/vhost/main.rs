@@ -1,4 +1,4 @@
-//! Disks of virtual machines as their guests see them.
+//! Tests of disks of virtual machines from the guests' side.
 
 mod guest;
 mod hostile;
@@ -15,10 +15,10 @@ use iosched_live::reactor::{self, ServeOptions, Served};
 use iosched_live::vhost::{self, Door, Sockets};
 use iosched_live::{Messages, OwnedListener};
 
-/// A disk that is served to guests, at a socket for each export.
+/// A disk that is served to guests, with a socket for each export.
 pub(crate) struct Server {
     pub(crate) served: Option<Served>,
-    /// Before the directory, in which they are.
+    /// Sockets in the directory. They are dropped before it.
     _sockets: Sockets,
     here: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ impl Server {
         place(self.here.path(), number)
     }
 
-    /// Names and operations of its clients.
+    /// Returns names and numbers of operations of its clients.
     pub(crate) fn clients(&self) -> Vec<(String, u64)> {
         let list = |disk: &mut iosched_live::LiveDisk, _| {
             let of = |client: &iosched_live::disk::Client| {
@@ -68,7 +68,7 @@ impl Server {
         self.served.as_ref().unwrap().handle.control(list).unwrap()
     }
 
-    /// Ends it in order.
+    /// Stops the server in order.
     pub(crate) fn stop(&mut self) {
         let served = self.served.take().unwrap();
         served.handle.stop();

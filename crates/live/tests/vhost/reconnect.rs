@@ -1,4 +1,4 @@
-//! Servers and frontends that go and come back.
+//! Tests of servers and frontends that disconnect and reconnect.
 
 use super::Server;
 use super::guest::{Guest, IN, OUT};

@@ -1,4 +1,4 @@
-//! What guests ask for, and what they are told.
+//! Tests of requests of guests and their answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use super::guest::{DISCARD, F_EVENT_IDX, FLUSH, GET_ID, Guest, IN, OUT, SIZE, SL
 const IOERR: u8 = 1;
 const UNSUPP: u8 = 2;
 
-/// What a person is told.
+/// Buffer for messages to the user.
 #[derive(Clone, Default)]
 struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
@@ -112,7 +112,7 @@ fn a_queue_ends_when_its_requests_are_done() {
     for number in 0..10 {
         guest.submit(1, IN, number * 9000, &[], 512);
     }
-    // What it has begun is answered before; what it has not is there for the next time.
+    // Requests that have begun are answered first. The others stay for the next start.
     let next = guest.stop(1);
     let answered = std::iter::from_fn(|| guest.used(1)).count() as u32;
     assert_eq!(next, answered);
@@ -126,7 +126,8 @@ fn guests_that_break_the_rules_end_their_own_queue() {
     good.connect(&server.socket(1));
     let mut bad = Guest::new(2);
     bad.connect(&server.socket(0));
-    // A chain without end, one that is nowhere, one without a status: each comes back without an answer.
+    // An endless chain, one outside of memory, and one without a status. Each is returned without
+    // an answer.
     let (next, write) = (1, 2);
     for descriptor in [(1 << 30, 16, next, 0), (1 << 40, 16, next, 1), (1 << 30, 16, 0, 0), (1 << 30, 16, write, 0)] {
         bad.describe(1, 0, descriptor);
@@ -134,13 +135,13 @@ fn guests_that_break_the_rules_end_their_own_queue() {
         bad.offer(1, 0);
         assert_eq!(bad.wait_used(1).1, 0);
     }
-    // As does one whose data ends behind the last address, where its second piece would begin.
+    // So is one whose data passes the last address, where its second piece would begin.
     bad.describe(1, 0, (1 << 30, 16, next, 1));
     bad.describe(1, 1, (u64::MAX - 511, 2 << 20, next | write, 2));
     bad.describe(1, 2, ((1 << 30) + 64, 1, write, 0));
     bad.offer(1, 0);
     assert_eq!(bad.wait_used(1).1, 0);
-    // A head that is nowhere does not come back.
+    // A head outside of the table is not returned.
     bad.offer(1, 9999);
     assert_eq!(bad.read(0, 512), [0; 512]);
     assert_eq!(good.read(0, 512), [0; 512]);

@@ -1,4 +1,4 @@
-//! A disk that grows under a guest.
+//! Tests of a disk that grows while a guest uses it.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -40,7 +40,7 @@ fn a_guest_is_told_that_its_disk_has_grown_and_uses_the_rest() {
     assert_eq!(guest.read(16 * MIB / 512 - 1, 512), [7; 512]);
     guest.disconnect();
 
-    // One that has not asked to be told finds it out for itself.
+    // A frontend without a channel reads the new size itself.
     deaf.connect(&server.socket(0));
     file.as_file().set_len(24 * MIB).unwrap();
     rescan().unwrap().unwrap();

@@ -1,14 +1,16 @@
-//! Guests share a disk by the weights of their exports.
+//! Tests that guests share a disk by the weights of their exports.
 
 use iosched_live::Messages;
 
 use super::Server;
 use super::guest::{Guest, IN};
 
-/// So large that the device is slow beside the processors, which others may use.
+/// The reads are large, so that the device is slow compared to the processors, which others may
+/// use.
 const READ_BYTES: u32 = 1 << 20;
 
-/// Keeps `depth` reads of each guest under way until all together have had `total`; what each has had.
+/// Keeps `depth` reads of each guest in flight until all together have completed `total`. Returns
+/// the reads of each guest.
 fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> {
     let mut guests: Vec<Guest> = (0..guests).map(|_| Guest::new(1)).collect();
     let mut random = 1_u64;
@@ -42,7 +44,8 @@ fn shares(server: &Server, guests: usize, depth: usize, total: u64) -> Vec<u64> 
 #[test]
 fn two_guests_have_what_their_weights_say() {
     let exports = ["vm1,weight=200", "vm2,weight=100"];
-    // Slices are short, so that many make up the test; the device takes fewer than either guest offers: what is beyond waits where weights decide.
+    // Slices are short, so that the test has many. The device takes fewer requests than either
+    // guest sends. The rest waits in the scheduler, where weights decide.
     let server = Server::with(
         "model:sata-ssd,size=64M",
         "cfq:slice_idle=0,slice_sync=20",

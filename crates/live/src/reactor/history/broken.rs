@@ -1,5 +1,5 @@
-//! Servers that are broken on purpose, to see that histories find it: what is broken, and a back end that does not do
-//! what it says, as a reactor or a back end with that mistake would have it.
+//! Servers with faults made on purpose, to test that histories find them. A faulty back end behaves
+//! like a reactor or back end with the same mistake.
 
 use std::path::PathBuf;
 
@@ -12,44 +12,44 @@ use crate::backend::{Backend, BackendCard, Completion, Lie};
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// What is broken on purpose.
+/// A fault made on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Broken {
-    /// The server takes the disk for one without a cache, and leaves its flushes out.
+    /// The server treats the disk as one without a cache and omits flushes.
     NoFlushes,
-    /// The server does not hear that a write is to be on stable storage.
+    /// Requests to the server do not mention that a write must be on stable storage.
     FuaUnheard,
-    /// The cache of the back end does not do what it says.
+    /// The cache of the back end breaks this promise.
     Lie(Lie),
-    /// Now and then a command is not done as the reactor is told.
+    /// Some commands are not executed as the reactor is told.
     Command(Mistake),
 }
 
-/// What goes wrong with a command that is told to be done.
+/// A mistake in a command that is reported as complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
-    /// A flush is not done.
+    /// A flush is not executed.
     Flush,
-    /// A write is not on stable storage, as it was to be.
+    /// A write is not on stable storage as requested.
     Fua,
-    /// A write is not done.
+    /// A write is not executed.
     Write,
-    /// The beginning of a write is not done.
+    /// The beginning of a write is not executed.
     Torn,
     /// A write goes to the block before.
     Misplaced,
-    /// Zeroes and trims are not done.
+    /// Zeroes and trims are not executed.
     Hole,
-    /// It has failed.
+    /// An error is reported as success.
     Error,
-    /// A read gives what stood in memory before.
+    /// A read returns the previous content of the memory.
     Read,
-    /// It is done, and that is never told.
+    /// The completion is never reported.
     Untold,
 }
 
 impl Broken {
-    /// All there are, with their names.
+    /// All faults with their names.
     pub const ALL: [(&str, Self); 15] = [
         ("no-flushes", Self::NoFlushes),
         ("fua-unheard", Self::FuaUnheard),
@@ -68,28 +68,28 @@ impl Broken {
         ("untold", Self::Command(Mistake::Untold)),
     ];
 
-    /// The one with that name.
+    /// Returns the fault with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(of, _)| *of == name).map(|(_, broken)| *broken)
     }
 
-    /// What is wrong with it is that it hides errors: there must be some.
+    /// Returns whether the fault hides errors, so that there must be some.
     pub(super) fn needs_errors(self) -> bool {
         self == Self::Command(Mistake::Error)
     }
 }
 
-/// Most mistakes are made with so many of a hundred commands.
+/// Default share of commands with the mistake, per cent.
 const SOME_PERCENT: u64 = 10;
 
 impl Mistake {
-    /// With how many of a hundred commands it is made.
+    /// Returns the share of commands with the mistake, per cent.
     fn percent(self) -> u64 {
         match self {
-            // What is promised is promised by others, too.
+            // Other flushes and FUA writes would make the same promise true.
             Self::Flush | Self::Fua => 100,
-            // One is enough.
+            // One missing completion is enough.
             Self::Untold => 1,
             _ => SOME_PERCENT,
         }
@@ -108,7 +108,7 @@ impl Mistaken {
         Self { inner, mistake, random }
     }
 
-    /// What the back end is given instead; nothing if it is told to be done at once.
+    /// Returns the changed command for the back end, or `None` if it completes without execution.
     fn changed(&self, command: &Command, segments: &mut Vec<Segment>) -> Option<Command> {
         let unit = u64::from(UNIT_BYTES);
         let mut changed = *command;
@@ -134,7 +134,7 @@ impl Mistaken {
         Some(changed)
     }
 
-    /// What the reactor hears of `ended`.
+    /// Reports the completions `ended` to the reactor.
     fn tell(&mut self, ended: Vec<Completion>, done: &mut Vec<Completion>) {
         for (id, result) in ended {
             match self.mistake {

@@ -1,4 +1,5 @@
-//! What is changed of a disk while it is busy: everything that can be, to anything that is taken.
+//! Random changes of a busy disk: every setting that can be changed, to every value that is
+//! accepted.
 
 use iosched::{RequestQueue, Time};
 use iosched_check::Random;
@@ -9,17 +10,17 @@ use crate::LiveDisk;
 /// A change that is made on the disk's thread.
 pub(super) type Change = Box<dyn FnOnce(&mut LiveDisk, Time) + Send>;
 
-/// Any change.
+/// Returns a random change.
 pub(super) fn draw(random: &mut Random) -> Change {
     let mut random = Random::new(random.next_word());
     Box::new(move |disk, now| change(disk, now, &mut random))
 }
 
-/// The elevator is switched, if it means to idle for that long.
+/// Returns a change that switches the scheduler if it would idle for longer than `idle_ns`.
 pub(super) fn switch_if_idle_for(idle_ns: u64) -> Change {
     Box::new(move |disk, now| {
         if disk.next_timer().is_some_and(|at| at > now + idle_ns) {
-            // Every registry has it.
+            // Every registry has noop.
             let _ = disk.switch(now, "noop");
         }
     })
@@ -29,7 +30,7 @@ fn change(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     match random.index(5) {
         0 => {
             let name = random.pick(&disk.registry().names());
-            // It is one of those that there are.
+            // The name comes from the registry, so it exists.
             let _ = disk.switch(now, name);
         }
         1 | 2 => tune(disk, now, random),
@@ -41,7 +42,7 @@ fn change(disk: &mut LiveDisk, now: Time, random: &mut Random) {
 fn tune(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     if random.chance(20) {
         let value = random.pick(&[1, 4, 5, 9, 32, 128]);
-        // Some elevators need more.
+        // Some schedulers need more.
         let _ = disk.set_attribute(now, "nr_requests", &value.to_string());
         return;
     }
@@ -57,7 +58,7 @@ fn tune(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     let spec = random.pick(&specs);
     let small = spec.min.saturating_add(random.below(30));
     let text = spec.number(random.pick(&[spec.min, spec.max, spec.default, small])).to_string();
-    // Some are read-only, some refuse.
+    // Some are read-only, and some do not accept the value.
     let _ = if attribute { disk.set_attribute(now, spec.name, &text) } else { disk.set_tunable(now, spec.name, &text) };
 }
 
@@ -65,7 +66,7 @@ fn govern(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     let (group, _) = random.pick(&EXPORTS);
     let clients: Vec<_> = disk.clients().map(|client| client.id).collect();
     if clients.is_empty() || random.chance(30) {
-        // It may be out of the elevator's range.
+        // The weight may be out of the scheduler's range.
         let _ = disk.group(group, random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
         return;
     }

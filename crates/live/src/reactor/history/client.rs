@@ -1,4 +1,4 @@
-//! An NBD client of a history: what it sends, and what it makes of what comes, to the byte.
+//! An NBD client of a history. It sends requests and checks every byte of the answers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use iosched_nbd::wire;
 use super::witness::{Ask, Witness};
 use crate::disk::Action;
 
-/// How far it is.
+/// Stage of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Greeting,
@@ -18,11 +18,11 @@ enum Stage {
     Transmission,
 }
 
-/// A request that is not answered.
+/// A request without a complete answer.
 struct PendingRequest {
     ask: Ask,
     data: Vec<u8>,
-    /// Which of the data has come.
+    /// Whether each byte of the data has arrived.
     came: Vec<bool>,
     error: Option<u32>,
 }
@@ -35,9 +35,10 @@ pub(super) struct Client {
     input: Vec<u8>,
     pending: BTreeMap<u64, PendingRequest>,
     cookies: u64,
-    /// It may be closed before it is answered, for what it has done.
+    /// Whether the server may close the connection before it answers, because the client
+    /// misbehaved.
     pub(super) misbehaves: bool,
-    /// It asks for nothing more.
+    /// Whether the client sends no more requests.
     pub(super) leaving: bool,
 }
 
@@ -64,10 +65,10 @@ impl Client {
         self.stage == Stage::Transmission && !self.leaving
     }
 
-    /// The bytes of its next request.
+    /// Returns the bytes of the next request.
     pub(super) fn ask(&mut self, random: &mut Random, witness: &mut Witness) -> Vec<u8> {
         let ask = witness.ask(random, self.read_only);
-        // Names of requests are the client's; some do not count.
+        // The client may choose any cookies. Some of these do not count up.
         self.cookies = self.cookies.wrapping_mul(3).wrapping_add(1 + random.below(5));
         while self.pending.contains_key(&self.cookies) {
             self.cookies += 1;
@@ -96,13 +97,13 @@ impl Client {
         bytes
     }
 
-    /// The bytes by which it says that it goes.
+    /// Returns the bytes of a disconnect request.
     pub(super) fn say_good_bye(&mut self) -> Vec<u8> {
         self.leaving = true;
         Messages::default().request(wire::CMD_DISC, 0, 0, 0, 0).0
     }
 
-    /// The server has ended the connection: what it has asked for is not answered any more.
+    /// Handles the end of the connection by the server. Pending requests are no longer answered.
     pub(super) fn end(&mut self, witness: &mut Witness) {
         if !self.pending.is_empty() && !self.misbehaves && !witness.ending && !witness.has_faults() {
             let ask = self.pending.values().next().map(|first| first.ask.clone());
@@ -111,7 +112,7 @@ impl Client {
         self.give_up(witness);
     }
 
-    /// It waits for no answer any more.
+    /// Ends the wait for answers.
     pub(super) fn give_up(&mut self, witness: &mut Witness) {
         for request in std::mem::take(&mut self.pending).into_values() {
             witness.lost(&request.ask);
@@ -161,7 +162,7 @@ impl Client {
     fn option_reply(&mut self, input: &mut &[u8]) -> Result<Option<()>, String> {
         let Some(reply) = OptionReply::read(input).map_err(|error| error.to_string())? else { return Ok(None) };
         if reply.kind & wire::REP_FLAG_ERROR != 0 {
-            // There is no such export any more, or the server is about to end.
+            // The export does not exist any more, or the server is about to end.
             (self.leaving, self.misbehaves) = (true, true);
         } else if reply.option == wire::OPT_GO && reply.kind == wire::REP_ACK {
             self.stage = Stage::Transmission;

@@ -1,4 +1,4 @@
-//! Clients of a history that reach the disk by its handle's messages, as FUSE and ublk do.
+//! Clients of a history that use messages of the disk's handle, as FUSE and ublk do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,13 @@ use super::witness::{Ask, Witness};
 use crate::Pool;
 use crate::disk::{Action, ClientId, Identity, Operation, SyncWrites};
 
-/// Operations at once.
+/// Maximum number of operations at once.
 const ASKS_MAX: usize = 12;
 
-/// An answer, with data or an error number.
+/// An answer with data or an error number.
 type Answer = (u64, Result<Vec<u8>, u32>);
 
-/// What comes back from the disk's thread.
+/// Results from the disk's thread.
 #[derive(Default)]
 struct Back {
     clients: Vec<ClientId>,
@@ -29,7 +29,7 @@ pub(super) struct Insiders {
     pool: Pool,
     back: Arc<Mutex<Back>>,
     asks: BTreeMap<u64, (ClientId, Ask)>,
-    /// Whose client has gone.
+    /// Operations of disconnected clients.
     lost: BTreeSet<u64>,
     keys: u64,
 }
@@ -41,7 +41,7 @@ impl Insiders {
     }
 
     fn tell(&self, message: Message) {
-        // A disk that has ended is asked for nothing.
+        // A disk that has ended takes no messages.
         let _ = self.inbox.send(message);
     }
 
@@ -73,7 +73,7 @@ impl Insiders {
         self.tell(Message::Control(Box::new(move |disk, now| disk.disconnect(now, client))));
     }
 
-    /// One of them does something.
+    /// Lets one of the clients act.
     pub(super) fn act(&mut self, random: &mut Random, witness: &mut Witness) {
         let clients = self.back.lock().unwrap_or_else(PoisonError::into_inner).clients.clone();
         if clients.is_empty() || (clients.len() < 3 && random.chance(5)) {
@@ -109,7 +109,7 @@ impl Insiders {
         self.tell(Message::Submit(client, operation, reply));
     }
 
-    /// Hears what has been answered.
+    /// Processes the answers.
     pub(super) fn hear(&mut self, witness: &mut Witness) {
         let answers = std::mem::take(&mut self.back.lock().unwrap_or_else(PoisonError::into_inner).answers);
         for (key, result) in answers {

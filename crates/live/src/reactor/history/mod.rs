@@ -1,16 +1,17 @@
 //! Histories: a whole served disk in virtual time, from a seed. For tests and soaks.
 //!
-//! All that histories need is here, except `nbd/audit.rs`, which needs private fields of the server. A build without
-//! the feature `histories` has none of it.
+//! All that histories need is here, except `nbd/audit.rs`, which needs private fields of the
+//! server. A build without the feature `histories` has none of it.
 //!
-//! A history is a disk and several lives of its server. In each life the real reactor, the real NBD server and the
-//! real request queue run on a virtual system (`world`). Clients connect, send requests, stall, send nonsense and
-//! leave. Their bytes arrive in pieces of any size. The elevator, its tunables, depth, weights and classes change. The
-//! back end (`platter`) is slow, fails or is full. A life ends in order or by a power cut. The requests and answers of
-//! all clients determine what each block may hold, during a life and in the next one.
+//! A history is a disk and several lives of its server. In each life the real reactor, the real NBD
+//! server and the real request queue run on a virtual system (`world`). Clients connect, send
+//! requests, stall, send nonsense and leave. Their bytes arrive in pieces of any size. The
+//! scheduler, its tunables, depth, weights and classes change. The back end (`platter`) is slow,
+//! fails or is full. A life ends in order or by a power cut. The requests and answers of all
+//! clients determine what each block may hold, during a life and in the next one.
 //!
-//! Real: everything above the system calls of a disk's thread, except TLS and back ends on files. Simulated: io_uring,
-//! the bytes of sockets, and time.
+//! Real: everything above the system calls of a disk's thread, except TLS and back ends on files.
+//! Simulated: io_uring, the bytes of sockets, and time.
 
 mod broken;
 mod changes;
@@ -40,14 +41,15 @@ pub(crate) use platter::{Image, Platter};
 use witness::{Excuses, Witness};
 use world::{Fate, World};
 
-/// Names that clients ask for, and whether they can only read there. The last one there is not.
+/// Names of exports that clients request, and whether they are read-only. The last one does not
+/// exist.
 const EXPORTS: [(&str, bool); 5] = [("a", false), ("a", false), ("b", false), ("read", true), ("none", false)];
-/// Bytes that the medium writes together or not at all.
+/// Size of a unit that the medium writes completely or not at all, bytes.
 const UNIT_BYTES: u32 = 512;
-/// The state of a life is looked at once in so many turns.
+/// Number of turns between detailed checks of a life's state.
 const LOOKS_EVERY: u64 = 8;
 
-/// What histories are about.
+/// Theme of histories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Theme {
     /// Everything.
@@ -56,27 +58,27 @@ pub enum Theme {
     Cuts,
 }
 
-/// What happened in a history.
+/// Counts of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryTally {
-    /// Histories.
+    /// Number of histories.
     pub histories: u64,
     /// Lives that ended by a power cut.
     pub cuts: u64,
     /// Lives that ended in order.
     pub ends: u64,
-    /// Operations answered.
+    /// Answered operations.
     pub answers: u64,
-    /// Of them with an error.
+    /// Answered operations with an error.
     pub failures: u64,
     /// Turns of the reactor.
     pub turns: u64,
-    /// A hash of all that happened.
+    /// Hash of all events.
     pub digest: u64,
 }
 
 impl HistoryTally {
-    /// Adds what happened in another one.
+    /// Adds the counts of another one.
     pub fn add(&mut self, other: &Self) {
         self.histories += other.histories;
         self.cuts += other.cuts;
@@ -84,24 +86,24 @@ impl HistoryTally {
         self.answers += other.answers;
         self.failures += other.failures;
         self.turns += other.turns;
-        // The same in whatever order they were lived.
+        // The result does not depend on the order of the histories.
         self.digest ^= other.digest;
     }
 }
 
-/// Something in a history cannot be.
+/// A violation in a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("seed {seed}, life {life}: {what}")]
 pub struct Violation {
-    /// Of the history.
+    /// Seed of the history.
     pub seed: u64,
-    /// The how manieth life of the server, from 0 on.
+    /// Life of the server, counted from 0.
     pub life: u32,
-    /// What.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// Nobody is told anything; all histories share the thread that does so.
+/// Returns a queue that drops all messages. All histories share its thread.
 fn nobody() -> Messages {
     static NOBODY: OnceLock<Messages> = OnceLock::new();
     NOBODY.get_or_init(Messages::to_nobody).clone()
@@ -113,7 +115,7 @@ struct Medium {
     block_bytes: u32,
     capacity_bytes: u64,
     cache: Option<CachePlan>,
-    /// It never fails: a history of nothing but failures shows little.
+    /// Whether the disk never fails. A history with only failures shows little.
     is_sound: bool,
     contents: Contents,
     stamps: Stamp,
@@ -161,7 +163,7 @@ impl Medium {
         }
     }
 
-    /// What fails in this life, and what clients may see of it.
+    /// Returns the faults of this life, and the errors that clients may see.
     fn faults(&self, random: &mut Random) -> (FaultPlan, u32, Excuses) {
         let (seed, late_ms) = (random.next_word(), 1 + random.index(100) as u32);
         let mut plan = FaultPlan { seed, late_ms, late: random.pick(&[0, 0, 20_000]), ..FaultPlan::default() };
@@ -177,14 +179,14 @@ impl Medium {
                 plan.bad.push(bad.clone());
                 excuses.bad = bad;
             }
-            // What a cache cannot write it tells whoever flushes.
+            // A flush returns the error if the cache cannot write.
             3 if self.cache.is_some() => (behind, excuses.eio) = (20_000, true),
             _ => {}
         }
         (plan, behind, excuses)
     }
 
-    /// The back end of a life.
+    /// Returns the back end of a life.
     fn backend(&self, plan: FaultPlan, behind: u32, broken: Option<Broken>, random: &mut Random) -> Box<dyn Backend> {
         let card = self.card(UNIT_BYTES, random);
         let mut backend: Box<dyn Backend> =
@@ -203,7 +205,7 @@ impl Medium {
         }
     }
 
-    /// What the server knows of the back end.
+    /// Returns the server's settings for the back end.
     fn settings(&self, backend: &dyn Backend, broken: Option<Broken>, random: &mut Random) -> Settings {
         let card = backend.card();
         let mut device = card.device.clone();
@@ -230,13 +232,13 @@ fn exports() -> Exports {
         Export { ioprio: idle, ..Export::new("b") },
         Export { read_only: true, ..Export::new("read") },
     ] {
-        // Their names differ.
+        // The names differ.
         let _ = exports.add(export);
     }
     exports
 }
 
-/// What comes of one life.
+/// Outcome of a life.
 enum Life {
     Cut,
     Ended,
@@ -263,7 +265,7 @@ fn live(
         standstill_ns: random.pick(&[60 * SECOND_NS, 3000 * MILLISECOND_NS]),
     };
     let Ok(pair) = std::os::unix::net::UnixStream::pair() else { return Life::Wrong("no socket".to_owned()) };
-    // Nobody comes by it: it is a name.
+    // No client uses this socket. Its file descriptor identifies the listener.
     let listeners = vec![nbd::Listener::Unix(std::os::fd::OwnedFd::from(pair.0).into())];
     let config = nbd::Config { listeners, exports: exports(), tls: None, plain: true, limits };
     let server = nbd::Server::new(config, &mut disk, nobody());
@@ -309,7 +311,7 @@ fn live(
     }
 }
 
-/// What a disk is at, for who looks for what is wrong with it.
+/// Describes the state of a disk, for the analysis of a violation.
 fn about(disk: &LiveDisk) -> String {
     let queue = disk.queue();
     let tunables = disk.registry().get(queue.scheduler()).map(|elevator| (elevator.tunables)()).unwrap_or_default();
@@ -327,7 +329,7 @@ fn about(disk: &LiveDisk) -> String {
     )
 }
 
-/// Lets the reactor run, and looks at it meanwhile. How many turns it took.
+/// Runs the reactor and checks its state. Returns the number of turns.
 fn run(reactor: &mut Reactor<World>) -> u64 {
     let mut turns = 0;
     reactor.begin();
@@ -343,7 +345,7 @@ fn run(reactor: &mut Reactor<World>) -> u64 {
     turns
 }
 
-/// Holds the reactor's books against each other.
+/// Compares the counts of the reactor, the disk and the server.
 fn look(reactor: &mut Reactor<World>, closely: bool) {
     let Reactor { ring: world, disk, nbd, replies, flusher, .. } = reactor;
     let Some(server) = nbd else { return };
@@ -376,7 +378,7 @@ fn look(reactor: &mut Reactor<World>, closely: bool) {
 /// Runs the history of a seed.
 ///
 /// # Errors
-/// If something cannot be.
+/// A property does not hold.
 pub fn history(seed: u64, theme: Theme, broken: Option<Broken>) -> Result<HistoryTally, Violation> {
     let mut random = Random::new(seed);
     let mut medium = Medium::new(&mut random, theme, broken);

@@ -1,6 +1,6 @@
-//! A back end for tests: an image that outlives its servers, whose commands take their time and end in any order. A
-//! write changes some blocks when it begins and all of them when it ends, so that a server that ends between leaves it
-//! torn.
+//! A back end for tests: an image that outlives its servers. Commands take time and complete in any
+//! order. A write may change some blocks at its start, and changes all of them at its end. A server
+//! that ends in between leaves a torn write.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::backend::{Backend, BackendCard, Completion};
 use crate::disk::Command;
 use crate::ring::Submissions;
 
-/// What is on the medium.
+/// Content of the medium.
 pub(crate) type Image = Arc<Mutex<Vec<u8>>>;
 
 struct UnderWay {
@@ -21,7 +21,7 @@ struct UnderWay {
     segments: Vec<Segment>,
 }
 
-/// See the module page.
+/// A back end for tests. See the module page.
 pub(crate) struct Platter {
     card: BackendCard,
     image: Image,
@@ -31,7 +31,7 @@ pub(crate) struct Platter {
 }
 
 impl Platter {
-    /// `random` decides how long what takes.
+    /// Creates the back end. `random` determines the durations.
     pub(crate) fn new(card: BackendCard, image: Image, random: Random) -> Self {
         Self { card, image, random, numbers: 0, under_way: BTreeMap::new() }
     }

@@ -1,7 +1,8 @@
-//! A connection of a history: bytes on their way in both directions, in any pieces, at any pace.
+//! A connection of a history. Bytes travel in both directions, in pieces of any size and at any
+//! pace.
 //!
-//! What the server has of it is one end of a real pair of sockets, over which no byte goes: it is the name of the
-//! connection, and shows both sides whether the other has shut it.
+//! The server's side is one end of a real pair of sockets, over which no bytes go. It identifies
+//! the connection, and shows each side whether the other has shut it down.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -12,7 +13,7 @@ use rustix::net::Shutdown;
 
 use crate::ring::{Completed, Tag};
 
-/// What the server receives into.
+/// Memory for bytes that the server receives.
 enum Room {
     Some(Vec<u8>, usize),
     All(Segment),
@@ -26,9 +27,9 @@ struct Receiving {
 struct Sending {
     tag: Tag,
     pieces: Vec<Piece>,
-    /// Before this call.
+    /// Bytes that were sent before this call.
     sent: usize,
-    /// By this call.
+    /// Bytes that this call has sent.
     moved: usize,
     all: bool,
 }
@@ -57,33 +58,34 @@ impl Sending {
 pub(super) struct Wire {
     /// The client's end of the pair.
     end: OwnedFd,
-    /// From the client, under way, and arrived.
+    /// Bytes from the client that are in transit, and those that have arrived.
     up: VecDeque<u8>,
     arrived: VecDeque<u8>,
-    /// The client sends no more.
+    /// Whether the client sends no more.
     up_ended: bool,
-    /// To the client.
+    /// Bytes to the client.
     down: VecDeque<u8>,
-    /// Bytes to the client that are on their way at most.
+    /// Maximum number of bytes in transit to the client.
     window: usize,
-    /// Bytes that arrive at once at most.
+    /// Maximum number of bytes that arrive at once.
     grain: usize,
     receiving: Option<Receiving>,
     sending: Option<Sending>,
-    /// The client is gone.
+    /// Whether the client has disconnected.
     pub(super) cut: bool,
-    /// The server has shut it.
+    /// Whether the server has shut down the connection.
     pub(super) closed: bool,
 }
 
-/// Bytes of `from` that arrive at once; of many some more, or a long operation would be most of a history.
+/// Returns the number of bytes of `from` that arrive at once. More arrive if there are many, or a
+/// long operation would take most of a history.
 fn some(random: &mut Random, from: usize, grain: usize) -> usize {
     if from == 0 { 0 } else { 1 + random.index(from.min(grain.max(from / 8))) }
 }
 
-/// Takes so many bytes from the front.
+/// Takes `count` bytes from the front.
 fn take(from: &mut VecDeque<u8>, count: usize, mut into: impl FnMut(&[u8])) {
-    // Not byte by byte: most of a history's time is here.
+    // This copies slices, not single bytes, because most of a history's time is spent here.
     let (first, second) = from.as_slices();
     let here = count.min(first.len());
     into(&first[..here]);
@@ -120,14 +122,14 @@ impl Wire {
         }
     }
 
-    /// Some of what the client has sent arrives. Whether there is more.
+    /// Delivers some of the bytes that the client has sent. Returns whether there are more.
     pub(super) fn carry_up(&mut self, random: &mut Random) -> bool {
         let count = some(random, self.up.len(), self.grain);
         take(&mut self.up, count, |bytes| self.arrived.extend(bytes));
         !self.up.is_empty()
     }
 
-    /// Some of what the server has sent arrives.
+    /// Delivers some of the bytes that the server has sent.
     pub(super) fn carry_down(&mut self, random: &mut Random) -> Vec<u8> {
         let count = some(random, self.down.len(), self.grain);
         let mut bytes = Vec::with_capacity(count);
@@ -139,21 +141,21 @@ impl Wire {
         !self.down.is_empty()
     }
 
-    /// The client sends no more.
+    /// Ends the client's sending side.
     pub(super) fn end_up(&mut self) {
         self.up_ended = true;
-        // It may be shut already.
+        // The socket may be shut down already.
         let _ = rustix::net::shutdown(&self.end, Shutdown::Write);
     }
 
-    /// The client is gone; of what it has sent, what has not arrived is lost with it, or is not.
+    /// Disconnects the client. A random part of the bytes in transit is lost.
     pub(super) fn cut(&mut self, random: &mut Random) {
         let lost = random.index(self.up.len() + 1);
         self.up.truncate(self.up.len() - lost);
         self.arrived.append(&mut self.up);
         self.down.clear();
         (self.cut, self.up_ended) = (true, true);
-        // It may be shut already.
+        // The socket may be shut down already.
         let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
     }
 
@@ -170,7 +172,7 @@ impl Wire {
         }
     }
 
-    /// Completes what can be.
+    /// Completes the calls that can complete.
     pub(super) fn settle(&mut self, random: &mut Random, ready: &mut Vec<Completed>) {
         if let Some(receiving) = self.receiving.take() {
             self.receiving = self.receive(receiving, random, ready);
@@ -186,7 +188,7 @@ impl Wire {
         let there = self.arrived.len();
         let count = match &room {
             Room::Some(bytes, from) => some(random, there.min(bytes.len() - from), self.grain),
-            // What is to come altogether comes in parts if something prevents that.
+            // A receive of all bytes may return fewer after an interruption.
             Room::All(segment) if there >= segment.len() || ended || random.chance(2) => there.min(segment.len()),
             Room::All(_) => 0,
         };

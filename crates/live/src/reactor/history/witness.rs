@@ -1,4 +1,5 @@
-//! What all clients of a history know together: what they have asked for and heard, and what that says of the disk.
+//! Common knowledge of all clients of a history: their requests and answers, and the contents of
+//! the disk that follow.
 
 use std::ops::Range;
 
@@ -7,21 +8,22 @@ use iosched_check::{Contents, Moment, Random, Stamp, bytes_of};
 use crate::Errno;
 use crate::disk::Action;
 
-/// Longest operation, in bytes, but for the few that are as long as the disk.
+/// Maximum length of an operation, bytes. A few operations are as long as the disk.
 const LENGTH_MAX: u64 = 6000;
 
-/// What a disk's operations may fail with.
+/// Errors that a disk's operations may return.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Excuses {
-    /// Some fail with EIO.
+    /// Whether some operations fail with EIO.
     pub(super) eio: bool,
-    /// Some that change something fail with ENOSPC.
+    /// Whether some changing operations fail with ENOSPC.
     pub(super) enospc: bool,
-    /// Whatever touches these bytes fails with EIO, and nothing else does.
+    /// Range in which every operation fails with EIO. Other operations do not fail with EIO for
+    /// this reason.
     pub(super) bad: Range<u64>,
 }
 
-/// An operation that is not answered.
+/// An operation without an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) action: Action,
@@ -31,9 +33,9 @@ pub(super) struct Ask {
     pub(super) no_hole: bool,
     stamp: Stamp,
     at: Moment,
-    /// What it changes.
+    /// Range that the operation changes.
     changed: Range<u64>,
-    /// What it must be refused with.
+    /// Error that the disk must return.
     refusal: Option<Errno>,
 }
 
@@ -42,12 +44,12 @@ impl Ask {
         self.offset..self.offset + u64::from(self.length)
     }
 
-    /// The data of a write.
+    /// Returns the data of a write.
     pub(super) fn data(&self) -> Vec<u8> {
         bytes_of(self.stamp, self.offset, self.length as usize)
     }
 
-    /// A read that must be refused has no right length.
+    /// Returns whether the operation is a read.
     pub(super) fn is_read(&self) -> bool {
         self.action == Action::Read
     }
@@ -63,15 +65,15 @@ pub(super) struct Witness {
     capacity_bytes: u64,
     excuses: Excuses,
     stamps: Stamp,
-    /// Writes whose clients have gone before the answer.
+    /// Writes whose clients disconnected before the answer.
     orphans: Vec<(Moment, Range<u64>)>,
-    /// The server is not told what is to be on stable storage.
+    /// Whether requests do not mention that data must be on stable storage.
     pub(super) fua_unheard: bool,
-    /// The disk has been told to end.
+    /// Whether the disk is ending.
     pub(super) ending: bool,
     pub(super) answers: u64,
     pub(super) failures: u64,
-    /// The first thing that cannot be.
+    /// First violation.
     pub(super) wrong: Option<String>,
 }
 
@@ -98,12 +100,12 @@ impl Witness {
         }
     }
 
-    /// Whether the server is told that it is to be on stable storage.
+    /// Returns whether the request mentions that its data must be on stable storage.
     pub(super) fn tells_fua(&self, ask: &Ask) -> bool {
         ask.fua && !self.fua_unheard
     }
 
-    /// Notes that something cannot be.
+    /// Notes a violation, if it is the first one.
     pub(super) fn is_wrong(&mut self, what: impl FnOnce() -> String) {
         if self.wrong.is_none() {
             self.wrong = Some(what());
@@ -114,23 +116,23 @@ impl Witness {
         self.stamps
     }
 
-    /// Whether what is done in pieces may fail in the middle.
+    /// Returns whether an operation in pieces may fail in the middle.
     pub(super) fn has_faults(&self) -> bool {
         self.excuses.eio || self.excuses.enospc || !self.excuses.bad.is_empty()
     }
 
-    /// The whole blocks that the bytes touch.
+    /// Returns the range of the blocks that the bytes touch.
     fn blocks(&self, bytes: &Range<u64>) -> Range<u64> {
         bytes.start / self.block_bytes * self.block_bytes..bytes.end.next_multiple_of(self.block_bytes)
     }
 
-    /// The blocks that lie in the bytes altogether.
+    /// Returns the range of the blocks that lie completely in the bytes.
     fn within(&self, bytes: &Range<u64>) -> Range<u64> {
         let start = bytes.start.next_multiple_of(self.block_bytes);
         start..(bytes.end / self.block_bytes * self.block_bytes).max(start)
     }
 
-    /// Something that somebody asks for now.
+    /// Returns a random operation that begins now.
     pub(super) fn ask(&mut self, random: &mut Random, read_only: bool) -> Ask {
         let action = match random.index(20) {
             0..8 => Action::Write,
@@ -151,7 +153,8 @@ impl Witness {
             96..98 => (0, capacity),
             _ => (capacity - 5, 10),
         };
-        // A trim beyond the end is refused by NBD as a read is, by the disk as a write.
+        // NBD refuses a trim beyond the end with the error of a read, the disk with the error of a
+        // write.
         let beyond = offset == capacity - 5 && length == 10 && action != Action::Trim;
         let length = if beyond { length } else { length.min(capacity - offset) } as u32;
         let changes = !matches!(action, Action::Read | Action::Flush);
@@ -180,7 +183,7 @@ impl Witness {
         Ask { action, offset, length, fua, no_hole, stamp, at, changed, refusal }
     }
 
-    /// It is answered, with data or an error number of the protocol.
+    /// Handles an answer: data, or an error number of the protocol.
     pub(super) fn answer(&mut self, ask: &Ask, result: Result<&[u8], u32>) {
         self.answers += 1;
         match result {
@@ -243,7 +246,8 @@ impl Witness {
         }
     }
 
-    /// Whoever asked is gone: it may be done or not, for as long as the disk works on it.
+    /// Handles a request whose client has disconnected. It may take effect as long as the disk
+    /// works on it.
     pub(super) fn lost(&mut self, ask: &Ask) {
         self.forget(ask);
         if !ask.changed.is_empty() {
@@ -255,7 +259,7 @@ impl Witness {
         !self.orphans.is_empty()
     }
 
-    /// The disk works on nothing that is no client's any more.
+    /// Ends the requests of disconnected clients, because the disk no longer works on them.
     pub(super) fn settle_orphans(&mut self) {
         for (at, changed) in std::mem::take(&mut self.orphans) {
             self.contents.answer(at, &changed, false, false);

@@ -1,5 +1,5 @@
-//! All that is around a disk's thread in a history: a virtual clock, a network, clients, whoever changes what can be
-//! changed, and the moment when the power fails. It is the system of the reactor, which lives in it.
+//! The environment of a disk's thread in a history: a virtual clock, a network, clients, changes of
+//! settings, and power cuts. The reactor uses it as its system.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,51 +21,52 @@ use super::witness::Witness;
 use super::{EXPORTS, changes};
 use crate::ring::{Calls, Completed, Source, System, Tag};
 
-/// Requests of one client at once.
+/// Maximum number of requests of a client at once.
 const ASKS_MAX: usize = 10;
-/// NBD clients at once.
+/// Maximum number of NBD clients at once.
 const SEATS: usize = 4;
-/// Everything is answered after so long, whatever happened, unless the elevator was told to idle for longer.
+/// Maximum time until everything is answered, unless the scheduler idles for longer.
 const ANSWERED_NS_MAX: u64 = 1000 * SECOND_NS;
 
-/// What happens at a time.
+/// An event at a time.
 enum Event {
     /// Bytes of a client arrive at the server.
     Up(usize),
     /// Bytes of the server arrive at a client.
     Down(usize),
-    /// Somebody does something.
+    /// A client acts, or a setting changes.
     Act,
-    /// The end is looked for, and again so many ns later.
+    /// A check for the end, with the time until the next check, ns.
     Look(u64),
 }
 
-/// A client, if one sits here, and its connection.
+/// A client and its connection.
 struct Seat {
     client: Client,
     wire: Option<usize>,
-    /// It takes nothing until then.
+    /// Time until which the client reads nothing.
     stalls_until: Time,
 }
 
-/// How far a life is.
+/// Phase of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Busy,
-    /// Nobody asks for more, and everything is answered until then.
+    /// Clients send no more requests. Everything must be answered by this time.
     Draining(Time),
-    /// The disk has been told to end, and has until then.
+    /// The disk is ending. It must end by this time.
     Ending(Time),
 }
 
-/// How a life ends.
+/// The planned end of a life.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fate {
-    /// So many times somebody does something.
+    /// Number of acts.
     pub(super) acts: u32,
-    /// If the power fails after that: so many waits later.
+    /// Number of waits from the last act to the power cut, if the power fails.
     pub(super) cut: Option<u32>,
-    /// Otherwise the disk is told to end: at once, or when all has been answered.
+    /// Whether the disk is stopped only after everything is answered. Otherwise it is stopped at
+    /// once.
     pub(super) drains: bool,
 }
 
@@ -76,7 +77,7 @@ pub(super) struct World {
     numbers: u64,
     ready: Vec<Completed>,
     wires: Vec<Wire>,
-    /// Of the server's ends that are open.
+    /// Connections by the open file descriptors of the server.
     names: BTreeMap<RawFd, usize>,
     accepts: VecDeque<Tag>,
     seats: Vec<Option<Seat>>,
@@ -86,13 +87,13 @@ pub(super) struct World {
     fate: Fate,
     phase: Phase,
     acts: u32,
-    /// Waits since the last act.
+    /// Number of waits since the last act.
     waits: u32,
-    /// Messages were sent, for which the thread wakes up.
+    /// Whether messages were sent that wake the thread.
     is_woken: bool,
-    /// The thread has had a turn since the last wait: it may have done something.
+    /// Whether the thread had a turn since the last wait, so that it may have done something.
     turned: bool,
-    /// An elevator that idles for days was looked for.
+    /// Whether a scheduler that idles for days was already switched.
     hurried: bool,
     pub(super) is_cut: bool,
 }
@@ -135,7 +136,7 @@ impl World {
         self.random.below(bound)
     }
 
-    /// Soon, as networks have it.
+    /// Schedules an event after a random delay of a network.
     fn soon(&mut self, event: Event) {
         let after_ns = self.below_one_of(&[1, 2000, 50_000]);
         self.later(after_ns, event);
@@ -145,7 +146,7 @@ impl World {
         self.is_woken |= self.inbox.send(message).is_ok();
     }
 
-    /// The last answers are heard.
+    /// Processes the last answers.
     pub(super) fn insiders_hear(&mut self) {
         self.insiders.hear(&mut self.witness);
     }
@@ -154,12 +155,12 @@ impl World {
         self.now.since(Time::BEGINNING)
     }
 
-    /// Connections that neither side has ended.
+    /// Returns the number of connections that neither side has ended.
     pub(super) fn connections(&self) -> usize {
         self.wires.iter().filter(|wire| !wire.cut && !wire.closed).count()
     }
 
-    // ---- what clients do
+    // ---- acts of clients
 
     fn act(&mut self) {
         self.acts += 1;
@@ -191,7 +192,7 @@ impl World {
             return;
         };
         let Some(wire) = seat.wire else {
-            // It is not let in yet, and may give up.
+            // The server has not accepted the client yet, and the client may give up.
             if !self.random.chance(1) {
                 self.seats[number] = Some(seat);
             }
@@ -247,7 +248,7 @@ impl World {
         self.soon(Event::Up(wire));
     }
 
-    /// Lets in whoever waits, as far as the server accepts.
+    /// Connects waiting clients, as far as the server accepts.
     fn accept(&mut self) {
         for number in 0..SEATS {
             let waits = self.seats[number].as_ref().is_some_and(|seat| seat.wire.is_none());
@@ -284,7 +285,7 @@ impl World {
         }
     }
 
-    /// Something may arrive at a client, if it takes it.
+    /// Delivers bytes to a client, if it reads.
     fn arrive(&mut self, wire: usize) {
         let of_wire = |seat: &Option<Seat>| seat.as_ref().is_some_and(|seat| seat.wire == Some(wire));
         let Some(number) = self.seats.iter().position(of_wire) else { return };
@@ -319,7 +320,7 @@ impl World {
         }
     }
 
-    /// Finds out which connections the server has shut.
+    /// Finds the connections that the server has shut down.
     fn look_round(&mut self) {
         let open: Vec<usize> =
             (0..self.wires.len()).filter(|&wire| !self.wires[wire].cut && !self.wires[wire].closed).collect();
@@ -344,7 +345,7 @@ impl World {
         self.insiders.hear(&mut self.witness);
     }
 
-    // ---- the end
+    // ---- end of a life
 
     fn begin_to_end(&mut self) {
         if self.fate.cut.is_some() {
@@ -378,7 +379,7 @@ impl World {
         self.tell(Message::Stop);
     }
 
-    /// Whoever waits for an elevator that idles for days switches it. Until when all is answered then.
+    /// Switches a scheduler that may idle for days. Returns the new deadline for all answers.
     fn hurry(&mut self) -> Time {
         self.hurried = true;
         self.tell(Message::Control(changes::switch_if_idle_for(ANSWERED_NS_MAX)));
@@ -386,7 +387,7 @@ impl World {
     }
 
     fn look_for_the_end(&mut self, again_ns: u64) {
-        // The longer it takes, the less often.
+        // The interval between checks grows.
         self.later(again_ns, Event::Look(2 * again_ns));
         let seats = self.seats.iter().flatten().filter(|seat| seat.wire.is_some());
         let waits = seats.map(|seat| seat.client.waits()).sum::<usize>() + self.insiders.waits();
@@ -427,7 +428,8 @@ impl Calls for World {
         }
     }
 
-    /// Nobody is let in any more. Virtual machines' kicks are ended so, too, and histories have none.
+    /// Stops accepting. The server also cancels the notification files of virtual machines, but
+    /// histories have none.
     fn cancel(&mut self, tag: Tag) {
         if tag.0 != Source::Accept {
             self.witness.is_wrong(|| "a call is ended that nobody made".to_owned());
@@ -466,7 +468,7 @@ impl System for World {
         if self.is_over() {
             return Err(io::Error::other("the power has failed"));
         }
-        // However short a wait is, it takes a while.
+        // Even the shortest wait takes some time.
         let most_ns = timeout.map(|timeout| (timeout.as_nanos() as u64).max(1000));
         let until = most_ns.map_or(Time::MAX, |ns| self.now + ns);
         loop {
