@@ -3,9 +3,9 @@
 //! | module | content |
 //! |---|---|
 //! | [`disk`] | the request queue of a served disk, sans-IO: clients, operations, commands |
-//! | [`reactor`] | the only thread of a disk, and the [`Handle`] through which other threads reach it |
+//! | [`reactor`] | the only thread of a disk, and the [`Handle`] for other threads |
 //! | [`backend`] | storage of the data: files and block devices, memory, modelled disks |
-//! | [`control`] | control of a running disk: a tree of attributes, and a socket to reach the tree |
+//! | [`control`] | control of a running disk: a tree of attributes, and its socket |
 //! | [`front`] | front ends: the protocols that clients speak |
 //! | [`fuse`] | a disk as a file system |
 //! | [`Messages`] | messages to the user, from threads that must not wait |

@@ -23,7 +23,7 @@ pub(crate) const ZERO_RANGE: FallocateFlags = FallocateFlags::ZERO_RANGE.union(F
 /// Default block size of direct I/O, for file systems that do not report it.
 const DIRECT_BLOCK_BYTES: u32 = 4096;
 
-/// Maximum number of segments in one system call. Further segments are ignored.
+/// Maximum number of segments in one system call. The caller repeats the call for the others.
 const SEGMENTS_MAX: usize = 64;
 
 /// Reads from byte `offset` into `segments`. Returns the number of bytes.

@@ -22,7 +22,7 @@ use samples::{MIXED, experiment_on, records_on};
 const BROWSERS: [&str; 4] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
 
-/// Returns the browser, or what is missing.
+/// Returns the path of the browser. The error names the missing program.
 fn browser(scripts: &Path) -> Result<PathBuf, String> {
     if !Command::new("node").arg("--version").output().is_ok_and(|said| said.status.success()) {
         return Err("there is no node".to_owned());

@@ -39,7 +39,7 @@ pub enum ControlError {
     Invalid {
         /// Path of the file.
         path: String,
-        /// What is wrong with the value, and what would be right.
+        /// Description of the error and of allowed values.
         problem: String,
     },
     /// The value has the right form but is out of range.
@@ -47,7 +47,7 @@ pub enum ControlError {
     OutOfRange {
         /// Path of the file.
         path: String,
-        /// What is wrong with the value, and what would be right.
+        /// Description of the error and of allowed values.
         problem: String,
     },
     /// The directory to create exists already.

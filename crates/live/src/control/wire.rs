@@ -55,7 +55,7 @@ pub enum Answer {
     Error {
         /// Error number that sysfs would return.
         errno: Errno,
-        /// What was wrong, and what would be right.
+        /// Description of the error and of the right form.
         message: String,
     },
 }
@@ -71,7 +71,7 @@ pub enum WireError {
     NotARequest {
         /// Beginning of the line.
         found: String,
-        /// What is wrong.
+        /// Description of the error.
         problem: String,
     },
     /// A value contains a line end, which no file of the tree accepts.
@@ -82,7 +82,7 @@ pub enum WireError {
     NotAnAnswer {
         /// Beginning of the line.
         found: String,
-        /// What is wrong.
+        /// Description of the error.
         problem: String,
     },
 }

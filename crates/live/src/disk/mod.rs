@@ -190,7 +190,7 @@ pub struct LiveDisk {
     in_device: [u32; 2],
     conflicts: Conflicts,
     salvages: Salvages,
-    /// Operations that may begin, or continue, before the present call ends. A queue avoids
+    /// Operations that may begin, or continue, before the present call ends. The list avoids
     /// recursion when operations free each other in a long chain.
     free: VecDeque<u32>,
     done: Vec<Done>,

@@ -320,7 +320,7 @@ impl<S: System> Reactor<S> {
                 self.start(now);
                 self.answer_guests();
             }
-            // Commands that completed immediately come next. The vector with more capacity is kept.
+            // Commands that completed immediately come next. The vector with memory is kept.
             if self.done.is_empty() {
                 self.done = done;
             }
@@ -332,7 +332,7 @@ impl<S: System> Reactor<S> {
         while let Some(command) = self.disk.next_command(now, &mut self.segments) {
             let ring = &mut Submissions { ring: &mut self.ring, source: Source::Backend };
             self.backend.start(now, &command, &mut self.segments, ring, &mut self.done);
-            // The back end needs no segments that it has left.
+            // The back end has no use for the segments that it did not take.
             self.segments.clear();
         }
     }

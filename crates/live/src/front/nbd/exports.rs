@@ -134,7 +134,7 @@ pub enum ExportsError {
         place: String,
         /// Name of the export.
         export: String,
-        /// What is wrong with the field, and what would be right.
+        /// Error in the field, with allowed values.
         source: FieldError,
     },
     /// Two exports have the same name.

@@ -96,7 +96,7 @@ impl Worker {
         let refused = |source| UblkError::Driver { what: "fetch the requests of a device".to_owned(), source };
         worker.ring.submit_and_wait(Some(Duration::ZERO)).map_err(refused)?;
         worker.ring.completions(&mut worker.completed);
-        // A device without a start has no requests, so a completion is a refusal.
+        // A device that is not started has no requests, so a completion is a refusal.
         match worker.completed.first() {
             Some(completed) => Err(refused(io::Error::from_raw_os_error(-completed.result))),
             None => Ok(worker),

@@ -221,7 +221,7 @@ impl Queue {
         }
     }
 
-    /// Notifies the guest of returned requests, if it has asked for notifications.
+    /// Notifies the guest of returned requests, if it wants notifications.
     pub(super) fn tell(&mut self, memory: &Memory) {
         if !std::mem::take(&mut self.owes) {
             return;

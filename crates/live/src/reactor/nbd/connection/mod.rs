@@ -90,7 +90,7 @@ pub(super) struct Connection {
     progress: progress::Progress,
     /// Whether input may be left because the disk or the client has no room.
     stalled: bool,
-    /// Whether the client has asked to disconnect. Its requests are answered first.
+    /// Whether the client has sent a disconnect request. Its requests are answered first.
     leaving: bool,
     pub(super) closed: bool,
 }

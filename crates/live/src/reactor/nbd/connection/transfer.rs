@@ -404,7 +404,7 @@ impl Connection {
         let ConnectionStage::Transmission { replies, .. } = &self.stage else { return };
         let (replies, to) = (*replies, operation.to);
         match result {
-            // The client asked only for the read itself, without its data.
+            // The client wants only the read itself, without its data.
             Ok(Some(_)) if operation.kind == RequestKind::Cache => self.say(with, |out| replies.done(out, to)),
             Ok(None) => self.say(with, |out| replies.done(out, to)),
             Ok(data) => {
