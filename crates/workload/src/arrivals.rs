@@ -1,8 +1,9 @@
-//! The times at which an open replay submits what a trace recorded.
+//! Times at which an open replay submits the I/Os of a trace.
 //!
-//! Recorded times have a resolution. Of the submissions that share a unit of time only the order is known, and that
-//! they fall somewhere into the unit. A replay draws independent uniform times for them and sorts them, so the order
-//! of the trace stays. A unit is read ahead to count its submissions; memory does not grow with its length.
+//! Recorded times have a resolution. The trace gives the order of the submissions within one unit
+//! of time, but not their exact times. A replay draws independent uniform times for them and sorts
+//! these, so the order of the trace stays. It reads ahead to the end of a unit to count the
+//! submissions. Memory does not grow with the length of a unit.
 
 use std::cell::OnceCell;
 use std::io;
@@ -13,10 +14,10 @@ use iosched_system::rows::{Cursor, Rows};
 use crate::error::WorkloadError;
 use crate::trace::{Entry, Trace};
 
-/// The latest moment of a slowed-down replay, ns.
+/// The latest time in a slowed-down replay, ns.
 const LAST_NS: u64 = 1 << 62;
 
-/// When a replay at this speed submits what is recorded at `recorded_ns`, ns.
+/// Returns the time, ns, at which a replay at this speed submits an I/O recorded at `recorded_ns`.
 #[inline]
 #[must_use]
 pub fn due_ns(recorded_ns: u64, speed: f64) -> u64 {
@@ -30,11 +31,11 @@ pub struct Arrivals<'a> {
     speed: f64,
     rng: SplitMix64,
     entries: Cursor<'a, Entry>,
-    /// Reads ahead to the end of each unit.
+    /// A cursor that reads ahead to the end of each unit.
     ahead: Cursor<'a, Entry>,
-    /// Submissions of the present unit that are still to come.
+    /// Submissions left in the current unit.
     left: u64,
-    /// Where in its unit the latest submission is, from 0 to 1.
+    /// Position of the latest submission in its unit, from 0 to 1.
     place: f64,
 }
 
@@ -49,18 +50,18 @@ impl<'a> Arrivals<'a> {
         Self { alone, resolution_ns, speed, rng, entries, ahead, left: 0, place: 0.0 }
     }
 
-    /// Likewise with at most so many bytes of rows in memory.
+    /// Limits the rows in memory to `bytes`.
     pub(crate) fn with_window(self, bytes: usize) -> Self {
         Self { entries: self.entries.with_window(bytes / 2), ahead: self.ahead.with_window(bytes / 2), ..self }
     }
 
-    /// The same submissions at the times that were recorded.
+    /// Uses the recorded times as they are, without random ones.
     #[must_use]
     pub(crate) fn recorded(self) -> Self {
         Self { resolution_ns: 1, ..self }
     }
 
-    /// A time within the unit of `entry`, not before the one before it.
+    /// Draws a time within the unit of `entry` that is not before the previous submission.
     #[inline]
     fn spread(&mut self, entry: &Entry) -> u64 {
         let unit = entry.arrival_ns / self.resolution_ns;
@@ -71,7 +72,8 @@ impl<'a> Arrivals<'a> {
                 self.left += 1;
             }
         }
-        // The least of n uniform numbers leaves a share of the rest that is distributed as U^(1/n).
+        // The least of n uniform numbers splits off a share of the rest. The remaining share is
+        // distributed as U^(1/n).
         let uniform = 1.0 - self.rng.unit();
         let share = if self.left > 1 { uniform.powf(1.0 / self.left as f64) } else { uniform };
         self.left = self.left.saturating_sub(1);
@@ -93,8 +95,9 @@ impl Iterator for Arrivals<'_> {
     }
 }
 
-/// The times of the submissions of an open replay, process by process. They are drawn when they are first needed, all
-/// of them in one pass: a process that waits then finds its next time without a look at the submissions of others.
+/// Times of the submissions of an open replay, ordered by process. All times are drawn in one pass
+/// when the first one is needed. A process then finds its next time without reading the submissions
+/// of other processes.
 pub struct TimesByProcess<'a> {
     trace: &'a Trace,
     speed: f64,
@@ -103,14 +106,14 @@ pub struct TimesByProcess<'a> {
 }
 
 impl<'a> TimesByProcess<'a> {
-    /// The times that [`Trace::arrivals`] gives with the same speed and random numbers.
+    /// Creates the times that [`Trace::arrivals`] gives for the same speed and random numbers.
     #[must_use]
     pub const fn new(trace: &'a Trace, speed: f64, rng: SplitMix64) -> Self {
         Self { trace, speed, rng, times: OnceCell::new() }
     }
 
-    /// The times of the last `count` submissions of a process. `None` if the times cannot be stored: see
-    /// [`check`](Self::check).
+    /// Returns the times of the last `count` submissions of a process. `None` if the times cannot
+    /// be stored: see [`check`](Self::check).
     #[must_use]
     pub fn last(&self, process: usize, count: usize) -> Option<Cursor<'_, u64>> {
         let arrivals = || self.trace.arrivals(self.speed, self.rng);
@@ -120,10 +123,10 @@ impl<'a> TimesByProcess<'a> {
         times.as_ref().ok().map(|times| by_process.last_of(times, process, count))
     }
 
-    /// Whether all times could be stored and read up to now.
+    /// Checks that all times could be stored and read so far.
     ///
     /// # Errors
-    /// The temporary file that holds the times of a long trace failed, or was full.
+    /// The temporary file for the times of a long trace failed or was full.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let failure = match self.times.get() {
             Some(Ok(times)) => times.failure(),
@@ -188,7 +191,8 @@ mod tests {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Exponential gaps deviate by their mean; evenly spaced ones by nothing.
+        // Exponential gaps have a standard deviation equal to their mean. That of evenly spaced
+        // gaps is 0.
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.03, "{} of {mean}", variance.sqrt());
     }
 

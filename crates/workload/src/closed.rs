@@ -1,19 +1,23 @@
-//! What waited for what in a recording: the closed loop behind open arrivals.
+//! Dependencies between the I/Os of a recording: the closed loop behind its arrivals.
 //!
-//! A process that submits at some moment has just seen its latest completion and thought about it. So an I/O
-//! depends on that one of its process whose recorded completion is the latest at or before its arrival; the
-//! time between the two is its think time. Replayed on another device, it is submitted that think time after the
-//! other's completion there, and never before the I/O that preceded it in its process. An I/O that arrived
-//! before its process' first completion depends on nothing and comes at its recorded time.
+//! A process submits an I/O after it saw its latest completion and thought about it. An I/O
+//! therefore depends on the I/O of the same process whose recorded completion is the latest one at
+//! or before the arrival. The time between the two is the think time. A replay on another device
+//! submits the I/O this think time after the other I/O completes there. It never submits an I/O
+//! before the preceding I/O of the process. An I/O that arrived before the first completion of its
+//! process depends on nothing and arrives at its recorded time.
 //!
-//! Recorded times and latencies are rounded. An I/O that seems to arrive before another one's completion, by less than
-//! the resolution of the two, waited for it. It must still arrive after half of that one's latency: what was submitted
-//! together did not wait. Coarse arrivals are drawn within their unit, as in open replay. In a trace without times each
-//! I/O of a process waited for the one before, without think time: that is how fio replays a log without times.
+//! Recorded times and latencies are rounded. If an I/O seems to arrive before another one's
+//! completion, by less than the resolution of the two, it waited for that completion. It must still
+//! arrive after half of the other I/O's latency, because I/Os that were submitted together did not
+//! wait for each other. Coarse arrivals are drawn within their unit, as in open replay. In a trace
+//! without times, each I/O of a process waited for the previous one, without think time. This is
+//! how fio replays a log without times.
 //!
-//! Where completions were not recorded, each is assumed at the process' median gap between arrivals after
-//! the submission, but at most [`ASSUMED_NS`] after it and at most at the process' next later arrival. A process
-//! that submits back to back then waits for each I/O and thinks for nothing; one that submits rarely keeps its pauses.
+//! Completions that were not recorded are assumed. The assumed latency is the process' median gap
+//! between arrivals. It is at most [`ASSUMED_NS`], and it ends at the latest at the process' next
+//! later arrival. A process that submits back to back then waits for each I/O without think time. A
+//! process that submits rarely keeps its pauses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,28 +34,29 @@ use iosched_trace::COARSE_NS;
 use crate::arrivals::Arrivals;
 use crate::trace::{Entry, Process, Trace};
 
-/// The times within coarse units are drawn from this: runs share one closed loop, whatever their seeds are.
+/// Seed of the times within coarse units. It is fixed because runs with different seeds share one
+/// closed loop.
 const SEED: u64 = 0;
 
-/// A latency that was not recorded is assumed to be at most this, ns: a disk's seek and rotation.
+/// Largest latency to assume where none was recorded, ns: a disk's seek and rotation.
 pub(crate) const ASSUMED_NS: u64 = 10_000_000;
-/// Submissions that are brought into the order of processes at once.
+/// Number of submissions that are sorted by process at once.
 const CHUNK: usize = 1 << 15;
-/// Bytes in memory of all readers of one replay together, one for each process.
+/// Bytes in memory for all readers of one replay together. Each process has a reader.
 const WINDOWS_BYTES: usize = 16 << 20;
-/// Bytes in memory that each of them has at least.
+/// Smallest number of bytes in memory for one reader.
 const WINDOW_BYTES_MIN: usize = 256;
 
-/// The submissions of a trace by process.
+/// The submissions of a trace, ordered by process.
 #[derive(Debug)]
 pub struct ByProcess {
-    /// Process after process, in order of time within each.
+    /// Entries of one process after another, in order of time within a process.
     rows: Arc<Rows<Entry>>,
     /// Number of the first of these rows.
     base: usize,
-    /// Where each process begins behind it; one more for the end.
+    /// Start of each process after `base`, and the end of the last one.
     starts: Vec<u32>,
-    /// Why the rows could not be put into this order: then there are none.
+    /// The reason why the rows could not be sorted. There are no rows then.
     failure: OnceLock<io::Error>,
 }
 
@@ -73,14 +78,14 @@ impl ByProcess {
         }
     }
 
-    /// A process' entries, in order of time.
+    /// Returns the entries of a process in order of time.
     #[inline]
     #[must_use]
     pub fn entries(&self, process: usize) -> Cursor<'_, Entry> {
         self.reader(self.range(process))
     }
 
-    /// The last `count` of a process' entries, or all if there are fewer.
+    /// Returns the last `count` entries of a process, or all if there are fewer.
     #[inline]
     #[must_use]
     pub fn last(&self, process: usize, count: usize) -> Cursor<'_, Entry> {
@@ -88,12 +93,12 @@ impl ByProcess {
         self.reader(end.saturating_sub(count).max(start)..end)
     }
 
-    /// Other rows of the same submissions, which come in order of time, in this order.
+    /// Sorts other rows of the same submissions by process. The rows come in order of time.
     pub(crate) fn sorted<T: Pod>(&self, rows: impl Iterator<Item = (u32, T)>, count: usize) -> io::Result<Rows<T>> {
         sorted(rows, count, &self.starts)
     }
 
-    /// The last `count` of a process' rows among such rows.
+    /// Returns the last `count` rows of a process from rows that [`sorted`](Self::sorted) returned.
     pub(crate) fn last_of<'r, T: Pod>(&self, rows: &'r Rows<T>, process: usize, count: usize) -> Cursor<'r, T> {
         let (start, end) = (self.starts[process] as usize, self.starts[process + 1] as usize);
         rows.cursor(end.saturating_sub(count).max(start)..end).with_window(self.window_bytes())
@@ -103,7 +108,7 @@ impl ByProcess {
         self.rows.cursor(range).with_window(self.window_bytes())
     }
 
-    /// What a reader of one process has in memory: there may be as many readers as processes.
+    /// Returns the bytes in memory of one reader. There can be as many readers as processes.
     pub(crate) fn window_bytes(&self) -> usize {
         (WINDOWS_BYTES / self.starts.len()).max(WINDOW_BYTES_MIN)
     }
@@ -121,8 +126,7 @@ impl ByProcess {
     }
 }
 
-/// Where each process begins if its submissions follow those of the process before it; one more for
-/// the end.
+/// Returns the start of each process in rows ordered by process, and the end of the last one.
 fn starts(processes: &[Process]) -> Vec<u32> {
     let mut end = 0;
     let ends = processes.iter().map(|process| {
@@ -132,7 +136,7 @@ fn starts(processes: &[Process]) -> Vec<u32> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Rows that come in order of time, each with its process, in the order of processes.
+/// Sorts rows by process. They come in order of time, each with the number of its process.
 fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts: &[u32]) -> io::Result<Rows<T>> {
     let mut all = Rows::zeroed(count)?;
     let mut next = starts.to_vec();
@@ -154,11 +158,11 @@ fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts
     }
 }
 
-/// What a submission waited for.
+/// The completion that a submission waited for.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Wait {
-    /// How many submissions of the process back that one is; 0 for none.
+    /// Distance to the I/O it waited for, in submissions of the process. 0: it waited for none.
     pub(crate) lag: u32,
     think_ns: [u32; 2],
 }
@@ -168,23 +172,24 @@ impl Wait {
         Self { lag, think_ns: [think_ns as u32, (think_ns >> 32) as u32] }
     }
 
-    /// Think time after its completion, ns; without one, arrival in ns since the start.
+    /// Returns the think time after the completion, ns. If the submission waited for none, its
+    /// arrival in ns since the start.
     pub(crate) const fn think_ns(self) -> u64 {
         self.think_ns[0] as u64 | (self.think_ns[1] as u64) << 32
     }
 }
 
-/// For every submission of a trace, the one it waited for. See the module page.
+/// The I/O that each submission of a trace waited for. See the module page.
 #[derive(Debug, Default)]
 pub struct ClosedLoop {
-    /// In the order of [`ByProcess`].
+    /// Waits in the order of [`ByProcess`].
     waits: Rows<Wait>,
     starts: Vec<u32>,
     /// Largest lag of each process.
     reach: Vec<u32>,
     unknown: u64,
     window_bytes: usize,
-    /// Why there are no rows.
+    /// The reason why there are no rows.
     failure: OnceLock<io::Error>,
 }
 
@@ -212,7 +217,8 @@ impl ClosedLoop {
         let own = || own_arrivals(trace, process);
         let slack_ns = trace.rounding_ns();
         let assumed_ns = if own().any(|(entry, _)| entry.latency_ns().is_none()) { typical_gap_ns(&own) } else { 0 };
-        // By the earliest time at which each may have completed; then when it did, as recorded.
+        // I/Os in flight, ordered by their earliest possible completion, then by the recorded
+        // completion.
         let mut under_way: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
         let mut latest: Option<(u64, usize)> = None;
         let mut reach = 0;
@@ -247,7 +253,7 @@ impl ClosedLoop {
         Ok(())
     }
 
-    /// Each submission of the process waited for the one before.
+    /// Adds the waits of a process whose submissions each waited for the previous one.
     fn add_sequence(&mut self, trace: &Trace, process: usize, waits: &mut Filling<Wait>) -> io::Result<()> {
         let entries = trace.by_process().entries(process);
         let count = entries.len();
@@ -256,19 +262,20 @@ impl ClosedLoop {
         (0..count).try_for_each(|i| waits.push(Wait::new(u32::from(i > 0), 0)))
     }
 
-    /// What each of the process' submissions waited for.
+    /// Returns the waits of the submissions of a process.
     pub(crate) fn waits(&self, process: usize) -> Cursor<'_, Wait> {
         let range = self.starts[process] as usize..self.starts[process + 1] as usize;
         self.waits.cursor(range).with_window(self.window_bytes)
     }
 
-    /// The most that any of the process' submissions looks back.
+    /// Returns the largest distance, in submissions, between an I/O of the process and the I/O it
+    /// waited for.
     #[must_use]
     pub fn reach(&self, process: usize) -> u32 {
         self.reach[process]
     }
 
-    /// Submissions whose completion was not recorded and had to be assumed.
+    /// Returns the number of submissions whose completion was not recorded and is assumed.
     #[must_use]
     pub fn unknown(&self) -> u64 {
         self.unknown
@@ -279,14 +286,16 @@ impl ClosedLoop {
     }
 }
 
-/// The submissions of a process with their times. Coarse ones are drawn; the others are as recorded.
+/// Returns the submissions of a process with their times. Coarse times are drawn; others are as
+/// recorded.
 fn own_arrivals(trace: &Trace, process: usize) -> Arrivals<'_> {
     let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
     if trace.resolution_ns() < COARSE_NS { arrivals.recorded() } else { arrivals }
 }
 
-/// The median time between submissions of a process, simultaneous ones aside, but at most
-/// [`ASSUMED_NS`]. Found in two passes: which part of the range it is in, and where there.
+/// Returns the median time between submissions of a process, at most [`ASSUMED_NS`]. Simultaneous
+/// submissions do not count. It takes two passes: the first finds the part of the range, the second
+/// finds the time in this part.
 fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(own: &impl Fn() -> I) -> u64 {
     const PARTS: u64 = 4096;
     const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
@@ -294,7 +303,7 @@ fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(own: &impl Fn() -> I) -> u64
         let times = || own().map(|(_, arrival_ns)| arrival_ns);
         times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
     };
-    // The number of the part that holds the gap of this rank, and the gap's rank there.
+    // Returns the part that holds the gap with this rank, and the rank of the gap within the part.
     let find = |counts: &[usize], rank: usize| {
         let mut before = 0;
         let part = counts.iter().position(|&count| {
@@ -318,7 +327,7 @@ mod tests {
     use iosched::{Flags, Op, Time};
     use iosched_trace::TraceRequest;
 
-    /// For submissions of one process, (arrival, latency) each: (lag, think time) each.
+    /// Returns (lag, think time) of each submission of one process, given as (arrival, latency).
     fn waits(submissions: &[(u64, Option<u64>)]) -> Vec<(u32, u64)> {
         let requests = submissions.iter().map(|&(arrival_ns, latency_ns)| {
             Ok(TraceRequest {
@@ -339,7 +348,7 @@ mod tests {
 
     #[test]
     fn an_io_waited_for_the_latest_completion_before_it() {
-        // The second is done after the third: the fifth waited for the second.
+        // The second I/O completes after the third, so the fifth waited for the second.
         let known = waits(&[(0, Some(10)), (15, Some(100)), (16, Some(4)), (30, Some(500)), (115, Some(1))]);
         assert_eq!(known, [(0, 0), (1, 5), (2, 6), (1, 10), (3, 0)]);
     }
@@ -349,8 +358,9 @@ mod tests {
         assert_eq!(waits(&[(0, Some(100)), (20, Some(100)), (100, Some(1))]), [(0, 0), (0, 20), (2, 0)]);
     }
 
-    /// The share of I/Os that waited for the one before, per cent, of a process with one I/O in flight. Its latencies
-    /// are recorded to `grain_ns`, and so is the arrival if it is `derived` from a completion.
+    /// Returns the share in per cent of I/Os that waited for the previous one, for a process with
+    /// one I/O in flight. Latencies are rounded to `grain_ns`. Arrivals are rounded too if they are
+    /// `derived` from completions.
     fn serial_percent(grain_ns: u64, derived: bool) -> usize {
         let mut rng = iosched_numbers::SplitMix64::new(7);
         let mut now_ns = 0;
@@ -380,7 +390,7 @@ mod tests {
 
     #[test]
     fn rounded_latencies_leave_what_came_together_together() {
-        // Four at once, every 20 ms, with latencies in units of 1 ms.
+        // Four I/Os at once, every 20 ms, with latencies in units of 1 ms.
         let bursts: Vec<_> = (0..400).map(|i| (i / 4 * 20_000_000 + i % 4, Some((2 + i % 9) * 1_000_000))).collect();
         let waits = waits(&bursts);
         assert!(waits.iter().enumerate().all(|(i, &(lag, _))| lag as usize > i % 4 || i < 4), "{waits:?}");
@@ -397,7 +407,7 @@ mod tests {
     fn trace_without_completions_splits_waiting_and_thinking() {
         let unknown: Vec<_> = [0, 100, 200, 300, 5_300, 5_400].map(|at| (at, None)).to_vec();
         assert_eq!(waits(&unknown), [(0, 0), (1, 0), (1, 0), (1, 0), (1, 4_900), (1, 0)]);
-        // Rare submissions keep their pauses but for what a disk may take.
+        // Rare submissions keep their pauses, except for the time that a disk may take.
         let rare: Vec<_> = (0..3).map(|i| (i * 1_000_000_000, None)).collect();
         assert_eq!(waits(&rare), [(0, 0), (1, 990_000_000), (1, 990_000_000)]);
     }

@@ -1,53 +1,53 @@
-//! What goes wrong with a workload, and where.
+//! Errors of workloads, with the place of each.
 
-/// Why a workload cannot be used.
+/// A reason why a workload cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// The file system refuses.
+    /// The file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A process that is to be in a cgroup is not in the trace.
+    /// The trace has no process with the name that was given for a cgroup or a priority.
     #[error("{file}: {given}: no process of the trace has this name; it has {known}")]
     NoSuchProcess {
-        /// The trace.
+        /// Name of the trace's file.
         file: String,
-        /// What was asked for.
+        /// The name that was given.
         given: String,
-        /// Some of its processes.
+        /// Names of some of the trace's processes.
         known: String,
     },
-    /// Not TOML, or a field is unknown, missing or of another type.
+    /// The file is not TOML, or a field is unknown, missing or of another type.
     #[error("{file}: {source}")]
     Toml {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Line, column, what was found and what was expected.
+        /// Line, column, the value found and the value expected.
         source: Box<toml::de::Error>,
     },
-    /// Not JSON, or a field is unknown, missing or of another type.
+    /// The file is not JSON, or a field is unknown, missing or of another type.
     #[error("{file}: {source}")]
     Json {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Line, column, what was found and what was expected.
+        /// Line, column, the value found and the value expected.
         source: serde_json::Error,
     },
-    /// A value that makes no sense.
+    /// A value is not valid.
     #[error("{file}: {field}: {problem}; {remedy}")]
     Invalid {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The field, as `tasks[2].total`; counted from 0.
+        /// The field, for example `tasks[2].total`. Indices start at 0.
         field: String,
-        /// What is wrong.
+        /// The problem of the value.
         problem: String,
-        /// What would be right.
+        /// A remedy.
         remedy: &'static str,
     },
     /// A fio job file cannot be read.
@@ -56,15 +56,15 @@ pub enum WorkloadError {
     /// A job of a fio job file cannot be run.
     #[error("{file}: line {line}: job {job}: {problem}; {remedy}")]
     Job {
-        /// The job file.
+        /// Name of the job file.
         file: String,
         /// Line of the job's section, from 1.
         line: u32,
-        /// The job's name.
+        /// Name of the job.
         job: String,
-        /// What is wrong.
+        /// The problem of the job.
         problem: String,
-        /// What would be right.
+        /// A remedy.
         remedy: &'static str,
     },
     /// A program's command line cannot be run.
@@ -72,40 +72,40 @@ pub enum WorkloadError {
     Command {
         /// The command, as written.
         command: String,
-        /// The option, as written or as it should be.
+        /// The option, as written or in its correct form.
         option: String,
-        /// What is wrong.
+        /// The problem of the option.
         problem: String,
-        /// What would be right.
+        /// A remedy.
         remedy: String,
     },
-    /// A command line whose program is not modelled.
+    /// The command line is of a program that iosched does not simulate.
     #[error(
         "{program}: iosched does not simulate this program, and there is no file with this name{remedy}; given: {line}"
     )]
     NoSuchProgram {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// The start of the line.
+        /// Start of the command line.
         line: String,
-        /// The nearest that is modelled; empty if nothing is near.
+        /// The simulated program with the most similar name. Empty if none is similar.
         remedy: String,
     },
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] iosched_trace::TraceError),
-    /// The trace holds no request.
+    /// The trace has no requests.
     #[error("{file}: the trace has no requests to replay")]
     NoRequests {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
 }
 
-/// Characters of a command line that a message shows, at most.
+/// Largest number of characters of a command line that a message shows.
 const SHOWN_CHARS: usize = 60;
 
-/// A text as it is shown in a message: its start, if it is long.
+/// Returns a text for a message. A long text is cut after [`SHOWN_CHARS`] characters.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}...", &text[..end]),

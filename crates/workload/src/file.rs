@@ -1,22 +1,22 @@
-//! Task files: a task set in TOML, with the names of scenarios.
+//! Task files: task sets in TOML. Their fields have the same names as those of scenarios.
 
 use std::path::Path;
 
 use crate::error::WorkloadError;
 use crate::tasks::{Pattern, Phase, Task, TaskSet, Think};
 
-/// I/Os a task keeps under way at most.
+/// Largest number of I/Os that a task keeps in flight.
 const IODEPTH_MAX: u32 = 1 << 20;
-/// Tasks of one description at most.
+/// Largest number of tasks from one description.
 const COPIES_MAX: u32 = 1 << 20;
-/// The latest moment and the longest time, ns: 36 years.
+/// The latest time and the longest duration, ns: 36 years.
 const TIME_MAX_NS: u64 = 1 << 60;
 
 impl TaskSet {
     /// Reads a task file.
     ///
     /// # Errors
-    /// It cannot be read, is not TOML, has a field that is unknown, or a value makes no sense.
+    /// The file cannot be read, is not TOML, or has an unknown field or an invalid value.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
         let path = path.as_ref();
         let file = path.display().to_string();
@@ -29,10 +29,10 @@ impl TaskSet {
         Ok(set)
     }
 
-    /// Reads a task file's text; `file` is for errors.
+    /// Parses the text of a task file. `file` is its name in errors.
     ///
     /// # Errors
-    /// As [`TaskSet::open`]; also if it would never end.
+    /// As [`TaskSet::open`], and if the workload would never end.
     pub fn parse(file: &str, text: &str) -> Result<Self, WorkloadError> {
         let mut set: Self = toml::from_str(text)
             .map_err(|source| WorkloadError::Toml { file: file.to_owned(), source: Box::new(source) })?;
@@ -40,7 +40,7 @@ impl TaskSet {
         Ok(set)
     }
 
-    /// Checks every value, and gives arrivals of unknown pids a task.
+    /// Checks every value, and adds a task for each unknown pid of the arrivals.
     pub(crate) fn complete(&mut self, file: &str) -> Result<(), WorkloadError> {
         let check = Check { file };
         self.expand_copies(&check)?;
@@ -77,7 +77,7 @@ impl TaskSet {
         check.cgroup_changes(self, &pids)
     }
 
-    /// Puts the copies of each task behind it.
+    /// Inserts the copies of each task after it.
     fn expand_copies(&mut self, check: &Check<'_>) -> Result<(), WorkloadError> {
         let mut all = Vec::with_capacity(self.tasks.len());
         for (index, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
@@ -108,7 +108,7 @@ impl TaskSet {
     }
 }
 
-/// Checks, with the file's name at hand.
+/// Checks of values. It holds the file's name for errors.
 struct Check<'a> {
     file: &'a str,
 }
@@ -153,7 +153,7 @@ impl Check<'_> {
             align: task.align,
             think_ns: task.think_ns,
         };
-        // With phases, what stands in the task itself is only what they lack.
+        // If the task has phases, its own fields are only defaults for them.
         let own = if task.phases.is_empty() { own } else { Phase { pattern: None, ..own } };
         self.phase(&field(""), &own, &Task { pattern: own.pattern, ..task.clone() })?;
         for (i, phase) in task.phases.iter().enumerate() {
@@ -162,7 +162,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whom a task relays to or wakes; `pids` are all there are, sorted.
+    /// Checks that the tasks that `relay` and `wakes` name exist. `pids` are all pids, sorted.
     fn successors(&self, pids: &[u32], index: usize, task: &Task) -> Result<(), WorkloadError> {
         let field = |name: &str| format!("tasks[{index}].{name}");
         self.within(field("relay_n"), task.relay_n.into(), 1..=IODEPTH_MAX.into())?;
@@ -248,7 +248,7 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Tasks that move and cgroups that go.
+    /// Checks the moves of tasks between cgroups, and the removals of cgroups.
     fn cgroup_changes(&self, set: &TaskSet, pids: &[u32]) -> Result<(), WorkloadError> {
         let exists = |name: &str| set.cgroups.iter().any(|c| c.name == name);
         let unknown = |field: String, name: &str| {

@@ -1,5 +1,5 @@
-//! A trace on a smaller device than it was recorded on: [`Placement`](iosched_trace::Placement) says where its sectors
-//! go, here they go there.
+//! Placement of a trace on a smaller device than the recorded one.
+//! [`Placement`](iosched_trace::Placement) computes the new sectors; this module applies them.
 
 use std::io;
 
@@ -24,7 +24,7 @@ impl Trace {
         Ok((Some(trace), placement.fit()))
     }
 
-    /// How it would be brought onto a device of `capacity_sectors`, at least 1.
+    /// Returns how the trace would be placed on a device of `capacity_sectors`, at least 1.
     #[must_use]
     pub fn fit_on(&self, capacity_sectors: Sector) -> Fit {
         self.extent().placed_on(capacity_sectors).fit()
@@ -45,7 +45,7 @@ mod tests {
     use iosched_trace::TraceRequest;
     use proptest::prelude::*;
 
-    /// Sectors in a MiB, by which touched regions are counted.
+    /// Sectors in 1 MiB, the unit in which the test counts touched regions.
     const GRANULE: u64 = 2048;
 
     fn trace(places: &[(u64, u32)]) -> Trace {

@@ -1,10 +1,16 @@
-//! What tasks do: synthetic programs, scenarios and trace replay. Neither time nor device is here.
+//! Workloads: synthetic tasks, scenarios, traces, fio jobs and simulated programs. This crate knows
+//! neither time nor devices.
 //!
-//! A [`Workload`] is a [`TaskSet`], tasks in closed loops and scheduled arrivals, read from a TOML
-//! file or a recorded [`Scenario`]; a [`Trace`], read once and shared by all runs; or
-//! [`fio::Jobs`], read from a fio job file. Who runs it draws from it: a [`Program`] gives a task's
-//! next I/O and think time, a trace gives entries, a [`ClosedLoop`] what waited for what, a
-//! [`fio::Generator`] a job's next I/O.
+//! A [`Workload`] is one of these:
+//! - a [`TaskSet`]: tasks in closed loops and scheduled arrivals, read from a TOML file or a
+//!   recorded [`Scenario`];
+//! - a [`Trace`], read once and shared by all runs;
+//! - [`fio::Jobs`], read from a fio job file;
+//! - an [`app::Spec`], read from a command line.
+//!
+//! The code that runs a workload takes its I/Os from these sources: a [`Program`] gives a task's
+//! next I/O and think time. A trace gives entries. A [`ClosedLoop`] gives the I/O that each I/O
+//! waited for. A [`fio::Generator`] gives a job's next I/O.
 #![forbid(unsafe_code)]
 
 pub mod app;
@@ -42,40 +48,45 @@ pub use trace::{Entries, Entry, Process, Trace};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What names of fio job files end in.
+/// Endings of the names of fio job files.
 const JOB_FILE_ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 
-/// Whether a file is a fio job file by its name.
+/// Returns whether the name of a file is that of a fio job file.
 #[must_use]
 pub fn is_job_file(path: &Path) -> bool {
     path.extension().is_some_and(|own| JOB_FILE_ENDINGS.iter().any(|ending| own == *ending))
 }
 
-/// What is done to a device.
+/// The I/O that a run makes.
 #[derive(Clone, Debug)]
 pub enum Workload {
     /// Tasks that submit, wait and think.
     Tasks(Box<TaskSet>),
-    /// A recording that is replayed.
+    /// A recording to replay.
     Trace(Arc<Trace>),
-    /// fio jobs.
+    /// Jobs of fio.
     Jobs(fio::Jobs),
     /// A program that makes system calls.
     Application(Box<app::Spec>),
 }
 
 impl Workload {
-    /// Reads a workload: a task file if the name ends in `.toml`, a fio job file if it ends in `.fio`, `.job` or
-    /// `.ini`, a command line if it begins with the name of one of [`app::programs`] and no file is called so, else a
-    /// trace in any format that [`iosched_trace`] knows. Variables in job files are not set.
+    /// Reads a workload. The name decides the kind:
+    /// - A name that ends in `.toml` is a task file.
+    /// - A name that ends in `.fio`, `.job` or `.ini` is a fio job file.
+    /// - A text that begins with the name of one of [`app::programs`] is a command line, unless a
+    ///   file has this name.
+    /// - Anything else is a trace in any format that [`iosched_trace`] knows.
+    ///
+    /// Variables in job files are not set.
     ///
     /// # Errors
-    /// When it cannot be read or is not what its name says.
+    /// The workload cannot be read, or its content is not of this kind.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
         Self::open_with(path, &fio::NoVariables)
     }
 
-    /// Likewise; job files see `environment`.
+    /// Reads a workload as [`Workload::open`] does. Job files see the variables of `environment`.
     ///
     /// # Errors
     /// As [`Workload::open`].
@@ -83,8 +94,8 @@ impl Workload {
         Self::open_as(path, environment, &ReadOptions::default())
     }
 
-    /// Likewise; a trace is read as `reading` says. What has a format or columns given is a trace, whatever it is
-    /// called.
+    /// Reads a workload as [`Workload::open_with`] does, and traces with the options `reading`. If
+    /// these name a format or columns, the workload is a trace, whatever its name is.
     ///
     /// # Errors
     /// As [`Workload::open`].
@@ -119,7 +130,8 @@ impl Workload {
         }
     }
 
-    /// A program's command line, as it is pasted. `None` if no program of its name is modelled.
+    /// Parses a program's command line as a user pasted it. Returns `None` if iosched does not
+    /// simulate the program.
     fn of_command(text: &str, environment: &dyn fio::Environment) -> Result<Option<Self>, WorkloadError> {
         let pasted = pasted::Pasted::read(text)?;
         let Some(program) = pasted.words.first() else { return Ok(None) };
@@ -139,7 +151,8 @@ impl Workload {
         Ok(Some(Self::Application(spec.into())))
     }
 
-    /// When it ends at the latest, ns since its start, where its command line says so.
+    /// Returns the time limit of the command line, ns since the start of the run. `None` if it sets
+    /// no limit.
     #[must_use]
     pub fn limit_ns(&self) -> Option<u64> {
         match self {
@@ -149,7 +162,7 @@ impl Workload {
         }
     }
 
-    /// Its name, for people.
+    /// Returns the name of the workload, for people.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -160,19 +173,20 @@ impl Workload {
         }
     }
 
-    /// What one task or process does, for a run of it alone. `None` if there is none of that number.
+    /// Returns the workload of a single task or process, for a run of it alone. `None` if there is
+    /// no task with this number, or if the tasks cannot run alone.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
         match self {
             Self::Tasks(tasks) => tasks.only(task).map(|set| Self::Tasks(set.into())),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
             Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
-            // Its tasks belong together.
+            // The tasks of a program depend on each other.
             Self::Application(_) => None,
         }
     }
 
-    /// How many tasks or processes it has.
+    /// Returns the number of tasks or processes.
     #[must_use]
     pub fn task_count(&self) -> usize {
         match self {

@@ -1,9 +1,10 @@
-//! Command lines as people paste them: the program's own words, without the shell's and without commands in front
-//! that only start it.
+//! Command lines as users paste them. This module extracts the words of the program. It removes the
+//! syntax of the shell and commands in front that only start the program.
 //!
-//! `ionice` and `nice` count: they set the I/O priority of the program's processes (Linux derives it from the niceness
-//! where ionice sets none: ioprio(7)). `timeout` ends the run of every setting. A cold cache is the start of every simulation, so a `sync` and a write to
-//! `drop_caches` in front change nothing.
+//! `ionice` and `nice` matter: they set the I/O priority of the program's processes. Linux derives
+//! it from the niceness if ionice sets none: ioprio(7). `timeout` ends the run of every setting.
+//! Every simulation starts with a cold cache, so a `sync` and a write to `drop_caches` in front
+//! change nothing.
 
 use std::path::Path;
 
@@ -13,40 +14,41 @@ use iosched_trace::TraceError;
 use crate::app::command_line;
 use crate::error::{WorkloadError, shortened};
 
-/// Options of `sudo` and `numactl` that have their value in the next word.
+/// Options of `sudo` and `numactl` whose value is the next word.
 const SUDO_VALUES: [&str; 4] = ["-u", "-g", "-h", "-p"];
 const NUMACTL_VALUES: [&str; 5] = ["-N", "-C", "-m", "-i", "-p"];
 
-/// A command line that was taken apart.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pasted {
     /// The program and its arguments, without quotes.
     pub(crate) words: Vec<String>,
-    /// What ionice or nice gives: the class (1 real time, 2 best effort, 3 idle) and the level.
+    /// The I/O priority from ionice or nice: the class (1 real time, 2 best effort, 3 idle) and the
+    /// level.
     pub(crate) priority: Option<(u8, u8)>,
-    /// When `timeout` ends the program, ns.
+    /// Time at which `timeout` ends the program, ns.
     pub(crate) limit_ns: Option<u64>,
-    /// Whether a `sync` stands behind the program.
+    /// Whether a `sync` follows the program.
     pub(crate) syncs: bool,
 }
 
-/// A program's name without its folder.
+/// Returns a program's name without its folder.
 pub(crate) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Commands beside the program whose own I/O does not matter.
+/// Commands next to the program whose I/O does not matter.
 const BESIDE: [&str; 5] = ["cd", "echo", "mkdir", "rm", "sleep"];
-/// Words that begin a loop or a condition of the shell, or repeat a command.
+/// Words that begin a loop or a condition of the shell, or that repeat a command.
 const CONTROL: [&str; 8] = ["for", "while", "until", "if", "repeat", "watch", "parallel", "xargs"];
-/// Programs that run a command in another place: on another machine, or in a container.
+/// Programs that run a command elsewhere: on another machine or in a container.
 const ELSEWHERE: [&str; 10] =
     ["kubectl", "oc", "crictl", "docker", "podman", "nerdctl", "ssh", "nsenter", "chroot", "lxc"];
 /// Programs that run a command in a cgroup.
 const IN_CGROUP: [&str; 2] = ["systemd-run", "cgexec"];
-/// Programs that a command in front may run.
+/// Programs that a command in front can run.
 const PROGRAMS: [&str; 9] = ["fio", "dd", "sysbench", "iozone", "bonnie++", "ioping", "hdparm", "fs_mark", "bash"];
-/// Options of `strace` and `perf` that have their value in the next word.
+/// Options of `strace` and `perf` whose value is the next word.
 const STRACE_VALUES: [&str; 12] = ["-e", "-o", "-s", "-E", "-P", "-a", "-b", "-I", "-O", "-S", "-u", "-X"];
 const PERF_VALUES: [&str; 5] = ["-e", "-r", "-o", "-x", "-I"];
 
@@ -57,7 +59,7 @@ const COPY: &str = "dd does the same I/O: dd if=FILE of=COPY bs=128k count=8192,
 /// The remedy for other programs.
 const RECORD: &str = "record the disk while it runs: iosched record DISK --for 60; or describe its I/O to fio";
 
-/// Programs that people bring and that iosched does not simulate, with what works instead.
+/// Frequently requested programs that iosched does not simulate, each with a remedy.
 const NOT_MODELLED: &[(&str, &str)] = &[
     (
         "pgbench",
@@ -91,7 +93,8 @@ const NOT_MODELLED: &[(&str, &str)] = &[
     ("gnome-disks", RECORD),
 ];
 
-/// The error of a path that is no file: of a command line, that its program is not modelled.
+/// Returns the error for a path that is not a file. If the text is a command line, the error is
+/// that iosched does not simulate its program.
 pub(crate) fn no_program(path: &Path, error: WorkloadError) -> WorkloadError {
     let text = path.to_str().unwrap_or_default().trim();
     if !matches!(error, WorkloadError::Trace(TraceError::NotFound { .. })) {
@@ -108,10 +111,10 @@ pub(crate) fn no_program(path: &Path, error: WorkloadError) -> WorkloadError {
 }
 
 impl Pasted {
-    /// Takes a line apart.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// A quote has no end, or a command in front asks for something that is not done.
+    /// A quote is not closed, or a command in front needs something that iosched does not support.
     pub(crate) fn read(text: &str) -> Result<Self, WorkloadError> {
         let wrong = |option: &str, problem: &str, remedy: &str| WorkloadError::Command {
             command: shortened(text),
@@ -162,7 +165,8 @@ impl Pasted {
                     let remedy = "give only the command line inside, and --runs for repetitions";
                     return Err(wrong(control, "iosched does not run loops and conditions of the shell", remedy));
                 }
-                // Every simulation starts with the files that are there.
+                // Every simulation starts with existing files, so the preparation of sysbench
+                // changes nothing.
                 [sysbench, .., "prepare" | "cleanup"] if base(sysbench) == "sysbench" => {
                     prepared.get_or_insert(one.words);
                 }
@@ -183,7 +187,7 @@ impl Pasted {
                     return Err(wrong(program, "it runs at the same time as the program before", remedy));
                 }
                 [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
-                // Copies of dd may follow each other.
+                // Several copies of dd can follow each other.
                 [dd, ..]
                     if *dd == "dd"
                         && whole.words.first().is_some_and(|first| first == dd)
@@ -211,7 +215,7 @@ impl Pasted {
         Ok(whole)
     }
 
-    /// The I/O priority of the program's processes.
+    /// Returns the I/O priority of the program's processes.
     pub(crate) fn ioprio(&self) -> IoPriority {
         let class = |class| match class {
             1 => IoClass::RealTime,
@@ -221,7 +225,7 @@ impl Pasted {
         self.priority.map_or_else(IoPriority::default, |(number, level)| IoPriority::new(class(number), level))
     }
 
-    /// The program's own line; the text itself, unless something was taken off.
+    /// Returns the line of the program alone. This is `text` itself if nothing was removed.
     pub(crate) fn line(&self, text: &str) -> String {
         let plain = text.replace("&&", ";").replace(';', " ; ");
         if plain.split_whitespace().eq(self.words.iter().map(String::as_str)) {
@@ -232,10 +236,11 @@ impl Pasted {
         words.join(" ")
     }
 
-    /// Takes commands off the front that only start another.
+    /// Removes commands from the front that only start another command.
     fn take_prefixes(&mut self, wrong: &impl Fn(&str, &str, &str) -> WorkloadError) -> Result<(), WorkloadError> {
         let mut nice: i32 = 0;
-        // The class that Linux derives from real-time and idle CPU scheduling, without an ionice.
+        // I/O class that Linux derives from real-time and idle CPU scheduling if there is no
+        // ionice.
         let mut class_of_cpu = None;
         while let Some(first) = self.words.first().cloned() {
             let rest = &self.words[1..];
@@ -293,7 +298,7 @@ impl Pasted {
                         let problem = format!("`{time}` is not a time from 0 to 30 days");
                         wrong("timeout", &problem, "write timeout SECONDS, or a number that ends in s, m, h or d")
                     })?;
-                    // 0 is no limit.
+                    // 0 means no limit.
                     self.limit_ns = Some(limit_ns).filter(|&limit_ns| limit_ns > 0);
                     options + 1
                 }
@@ -310,7 +315,8 @@ impl Pasted {
     }
 }
 
-/// How many words at the front are the prompt of a shell: `$`, `root@db:~#`, `[root@db ~]#`.
+/// Returns the number of words at the front that are a prompt of a shell: `$`, `root@db:~#`,
+/// `[root@db ~]#`.
 fn prompt(words: &[String]) -> usize {
     let ends = |word: &String| word.ends_with('$') || word.ends_with('#');
     match words {
@@ -320,7 +326,7 @@ fn prompt(words: &[String]) -> usize {
     }
 }
 
-/// Takes away parentheses and braces around commands: `time (dd ... && sync)`.
+/// Removes parentheses and braces around commands: `time (dd ... && sync)`.
 fn without_parentheses(words: &mut Vec<String>) {
     let is_open = |word: &String| word.starts_with('(') || word == "{";
     let is_end = |word: &String| word.ends_with(')') && !word.contains('(') || word == "}";
@@ -331,7 +337,8 @@ fn without_parentheses(words: &mut Vec<String>) {
     words.retain(|word| !word.is_empty());
 }
 
-/// How many words at the front are options, with the values that those of `with_value` have in the next word.
+/// Returns the number of words at the front that are options or values of options. The options in
+/// `with_value` have their value in the next word.
 fn options(words: &[String], with_value: &[&str]) -> usize {
     let mut taken = 0;
     while let Some(word) = words.get(taken).filter(|word| word.starts_with('-')) {
@@ -340,7 +347,7 @@ fn options(words: &[String], with_value: &[&str]) -> usize {
     taken.min(words.len())
 }
 
-/// The last value of an option: `-n 5`, `-n5`, `--adjustment=5`, `--adjustment 5`.
+/// Returns the last value of an option: `-n 5`, `-n5`, `--adjustment=5`, `--adjustment 5`.
 fn value<'w>(words: &'w [String], letter: char, long: &str) -> Option<&'w str> {
     let mut found = None;
     for (at, word) in words.iter().enumerate() {
@@ -357,7 +364,8 @@ fn value<'w>(words: &'w [String], letter: char, long: &str) -> Option<&'w str> {
     found
 }
 
-/// What ionice's options say; the inner `None`: no class. The outer one: they make no sense.
+/// Parses the options of ionice. The inner `None` means no class; the outer `None` means that the
+/// options are not valid.
 #[expect(clippy::option_option, reason = "this is not a class of ionice")]
 fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
     let class = match value(words, 'c', "class").unwrap_or("2") {
@@ -371,7 +379,7 @@ fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
     Some((class > 0).then_some((class, level)))
 }
 
-/// `NAME=value` in front of a program.
+/// Returns whether a word is an assignment `NAME=value` in front of a program.
 fn is_variable(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
@@ -380,12 +388,14 @@ fn is_variable(word: &str) -> bool {
     })
 }
 
-/// `echo 3 > /proc/sys/vm/drop_caches`, also through tee or sysctl.
+/// Returns whether a command drops caches: `echo 3 > /proc/sys/vm/drop_caches`, also through tee or
+/// sysctl.
 fn is_cache_dropped(words: &[String]) -> bool {
     words.iter().any(|word| word.ends_with("/proc/sys/vm/drop_caches") || word.starts_with("vm.drop_caches="))
 }
 
-/// A command without what it is piped into, unless that drops caches, and whether it is piped.
+/// Returns a command up to its first pipe, and whether it has a pipe. A command that drops caches
+/// is returned whole.
 fn until_pipe(words: &[String]) -> (Vec<String>, bool) {
     if is_cache_dropped(words) {
         return (words.to_vec(), false);
@@ -395,7 +405,7 @@ fn until_pipe(words: &[String]) -> (Vec<String>, bool) {
     (command, is_piped)
 }
 
-/// Where standard input comes from and standard output goes.
+/// The files of standard input and standard output.
 #[derive(Debug, Default)]
 struct Redirected {
     input: Option<String>,
@@ -403,7 +413,8 @@ struct Redirected {
 }
 
 impl Redirected {
-    /// As operands of dd that has none of these: it reads standard input and writes standard output.
+    /// Adds the files as operands of dd, unless dd has these operands already. Without them dd
+    /// reads standard input and writes standard output.
     fn into_operands(self, words: &mut Vec<String>) {
         for (name, file) in [("if=", self.input), ("of=", self.output)] {
             if let Some(file) = file.filter(|_| !words.iter().any(|word| word.starts_with(name))) {
@@ -413,7 +424,8 @@ impl Redirected {
     }
 }
 
-/// Without `> file`, `2>&1` and the like, and the files of standard input and output. What is piped reaches no disk.
+/// Removes redirections such as `> file` and `2>&1`. Also returns the files of standard input and
+/// output. Piped output is not written to a disk.
 fn without_redirections(words: Vec<String>, is_piped: bool) -> (Vec<String>, Redirected) {
     let mut all = Vec::with_capacity(words.len());
     let mut redirected = Redirected { output: is_piped.then(|| "/dev/null".to_owned()), ..Redirected::default() };
@@ -438,7 +450,8 @@ fn without_redirections(words: Vec<String>, is_piped: bool) -> (Vec<String>, Red
     (all, redirected)
 }
 
-/// Words as a shell splits them, with `;`, `|`, `&` and `&&` as words of their own. `None`: a quote is not closed.
+/// Splits a text into words as a shell does. `;`, `|`, `&` and `&&` are separate words. Returns
+/// `None` if a quote is not closed.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

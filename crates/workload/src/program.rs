@@ -1,14 +1,14 @@
-//! A task's program at work: where its next I/O goes, how long it thinks.
+//! The state of a task's program: the place of the next I/O and the think time.
 
 use crate::tasks::{Pattern, Task, Think};
 use iosched_numbers::SplitMix64;
 
-/// Added to a task's seed for its think times.
+/// Constant that is added to a task's seed for its think times.
 const THINK_SEED: u64 = 0x5_DEEC_E66D;
-/// Where `random` reaches to if no range is given, sectors.
+/// End of the range of `random` if no range is given, sectors.
 const RANGE_END: u64 = 1 << 31;
 
-/// One phase with everything filled in.
+/// A phase with all its fields filled in.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     count: u64,
@@ -16,11 +16,11 @@ struct Step {
     start_sector: u64,
     nr_sectors: u32,
     stride: i64,
-    /// First sector and number of aligned positions.
+    /// First sector, and number of aligned positions.
     random: (u64, u64),
     align: u64,
     think_lo_ns: u64,
-    /// Largest minus smallest.
+    /// Largest minus smallest think time, ns.
     think_span_ns: u64,
 }
 
@@ -29,7 +29,7 @@ struct Step {
 pub struct Program {
     steps: Vec<Step>,
     current: usize,
-    /// I/Os made from the current step.
+    /// I/Os made in the current step.
     made: u64,
     position: u64,
     place: SplitMix64,
@@ -37,7 +37,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of `task` at its beginning; `None` if it has none.
+    /// Creates the program of `task` in its initial state. `None` if the task has no program.
     #[must_use]
     pub fn new(task: &Task) -> Option<Self> {
         if !task.has_program() {
@@ -81,7 +81,8 @@ impl Program {
         })
     }
 
-    /// First sector and length of the next I/O. The sector may lie beyond any device.
+    /// Returns the first sector and the length of the next I/O. The sector can lie beyond the end
+    /// of the device.
     #[inline]
     pub fn next_place(&mut self) -> (u64, u32) {
         self.end_phase();
@@ -101,7 +102,8 @@ impl Program {
         (sector, step.nr_sectors)
     }
 
-    /// Leaves a phase of which all I/Os were made, as the next I/O would.
+    /// Moves to the next phase if all I/Os of the current phase were made. The next I/O would do
+    /// this too.
     #[inline]
     pub fn end_phase(&mut self) {
         while self.made >= self.steps[self.current].count && self.current + 1 < self.steps.len() {
@@ -111,13 +113,13 @@ impl Program {
         }
     }
 
-    /// The number of the present phase.
+    /// Returns the number of the current phase.
     #[must_use]
     pub fn phase(&self) -> usize {
         self.current
     }
 
-    /// How long the task thinks now, ns.
+    /// Returns the next think time, ns.
     #[inline]
     pub fn next_think_ns(&mut self) -> u64 {
         let step = &self.steps[self.current];

@@ -1,4 +1,4 @@
-//! How a trace's times are used when it is replayed, and the processes of a closed replay at work.
+//! Replay modes of a trace, and the state of the processes of a closed replay.
 
 use std::ops::Range;
 
@@ -9,17 +9,18 @@ use iosched_system::rows::Cursor;
 use crate::closed::Wait;
 use crate::trace::{Entry, Trace};
 
-/// How a trace's times are used.
+/// Use of a trace's times in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Replay {
-    /// I/Os arrive at their recorded times, however fast this device is.
+    /// I/Os arrive at their recorded times, however fast the device is.
     Open {
-        /// Recorded time is divided by it: 2 is twice as fast. Above 0.
+        /// Divisor of the recorded times: 2 is twice as fast. Above 0.
         speed: f64,
     },
-    /// Each process keeps its order and its think times: an I/O is submitted its recorded think time after
-    /// the completion of the one it waited for in the recording (see [`ClosedLoop`](crate::ClosedLoop)).
+    /// Each process keeps its order and its think times. An I/O is submitted its recorded think
+    /// time after the completion of the I/O it waited for in the recording (see
+    /// [`ClosedLoop`](crate::ClosedLoop)).
     Closed,
 }
 
@@ -29,40 +30,40 @@ impl Default for Replay {
     }
 }
 
-/// Not completed yet.
+/// Completion time of an I/O that is not complete.
 const PENDING: u64 = u64::MAX;
-/// Waits for no completion.
+/// Value of `waits_for` if the process waits for no completion.
 const NOTHING: u32 = u32::MAX;
 
 struct Follower<'a> {
-    /// Its submissions to come, and what each waits for.
+    /// Remaining submissions of the process, and the I/O that each waits for.
     entries: Cursor<'a, Entry>,
     waits: Cursor<'a, Wait>,
-    /// Number of its next submission.
+    /// Number of the next submission.
     next: u32,
-    /// The submission whose completion it waits for.
+    /// Number of the submission whose completion the process waits for.
     waits_for: u32,
-    /// Where its ring of completions begins, and how long it is.
+    /// Start and length of the process' ring of completions.
     ring: usize,
     ring_length: u32,
 }
 
-/// Processes of a trace in closed replay: each keeps its order and its think times. Of a process' completions only
-/// those are kept that an I/O may still look back to.
+/// Processes of a trace in closed replay. Each keeps its order and its think times. Only
+/// completions that a later I/O can depend on are stored.
 ///
-/// Whoever runs them [takes](Followers::take) a process' next submission when it is [due](Followers::due_ns), and tells
-/// what is [done](Followers::completed).
+/// The caller [takes](Followers::take) a process' next submission when it is
+/// [due](Followers::due_ns), and reports when it is [done](Followers::completed).
 pub struct Followers<'a> {
     first: usize,
     followers: Vec<Follower<'a>>,
-    /// When the latest submissions of each process completed, ns; ring after ring.
+    /// Completion times of the latest submissions of each process, ns. One ring follows another.
     rings: Vec<u64>,
-    /// Each I/O waits for the one before, so writes are sync.
+    /// Whether each I/O waits for the previous one. Writes are then sync.
     one_by_one: bool,
 }
 
 impl<'a> Followers<'a> {
-    /// The processes of these numbers at their beginning.
+    /// Creates the state of the processes with these numbers, at their beginning.
     #[must_use]
     pub fn new(trace: &'a Trace, processes: Range<usize>) -> Self {
         let closed = trace.closed_loop();
@@ -78,8 +79,9 @@ impl<'a> Followers<'a> {
         Self { first, followers, rings: vec![PENDING; ring], one_by_one: trace.is_timeless() }
     }
 
-    /// When the next submission of a process is due, ns, which may be past. `None`: it has none left, or waits for a
-    /// completion, and may be asked again when [`completed`](Self::completed) says so.
+    /// Returns the time at which the next submission of a process is due, ns. It can be in the
+    /// past. `None` if the process has no submissions left or waits for a completion. Call it again
+    /// when [`completed`](Self::completed) returns `true`.
     pub fn due_ns(&mut self, process: usize) -> Option<u64> {
         let state = &mut self.followers[process - self.first];
         let wait = state.waits.peek()?;
@@ -95,8 +97,8 @@ impl<'a> Followers<'a> {
         Some(done_ns.saturating_add(wait.think_ns()))
     }
 
-    /// A process' next submission, with its number in the process: it is submitted now. `None`: it
-    /// has none left.
+    /// Returns a process' next submission, with its number in the process. The caller submits it
+    /// now. `None` if the process has none left.
     pub fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
         let state = &mut self.followers[process - self.first];
         let entry = state.entries.next()?;
@@ -107,7 +109,7 @@ impl<'a> Followers<'a> {
         Some((tag, if self.one_by_one { entry.waited_for() } else { entry }))
     }
 
-    /// A submission is done. Whether the process waited for it.
+    /// Records the completion of a submission. Returns whether the process waited for it.
     #[inline]
     pub fn completed(&mut self, process: usize, tag: u32, now_ns: u64) -> bool {
         let state = &mut self.followers[process - self.first];

@@ -1,4 +1,4 @@
-//! Scenarios of recorded runs: a task set with its scheduler, device and host in one JSON file.
+//! Scenarios of recorded runs: a task set with its scheduler, device and host, in one JSON file.
 
 use iosched::{IoPriority, LEVEL_DEFAULT};
 use serde::Deserialize;
@@ -6,36 +6,36 @@ use serde::Deserialize;
 use crate::error::WorkloadError;
 use crate::tasks::{Arrival, Cgroup, CgroupMove, CgroupRemoval, Hints, PriorityChange, Task, TaskSet, WeightChange};
 
-/// A scenario.
+/// A task set with its scheduler, device and host.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of what the scenario shows.
     #[serde(default)]
     pub desc: String,
-    /// The elevator.
+    /// Name of the scheduler.
     pub sched: String,
-    /// Jiffies in a second; 1000 if missing.
+    /// Jiffies per second; 1000 if missing.
     #[serde(default = "hz_default")]
     pub hz: u32,
-    /// Whether nothing is merged.
+    /// Whether merging is disabled.
     #[serde(default = "yes")]
     pub nomerge: bool,
-    /// Whether seeking costs; if missing, it does, but not in recordings of ADIOS.
+    /// Whether the device is rotational. If missing, it is, except in recordings of ADIOS.
     #[serde(default)]
     pub rotational: Option<bool>,
-    /// Largest request that merging makes, sectors; 2560 if missing.
+    /// Largest request that merging creates, sectors; 2560 if missing.
     #[serde(default = "max_sectors_default")]
     pub max_sectors: u32,
-    /// The elevator's tunables, values in the unit of sysfs; in the order of the file.
+    /// Tunables of the scheduler in the order of the file. Values have the unit of sysfs.
     #[serde(default, deserialize_with = "in_order")]
     pub tunables: Vec<(String, serde_json::Value)>,
-    /// Whether the elevator tells cgroups apart.
+    /// Whether the scheduler distinguishes cgroups.
     #[serde(default)]
     pub group_iosched: bool,
-    /// The device, `type` and parameters: for the owner of the device models to read.
+    /// The device: `type` and parameters. The crate of the device models parses it.
     pub device: serde_json::Value,
     /// See [`TaskSet::end_ns`].
     #[serde(default)]
@@ -61,61 +61,62 @@ pub struct Scenario {
     /// See [`TaskSet::cgroup_removals`].
     #[serde(default)]
     pub cgroup_removals: Vec<CgroupRemoval>,
-    /// Tunables of the elevator that are written while running.
+    /// Tunables of the scheduler that are written during the run.
     #[serde(default)]
     pub tunable_changes: Vec<TunableChange>,
-    /// Scheduler tags, and that a request needs one; `None` (missing or 0): there are always enough. `nr_requests`
-    /// means the same.
+    /// Number of scheduler tags; each request needs one. `None` (missing or 0): tags are unlimited.
+    /// `nr_requests` is another name of this field.
     #[serde(default, alias = "nr_requests", deserialize_with = "none_if_zero")]
     pub tags: Option<u32>,
-    /// How tags are kept.
+    /// Layout of the tags.
     #[serde(default)]
     pub tag_map: TagMap,
-    /// Whether the bios of one event collect on a plug.
+    /// Whether the bios of one event are collected in a plug.
     #[serde(default)]
     pub plug: bool,
-    /// What the recording has of the run.
+    /// Level of detail of the recording.
     #[serde(default)]
     pub brief: Brief,
-    /// How much later the queue is run once more when a run of it gave nothing though something is queued, ns; if
-    /// missing, never. (Recordings of mq-deadline and kyber have a rule of their own.)
+    /// Delay after which the queue runs again if a run dispatched nothing although requests wait,
+    /// ns. If missing, it does not run again. (Recordings of mq-deadline and kyber have their own
+    /// rule.)
     #[serde(default)]
     pub rerun_ns: Option<u64>,
 }
 
-/// A tunable is written while running.
+/// A write of a tunable during the run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunableChange {
-    /// When, ns.
+    /// Time of the write, ns.
     pub t_ns: u64,
-    /// Which.
+    /// Name of the tunable.
     pub name: String,
-    /// What, in the unit of sysfs; `null`: its file is read.
+    /// New value in the unit of sysfs. `null`: the file of the tunable is read instead.
     pub value: serde_json::Value,
 }
 
-/// How scheduler tags are kept.
+/// Layout of the scheduler tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TagMap {
-    /// In one word of at most 64.
+    /// One word of at most 64 tags.
     #[default]
     Single,
-    /// In about four words, as Linux does.
+    /// About four words, as in Linux.
     Linux,
 }
 
-/// What a recording has of a run.
+/// Level of detail of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenBrief")]
 pub enum Brief {
     /// Every event.
     #[default]
     No,
-    /// No insertions and completions, nothing of timers, and only time and request of a dispatch.
+    /// Dispatches with only time and request. There are no insertions, completions or timers.
     Dispatches,
-    /// No dispatches and merges either, but every so often a sum over the dispatches.
+    /// Only sums over the dispatches at intervals. There are no dispatches and merges.
     Sums,
 }
 
@@ -155,7 +156,7 @@ const fn yes() -> bool {
     true
 }
 
-/// The members of a JSON object in the order they are written in.
+/// Deserializes the members of a JSON object in the order of the file.
 fn in_order<'de, D: serde::Deserializer<'de>>(object: D) -> Result<Vec<(String, serde_json::Value)>, D::Error> {
     struct Members;
 
@@ -179,10 +180,10 @@ fn in_order<'de, D: serde::Deserializer<'de>>(object: D) -> Result<Vec<(String, 
 }
 
 impl Scenario {
-    /// Reads a scenario's JSON; `file` is for errors.
+    /// Parses the JSON of a scenario. `file` is its name in errors.
     ///
     /// # Errors
-    /// It is not JSON, uses a field that is not known here, or a value makes no sense.
+    /// The text is not JSON, or has an unknown field or an invalid value.
     pub fn parse(file: &str, json: &[u8]) -> Result<Self, WorkloadError> {
         let mut scenario: Self =
             serde_json::from_slice(json).map_err(|source| WorkloadError::Json { file: file.to_owned(), source })?;
@@ -197,7 +198,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Its tasks, as a workload.
+    /// Returns the tasks of the scenario as a workload.
     #[must_use]
     pub fn task_set(&self) -> TaskSet {
         self.clone().take_tasks()
@@ -225,13 +226,13 @@ impl Scenario {
         (self.cgroup_moves, self.cgroup_removals) = (set.cgroup_moves, set.cgroup_removals);
     }
 
-    /// Whether seeking costs.
+    /// Returns whether the device is rotational.
     #[must_use]
     pub fn is_rotational(&self) -> bool {
         self.rotational.unwrap_or(self.sched != "adios")
     }
 
-    /// The tunables as `name`, `value` in the unit of sysfs.
+    /// Returns the tunables as pairs of name and value. Values have the unit of sysfs.
     #[must_use]
     pub fn tunables(&self) -> Vec<(String, String)> {
         self.tunables.iter().map(|(name, value)| (name.clone(), as_written(value))).collect()
@@ -239,7 +240,7 @@ impl Scenario {
 }
 
 impl TunableChange {
-    /// What is written to the tunable; `None`: nothing, its file is read.
+    /// Returns the text that is written to the tunable. `None`: its file is read instead.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         (!self.value.is_null()).then(|| as_written(&self.value))
@@ -254,7 +255,7 @@ fn as_written(value: &serde_json::Value) -> String {
     }
 }
 
-/// The ioprio of an arrival whose pid is no task's.
+/// Returns the ioprio of an arrival whose pid belongs to no task.
 pub(crate) fn stranger() -> IoPriority {
     IoPriority::new(iosched::IoClass::None, LEVEL_DEFAULT)
 }

@@ -1,4 +1,4 @@
-//! Workloads without a name, as standard input is: what they are, their content tells.
+//! Workloads without a file name, such as standard input. Their content decides the kind.
 
 use std::io::{Cursor, Read};
 
@@ -6,22 +6,23 @@ use iosched_trace::{ReadOptions, TraceReader};
 
 use crate::{TaskSet, Trace, Workload, WorkloadError, fio};
 
-/// Texts that people write are shorter; what is longer is a trace.
+/// Largest size of a text that a person wrote. A longer stream is a trace.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// What a stream is.
+/// Kind of a stream's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Content {
     /// A task file.
     Tasks,
     /// A fio job file.
     Jobs,
-    /// A trace, or nothing that is known.
+    /// A trace, or an unknown content.
     Trace,
 }
 
-/// Told by the first line that is neither empty nor a comment nor, in a task file, a value of the whole set:
-/// `[[tasks]]` begins a task, and `[name]` a job. No format of traces has lines that begin so.
+/// Detects the kind of a text from its first significant line. Empty lines and comments do not
+/// count, nor do values of the whole set in a task file. `[[tasks]]` begins a task, and `[name]`
+/// begins a job. No trace format has lines that begin like these.
 fn content(text: &str) -> Content {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
     for line in lines {
@@ -39,12 +40,12 @@ fn content(text: &str) -> Content {
 }
 
 impl Workload {
-    /// Reads a workload that has no name of a file: a task file, a fio job file, or a trace in any format that
-    /// [`iosched_trace`] knows. What has a format or columns given is a trace. `name` stands for it in errors and
-    /// results.
+    /// Reads a workload that has no file name: a task file, a fio job file, or a trace in any
+    /// format that [`iosched_trace`] knows. If `reading` names a format or columns, the workload is
+    /// a trace. `name` is its name in errors and results.
     ///
     /// # Errors
-    /// When it cannot be read, or is none of these.
+    /// The stream cannot be read, or its content is none of these.
     pub fn read(
         name: &str,
         mut stream: impl Read + Send + 'static,

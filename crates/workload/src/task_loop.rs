@@ -1,44 +1,45 @@
-//! A task's closed loop at work: how many I/Os it submits when, given what is done. It knows neither queue nor device.
+//! The state of a task's closed loop: how many I/Os it submits, and when, after each completion. It
+//! knows neither queue nor device.
 //!
-//! Whoever runs it lets the [first](TaskLoop::first) I/Os arrive at the task's start, asks for the
-//! [place](TaskLoop::next_place) of each I/O that [arrives](TaskLoop::arrive), and does what follows when one
-//! [completes](TaskLoop::completed).
+//! The caller lets the [first](TaskLoop::first) I/Os arrive at the task's start. It asks for the
+//! [place](TaskLoop::next_place) of each I/O that [arrives](TaskLoop::arrive). It applies the
+//! result of each [completion](TaskLoop::completed).
 
 use crate::program::Program;
 use crate::tasks::{Task, TaskSet};
 
-/// Who goes on when an I/O of a task is done.
+/// The task that continues when an I/O of another task completes.
 #[derive(Clone, Copy, Debug)]
 struct Successor {
     task: u32,
-    /// I/Os it submits.
+    /// Number of I/Os that the task submits.
     ios: u64,
-    /// Whether every completion calls it, not only that of the last I/O under way.
+    /// Whether every completion calls the task. Otherwise only the last completion in flight does.
     each: bool,
 }
 
-/// What follows from a completion.
+/// Consequence of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Nothing yet.
+    /// No submission follows yet.
     Nothing,
-    /// The task submits so many I/Os.
+    /// The same task submits again.
     Again {
-        /// When, ns.
+        /// Time of the submission, ns.
         at_ns: u64,
-        /// How many.
+        /// Number of I/Os.
         ios: u32,
     },
     /// Another task is [called](TaskLoop::called).
     Call {
-        /// Its number in the set.
+        /// Number of the other task in the set.
         task: u32,
-        /// When it submits, ns.
+        /// Time of its submission, ns.
         at_ns: u64,
-        /// How many I/Os, if it has so many left.
+        /// Number of I/Os, limited to the I/Os it has left.
         ios: u64,
     },
-    /// It is done, and exits.
+    /// The task has finished and exits.
     Exit,
 }
 
@@ -51,18 +52,18 @@ pub struct TaskLoop {
     total: u64,
     exits: bool,
     successor: Option<Successor>,
-    /// When it submits no more, ns.
+    /// Time from which the task submits nothing, ns.
     end_ns: u64,
     submitted: u64,
     scheduled: u64,
-    /// Completions that it waits with for others of their batch.
+    /// Completions of the current batch; the task waits for the rest of the batch.
     pend: u64,
     outstanding: u64,
     exited: bool,
 }
 
 impl TaskLoop {
-    /// The loops of a set's tasks at their beginning.
+    /// Creates the loops of a set's tasks in their initial state.
     #[must_use]
     pub fn all(set: &TaskSet) -> Vec<Self> {
         let numbers = TaskNumbers::of(set);
@@ -94,19 +95,20 @@ impl TaskLoop {
         }
     }
 
-    /// I/Os that arrive when the task starts; 0 if it begins nothing by itself.
+    /// Returns the number of I/Os that arrive when the task starts. 0 if the task submits nothing
+    /// by itself.
     #[must_use]
     pub fn first(&self) -> u32 {
         if self.program.is_some() { self.total.min(self.iodepth) as u32 } else { 0 }
     }
 
-    /// The task whom this one's completions call, if any.
+    /// Returns the task that this task's completions call, if any.
     #[must_use]
     pub fn calls(&self) -> Option<u32> {
         self.successor.map(|successor| successor.task)
     }
 
-    /// I/Os that were scheduled arrive. `false`: the task has exited.
+    /// Records the arrival of scheduled I/Os. Returns `false` if the task has exited.
     #[inline]
     pub fn arrive(&mut self, ios: u32) -> bool {
         if !self.exited {
@@ -117,26 +119,27 @@ impl TaskLoop {
         !self.exited
     }
 
-    /// First sector and length of the next I/O that has arrived; `None` without a program.
+    /// Returns the first sector and the length of the next arrived I/O. `None` if the task has no
+    /// program.
     #[inline]
     pub fn next_place(&mut self) -> Option<(u64, u32)> {
         self.program.as_mut().map(Program::next_place)
     }
 
-    /// The number of its program's present phase.
+    /// Returns the number of the program's current phase.
     #[must_use]
     pub fn phase(&self) -> usize {
         self.program.as_ref().map_or(0, Program::phase)
     }
 
-    /// Leaves a phase with its last I/O, and not with the next phase's first.
+    /// Ends a phase at its last I/O instead of at the first I/O of the next phase.
     pub fn end_phase(&mut self) {
         if let Some(program) = &mut self.program {
             program.end_phase();
         }
     }
 
-    /// One of the I/Os that arrived is done.
+    /// Records the completion of one I/O.
     #[inline]
     pub fn completed(&mut self, now_ns: u64) -> After {
         self.outstanding -= 1;
@@ -165,7 +168,8 @@ impl TaskLoop {
         After::Nothing
     }
 
-    /// Another task's completion calls it, to submit `ios` I/Os at `at_ns`. How many it does: they are scheduled.
+    /// Schedules up to `ios` I/Os at `at_ns`, because a completion of another task calls this task.
+    /// Returns the number of I/Os scheduled.
     pub fn called(&mut self, at_ns: u64, ios: u64) -> u32 {
         let ios = ios.min(self.total - self.submitted - self.scheduled);
         if ios == 0 || at_ns >= self.end_ns || self.program.is_none() {
@@ -175,24 +179,24 @@ impl TaskLoop {
         ios as u32
     }
 
-    /// Whether it has exited.
+    /// Returns whether the task has exited.
     #[must_use]
     pub fn has_exited(&self) -> bool {
         self.exited
     }
 
-    /// It exits. `false`: it had already.
+    /// Marks the task as exited. Returns `false` if it had exited before.
     pub fn exit(&mut self) -> bool {
         !std::mem::replace(&mut self.exited, true)
     }
 }
 
-/// The numbers of a set's tasks, by their pids.
+/// Numbers of a set's tasks, by pid.
 #[derive(Clone, Debug)]
 pub struct TaskNumbers(Vec<(u32, u32)>);
 
 impl TaskNumbers {
-    /// Those of a set.
+    /// Creates the numbers of a set's tasks.
     #[must_use]
     pub fn of(set: &TaskSet) -> Self {
         let mut numbers: Vec<(u32, u32)> = set.tasks.iter().zip(0..).map(|(task, number)| (task.pid, number)).collect();
@@ -200,7 +204,7 @@ impl TaskNumbers {
         Self(numbers)
     }
 
-    /// The number of the task of this pid.
+    /// Returns the number of the task with this pid.
     #[must_use]
     pub fn of_pid(&self, pid: u32) -> Option<u32> {
         self.0.binary_search_by_key(&pid, |&(pid, _)| pid).ok().map(|at| self.0[at].1)

@@ -1,116 +1,124 @@
-//! Tasks as they are described: in closed loops, with patterns and phases, and scheduled arrivals.
+//! Descriptions of tasks: closed loops with patterns and phases, and scheduled arrivals.
 //!
-//! All times are ns since the run's start, all sectors are 512 bytes. What a missing field means is said at it.
+//! All times are in ns since the start of the run. All sectors have 512 bytes. The comment of each
+//! field gives its default.
 
 use iosched::{Flags, IoClass, IoPriority, Op};
 use serde::Deserialize;
 
-/// A set of tasks and what is scheduled for them.
+/// A set of tasks, and the events scheduled for them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSet {
-    /// Its name; the file's name if none is given.
+    /// Name of the set; the file's name if missing.
     #[serde(default)]
     pub name: String,
-    /// What it is about.
+    /// Description of the set.
     #[serde(default)]
     pub desc: String,
     /// The tasks.
     #[serde(default)]
     pub tasks: Vec<Task>,
-    /// I/Os at given times, whatever else happens. Need not be in order of time.
+    /// I/Os at given times, independent of all completions. They need not be in order of time.
     #[serde(default)]
     pub arrivals: Vec<Arrival>,
-    /// Closed loops submit nothing at or after this moment, ns; `None`: no end.
+    /// Time from which closed loops submit nothing, ns. `None`: no end.
     #[serde(default)]
     pub end_ns: Option<u64>,
     /// The cgroups that tasks are in.
     #[serde(default)]
     pub cgroups: Vec<Cgroup>,
-    /// Changes of priorities while running.
+    /// Changes of ioprios during the run.
     #[serde(default)]
     pub prio_changes: Vec<PriorityChange>,
-    /// Changes of cgroups' weights while running.
+    /// Changes of cgroups' weights during the run.
     #[serde(default)]
     pub weight_changes: Vec<WeightChange>,
-    /// Tasks that change their cgroup while running.
+    /// Moves of tasks to other cgroups during the run.
     #[serde(default)]
     pub cgroup_moves: Vec<CgroupMove>,
-    /// Cgroups that are removed while running.
+    /// Removals of cgroups during the run.
     #[serde(default)]
     pub cgroup_removals: Vec<CgroupRemoval>,
 }
 
-/// One task. Without a pattern and without phases it does nothing by itself and is only a name for arrivals.
+/// A task. Without a pattern and phases it submits nothing by itself and only names the process of
+/// arrivals.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// Process id; unique in a set.
+    /// Process id, unique in a set.
     pub pid: u32,
-    /// Its name in results.
+    /// Name of the task in results.
     #[serde(default)]
     pub name: String,
-    /// Class of its ioprio.
+    /// Class of the task's ioprio.
     #[serde(default)]
     pub class: Class,
-    /// Level of its ioprio, 0 (most urgent) to 7; 4 if missing.
+    /// Level of the task's ioprio, 0 (most urgent) to 7; 4 if missing.
     #[serde(default = "level_default")]
     pub level: u8,
-    /// When it first submits, ns.
+    /// Time of the first submission, ns.
     #[serde(default)]
     pub start_ns: u64,
-    /// Read (if missing), write, discard, or other: zeroes are written without being sent.
+    /// Operation of the task's I/Os: read (if missing), write, discard, or other (zeroes are
+    /// written without being sent).
     #[serde(default)]
     pub op: TaskOp,
-    /// Whether it waits for its writes; true if missing. Reads are always sync; `true` gives them the flag that Linux
-    /// gives only to reads that their submitter waits for itself, which ADIOS looks at.
+    /// Whether the task waits for its writes; true if missing. Reads are always sync. `true` gives
+    /// them the flag that Linux sets only for reads that their submitter itself waits for. ADIOS
+    /// uses this flag.
     #[serde(default)]
     pub sync: Option<bool>,
-    /// Whether its sync writes come without the hint that more follow (fsync style).
+    /// Whether the task's sync writes lack the hint that more writes follow (as with fsync).
     #[serde(default)]
     pub noidle: bool,
-    /// Whether its I/Os carry the metadata hint; `meta` means the same.
+    /// Whether the task's I/Os have the metadata hint. `meta` is another name of this field.
     #[serde(default, alias = "meta")]
     pub prio: bool,
-    /// Whether it holds an exclusive resource of its file system all the time, so that others wait while it does.
+    /// Whether the task always holds an exclusive resource of its file system, so that other tasks
+    /// wait.
     #[serde(default)]
     pub fs_excl: bool,
-    /// I/Os it keeps under way; 1 if missing. 0: it begins nothing by itself, another task's `relay` or `wakes` does.
+    /// I/Os that the task keeps in flight; 1 if missing. 0: the task starts nothing by itself;
+    /// another task's `relay` or `wakes` starts it.
     #[serde(default = "one")]
     pub iodepth: u32,
-    /// Completions it waits for before it submits as many I/Os at once; 1 if missing.
+    /// Completions that the task waits for before it submits as many I/Os at once; 1 if missing.
     #[serde(default = "one")]
     pub batch: u32,
-    /// Pid of the task that goes on in its stead: when an I/O of this task is done and no other is under way, it
-    /// thinks, and then the other task submits [`relay_n`](Self::relay_n) I/Os if it has so many left. Two tasks that
-    /// relay to each other take turns, as a process that calls fsync and the journal's thread do. Copies relay to the
-    /// pid as much further.
+    /// Pid of the task that continues after this one. When an I/O of this task completes and no
+    /// other is in flight, this task thinks. Then the other task submits [`relay_n`](Self::relay_n)
+    /// I/Os, or as many as it has left. Two tasks that relay to each other take turns, like a
+    /// process that calls fsync and the thread of the journal. For copies, the pid increases with
+    /// the number of the copy.
     #[serde(default)]
     pub relay: Option<u32>,
-    /// I/Os that the task it relays to submits at once, at least 1; 1 if missing.
+    /// I/Os that the next task submits at once after a relay, at least 1; 1 if missing.
     #[serde(default = "one")]
     pub relay_n: u32,
-    /// Pid of the task that each completion wakes: when an I/O of this task is done, it thinks, and then the other task
-    /// submits one I/O if it has any left; this task submits nothing but what others wake it for. Stages of a pipeline
-    /// do that. Copies wake the pid as much further.
+    /// Pid of the task that each completion wakes. When an I/O of this task completes, this task
+    /// thinks. Then the other task submits one I/O, if it has any left. This task itself submits
+    /// only when other tasks wake it. Stages of a pipeline work like this. For copies, the pid
+    /// increases with the number of the copy.
     #[serde(default)]
     pub wakes: Option<u32>,
-    /// I/Os it does altogether; if missing, the sum of its phases' counts, or no end.
+    /// Total number of the task's I/Os. If missing, the sum of its phases' counts, or no end.
     #[serde(default)]
     pub total: Option<u64>,
-    /// Seed of its generators; its pid if missing.
+    /// Seed of the task's random generators; its pid if missing.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Whether it exits when it is done.
+    /// Whether the task exits after its last I/O.
     #[serde(default)]
     pub exit: bool,
-    /// When it exits whatever is under way, ns.
+    /// Time at which the task exits, whatever is in flight, ns.
     #[serde(default)]
     pub exit_ns: Option<u64>,
-    /// Its cgroup; the root if missing.
+    /// Name of the task's cgroup; the root if missing.
     #[serde(default)]
     pub cgroup: Option<String>,
-    /// Where its I/Os go.
+    /// Order of the sectors that the task's I/Os access.
     #[serde(default)]
     pub pattern: Option<Pattern>,
     /// First sector; 0 if missing.
@@ -122,32 +130,32 @@ pub struct Task {
     /// Distance between I/Os of the pattern `stride`, sectors; negative: backward.
     #[serde(default)]
     pub stride: Option<i64>,
-    /// First sector, and the one behind the last, of the pattern `random`; 0 to 2^31 if missing.
+    /// First sector, and the sector after the last, of the pattern `random`; 0 to 2^31 if missing.
     #[serde(default)]
     pub range: Option<[u64; 2]>,
-    /// What positions of the pattern `random` are multiples of beyond the range's start, sectors; `nr_sectors` if
-    /// missing.
+    /// Alignment of the positions of the pattern `random` from the start of its range, sectors;
+    /// `nr_sectors` if missing.
     #[serde(default)]
     pub align: Option<u64>,
     /// Time from a completion to the next submission, ns; 0 if missing.
     #[serde(default)]
     pub think_ns: Option<Think>,
-    /// What it does one after another; a field missing in a phase is the task's.
+    /// Phases, one after another. A field that is missing in a phase has the value of the task.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// How many tasks of this description there are, at least 1: their pids follow from `pid` on.
+    /// Number of tasks with this description, at least 1. Their pids count up from `pid`.
     #[serde(default = "one")]
     pub copies: u32,
-    /// How much further on the device each copy starts than the one before it, sectors.
+    /// Distance between the start sectors of two consecutive copies, sectors.
     #[serde(default)]
     pub copy_sectors: u64,
 }
 
-/// A part of a task's life. Every field but `count` overrides the task's of the same name.
+/// A part of a task's I/O. Every field except `count` overrides the task's field of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// I/Os in it; then the next phase begins. The last phase does not end.
+    /// Number of I/Os until the next phase begins. The last phase does not end.
     pub count: u64,
     /// See [`Task::pattern`].
     #[serde(default)]
@@ -172,21 +180,21 @@ pub struct Phase {
     pub think_ns: Option<Think>,
 }
 
-/// Where a task's I/Os go.
+/// Order of the sectors that a task's I/Os access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Each begins where the last one ended.
+    /// Each I/O begins where the previous one ended.
     Seq,
-    /// Anywhere in the range.
+    /// Random positions in the range.
     Random,
-    /// Each `stride` sectors behind the last.
+    /// Each I/O begins `stride` sectors after the previous one's start.
     Stride,
-    /// Each ends where the last one began.
+    /// Each I/O ends where the previous one began.
     Back,
 }
 
-/// What a task's I/Os do.
+/// Operation of a task's I/Os.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskOp {
@@ -195,17 +203,17 @@ pub enum TaskOp {
     Read,
     /// Writes.
     Write,
-    /// Says that sectors' contents are no longer needed.
+    /// Discards: the contents of the sectors are no longer needed.
     Discard,
-    /// Writes zeroes without sending them.
+    /// Writes of zeroes that are not sent to the device as data.
     Other,
 }
 
-/// The class of a task's ioprio.
+/// Class of a task's ioprio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Never set.
+    /// The ioprio was never set.
     #[default]
     None,
     /// Real time.
@@ -220,46 +228,49 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a time in ns, or [smallest, largest] in ns")]
 pub enum Think {
-    /// Always the same.
+    /// A fixed time.
     Fixed(u64),
-    /// Evenly distributed from the first to the second.
+    /// Uniformly distributed from the first to the second value.
     Range([u64; 2]),
 }
 
-/// A number of I/Os, `None` for no end.
+/// A number of I/Os; `None` for no end.
 pub type Count = Option<u64>;
 
-/// An I/O at a given time: `[t_ns, pid, op, sync, sector, nr_sectors]`, and hints if it has any.
+/// An I/O at a given time: `[t_ns, pid, op, sync, sector, nr_sectors]`, optionally followed by
+/// hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Arrival(
-    /// When, ns.
+    /// Time of the arrival, ns.
     pub u64,
-    /// Whose. A pid that is no task's has an ioprio that was never set.
+    /// Pid of the submitter. A pid that belongs to no task has an ioprio that was never set.
     pub u32,
-    /// What.
+    /// Operation.
     pub TaskOp,
-    /// Whether somebody waits for it. Reads are always sync; `true` gives them the flag: see [`Task::sync`].
+    /// Whether a process waits for the I/O. Reads are always sync. `true` gives them the flag: see
+    /// [`Task::sync`].
     #[serde(deserialize_with = "flag")]
     pub bool,
     /// First sector.
     pub u64,
     /// Length in sectors.
     pub u32,
-    /// Its hints.
+    /// Hints of the I/O.
     #[serde(default)]
     pub Hints,
 );
 
-/// Hints of an arrival: a sum of 1 (a sync write that no more are to follow, fsync style), 2 (metadata) and 4 (inserted
-/// at the head). Recordings have `true` for 1, too; those of ADIOS have 1 for 4.
+/// Hints of an arrival: a sum of 1 (a sync write that no other writes follow, as with fsync), 2
+/// (metadata) and 4 (inserted at the head). Recordings also use `true` for 1. Recordings of ADIOS
+/// use 1 for 4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WrittenHints")]
 pub struct Hints {
-    /// Its sync write comes without the hint that more follow.
+    /// Whether a sync write lacks the hint that more writes follow.
     pub noidle: bool,
-    /// It carries the metadata hint.
+    /// Whether the I/O has the metadata hint.
     pub prio: bool,
-    /// Its request is inserted at the head: see [`iosched::Issued::at_head`].
+    /// Whether the request is inserted at the head: see [`iosched::Issued::at_head`].
     pub at_head: bool,
 }
 
@@ -284,7 +295,7 @@ impl TryFrom<WrittenHints> for Hints {
     }
 }
 
-/// `true` or `false`; recordings also have 1 and 0.
+/// Deserializes `true` or `false`. Recordings also use 1 and 0.
 fn flag<'de, D: serde::Deserializer<'de>>(written: D) -> Result<bool, D::Error> {
     match WrittenHints::deserialize(written)? {
         WrittenHints::Flag(flag) => Ok(flag),
@@ -293,74 +304,74 @@ fn flag<'de, D: serde::Deserializer<'de>>(written: D) -> Result<bool, D::Error> 
     }
 }
 
-/// A cgroup.
+/// A cgroup of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cgroup {
-    /// Its name.
+    /// Name of the cgroup.
     pub name: String,
-    /// Its parent's name, listed before it; `root` if missing.
+    /// Name of the parent, which must be listed before this cgroup; `root` if missing.
     #[serde(default = "root")]
     pub parent: String,
-    /// Its share among its siblings, in the range of the elevator (cfq 10 to 1000, bfq 1 to 1000); 0 or missing: its
-    /// default (500, 100).
+    /// Weight among the siblings, in the range of the scheduler (CFQ 10 to 1000, bfq 1 to 1000). 0
+    /// or missing: the scheduler's default (500, 100).
     #[serde(default)]
     pub weight: u32,
-    /// The share of its own tasks against its children, 10 to 1000; 0 or missing: the elevator's default. bfq knows
-    /// none.
+    /// Weight of the cgroup's own tasks against its children, 10 to 1000. 0 or missing: the
+    /// scheduler's default. bfq does not have this weight.
     #[serde(default)]
     pub leaf_weight: u32,
 }
 
-/// A task's ioprio changes.
+/// A change of a task's ioprio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriorityChange {
-    /// When, ns.
+    /// Time of the change, ns.
     pub t_ns: u64,
-    /// Whose.
+    /// Pid of the task.
     pub pid: u32,
-    /// Class from now on.
+    /// New class.
     pub class: Class,
-    /// Level from now on, 0 to 7.
+    /// New level, 0 to 7.
     #[serde(default = "level_default")]
     pub level: u8,
 }
 
-/// A cgroup's weight changes.
+/// A change of a cgroup's weight.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightChange {
-    /// When, ns.
+    /// Time of the change, ns.
     pub t_ns: u64,
-    /// Whose.
+    /// Name of the cgroup.
     pub cgroup: String,
-    /// The weight from now on, in the range of the elevator.
+    /// New weight, in the range of the scheduler.
     pub weight: u32,
-    /// Whether it is the leaf weight that changes.
+    /// Whether the leaf weight changes.
     #[serde(default)]
     pub leaf: bool,
 }
 
-/// A task moves to another cgroup; what it submitted before stays where it is.
+/// A move of a task to another cgroup. I/Os that the task submitted before stay in the old cgroup.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CgroupMove {
-    /// When, ns.
+    /// Time of the move, ns.
     pub t_ns: u64,
-    /// Whose.
+    /// Pid of the task.
     pub pid: u32,
-    /// Where to; `root` is the root.
+    /// Name of the new cgroup; `root` is the root.
     pub cgroup: String,
 }
 
-/// A cgroup is removed: its tasks count for the nearest of its ancestors that is left.
+/// A removal of a cgroup. Its tasks then belong to the nearest ancestor that still exists.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CgroupRemoval {
-    /// When, ns.
+    /// Time of the removal, ns.
     pub t_ns: u64,
-    /// Which.
+    /// Name of the cgroup.
     pub cgroup: String,
 }
 
@@ -399,8 +410,9 @@ impl From<TaskOp> for Op {
 }
 
 impl TaskSet {
-    /// What one task does, at the times it does it: for a run of this task alone. `None` if there is no task of that
-    /// number. Cgroups stay as they are. A task that others begin or that goes on through others does so by itself.
+    /// Returns the I/O of one task, at the times of that task, for a run of this task alone. `None`
+    /// if there is no task with this number. Cgroups stay as they are. A task that other tasks
+    /// start or continue runs by itself.
     #[must_use]
     pub fn only(&self, task: usize) -> Option<Self> {
         let mut kept = self.tasks.get(task)?.clone();
@@ -418,7 +430,7 @@ impl TaskSet {
 }
 
 impl Task {
-    /// A task that does nothing.
+    /// Creates a task that submits nothing.
     #[must_use]
     pub fn new(pid: u32) -> Self {
         Self {
@@ -455,22 +467,22 @@ impl Task {
         }
     }
 
-    /// Whether it submits by itself.
+    /// Returns whether the task submits I/Os by itself.
     #[must_use]
     pub fn has_program(&self) -> bool {
         self.pattern.is_some() || !self.phases.is_empty()
     }
 
-    /// Its ioprio at the start.
+    /// Returns the task's ioprio at the start.
     ///
     /// # Panics
-    /// If its level is above 7; what is read from a file is checked.
+    /// The level is above 7. Levels from files are checked.
     #[must_use]
     pub fn ioprio(&self) -> IoPriority {
         IoPriority::new(self.class.into(), self.level)
     }
 
-    /// The flags of its I/Os.
+    /// Returns the flags of the task's I/Os.
     #[must_use]
     pub fn flags(&self) -> Flags {
         let mut flags = Flags::empty();
@@ -490,13 +502,13 @@ impl Task {
         flags
     }
 
-    /// Whether its I/Os carry the flag that somebody waits for them.
+    /// Returns whether the task's I/Os have the flag that a process waits for them.
     #[must_use]
     pub fn is_flagged_sync(&self) -> bool {
         self.sync.unwrap_or(self.op != TaskOp::Read)
     }
 
-    /// I/Os it does altogether.
+    /// Returns the total number of the task's I/Os.
     #[must_use]
     pub fn total(&self) -> Count {
         if self.total.is_some() || self.phases.is_empty() {
@@ -507,8 +519,8 @@ impl Task {
 }
 
 impl Arrival {
-    /// Its flags: a sync write carries the hint that more follow, as O_DIRECT writes do, unless its hints say
-    /// otherwise.
+    /// Returns the flags of the arrival. A sync write has the hint that more writes follow, like
+    /// O_DIRECT writes, unless its hints exclude this.
     #[must_use]
     pub fn flags(&self) -> Flags {
         let Self(_, _, op, sync, _, _, hints) = *self;

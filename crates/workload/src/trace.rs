@@ -1,5 +1,5 @@
-//! A recorded trace, to be replayed by many runs at once. A long one is in a temporary file, which
-//! each run reads.
+//! A recorded trace that many runs can replay at the same time. A long trace is stored in a
+//! temporary file, and each run reads this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,26 +20,26 @@ use crate::arrivals::Arrivals;
 use crate::closed::{ByProcess, ClosedLoop};
 use crate::error::WorkloadError;
 
-/// Sectors that an entry can name: 2^48, 128 PiB.
+/// Limit of an entry's sectors: 2^48, 128 PiB.
 const SECTORS_MAX: u64 = 1 << 48;
 /// The latest arrival, ns: 36 years.
 const TIME_MAX_NS: u64 = 1 << 60;
-/// Devices that are told apart.
+/// Largest number of devices that are distinguished.
 const DEVICES_MAX: usize = 1 << 16;
-/// Stands for a latency that was not recorded.
+/// Value of a latency that was not recorded.
 const UNKNOWN: u64 = u64::MAX;
 
-/// One recorded submission, 32 bytes.
+/// A recorded submission, 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Entry {
-    /// When it was submitted, ns since the first submission of the trace.
+    /// Submission time, ns since the first submission of the trace.
     pub arrival_ns: u64,
-    /// Sector, ioprio, op and flags.
+    /// Sector, ioprio, operation and flags, packed.
     place: u64,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// Number of its process in [`Trace::processes`].
+    /// Number of the process in [`Trace::processes`].
     pub process: u32,
     latency_ns: u64,
 }
@@ -57,11 +57,11 @@ const fn op_code(op: Op) -> u64 {
 }
 
 const CLASSES: [IoClass; 4] = [IoClass::None, IoClass::RealTime, IoClass::BestEffort, IoClass::Idle];
-/// Where an entry has its ioprio, and how wide that is.
+/// Position and width of the ioprio in `place`.
 const IOPRIO_SHIFT: u32 = 11;
 const IOPRIO_BITS: u64 = 0b1_1111 << IOPRIO_SHIFT;
 
-/// 0 of one that is not known. Of the idle class no level is kept.
+/// Returns the packed ioprio; 0 if it is not known. The idle class has no level.
 const fn ioprio_code(ioprio: Option<IoPriority>) -> u64 {
     let Some(ioprio) = ioprio else { return 0 };
     let level = ioprio.level();
@@ -75,28 +75,28 @@ const fn ioprio_code(ioprio: Option<IoPriority>) -> u64 {
 }
 
 impl Entry {
-    /// First sector; 0 for a flush.
+    /// Returns the first sector; 0 for a flush.
     #[inline]
     #[must_use]
     pub const fn sector(&self) -> Sector {
         self.place >> 16
     }
 
-    /// What it did.
+    /// Returns the operation.
     #[inline]
     #[must_use]
     pub const fn op(&self) -> Op {
         OPS[(self.place >> 8 & 7) as usize % OPS.len()]
     }
 
-    /// How.
+    /// Returns the flags.
     #[inline]
     #[must_use]
     pub const fn flags(&self) -> Flags {
         Flags::from_bits_truncate(self.place as u8)
     }
 
-    /// The ioprio that its process had, where known.
+    /// Returns the ioprio of the process at this submission, if known.
     #[inline]
     #[must_use]
     pub fn ioprio(&self) -> Option<IoPriority> {
@@ -106,30 +106,30 @@ impl Entry {
         IoPriority::checked(class, level)
     }
 
-    /// From submission to completion in the recorded system, ns, where known.
+    /// Returns the time from submission to completion in the recorded system, ns, if known.
     #[must_use]
     pub const fn latency_ns(&self) -> Option<u64> {
         if self.latency_ns == UNKNOWN { None } else { Some(self.latency_ns) }
     }
 
-    /// The same submission of a process with this ioprio.
+    /// Returns the submission with this ioprio.
     const fn prioritised(self, ioprio: IoPriority) -> Self {
         Self { place: self.place & !IOPRIO_BITS | ioprio_code(Some(ioprio)) << IOPRIO_SHIFT, ..self }
     }
 
-    /// The same submission of a process that waits for it.
+    /// Returns the submission as a sync one.
     #[inline]
     pub(crate) const fn waited_for(self) -> Self {
         Self { place: self.place | Flags::SYNC.bits() as u64, ..self }
     }
 
-    /// The same submission of the only process.
+    /// Returns the submission as one of the only process.
     #[inline]
     pub(crate) const fn alone(self) -> Self {
         Self { process: 0, ..self }
     }
 
-    /// The same submission elsewhere.
+    /// Returns the submission with another place.
     #[must_use]
     pub(crate) const fn moved(self, sector: Sector, nr_sectors: u32) -> Self {
         Self { place: sector << 16 | self.place & 0xffff, nr_sectors, ..self }
@@ -141,28 +141,28 @@ const _: () = assert!(size_of::<Entry>() == 32, "traces have hundreds of million
 /// A process of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its id; 0 where the format does not say.
+    /// Process id; 0 if the format does not record it.
     pub pid: u32,
-    /// Its name; empty if not recorded.
+    /// Name of the process; empty if not recorded.
     pub name: String,
-    /// Its submissions.
+    /// Number of submissions.
     pub requests: u64,
-    /// The cgroup that it is in; `None`: in the root.
+    /// Cgroup of the process; `None`: the root.
     pub cgroup: Option<String>,
-    /// Its ioprio at its first submission that has one.
+    /// Ioprio of the process at its first submission that has one.
     pub ioprio: Option<IoPriority>,
 }
 
-/// So many values tell how exact they are.
+/// Smallest number of values from which their resolution is derived.
 const GRAIN_MIN: u64 = 16;
 
-/// How exactly recorded values are written, found from the values.
+/// Resolution of recorded values, derived from the values.
 #[derive(Clone, Copy, Debug, Default)]
 struct Grain {
     count: u64,
     first_ns: u64,
     differ: bool,
-    /// Their greatest common divisor, ns.
+    /// Greatest common divisor of the values, ns.
     grain_ns: u64,
 }
 
@@ -179,23 +179,23 @@ impl Grain {
         }
     }
 
-    /// How exact they are, ns; 1 if there are too few to tell, or all are equal.
+    /// Returns the resolution, ns. 1 if there are too few values, or if all are equal.
     const fn resolution_ns(self) -> u64 {
         if self.differ && self.count >= GRAIN_MIN { decimal_grain(self.grain_ns) } else { 1 }
     }
 }
 
-/// A trace: its submissions in order of time, and who made them.
+/// A trace: its submissions in order of time, and their processes.
 #[derive(Debug, Default)]
 pub struct Trace {
     name: String,
     rows: Arc<Rows<Entry>>,
-    /// Those that are its own.
+    /// The rows of this trace.
     range: Range<usize>,
-    /// It is one process of a trace, whatever number its rows have there.
+    /// Whether this is a single process of a trace. The process number in its rows is then ignored.
     alone: bool,
     processes: Vec<Process>,
-    /// Those that processes were put into, also where these are left out.
+    /// Cgroups that processes were put into, including cgroups of processes that are left out here.
     cgroups: Vec<String>,
     resolution_ns: u64,
     left_out: u64,
@@ -210,7 +210,7 @@ pub struct Trace {
     by_process: OnceLock<ByProcess>,
     closed: OnceLock<ClosedLoop>,
     fits: Mutex<Vec<Fitted>>,
-    /// Why it could not be brought onto a device.
+    /// The reason why the trace could not be fitted onto a device.
     failure: OnceLock<io::Error>,
 }
 
@@ -237,7 +237,7 @@ impl Iterator for Entries<'_> {
 
 impl ExactSizeIterator for Entries<'_> {}
 
-/// Submissions on their way into a trace.
+/// Submissions while a trace is being read.
 #[derive(Default)]
 struct Filled {
     entries: Filling<Entry>,
@@ -245,7 +245,7 @@ struct Filled {
     last_ns: u64,
 }
 
-/// A trace on a device of another size.
+/// A trace fitted onto a device of another size.
 #[derive(Debug)]
 struct Fitted {
     capacity_sectors: Sector,
@@ -254,15 +254,15 @@ struct Fitted {
 }
 
 impl Trace {
-    /// Loads the trace called `path`, in any format that [`iosched_trace`] knows.
+    /// Loads the trace at `path`, in any format that [`iosched_trace`] knows.
     ///
     /// # Errors
-    /// It cannot be read, is not the whole recording, or holds no request.
+    /// The trace cannot be read, is an incomplete recording, or has no requests.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WorkloadError> {
         Self::open_with(path, &ReadOptions::default())
     }
 
-    /// Likewise, read as `options` say. Its name tells which files were read together.
+    /// Loads a trace with these options. Its name shows which files were read together.
     ///
     /// # Errors
     /// As [`Trace::open`].
@@ -271,10 +271,10 @@ impl Trace {
         Self::read(&source.title(), source.requests(options)?)
     }
 
-    /// Puts processes into cgroups; the first that is meant for a process counts.
+    /// Puts processes into cgroups. The first entry that matches a process counts.
     ///
     /// # Errors
-    /// One is of no process of the trace.
+    /// An entry matches no process of the trace.
     pub fn put(&mut self, cgroups: &[InCgroup]) -> Result<(), WorkloadError> {
         for of in cgroups {
             self.expect_process(of, |process| of.is_of(process.pid, &process.name))?;
@@ -292,11 +292,12 @@ impl Trace {
         Ok(())
     }
 
-    /// Gives processes priorities for the whole trace, whatever was recorded; the first that is meant for a process
-    /// counts.
+    /// Sets the priorities of processes for the whole trace, and replaces the recorded ones. The
+    /// first entry that matches a process counts.
     ///
     /// # Errors
-    /// One is of no process of the trace, or a long trace cannot be written to its temporary file.
+    /// An entry matches no process of the trace, or a long trace cannot be written to its temporary
+    /// file.
     pub fn prioritise(&mut self, priorities: &[Ionice]) -> Result<(), WorkloadError> {
         for of in priorities {
             self.expect_process(of, |process| of.is_of(process.pid, &process.name))?;
@@ -316,7 +317,7 @@ impl Trace {
     }
 
     /// # Errors
-    /// There is no such process.
+    /// No process of the trace matches.
     fn expect_process(&self, given: &impl ToString, is_it: impl Fn(&Process) -> bool) -> Result<(), WorkloadError> {
         if self.processes.iter().any(is_it) {
             return Ok(());
@@ -328,7 +329,7 @@ impl Trace {
         })
     }
 
-    /// Names of processes, those with most submissions first.
+    /// Returns names of processes, those with most submissions first.
     fn known_processes(&self) -> String {
         const NAMED: usize = 8;
         let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
@@ -343,15 +344,15 @@ impl Trace {
         format!("{}{more}", names.join(", "))
     }
 
-    /// Calls it by another name.
+    /// Changes the name of the trace.
     pub fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.name);
     }
 
-    /// Loads what `reader` gives.
+    /// Loads the requests of `reader`.
     ///
     /// # Errors
-    /// Nothing could be read, or it holds no request.
+    /// The trace cannot be read, or has no requests.
     pub fn read(name: &str, mut reader: TraceReader) -> Result<Self, WorkloadError> {
         let mut survey = Survey::default();
         let seen = reader.by_ref().inspect(|request| request.iter().for_each(|request| survey.add(request)));
@@ -365,10 +366,11 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Makes a trace of requests in order of time. `resolution_ns`: how exact their times are.
+    /// Creates a trace from requests in order of time. `resolution_ns` is the resolution of their
+    /// times.
     ///
     /// # Errors
-    /// As the iterator's, or it gives nothing.
+    /// As the iterator's, or the iterator gives no requests.
     pub fn collect(
         name: &str,
         resolution_ns: u64,
@@ -421,7 +423,7 @@ impl Trace {
             self.latencies.add(latency_ns);
         }
         self.times.add(arrival_ns);
-        // Readers promise order; a clock that runs back would break every run.
+        // Readers give requests in order of time. A time that went back would break every run.
         filled.last_ns = arrival_ns.max(filled.last_ns);
         filled.entries.push(Entry {
             arrival_ns: filled.last_ns,
@@ -432,7 +434,8 @@ impl Trace {
         })
     }
 
-    /// What a request lacks to be one of a trace whose first request arrived at `origin_ns`; `None`: nothing.
+    /// Returns the property that a request lacks to be part of a trace whose first request arrived
+    /// at `origin_ns`. `None` if the request is valid.
     #[must_use]
     pub fn lacks(request: &TraceRequest, origin_ns: u64) -> Option<&'static str> {
         let &TraceRequest { arrival, op, sector, nr_sectors, .. } = request;
@@ -446,7 +449,7 @@ impl Trace {
         late.then_some("a time at most 36 years after the first")
     }
 
-    /// Gives processes the names that `name` has for their ids.
+    /// Sets the names of processes. `name` maps a process id to a name.
     pub fn name_processes(&mut self, name: impl Fn(u32) -> Option<String>) {
         for process in &mut self.processes {
             if let Some(name) = name(process.pid) {
@@ -455,8 +458,9 @@ impl Trace {
         }
     }
 
-    /// The names that its processes have in results, in order. The priority tells processes of one name apart if they
-    /// differ in it: `fio` and `fio (idle)`.
+    /// Returns the names of the processes in results, in the order of the processes. If processes
+    /// with the same name have different priorities, an unusual priority is part of the name: `fio`
+    /// and `fio (idle)`.
     #[must_use]
     pub fn names_in_results(&self) -> Vec<String> {
         let usual = ["none".to_owned(), IoPriority::new(IoClass::BestEffort, LEVEL_DEFAULT).to_string()];
@@ -477,25 +481,26 @@ impl Trace {
         self.processes.iter().map(name).collect()
     }
 
-    /// Its name, for people.
+    /// Returns the name of the trace, for people.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The submissions, in order of time.
+    /// Returns the submissions in order of time.
     #[must_use]
     pub fn entries(&self) -> Entries<'_> {
         Entries { rows: self.rows.cursor(self.range.clone()), alone: self.alone }
     }
 
-    /// The submissions, each with the time of a replay at this speed, ns; `rng` draws what the recording leaves open.
+    /// Returns the submissions, each with its time in a replay at this speed, ns. `rng` draws the
+    /// times that the recording does not resolve.
     #[must_use]
     pub fn arrivals(&self, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
         Arrivals::new((&self.rows, self.range.clone(), self.alone), self.resolution_ns, speed, rng)
     }
 
-    /// Likewise those of one process.
+    /// Returns the submissions of one process, each with its time in a replay at this speed, ns.
     #[must_use]
     pub fn arrivals_of(&self, process: usize, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
         let own = self.by_process();
@@ -503,28 +508,28 @@ impl Trace {
         Arrivals::new(rows, self.resolution_ns, speed, rng).with_window(own.window_bytes())
     }
 
-    /// How many submissions there are.
+    /// Returns the number of submissions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the trace has no submissions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// Where its submissions are.
+    /// Returns the rows, and the range of the submissions in them.
     pub(crate) fn rows(&self) -> (&Arc<Rows<Entry>>, Range<usize>) {
         (&self.rows, self.range.clone())
     }
 
-    /// Whether all of the trace could be read up to now. Check this after you have used it: readers
-    /// end early where they cannot read.
+    /// Checks that all of the trace could be read so far. Call this after you have used the trace,
+    /// because readers end early after an error.
     ///
     /// # Errors
-    /// The temporary file that holds a long trace failed, or was full.
+    /// The temporary file of a long trace failed or was full.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let failures = [
             self.failure.get(),
@@ -541,34 +546,35 @@ impl Trace {
         }
     }
 
-    /// The processes, in the order of their first submissions.
+    /// Returns the processes in the order of their first submissions.
     #[must_use]
     pub fn processes(&self) -> &[Process] {
         &self.processes
     }
 
-    /// The cgroups that processes were [put](Self::put) into.
+    /// Returns the cgroups that processes were [put](Self::put) into.
     #[must_use]
     pub fn cgroups(&self) -> &[String] {
         &self.cgroups
     }
 
-    /// What is odd about it as a recording, the worst first.
+    /// Returns the peculiarities of the recording, the worst first.
     #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
     }
 
-    /// Whether it has no times: all are equal, and there are more than a few. Equal times of a
-    /// coarse clock are one tick of it.
+    /// Returns whether the trace has no times: all are equal, and there are more than a few. Equal
+    /// times of a coarse clock are one tick of the clock instead.
     #[must_use]
     pub fn is_timeless(&self) -> bool {
         let is_coarse = || self.oddities.iter().any(|oddity| matches!(oddity, Oddity::Coarse { .. }));
         self.len() as u64 > TIMELESS_MIN && self.span_ns() == 0 && !is_coarse()
     }
 
-    /// By less than this a recorded completion may be later than it was, ns, because times and latencies are rounded.
-    /// Coarse times are regular ones unless [`Self::resolution_ns`] says otherwise.
+    /// Returns the rounding error of recorded times and latencies, ns. A recorded completion can be
+    /// later than the real one by up to this. Times on a coarse grid count as exact unless
+    /// [`Self::resolution_ns`] is larger.
     #[must_use]
     pub(crate) fn rounding_ns(&self) -> u64 {
         let times_ns = Some(self.times.resolution_ns()).filter(|&grain_ns| grain_ns < COARSE_NS);
@@ -576,71 +582,74 @@ impl Trace {
         times_ns - 1 + self.latencies.resolution_ns() - 1
     }
 
-    /// How exact the recorded times are, ns, at least 1.
+    /// Returns the resolution of the recorded times, ns, at least 1.
     #[must_use]
     pub fn resolution_ns(&self) -> u64 {
         self.resolution_ns
     }
 
-    /// Says how exact arrivals are, ns, of a trace whose format does not.
+    /// Sets the resolution of the arrivals, ns, for a trace whose format does not define it.
     pub fn set_resolution_ns(&mut self, resolution_ns: u64) {
         self.resolution_ns = resolution_ns.max(1);
     }
 
-    /// Records that lie beyond any device or lifetime and were left out.
+    /// Returns the number of records that were left out because their sectors or times are out of
+    /// range.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// How many devices it was recorded on, as far as that is known; a run has one. At most 65,536 are counted.
+    /// Returns the number of devices in the recording, as far as known. A run has one device. At
+    /// most 65,536 are counted.
     #[must_use]
     pub fn devices(&self) -> usize {
         self.devices.len()
     }
 
-    /// The sector behind the last that it touches: the least capacity it fits on.
+    /// Returns the sector after the last one that the trace accesses. This is the smallest capacity
+    /// that the trace fits on.
     #[must_use]
     pub fn end_sector(&self) -> Sector {
         self.end_sector
     }
 
-    /// Time from the first submission to the last, ns.
+    /// Returns the time from the first submission to the last, ns.
     #[must_use]
     pub fn span_ns(&self) -> u64 {
         let Range { start, end } = self.range;
         self.rows.cursor(end.saturating_sub(1).max(start)..end).next().map_or(0, |entry| entry.arrival_ns)
     }
 
-    /// Whether the recording says when its I/Os completed, most of them at least. Without that, nobody knows which I/O
-    /// waited for which.
+    /// Returns whether the recording has the completions of more than half of its I/Os. Without
+    /// completions the dependencies between I/Os are unknown.
     #[must_use]
     pub fn knows_completions(&self) -> bool {
         let known = self.entries().filter(|entry| entry.latency_ns().is_some()).count();
         2 * known > self.len()
     }
 
-    /// Submissions whose ioprio is not known.
+    /// Returns the number of submissions whose ioprio is not known.
     #[must_use]
     pub fn unknown_ioprios(&self) -> u64 {
         self.unknown_ioprios
     }
 
-    /// What was wrong with the file.
+    /// Returns the warnings about the file.
     #[must_use]
     pub fn warnings(&self) -> &Warnings {
         &self.warnings
     }
 
-    /// What is known to be missing of the recording.
+    /// Returns the known gaps of the recording.
     #[must_use]
     pub fn completeness(&self) -> &Completeness {
         &self.completeness
     }
 
-    /// The same trace with other submissions, in order of time, of these processes.
+    /// Returns the trace with other submissions, in order of time, of these processes.
     pub(crate) fn with_rows(&self, rows: Arc<Rows<Entry>>, range: Range<usize>, processes: Vec<Process>) -> Self {
-        // In one pass: a long trace is read from its file.
+        // A single pass, because a long trace is read from its file.
         let (mut unknown_ioprios, mut end_sector) = (0, 0);
         for entry in rows.cursor(range.clone()) {
             unknown_ioprios += u64::from(entry.ioprio().is_none());
@@ -670,8 +679,8 @@ impl Trace {
         }
     }
 
-    /// What one process did, at the times it did it: for a run of this process alone. `None` if there is no process
-    /// of that number.
+    /// Returns the trace of one process, at the times of this process, for a run of it alone.
+    /// `None` if there is no process with this number.
     #[must_use]
     pub fn only(&self, process: usize) -> Option<Self> {
         let kept = self.processes.get(process)?.clone();
@@ -679,8 +688,9 @@ impl Trace {
         Some(Self { alone: true, ..self.with_rows(Arc::clone(own.rows()), own.range(process), vec![kept]) })
     }
 
-    /// This trace on a device of `capacity_sectors`, at least 1: `None` and [`Fit::AsIs`] if it fits as it is. Found
-    /// when first asked for; the runs on devices of one size share it.
+    /// Returns the trace fitted onto a device of `capacity_sectors`, at least 1. `None` and
+    /// [`Fit::AsIs`] if the trace fits without a change. The trace is fitted at the first call;
+    /// runs on devices of one size share the result.
     #[must_use]
     pub fn fitted(&self, capacity_sectors: Sector) -> (Option<Arc<Self>>, Fit) {
         if self.end_sector <= capacity_sectors {
@@ -699,13 +709,14 @@ impl Trace {
         (trace, fit)
     }
 
-    /// The submissions of each process. Found when first asked for.
+    /// Returns the submissions by process. They are sorted at the first call.
     #[must_use]
     pub fn by_process(&self) -> &ByProcess {
         self.by_process.get_or_init(|| ByProcess::of(self))
     }
 
-    /// What waited for what. Found when first asked for; the runs share it.
+    /// Returns the dependencies between the I/Os. They are computed at the first call, and the runs
+    /// share them.
     #[must_use]
     pub fn closed_loop(&self) -> &ClosedLoop {
         self.closed.get_or_init(|| ClosedLoop::of(self))

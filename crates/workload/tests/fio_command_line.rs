@@ -1,4 +1,4 @@
-//! fio's command line gives the jobs that a job file of the same options gives.
+//! A fio command line gives the same jobs as a job file with the same options.
 #![allow(clippy::disallowed_methods, reason = "a test writes a job file")]
 
 use iosched_workload::Workload;

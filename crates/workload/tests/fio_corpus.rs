@@ -1,4 +1,4 @@
-//! The fuzz target's corpus, as it is, cut short and damaged at random.
+//! The corpus of the fuzz target: unchanged, truncated and randomly damaged.
 #![allow(clippy::disallowed_methods, reason = "the test reads the corpus")]
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn no_prefix_of_a_corpus_file_panics() {
     }
 }
 
-/// Pieces that values are made of.
+/// Generates values from pieces.
 fn value() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![

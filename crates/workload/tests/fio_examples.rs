@@ -1,4 +1,5 @@
-//! Other people's job files: fio's own examples, and what an installed fio says of them and of its options.
+//! Job files of other authors: fio's own examples. The results are compared with an installed fio,
+//! and so are the options.
 #![allow(clippy::disallowed_methods, reason = "the test reads job files of other people, and runs an installed fio")]
 
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use std::process::Command;
 use crate::common::{Variables, beside, installed_fio};
 use iosched_workload::fio::{CheckedJobs, JobError, ProblemKind, Treatment, ValueKind, job_options};
 
-/// Where fio's examples are; not in the repository: their licence is fio's.
+/// Variable with the folder of fio's examples. They are not in the repository, because they have
+/// fio's licence.
 const VARIABLE: &str = "IOSCHED_FIO_JOBS";
 
 fn examples() -> Vec<PathBuf> {
@@ -20,7 +22,7 @@ fn examples() -> Vec<PathBuf> {
     files
 }
 
-/// Values for what the examples leave to the environment.
+/// Values of the variables that the examples use.
 const EXAMPLE_VARIABLES: Variables = Variables(&[
     ("FIO_BS", "4096"),
     ("FIO_RW", "read"),
@@ -59,7 +61,8 @@ fn every_example_is_valid_or_needs_the_command_line() {
             }
             Err(JobError::Invalid { problems, .. }) => {
                 for problem in &problems {
-                    // A device, or the engine with all its options, is given on fio's command line.
+                    // The missing device, or engine with its options, would be given on fio's
+                    // command line.
                     let kind = &problem.kind;
                     assert!(is_for_the_command_line(kind), "{problem}");
                 }
@@ -78,7 +81,7 @@ fn is_for_the_command_line(kind: &ProblemKind) -> bool {
     }
 }
 
-/// What an installed fio says of a file: whether it is valid, as far as that fio was built with its engines.
+/// Returns whether an installed fio accepts a file, as far as this fio supports its engines.
 fn fio_accepts(path: &Path, why: &mut String) -> bool {
     let mut command = Command::new("fio");
     command.arg("--parse-only").arg(path);
@@ -100,7 +103,7 @@ fn options_of_an_installed_fio_are_accepted() {
         let ours = CheckedJobs::open(&path, &EXAMPLE_VARIABLES);
         let ours = match ours {
             Ok(_) => true,
-            // Not looked at by --parse-only.
+            // --parse-only does not check this.
             Err(JobError::Invalid { problems, .. }) => {
                 problems.iter().all(|problem| matches!(problem.kind, ProblemKind::Contradiction { .. }))
             }
@@ -109,7 +112,7 @@ fn options_of_an_installed_fio_are_accepted() {
         assert!(ours || !theirs, "{}: {version} accepts it", path.display());
         both += usize::from(ours && theirs);
         if ours && !theirs {
-            // An engine it was not built with, or an option of a later version.
+            // This fio lacks the engine, or the option is from a later version.
             println!("{}: {version}: {why}", name(&path));
             newer += 1;
         }
@@ -139,7 +142,7 @@ fn every_option_of_an_installed_fio_is_known_with_its_aliases() {
             match (field.trim(), value.trim()) {
                 ("alias", alias) => assert!(ours.is_called(alias), "{option}: alias {alias}"),
                 ("type", kind) if kind.starts_with("boolean") => {
-                    // Of some, later versions of fio take more than two values.
+                    // Some of these have more than two values in later versions of fio.
                     let more =
                         matches!(ours.kind, ValueKind::Choice(words) if words.contains(&"0") && words.contains(&"1"));
                     assert!(ours.kind == ValueKind::Bool || more, "{option}");
@@ -203,8 +206,8 @@ fn values_are_accepted_and_refused_as_by_an_installed_fio() {
     assert!(differ.is_empty(), "{version} judges otherwise of {differ:?}");
 }
 
-/// Options with values on both sides of what is valid. fio 3.33 also takes what it reads only the beginning of
-/// (`bs=4x`), which is refused here; those are left out.
+/// Options with valid and invalid values. fio 3.33 also accepts values of which it parses only the
+/// beginning (`bs=4x`). iosched rejects them, so they are not in this list.
 const LINES: &[&str] = &[
     "bs=4k",
     "bs=8k,32k,",

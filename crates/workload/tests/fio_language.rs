@@ -1,4 +1,4 @@
-//! fio's job language, one property a test.
+//! fio's job language, one property per test.
 #![allow(clippy::disallowed_methods, reason = "the test reads files that include each other")]
 
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ fn shares_left_out_get_the_rest_and_all_add_up() {
     expect("4k/10:64k/50:32k/40", &[(4, 10), (64, 50), (32, 40)]);
     expect("4k/50:1k/:32k/", &[(4, 50), (1, 25), (32, 25)]);
     expect("4k:8k:16k", &[(4, 33), (8, 33), (16, 34)]);
-    // As measured with fio 3.33: what is missing goes to the size with the largest share.
+    // As measured with fio 3.33: the size with the largest share gets the rest.
     expect("8k/20:4k/50", &[(8, 20), (4, 80)]);
     assert!(error("[j]\nsize=1m\nbssplit=4k/60:8k/60\n").contains("the shares add up to 120 %"));
 }
@@ -284,7 +284,7 @@ fn unmodelled_options_are_accepted_when_off() {
         let checked = check(&format!("[j]\nsize=1m\n{options}\n")).unwrap();
         assert!(checked.refusals.is_empty(), "{options}: {:?}", checked.refusals);
     }
-    // Overridden in every job: nobody uses it.
+    // Every job overrides it, so it has no effect.
     let checked = check("[global]\nzonemode=zbd\nsize=1m\n[j]\nzonemode=none\n").unwrap();
     assert!(checked.refusals.is_empty());
 }
@@ -304,7 +304,7 @@ fn options_of_another_engine_s_default_do_not_reach_a_job() {
     assert!(jobs[0].cmd_priority.is_some() && jobs[1].cmd_priority.is_none());
 }
 
-/// A folder that goes when the test is over.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {

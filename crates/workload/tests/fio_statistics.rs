@@ -1,7 +1,8 @@
-//! Our sequences of I/O against those of an installed fio: `cargo test -p iosched-workload fio_statistics:: --
-//! --nocapture` prints the table of distances. Without fio it says so and skips.
+//! Comparison of the I/O sequences of iosched with those of an installed fio.
+//! `cargo test -p iosched-workload fio_statistics:: -- --nocapture` prints the table of distances.
+//! Without fio the tests print a message and skip.
 //!
-//! fio runs each job with its `null` engine and `write_iolog`; nothing is read or written but the log.
+//! fio runs each job with its `null` engine and `write_iolog`. It only writes the log.
 
 #![expect(clippy::disallowed_methods, reason = "another program is run, and its log read")]
 
@@ -15,12 +16,14 @@ use iosched_workload::fio::{
 };
 
 const MIB: u64 = 1 << 20;
-/// Of the file that jobs work on.
+/// Size of the file that jobs use.
 const SIZE: u64 = 64 * MIB;
-/// Two samples of one law, of n values each, are farther apart than this over the root of n once in a thousand times
-/// (Kolmogorov-Smirnov); so for what is a share of them, too.
+/// Critical value of the Kolmogorov-Smirnov test. The distance of two samples with n values each
+/// and the same law exceeds this over the root of n once in a thousand tests. It is also used for
+/// shares.
 const CRITICAL: f64 = 1.95 * std::f64::consts::SQRT_2;
-/// Longer runs count as this long: what goes on to the end of the file is one kind of run.
+/// Limit of a run's length. Longer runs count as this long, because a run up to the end of the file
+/// is one kind of run.
 const RUN_MAX: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ struct Io {
     bytes: u64,
 }
 
-/// What fio does with a job; `None`, and a word about it, without fio.
+/// Returns the I/Os of fio for a job. Without fio, prints a message and returns `None`.
 fn of_fio(name: &str, arguments: &[&str]) -> Option<Vec<Io>> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fio-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
@@ -65,7 +68,7 @@ fn of_fio(name: &str, arguments: &[&str]) -> Option<Vec<Io>> {
     Some(ios.collect())
 }
 
-/// What we do with a job.
+/// Returns the I/Os of iosched for a job.
 fn of_ours(job: &Job) -> Vec<Io> {
     let file = JobFile { name: "t.fio".to_owned(), jobs: vec![job.clone()], ignored: Vec::new() };
     let layout: JobLayout = Layout::new(&file, SIZE, 1).unwrap().jobs.remove(0);
@@ -78,7 +81,7 @@ fn of_ours(job: &Job) -> Vec<Io> {
         .collect()
 }
 
-/// The largest difference between the distribution functions of two samples.
+/// Returns the largest difference between the distribution functions of two samples.
 fn distance(mut a: Vec<u64>, mut b: Vec<u64>) -> f64 {
     a.sort_unstable();
     b.sort_unstable();
@@ -86,7 +89,7 @@ fn distance(mut a: Vec<u64>, mut b: Vec<u64>) -> f64 {
     a.iter().chain(&b).map(|&value| (below(&a, value) - below(&b, value)).abs()).fold(0.0, f64::max)
 }
 
-/// Of each I/O, the rank of its place by how often that was used.
+/// Returns, for each I/O, the rank of its place by frequency.
 fn ranks(ios: &[Io]) -> Vec<u64> {
     let mut counts = BTreeMap::new();
     ios.iter().for_each(|io| *counts.entry(io.offset).or_insert(0u64) += 1);
@@ -95,7 +98,7 @@ fn ranks(ios: &[Io]) -> Vec<u64> {
     counts.iter().zip(0..).flat_map(|(&count, rank)| std::iter::repeat_n(rank, count as usize)).collect()
 }
 
-/// Of each I/O, how many before it each began where the last of its direction had ended.
+/// Returns, for each I/O, the number of preceding sequential I/Os of its direction.
 fn runs(ios: &[Io]) -> Vec<u64> {
     let mut all = Vec::new();
     for direction in Direction::ALL {
@@ -109,7 +112,7 @@ fn runs(ios: &[Io]) -> Vec<u64> {
     all
 }
 
-/// Deviation of sizes over their mean.
+/// Returns the standard deviation of sizes over their mean.
 fn variation(ios: &[Io]) -> f64 {
     let n = ios.len().max(1) as f64;
     let mean = ios.iter().map(|io| io.bytes as f64).sum::<f64>() / n;
@@ -120,12 +123,13 @@ fn reads(ios: &[Io]) -> f64 {
     ios.iter().filter(|io| io.direction == Direction::Read).count() as f64 / ios.len().max(1) as f64
 }
 
-/// A job, as fio's arguments and as we describe it.
+/// A job, as arguments of fio and as a `Job`.
 struct Case {
     name: &'static str,
     arguments: &'static str,
     job: Job,
-    /// Places are scattered from a random origin: only how often they are used can be compared.
+    /// Whether places are scattered from a random origin. Only their frequencies are then
+    /// comparable.
     scattered: bool,
 }
 
@@ -244,7 +248,7 @@ fn distributions() -> Vec<Case> {
     ]
 }
 
-/// The arguments of a case.
+/// Returns the arguments of a case.
 fn arguments(case: &Case) -> Vec<String> {
     case.arguments.split(' ').map(|option| format!("--{option}")).collect()
 }
@@ -279,7 +283,7 @@ fn our_sequences_have_the_statistics_of_fio() {
         let critical = CRITICAL / (theirs.len() as f64).sqrt();
         let allowed = |what| match what {
             "I/Os" => critical * variation(&theirs) + 1e-3,
-            // More I/Os are more ranks.
+            // More I/Os have more ranks.
             "rank" => critical + found[5].1,
             _ => critical,
         };

@@ -1,4 +1,4 @@
-//! fio's job files and what is generated from them.
+//! fio's job files, and the I/Os generated from them.
 
 mod common;
 mod fio_command_line;

@@ -1,9 +1,10 @@
 //! bonnie++: writes, rewrites and reads files of twice the memory, and seeks in them.
 //!
-//! As seen in the system calls of version 2.00a: one file holds the data. A phase that writes ends with an fsync, whose
-//! time counts. The phases by character move 3 MiB by calls of one byte, whatever the size of the file. Five processes
-//! share 8,192 seeks: each reads a block, and every tenth writes it again. The phases that create, stat and delete
-//! small files are not simulated.
+//! The model follows the system calls of version 2.00a. One file holds the data. A phase that
+//! writes ends with an fsync, whose time counts. The phases by character move 3 MiB with calls of
+//! one byte, whatever the size of the file. Five processes share 8,192 seeks. Each seek reads a
+//! block, and every tenth also writes it. The phases that create, stat and delete small files are
+//! not simulated.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
@@ -12,7 +13,7 @@ use crate::app::phased::{Action, Order, Phase, PhaseResult, Plan, Syncs};
 use crate::app::{About, Better, Figure, OpenFlags, Report};
 use crate::outcome::Note;
 
-/// bonnie++.
+/// Name and options of bonnie++.
 pub(in crate::app) const ABOUT: About = About {
     name: "bonnie++",
     about: "writes, rewrites and reads files of twice the memory, and seeks in them",
@@ -36,14 +37,14 @@ pub(in crate::app) const ABOUT: About = About {
 
 const MIB: u64 = 1 << 20;
 const BLOCK_BYTES: u64 = 8 << 10;
-/// What the phases by character move.
+/// Bytes that the phases by character move.
 const CHARACTERS: u64 = 3 << 20;
 const SEEKERS: usize = 5;
 const SEEKS: u64 = 8_192;
-/// Every so many seeks the block is written again.
+/// Every seek with a multiple of this number also writes the block.
 const UPDATE_EVERY: u64 = 10;
 
-/// What bonnie++ is asked to do.
+/// Parses the options of bonnie++ into phases.
 pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let given = line.letters(ABOUT.options)?;
     let last = |name: &str| given.iter().rev().find(|given| given.name == name).copied();
@@ -139,7 +140,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     })
 }
 
-/// KiB a second of each phase, and seeks a second.
+/// Returns the throughput of each phase in KiB per second, and the seeks per second.
 fn report(results: &[PhaseResult]) -> Report {
     let mut report = Report::default();
     for result in results.iter().filter(|result| result.requests > 0) {
@@ -171,7 +172,8 @@ mod tests {
             Call::Read { bytes, calls, .. } => Some(bytes * calls),
             _ => None,
         });
-        // By character, by block and rewritten, and every tenth seek; likewise read.
+        // Writes by character, by block and of the rewrite, and of every tenth seek. The reads are
+        // similar.
         assert_eq!(written, (3 << 20) + 2 * (16 << 20) + 819 * 8_192);
         assert_eq!(read, (3 << 20) + 2 * (16 << 20) + 8_192 * 8_192);
         let syncs = made.iter().filter(|made| matches!(made.call, Call::Fsync { .. })).count();

@@ -2,16 +2,16 @@
 
 use crate::outcome::SyncKind;
 
-/// A file or a directory, by the number its application gives it. A number is given again only after the node was
-/// removed.
+/// A file or a directory. Its application chooses the number. A number is used again only after the
+/// node was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
 impl Node {
-    /// Disks an application may use.
+    /// Largest number of disks of an application.
     pub const DISKS_MAX: u32 = 16;
 
-    /// The root directory of the file system on disk number `disk`.
+    /// Returns the root directory of the file system on disk number `disk`.
     ///
     /// # Panics
     /// `disk` is not below [`DISKS_MAX`](Self::DISKS_MAX).
@@ -21,163 +21,167 @@ impl Node {
         Self(disk)
     }
 
-    /// Node number `number` of an application's own, from 0.
+    /// Creates node number `number` of an application, from 0.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(Self::DISKS_MAX + number)
     }
 
-    /// Whether it is a root directory, and of which disk.
+    /// Returns the number of the disk if the node is a root directory.
     #[must_use]
     pub const fn as_root(self) -> Option<u32> {
         if self.0 < Self::DISKS_MAX { Some(self.0) } else { None }
     }
 }
 
-/// What a program says of how it will use a file (posix_fadvise(2)).
+/// Expected use of a file (posix_fadvise(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing.
+    /// No advice.
     #[default]
     Normal,
-    /// From front to back: windows of readahead are twice as large.
+    /// Sequential use: readahead windows are twice as large.
     Sequential,
-    /// Here and there: nothing is read ahead.
+    /// Random use: there is no readahead.
     Random,
 }
 
-/// How a file is opened.
+/// Flags of open(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// It is created if it does not exist (`O_CREAT`).
+    /// The file is created if it does not exist (`O_CREAT`).
     pub create: bool,
-    /// Its length becomes 0 (`O_TRUNC`).
+    /// The length of the file becomes 0 (`O_TRUNC`).
     pub truncate: bool,
-    /// Past the page cache (`O_DIRECT`).
+    /// I/O bypasses the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// A write returns when data, and the metadata needed to find it, are on the medium (`O_SYNC`).
+    /// A write returns when the data, and the metadata needed to find it, are on the medium
+    /// (`O_SYNC`).
     pub sync: bool,
-    /// Only with `sync`: what is not needed to read the data back, such as times, may come later (`O_DSYNC`).
+    /// Only with `sync`: metadata that is not needed to read the data, such as times, can follow
+    /// later (`O_DSYNC`).
     pub data_only: bool,
-    /// What is said of its use right after.
+    /// Advice that the program gives directly after the open.
     pub advice: Advice,
 }
 
-/// Where the bytes of a write come from.
+/// Source of the bytes of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// A buffer of the program's.
+    /// A buffer of the program.
     #[default]
     Buffer,
-    /// Each block was read from `/dev/zero` before it is written.
+    /// The program reads each block from `/dev/zero` before it writes it.
     Zero,
 }
 
-/// A system call. Offsets and sizes are in bytes. What a task has open is its own: [`Call::Open`] comes before reads
-/// and writes.
+/// A system call. Offsets and sizes are in bytes. Each task has its own open files. [`Call::Open`]
+/// comes before reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// A program is started, and has ended: fork, exec, exit and wait. What it does between is told by calls of its
-    /// own.
+    /// Start and end of a program: fork, exec, exit and wait. Separate calls describe its I/O in
+    /// between.
     Spawn,
     /// mkdir(2).
     MakeDirectory {
-        /// Where.
+        /// Parent directory.
         parent: Node,
-        /// What it is called from now on.
+        /// Number of the new directory.
         node: Node,
-        /// Length of its name.
+        /// Length of the name, bytes.
         name_bytes: u8,
     },
     /// rmdir(2) of an empty directory.
     RemoveDirectory {
-        /// Which.
+        /// The directory.
         node: Node,
     },
     /// open(2) of a file.
     Open {
-        /// The directory it is in.
+        /// Directory of the file.
         parent: Node,
         /// The file.
         node: Node,
-        /// Length of its name.
+        /// Length of the name, bytes.
         name_bytes: u8,
-        /// How.
+        /// Flags of the open.
         flags: OpenFlags,
     },
     /// close(2).
     Close {
-        /// Which file.
+        /// The file.
         node: Node,
     },
     /// unlink(2) of a file.
     Unlink {
-        /// Which.
+        /// The file.
         node: Node,
     },
-    /// `calls` times read(2) of `bytes`, one behind the other from `offset` on.
+    /// `calls` times read(2) of `bytes`, one after another from `offset`.
     Read {
-        /// Of which file.
+        /// The file.
         node: Node,
-        /// From where.
+        /// First offset.
         offset: u64,
-        /// How much, each time; at least 1.
+        /// Bytes of each call; at least 1.
         bytes: u64,
-        /// How often; at least 1.
+        /// Number of calls; at least 1.
         calls: u64,
     },
-    /// `calls` times write(2) of `bytes`, one behind the other from `offset` on. The file grows if need be.
+    /// `calls` times write(2) of `bytes`, one after another from `offset`. The file grows if
+    /// necessary.
     Write {
-        /// To which file.
+        /// The file.
         node: Node,
-        /// From where.
+        /// First offset.
         offset: u64,
-        /// How much, each time; at least 1.
+        /// Bytes of each call; at least 1.
         bytes: u64,
-        /// How often; at least 1.
+        /// Number of calls; at least 1.
         calls: u64,
-        /// What is written.
+        /// Source of the data.
         source: Source,
     },
-    /// Writes of `bytes` each at the offsets that [`Application::batch`](super::Application::batch) gives, submitted
-    /// together (`io_submit`); done when all are done (`io_getevents`). Of a file opened past the page cache.
+    /// Direct writes of `bytes` at each of the offsets that
+    /// [`Application::batch`](super::Application::batch) returns. They are submitted together
+    /// (`io_submit`). The call is done when all are complete (`io_getevents`).
     WriteScattered {
-        /// To which file.
+        /// The file.
         node: Node,
-        /// How much, at each offset; at least 1.
+        /// Bytes at each offset; at least 1.
         bytes: u64,
     },
-    /// A read or write of a file opened past the page cache that is only begun (`io_submit`): the call returns when its
-    /// bios are handed over, and [`Application::done`](super::Application::done) tells of its end.
+    /// Submission of a direct read or write (`io_submit`). The call returns when the bios are
+    /// submitted. [`Application::done`](super::Application::done) reports the completion.
     Submit {
-        /// Of which file.
+        /// The file.
         node: Node,
-        /// Whether it writes.
+        /// Whether this is a write.
         is_write: bool,
-        /// From where.
+        /// Offset.
         offset: u64,
-        /// How much; at least 1.
+        /// Bytes; at least 1.
         bytes: u64,
-        /// What its end is told with.
+        /// Number that identifies the I/O at its completion.
         tag: u32,
     },
-    /// The device may forget what it has of a part of a file (`BLKDISCARD` where the file is the device).
+    /// Discard of a part of a file (`BLKDISCARD` if the file is the device).
     Discard {
-        /// Of which file.
+        /// The file.
         node: Node,
-        /// From where.
+        /// Offset.
         offset: u64,
-        /// How much; at least 1.
+        /// Bytes; at least 1.
         bytes: u64,
     },
     /// fsync(2).
     Fsync {
-        /// Of which file.
+        /// The file.
         node: Node,
     },
     /// fdatasync(2).
     Fdatasync {
-        /// Of which file.
+        /// The file.
         node: Node,
     },
     /// sync(2).
@@ -185,7 +189,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it syncs one file, and how.
+    /// Returns the kind of sync if the call syncs a single file.
     #[must_use]
     pub const fn sync_kind(&self) -> Option<SyncKind> {
         match self {

@@ -1,9 +1,9 @@
-//! Command lines: words, options and numbers, and what is wrong with them.
+//! Command lines: words, options, numbers and their errors.
 
 use crate::WorkloadError;
 use crate::app::option::AppOption;
 
-/// No size may be larger: sums and products of a few of them fit in 64 bits. 1 PiB.
+/// Largest size, 1 PiB. Sums and products of a few sizes fit in 64 bits.
 pub(super) const BYTES_MAX: u64 = 1 << 50;
 
 /// A command line.
@@ -13,12 +13,12 @@ pub(super) struct Line<'a> {
     words: Vec<&'a str>,
 }
 
-/// An option as it was given.
+/// An option on a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Given<'a> {
-    /// Its name, as it is declared.
+    /// Name of the option, as declared.
     pub(super) name: &'static str,
-    /// Its value; empty if it has none.
+    /// Value of the option; empty if it has none.
     pub(super) value: &'a str,
 }
 
@@ -28,12 +28,12 @@ impl<'a> Line<'a> {
         Self { text, words: text.split_whitespace().collect() }
     }
 
-    /// The line without white space around it.
+    /// Returns the line without white space around it.
     pub(super) const fn text(&self) -> &'a str {
         self.text
     }
 
-    /// Its first word; empty if there is none.
+    /// Returns the first word; empty if there is none.
     pub(super) fn program(&self) -> &'a str {
         self.words.first().unwrap_or(&"")
     }
@@ -57,8 +57,8 @@ impl<'a> Line<'a> {
         self.error(option, "unknown option", format!("{} knows {known}", self.program()))
     }
 
-    /// Options behind the first word, as getopt(3) reads those of one letter and getopt_long(3) the others: `-s 64`,
-    /// `-s64`, `-eo`, `--time=10`, `--time 10`. No other word may stand between.
+    /// Parses options after the first word. Short options are parsed like getopt(3), long ones like
+    /// getopt_long(3): `-s 64`, `-s64`, `-eo`, `--time=10`, `--time 10`. Other words are errors.
     pub(super) fn letters(&self, known: &[AppOption]) -> Result<Vec<Given<'a>>, WorkloadError> {
         let (given, operands) = self.options(known)?;
         match operands.first() {
@@ -67,12 +67,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Likewise, and the words that are no options.
+    /// Parses options, and also returns the words that are not options.
     pub(super) fn options(&self, known: &[AppOption]) -> Result<(Vec<Given<'a>>, Vec<&'a str>), WorkloadError> {
         let (mut given, mut operands) = (Vec::new(), Vec::new());
         let mut words = self.words.iter().skip(1);
         while let Some(&word) = words.next() {
-            // IOzone's own kind of long options begins with `-+`.
+            // IOzone has its own long options, which begin with `-+`.
             if word.starts_with("--") && word.len() > 2 || word.starts_with("-+") {
                 let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
                 let Some(option) = known.iter().find(|option| option.name == name) else {
@@ -109,7 +109,7 @@ impl<'a> Line<'a> {
         Ok((given, operands))
     }
 
-    /// An option that has a value if it needs one.
+    /// Returns an option after checking that it has a value if it needs one.
     fn checked(&self, option: &AppOption, value: &'a str) -> Result<Given<'a>, WorkloadError> {
         match option.value {
             Some(name) if value.is_empty() && !is_optional(name) => {
@@ -119,7 +119,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Options written `name=value`, each at most once. `words` are those behind the program's name.
+    /// Parses options of the form `name=value`, each at most once. `words` are the words after the
+    /// program's name.
     pub(super) fn operands<'w>(
         &self,
         words: impl IntoIterator<Item = &'w str>,
@@ -143,12 +144,12 @@ impl<'a> Line<'a> {
         Ok(given)
     }
 
-    /// Words behind the first.
+    /// Returns the words after the first.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.words.iter().skip(1).copied()
     }
 
-    /// A whole number from `least` to `most`.
+    /// Parses an integer from `least` to `most`.
     pub(super) fn number(&self, given: Given<'_>, least: u64, most: u64) -> Result<u64, WorkloadError> {
         let number = given.value.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| {
@@ -157,7 +158,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// A time, at least 0: a number with an ending `us`, `ms`, `s`, `m`, `h` or `d`; without one, seconds. ns.
+    /// Parses a time, at least 0, and returns ns. The number ends in `us`, `ms`, `s`, `m`, `h` or
+    /// `d`; without an ending it is in seconds.
     pub(super) fn time(&self, given: Given<'_>) -> Result<u64, WorkloadError> {
         time_ns(given.value).ok_or_else(|| {
             let problem = format!("`{}` is not a time from 0 to 30 days", given.value);
@@ -165,8 +167,9 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// A size, at least 1: a whole number with an ending `k`, `m`, `g` or `t`, of either case, for powers of 1024;
-    /// without one in units of `unit` bytes. Bytes.
+    /// Parses a size, at least 1, and returns bytes. An integer that ends in `k`, `m`, `g` or `t`,
+    /// of either case, is multiplied by a power of 1024. Without an ending it is in units of `unit`
+    /// bytes.
     pub(super) fn size(&self, given: Given<'_>, unit: u64) -> Result<u64, WorkloadError> {
         let value = given.value;
         let factor = match value.bytes().last().map(|last| last.to_ascii_lowercase()) {
@@ -186,12 +189,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether an option may stand without its value, whose name is in brackets: then a value follows `=` only.
+/// Returns whether the value of an option is optional. Its name is in brackets then, and a value
+/// can only follow `=`.
 fn is_optional(value: &str) -> bool {
     value.starts_with('[')
 }
 
-/// A time of at most 30 days: see [`Line::time`].
+/// Parses a time of at most 30 days: see [`Line::time`].
 pub(crate) fn time_ns(text: &str) -> Option<u64> {
     const DAY_S: f64 = 86_400.0;
     const ENDINGS: [(&str, f64); 6] =

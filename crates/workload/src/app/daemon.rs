@@ -1,17 +1,17 @@
-//! What else runs on any machine: a daemon that writes its log.
+//! Background I/O of any machine: a daemon that writes its log.
 
 use super::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
 use iosched_numbers::SplitMix64;
 
-/// A line of the log.
+/// Bytes of a line of the log.
 const LINE_BYTES: u64 = 100;
-/// Longest time from one line to the next, ns; the shortest is half of it.
+/// Longest time from one line to the next, ns. The shortest is half of it.
 const PERIOD_NS: u64 = 10_000_000_000;
 const LOG: Node = Node::new(0);
 
-/// A daemon that appends a line to its log every few seconds, as long as the machine runs. Nobody waits for its data:
-/// it goes to the disk when the kernel writes it back, and the file system's journal commits the file's new size and
-/// times.
+/// A daemon that appends a line to its log every few seconds, for the whole run. No process waits
+/// for its data. Writeback sends the data to the disk. The journal of the file system commits the
+/// new size and times of the file.
 #[derive(Debug)]
 pub struct Daemon {
     tasks: [AppTask; 1],
@@ -22,7 +22,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// One whose lines come at times that the seed decides.
+    /// Creates a daemon. `seed` determines the times of its lines.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {

@@ -1,14 +1,14 @@
 //! hdparm's timing of reads, as a fio job.
 //!
-//! `-t` reads the device from its start in blocks of 2 MiB for three seconds, through the page cache, whose pages of
-//! the device it drops first. With `--direct` it reads past the cache. `-T` reads the same cached block again and
-//! again: no I/O.
+//! `-t` reads the device from its start in blocks of 2 MiB for three seconds. It reads through the
+//! page cache and first drops the cached pages of the device. With `--direct` it bypasses the page
+//! cache. `-T` reads the same cached block repeatedly, which causes no I/O.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
 use crate::app::option::{About, fio_words, flag, option};
 
-/// hdparm.
+/// Name and options of hdparm.
 pub(in crate::app) const ABOUT: About = About {
     name: "hdparm",
     about: "reads a device from its start for three seconds",
@@ -20,12 +20,12 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// How much is read at once.
+/// Bytes of each read.
 const BLOCK_BYTES: u64 = 2 << 20;
-/// For how long.
+/// Duration of the reads, seconds.
 const SECONDS: u64 = 3;
 
-/// The words of fio's command line.
+/// Returns the words of fio's command line.
 pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadError> {
     let (given, devices) = line.options(ABOUT.options)?;
     let has = |name: &str| given.iter().any(|given| given.name == name);

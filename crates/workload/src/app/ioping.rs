@@ -1,14 +1,15 @@
 //! ioping, as a fio job.
 //!
-//! It makes one request a second, by default of 4 KiB anywhere in a file of 1 MiB, or anywhere on a device. Without
-//! `-C` each read finds nothing in the page cache: ioping drops the pages first. Such reads are direct ones here. A
-//! write is followed by `fdatasync`, unless `-C` is given.
+//! It makes one request per second. By default a request has 4 KiB, at a random place in a file of
+//! 1 MiB or on a device. Without `-C` ioping drops the cached pages first, so each read misses the
+//! page cache. The job uses direct reads instead. A write is followed by `fdatasync`, unless `-C`
+//! is given.
 
 use crate::WorkloadError;
 use crate::app::command_line::{Given, Line};
 use crate::app::option::{About, fio_words, flag, option};
 
-/// ioping.
+/// Name and options of ioping.
 pub(in crate::app) const ABOUT: About = About {
     name: "ioping",
     about: "makes one request a second and measures its latency",
@@ -35,11 +36,12 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Requests where neither their number nor a time is given: ioping itself goes on until it is interrupted.
+/// Number of requests if neither their number nor a time is given. ioping itself runs until it is
+/// interrupted.
 const COUNT_DEFAULT: u64 = 60;
 const MIB: u64 = 1 << 20;
 
-/// The words of fio's command line.
+/// Returns the words of fio's command line.
 pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadError> {
     let (given, targets) = line.options(ABOUT.options)?;
     let has = |name: &str| given.iter().any(|given| given.name == name);
@@ -81,7 +83,7 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
         ("name", ABOUT.name.to_owned()),
         ("rw", rw.to_owned()),
         ("bs", block_bytes.to_string()),
-        // A page that was dropped is read as if there were no cache.
+        // A read of a dropped page is equivalent to a direct read.
         ("direct", u8::from(has("-D") || !writes && !cached).to_string()),
         ("norandommap", "1".to_owned()),
         ("time_based", "1".to_owned()),
@@ -100,8 +102,8 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let sync = [("-Y", "sync"), ("-y", "dsync")].into_iter().find(|(name, _)| has(name));
     options.extend(sync.map(|(_, how)| ("sync", how.to_owned())));
     if interval_ns > 0 {
-        // One request an interval, however long it takes: a rate in bytes per second, or where that is no whole
-        // number, a time between requests.
+        // One request per interval, however long it takes. This is a rate in bytes per second, or a
+        // think time if the rate is not an integer.
         let rate = u128::from(block_bytes) * 1_000_000_000;
         options.push(match rate.is_multiple_of(u128::from(interval_ns)) {
             true => ("rate", (rate / u128::from(interval_ns)).to_string()),

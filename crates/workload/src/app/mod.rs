@@ -1,9 +1,10 @@
 //! Applications: programs that make system calls.
 //!
-//! An [`Application`] is some tasks and the files they find. Whoever runs it, a modelled kernel or later a real one,
-//! asks each task for its next [`Step`] when the one before is done, and tells it the time: the program measures itself
-//! with it, as the original does, and [reports](Application::report) what the original reports. It knows nothing of
-//! page caches, request queues and devices.
+//! An [`Application`] consists of tasks and the files that exist at its start. A simulated kernel
+//! runs it. When a step of a task is done, the kernel asks the task for the next [`Step`] and
+//! passes it the time. The program measures itself with these times, as the original does. It
+//! [reports](Application::report) the metrics that the original prints. It does not know page
+//! caches, request queues and devices.
 
 mod bonnie;
 mod call;
@@ -37,121 +38,126 @@ use crate::outcome::{JobResult, Note};
 /// A task of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppTask {
-    /// Its name, for people.
+    /// Name of the task, for people.
     pub name: String,
 }
 
-/// A file or directory that is there before the application starts; its data is on the medium and not cached.
+/// A file or directory that exists before the application starts. Its data is on the medium and not
+/// cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Existing {
-    /// Its number.
+    /// Number of the node.
     pub node: Node,
-    /// The directory it is in: a root, or one that is named before it.
+    /// Directory of the node: a root, or a directory that is listed before the node.
     pub parent: Node,
-    /// Length of its name.
+    /// Length of the name, bytes.
     pub name_bytes: u8,
-    /// Its size; `None`: a directory.
+    /// Size of the file; `None`: a directory.
     pub bytes: Option<u64>,
 }
 
-/// What a file consists of when a program begins that has just made it.
+/// Contents of a file that was created just before a program starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// The disk itself, from its first byte to its last: no file system.
+    /// The whole disk, without a file system.
     Device,
     /// Data, all of it on the medium.
     Written,
-    /// Blocks that nothing was written to yet: as fallocate(2) leaves them.
+    /// Blocks without data, as fallocate(2) creates them.
     Preallocated,
-    /// Nothing: a file without blocks, of its length.
+    /// A hole: a file with a length and without blocks.
     Hole,
 }
 
-/// A file that a program has laid out just before: what leads to it is in memory, and none of its data.
+/// A file that a program created just before. Its metadata is in memory, and none of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaidOut {
-    /// Its number.
+    /// Number of the file.
     pub node: Node,
-    /// Its size; without meaning of a device.
+    /// Size of the file. Not used for a device.
     pub bytes: u64,
-    /// What it consists of.
+    /// Contents of the file.
     pub contents: Contents,
 }
 
-/// What an application that has ended leaves.
+/// Results of an application that has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
-    /// What it has measured, if it is a program that prints figures.
+    /// Metrics that the program measured. `None` if the program prints no metrics.
     pub report: Option<Report>,
-    /// What it tells of each job, if it consists of jobs.
+    /// Results of each job, if the application consists of jobs.
     pub jobs: Vec<JobResult>,
-    /// What a reader of its figures should know.
+    /// Notes for readers of the results.
     pub notes: Vec<Note>,
 }
 
-/// What a task does next.
+/// The next action of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A system call, or a run of like ones.
+    /// A system call, or several equal ones.
     Call(Call),
-    /// It computes for so long, ns of CPU time.
+    /// The task computes for this CPU time.
     Compute {
-        /// How long.
+        /// CPU time, ns.
         ns: u64,
     },
-    /// It sleeps until this moment, ns since the start, or until [`Application::take_woken`] names it.
+    /// The task sleeps until this time, or until [`Application::take_woken`] returns the task.
     Sleep {
-        /// When it goes on.
+        /// End of the sleep, ns since the start.
         until_ns: u64,
     },
-    /// It sleeps until [`Application::take_woken`] names it.
+    /// The task sleeps until [`Application::take_woken`] returns the task.
     Wait,
-    /// It is done.
+    /// The task exits.
     Exit,
 }
 
-/// A running application. A function of its options and its seed.
+/// A running application. Its behaviour depends only on its options, its seed and the times of the
+/// calls.
 pub trait Application: Send {
-    /// Its tasks. All start at once.
+    /// Returns the tasks. All start at the same time.
     fn tasks(&self) -> &[AppTask];
 
-    /// What it finds on the disks, parents before what is in them.
+    /// Returns the files and directories that exist on the disks at the start. Directories come
+    /// before their contents.
     fn existing(&self) -> &[Existing];
 
-    /// What it has laid out on the first disk, besides what it finds.
+    /// Returns the files that were created on the first disk just before the start, in addition to
+    /// the existing ones.
     fn laid_out(&self) -> &[LaidOut] {
         &[]
     }
 
-    /// A [`Call::Submit`] of `task` is done.
+    /// Reports that a [`Call::Submit`] of `task` is complete.
     fn done(&mut self, task: usize, tag: u32, now_ns: u64) {
         let _ = (task, tag, now_ns);
     }
 
-    /// What task `task` does next; what it did before is done at `now_ns`, ns since the start. Not called again after
-    /// [`Step::Exit`], nor while the task [waits](Step::Wait).
+    /// Returns the next step of task `task`. Its previous step ended at `now_ns`, ns since the
+    /// start. The caller does not call this after [`Step::Exit`], nor while the task
+    /// [waits](Step::Wait).
     fn step(&mut self, task: usize, now_ns: u64) -> Step;
 
-    /// A task that waited or slept and may go on. Asked after every step, and after [`done`](Self::done), until it
-    /// gives `None`.
+    /// Returns a task that waited or slept and can continue. The caller repeats this after every
+    /// step and every [`done`](Self::done) until it returns `None`.
     fn take_woken(&mut self) -> Option<usize> {
         None
     }
 
-    /// The offsets of the [`Call::WriteScattered`] that `task` was last given, bytes; at least one, none twice. They
-    /// stay the same until its next step.
+    /// Returns the byte offsets of the last [`Call::WriteScattered`] of `task`. There is at least
+    /// one, and none appears twice. They stay the same until the next step of the task.
     fn batch(&self, task: usize) -> &[u64] {
         let _ = task;
         &[]
     }
 
-    /// How much of its work is done, 0 to 1; for progress bars.
+    /// Returns the completed share of the work, 0 to 1, for progress bars.
     fn progress(&self) -> f64;
 
-    /// What it has measured so far.
+    /// Returns the metrics that the application has measured so far.
     fn report(&self) -> Report;
 
-    /// What it leaves when it has ended, or the run has, at `now_ns`.
+    /// Returns the results at the end of the application or of the run, at `now_ns`.
     fn told(&mut self, now_ns: u64) -> Told {
         let _ = now_ns;
         Told { report: Some(self.report()), ..Told::default() }

@@ -1,21 +1,21 @@
-//! Programs and their options, as they are declared.
+//! Declarations of programs and their options.
 
-/// Direct I/O is a multiple of this, bytes.
+/// Unit of the sizes of direct I/O, bytes.
 pub(super) const DIRECT_BYTES: u64 = 512;
 
 /// An option of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppOption {
-    /// Its name: `-s`, or `bs` if it is written `bs=VALUE`.
+    /// Name of the option: `-s`, or `bs` if it is written `bs=VALUE`.
     pub name: &'static str,
-    /// What its value is called; `None`: it has none.
+    /// Name of the option's value; `None`: it has no value.
     pub value: Option<&'static str>,
-    /// What it does, its unit and its default.
+    /// Effect of the option, its unit and its default.
     pub about: &'static str,
 }
 
 impl AppOption {
-    /// How it is written: `-s SIZE`, `bs=BYTES`.
+    /// Returns the syntax of the option: `-s SIZE`, `bs=BYTES`.
     #[must_use]
     pub fn usage(&self) -> String {
         match self.value {
@@ -26,28 +26,28 @@ impl AppOption {
     }
 }
 
-/// An option with a value.
+/// Declares an option with a value.
 pub(in crate::app) const fn option(name: &'static str, value: &'static str, about: &'static str) -> AppOption {
     AppOption { name, value: Some(value), about }
 }
 
-/// An option without a value.
+/// Declares an option without a value.
 pub(in crate::app) const fn flag(name: &'static str, about: &'static str) -> AppOption {
     AppOption { name, value: None, about }
 }
 
-/// A program that can be named in a command line.
+/// A program that a command line can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its name: the command line's first word.
+    /// Name of the program: the first word of a command line.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Description of the program in one line.
     pub about: &'static str,
-    /// Its options.
+    /// Options of the program.
     pub options: &'static [AppOption],
 }
 
-/// Options and their values, as fio reads them.
+/// Returns options and their values in fio's syntax.
 pub(in crate::app) fn fio_words(options: &[(&str, String)]) -> Vec<String> {
     options.iter().map(|(name, value)| format!("--{name}={value}")).collect()
 }

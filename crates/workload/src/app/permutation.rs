@@ -1,13 +1,14 @@
-//! A random order of numbers that takes no memory.
+//! A random permutation in constant memory.
 
 use iosched_numbers::SplitMix64;
 
-/// Rounds of the network: after four it cannot be told from a random order by its neighbours.
+/// Rounds of the Feistel network. After four rounds, neighbours in the order look random.
 const ROUNDS: usize = 4;
 
-/// The numbers from 0 to below `count` in a random order: each once. Any place of it is found in constant time,
-/// whatever their number. A Feistel network on as many bits as the numbers have, applied again while the result is too
-/// large ("cycle walking": Black and Rogaway, Ciphers with arbitrary finite domains, 2002).
+/// The numbers below `count` in a random order. The number at any place is computed in constant
+/// time, whatever the count is. This is a Feistel network on as many bits as the numbers have. It
+/// is applied again while the result is too large ("cycle walking": Black and Rogaway, Ciphers with
+/// arbitrary finite domains, 2002).
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     count: u64,
@@ -16,14 +17,14 @@ pub(super) struct Permutation {
 }
 
 impl Permutation {
-    /// The order that `seed` gives.
+    /// Creates the permutation of `seed`.
     pub(super) fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let mut rng = SplitMix64::new(seed);
         Self { count, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
     }
 
-    /// The number at `place`, which is below the count.
+    /// Returns the number at `place`, which must be below the count.
     pub(super) fn at(&self, place: u64) -> u64 {
         debug_assert!(place < self.count);
         let mut number = self.once(place);

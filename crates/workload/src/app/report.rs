@@ -1,50 +1,50 @@
-//! What an application tells of itself when it is done.
+//! Results that an application reports at its end.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a figure is better.
+/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Rates.
+    /// Higher is better, as for rates.
     Higher,
-    /// Times.
+    /// Lower is better, as for times.
     Lower,
 }
 
-/// One figure, as the original prints it.
+/// A metric, as the original program prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is of, in the original's words: `random_write`, `file_create`, `tps`.
+    /// Name of the metric in the original program: `random_write`, `file_create`, `tps`.
     pub name: String,
-    /// Its unit, as the original has it: `KB/s`, `files/s`, `s`.
+    /// Unit of the metric in the original program: `KB/s`, `files/s`, `s`.
     pub unit: Cow<'static, str>,
-    /// Its value.
+    /// Value of the metric.
     pub value: f64,
-    /// Which way it is better.
+    /// Direction in which the metric is better.
     pub better: Better,
 }
 
-/// Values in an order that means something: over time, or process by process.
+/// Values in a meaningful order: over time, or by process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What it is of.
+    /// Name of the series.
     pub name: String,
     /// Unit of the values.
     pub unit: Cow<'static, str>,
     /// The values.
     pub values: Vec<f64>,
-    /// Time from one value to the next, s; `None`: they are of one process after the other.
+    /// Time from one value to the next, s. `None`: the values are of one process after another.
     pub step_s: Option<f64>,
 }
 
-/// What an application has measured.
+/// Measurements of an application.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Its figures, in the order the original prints them.
+    /// Metrics in the order in which the original prints them.
     pub figures: Vec<Figure>,
-    /// What it followed over time or process by process.
+    /// Series of values over time or by process.
     pub series: Vec<Series>,
 }

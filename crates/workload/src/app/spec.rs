@@ -1,4 +1,4 @@
-//! A program and its options, from a command line.
+//! A program and its options, parsed from a command line.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
@@ -8,19 +8,20 @@ use crate::app::{Application, bonnie, dd, fdtree, fs_mark, hdparm, ioping, iozon
 use crate::error::shortened;
 use iosched::IoPriority;
 
-/// The programs there are.
+/// Returns the programs that iosched simulates.
 #[must_use]
 pub const fn programs() -> &'static [About] {
     &[bonnie::ABOUT, dd::ABOUT, fdtree::ABOUT, fs_mark::ABOUT, iozone::ABOUT, sysbench::ABOUT, tpcc::ABOUT]
 }
 
-/// The programs whose I/O is that of a fio job.
+/// Returns the programs whose I/O is that of a fio job.
 #[must_use]
 pub const fn programs_as_fio() -> &'static [About] {
     &[hdparm::ABOUT, ioping::ABOUT]
 }
 
-/// The words of fio's command line for a command line of one of [`programs_as_fio`]; `None` of others.
+/// Returns the words of fio's command line for a command line of one of [`programs_as_fio`]. `None`
+/// for other programs.
 pub(crate) fn as_fio(text: &str) -> Result<Option<Vec<String>>, WorkloadError> {
     let line = Line::new(text);
     match line.program() {
@@ -30,7 +31,7 @@ pub(crate) fn as_fio(text: &str) -> Result<Option<Vec<String>>, WorkloadError> {
     }
 }
 
-/// What the program was told to do.
+/// Options of each program.
 #[derive(Clone, Debug)]
 enum AppOptions {
     Dd(dd::DdOptions),
@@ -41,7 +42,7 @@ enum AppOptions {
     Tpcc(tpcc::TpccOptions),
 }
 
-/// A program with its options: a command line that was understood.
+/// A program with its options, parsed from a command line.
 #[derive(Clone, Debug)]
 pub struct Spec {
     line: String,
@@ -52,16 +53,17 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Whether a text is meant as a command line: its first word is the name of a program.
+    /// Returns whether a text is a command line: its first word is the name of a program.
     #[must_use]
     pub fn is_command(text: &str) -> bool {
         text.split_whitespace().next().is_some_and(|word| programs().iter().any(|program| program.name == word))
     }
 
-    /// Reads a command line, as `iozone -s 64 -e -i 0`. Words are separated by white space; there are no quotes.
+    /// Parses a command line, such as `iozone -s 64 -e -i 0`. White space separates words; there
+    /// are no quotes.
     ///
     /// # Errors
-    /// An unknown program or option, a value that makes no sense: [`WorkloadError::Command`].
+    /// [`WorkloadError::Command`]: the program or an option is unknown, or a value is not valid.
     pub fn parse(text: &str) -> Result<Self, WorkloadError> {
         let line = Line::new(text);
         let options = match line.program() {
@@ -81,8 +83,8 @@ impl Spec {
         Ok(Self { line, name, options, priority: IoPriority::default(), limit_ns: None })
     }
 
-    /// Likewise, started by ionice or nice with a class and a level, and ended by timeout after some time, as `text`
-    /// says.
+    /// Sets the I/O priority from ionice or nice, and the time limit from timeout. `text` is the
+    /// whole command line.
     #[must_use]
     pub(crate) fn started(self, text: &str, priority: IoPriority, limit_ns: Option<u64>) -> Self {
         let is_plain = priority == IoPriority::default() && limit_ns.is_none();
@@ -90,37 +92,37 @@ impl Spec {
         Self { name: shortened(&line), line, priority, limit_ns, ..self }
     }
 
-    /// The I/O priority of its tasks.
+    /// Returns the I/O priority of the tasks.
     #[must_use]
     pub const fn priority(&self) -> IoPriority {
         self.priority
     }
 
-    /// When it is ended, ns since its start; `None`: never.
+    /// Returns the time limit, ns since the start. `None`: no limit.
     #[must_use]
     pub const fn limit_ns(&self) -> Option<u64> {
         self.limit_ns
     }
 
-    /// The command as written.
+    /// Returns the command line as written.
     #[must_use]
     pub fn line(&self) -> &str {
         &self.line
     }
 
-    /// The command for people: its start, if it is long.
+    /// Returns the command line for people. A long one is cut.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it ends at a time that is set, however fast the disk is.
+    /// Returns whether the program runs for a set time, however fast the disk is.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         matches!(&self.options, AppOptions::Phased(plan) if plan.phases.iter().all(|phase| phase.duration_ns.is_some()))
     }
 
-    /// How many tasks it runs.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn task_count(&self) -> usize {
         match &self.options {
@@ -133,7 +135,7 @@ impl Spec {
         }
     }
 
-    /// How many disks it uses.
+    /// Returns the number of disks that the program uses.
     #[must_use]
     pub const fn disks(&self) -> u32 {
         match &self.options {
@@ -142,7 +144,7 @@ impl Spec {
         }
     }
 
-    /// Room that its files take at most, bytes, directories aside.
+    /// Returns the largest size of the program's files together, bytes, without directories.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         match &self.options {
@@ -155,8 +157,8 @@ impl Spec {
         }
     }
 
-    /// A run of it on a disk of `disk_bytes`. `seed` decides what the original leaves to chance; what it draws from a
-    /// fixed seed of its own stays the same in all runs.
+    /// Starts the program on a disk of `disk_bytes`. `seed` determines everything that is random in
+    /// the original. Values that the original draws from a fixed seed are the same in all runs.
     #[must_use]
     pub fn start(&self, seed: u64, disk_bytes: u64) -> Box<dyn Application> {
         match &self.options {
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
     use crate::app::tests::{calls, drive};
 
-    /// Values small enough that what they ask for is run at once.
+    /// Values that are small enough to run quickly.
     fn value() -> impl Strategy<Value = String> {
         prop_oneof![
             (0u64..40).prop_map(|number| number.to_string()),
@@ -212,7 +214,7 @@ mod tests {
         for (line, mib) in [
             ("dd if=/dev/zero of=f bs=1M count=64", 64),
             ("dd if=f of=/dev/null bs=1M count=64", 64),
-            // A file has no blocks where nothing is written.
+            // Skipped parts of a file have no blocks.
             ("dd if=/dev/zero of=f bs=1M count=8 seek=1000", 8),
             ("dd if=/dev/zero of=f bs=1M count=64 jobs=3", 192),
             ("dd if=/dev/zero of=f bs=1M count=64; dd if=f of=g bs=1M", 128),
@@ -243,7 +245,7 @@ mod tests {
         ) {
             let flags: String = flags.chars().map(|flag| format!("-{flag} ")).collect();
             let text = format!("iozone {flags}-s {size} -r {record} -i {test} -t {processes}");
-            // The driver refuses calls that a file system would.
+            // The test driver rejects calls that a file system would reject.
             if Spec::parse(&text).is_ok() {
                 let report = calls(&text, 1_000_000).1.report();
                 prop_assert!(!report.figures.is_empty());

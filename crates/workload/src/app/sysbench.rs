@@ -1,9 +1,11 @@
-//! sysbench's fileio test: threads that read and write blocks of many files, and sync all of them now and then.
+//! sysbench's fileio test: threads read and write blocks of many files, and sync all files at
+//! intervals.
 //!
-//! The files are there, as `prepare` leaves them; `seqwr` makes them. Random blocks are spread evenly. With `rndrw`
-//! three reads come to two writes. After every 100 requests, if any wrote, each of the files is synced: the threads
-//! take these calls from one list, as they take reads and writes, and they count as events. Seen in the system calls
-//! of sysbench 1.0.20.
+//! The files exist as `prepare` leaves them; `seqwr` creates them. Random blocks are uniformly
+//! distributed. With `rndrw` there are three reads for every two writes. After every 100 requests
+//! each file is synced, if any request was a write. The threads take these syncs from the same list
+//! as reads and writes, and syncs count as events. The model follows the system calls of sysbench
+//! 1.0.20.
 
 use crate::WorkloadError;
 use crate::app::command_line::Line;
@@ -11,7 +13,7 @@ use crate::app::option::{DIRECT_BYTES, flag, option};
 use crate::app::phased::{Action, Order, Phase, PhaseResult, Plan, Syncs};
 use crate::app::{About, Better, Figure, OpenFlags, Report};
 
-/// sysbench.
+/// Name and options of sysbench.
 pub(in crate::app) const ABOUT: About = About {
     name: "sysbench",
     about: "fileio: threads that read, write and sync blocks of many files",
@@ -43,13 +45,13 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Most threads, and most files.
+/// Largest number of threads and of files.
 const COUNT_MAX: u64 = 100_000;
-/// Requests of a test of the old form, without a limit of time.
+/// Number of requests of a test in the old syntax, which has no time limit.
 const OLD_REQUESTS: u64 = 10_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What sysbench is asked to do.
+/// Parses the options of sysbench into a phase.
 pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let first = line.arguments().find(|word| !word.starts_with('-'));
     if let Some(test) = first.filter(|word| word.starts_with("oltp") || word.ends_with(".lua")) {
@@ -183,7 +185,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     })
 }
 
-/// Rates, MiB a second, and the latency of all requests and syncs.
+/// Returns the rates, in MiB per second, and the latencies of requests and syncs.
 fn report(results: &[PhaseResult]) -> Report {
     let mut report = Report::default();
     let Some(result) = results.first().filter(|result| result.requests > 0) else { return report };
@@ -226,13 +228,15 @@ mod tests {
     #[test]
     fn sysbench_mixes_3_to_2_and_syncs_after_100_writes() {
         let made = made(&format!("sysbench fileio --file-test-mode=rndrw {SMALL} --events=1000 --time=0 run"));
-        // Nine times all four files, and once more at the end. sysbench counts syncs as events.
+        // All four files are synced nine times, and once more at the end. sysbench counts syncs as
+        // events.
         assert_eq!(counts(&made), (579, 385, 40));
     }
 
     #[test]
     fn syncs_count_as_events() {
-        // As sysbench 1.0.20 with these options: two syncs of four files, and one at the end.
+        // sysbench 1.0.20 does this with these options: two syncs of four files, and one at the
+        // end.
         let made = made(&format!("sysbench fileio --file-test-mode=rndwr {SMALL} --events=250 --time=0 run"));
         assert_eq!(counts(&made), (0, 242, 12));
     }
@@ -257,12 +261,12 @@ mod tests {
         let line = format!("sysbench --test=fileio --file-test-mode=seqrd {SMALL} --num-threads=4 --max-time=1 run");
         let (all, app) = calls(&line, 10_000_000);
         let reads = all.iter().filter(|made| matches!(made.call, Call::Read { .. })).count();
-        // Each thread makes a call of 10 ms a hundred times in a second.
+        // Each of the threads makes a hundred calls of 10 ms in a second.
         assert_eq!(reads, 400);
         let report = app.report();
         let of = |name: &str| report.figures.iter().find(|own| own.name == name).unwrap().value;
         assert!((of("reads") - 400.0).abs() < 1.0 && (of("latency_avg") - 10.0).abs() < 0.01, "{report:?}");
-        // The old form ends after 10,000 requests.
+        // A test in the old syntax ends after 10,000 requests.
         let old = made(&format!("sysbench --test=fileio --file-test-mode=rndrd {SMALL} run"));
         assert_eq!(counts(&old).0, 10_000);
     }

@@ -1,21 +1,22 @@
-//! A trivial machine for tests: every call takes as long as it is told, and it must be one that a file system allows.
+//! A trivial machine for tests. The test sets the duration of every call. A call that a file system
+//! would reject is an error.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::app::{Application, Call, Node, Spec, Step};
 
-/// What is in the file system.
+/// Contents of the file system.
 #[derive(Debug, Default)]
 struct Tree {
     /// Parents of directories and files.
     parents: BTreeMap<Node, Node>,
     /// Sizes of files; directories have none.
     bytes: BTreeMap<Node, Option<u64>>,
-    /// How many entries directories have.
+    /// Number of entries of directories.
     entries: BTreeMap<Node, u64>,
     open: BTreeSet<(usize, Node)>,
-    /// Their size does not change.
+    /// Nodes whose size does not change.
     devices: BTreeSet<Node>,
 }
 
@@ -96,7 +97,7 @@ impl Tree {
     }
 }
 
-/// A call, who made it, and when it began, ns.
+/// A call, its task, and its start, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Made {
     pub(super) task: usize,
@@ -104,7 +105,8 @@ pub(super) struct Made {
     pub(super) at_ns: u64,
 }
 
-/// Runs an application to its end; gives each call to `see`, which says how long it takes, ns.
+/// Runs an application to its end. Passes each call to `see`, which returns the duration of the
+/// call, ns.
 pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64) {
     let mut tree = Tree::default();
     for existing in app.existing() {
@@ -148,7 +150,7 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64)
     assert!(app.progress() > 1.0 - 1e-9);
 }
 
-/// All calls of a command line; each takes `call_ns`.
+/// Returns all calls of a command line. Each takes `call_ns`.
 pub(super) fn calls(command: &str, call_ns: u64) -> (Vec<Made>, Box<dyn Application>) {
     let spec = Spec::parse(command).unwrap();
     let mut app = spec.start(1, 1 << 30);

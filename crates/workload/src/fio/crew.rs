@@ -1,7 +1,8 @@
-//! Which jobs start and end when, because of others: `startdelay`, `stonewall`, `wait_for`, `exitall`.
+//! Start and end of jobs that depend on other jobs: `startdelay`, `stonewall`, `wait_for`,
+//! `exitall`.
 //!
-//! Whoever runs them tells what [starts](Crew::starts) and has [ended](Crew::ended), and carries out the
-//! [orders](Crew::take_order).
+//! The caller reports jobs that [start](Crew::starts) and jobs that have [ended](Crew::ended), and
+//! executes the [orders](Crew::take_order).
 
 use std::collections::VecDeque;
 
@@ -10,27 +11,27 @@ use super::jobs::Jobs;
 use super::process::Process;
 use super::value::ExitWhat;
 
-/// Where a job is in its life.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Waiting,
-    /// Ordered to start.
+    /// The job has an order to start.
     Called,
     Running,
     Ended,
 }
 
-/// What is to be done with a job.
+/// An action that the caller takes with a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It starts at this moment, ns, unless it is skipped before.
+    /// Start the job at this time, unless it is skipped before.
     Start {
-        /// When.
+        /// Start time, ns.
         at_ns: u64,
     },
-    /// It is at work, and is to issue no more.
+    /// Stop a running job: it submits no more I/Os.
     Stop,
-    /// It ends without ever having started.
+    /// End a job that has not started.
     Skip,
 }
 
@@ -43,14 +44,14 @@ struct Member<'a> {
 /// The jobs of a run.
 pub struct Crew<'a> {
     members: Vec<Member<'a>>,
-    /// They do not wait for one another.
+    /// Whether the jobs do not wait for each other.
     alone: bool,
     orders: VecDeque<(usize, Order)>,
 }
 
 impl<'a> Crew<'a> {
-    /// The jobs of a run that begins: there are orders for those that wait for nobody. Members are numbered as
-    /// [`Jobs::iter`] gives them.
+    /// Creates the jobs of a run. Jobs that wait for no other job get their orders. Members have
+    /// the numbers of [`Jobs::iter`].
     #[must_use]
     pub fn new(jobs: &'a Jobs, run_seed: u64) -> Self {
         let member = |(number, job): (usize, &'a Job)| {
@@ -63,12 +64,12 @@ impl<'a> Crew<'a> {
         crew
     }
 
-    /// What is to be done next, and with which job.
+    /// Returns the next order, and the number of its job.
     pub fn take_order(&mut self) -> Option<(usize, Order)> {
         self.orders.pop_front()
     }
 
-    /// A job is about to start. `false`: it is not to.
+    /// Records that a job is about to start. Returns `false` if the job must not start.
     pub fn starts(&mut self, number: usize) -> bool {
         let life = &mut self.members[number].life;
         let starts = *life == Life::Called;
@@ -78,7 +79,7 @@ impl<'a> Crew<'a> {
         starts
     }
 
-    /// A job that ran is done. Orders for others may follow from it.
+    /// Records the end of a job. New orders for other jobs can follow.
     pub fn ended(&mut self, number: usize, now_ns: u64) {
         self.members[number].life = Life::Ended;
         let Job { group, exit_all, .. } = *self.members[number].job;
@@ -111,7 +112,7 @@ impl<'a> Crew<'a> {
         self.orders.push_back((number, order));
     }
 
-    /// Orders the start of jobs that wait for nobody any more.
+    /// Orders the start of jobs that no longer wait for another job.
     fn start_ready(&mut self, now_ns: u64) {
         for i in 0..self.members.len() {
             let (before, [member, ..]) = self.members.split_at_mut(i) else { return };

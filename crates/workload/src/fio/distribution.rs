@@ -1,28 +1,32 @@
-//! How often each block of a file is chosen: `random_distribution`, as fio 3.33 draws it.
+//! Frequencies of the blocks of a file: `random_distribution`, as in fio 3.33.
 //!
-//! Zipf's and Pareto's (self-similar) laws are drawn by the methods of Gray et al., "Quickly Generating
-//! Billion-Record Synthetic Databases", SIGMOD 1994, which fio uses, too. Ranks are scattered over the file by
-//! multiplication with a fixed odd number (Knuth's multiplicative hashing), from an origin that is random or
-//! `centre`. What `normal` means in fio was measured: the mean of twelve numbers drawn evenly from the file (whose
-//! deviation is a twelfth of the file, whatever was asked for) plus one drawn evenly from an interval as wide as the
-//! given per cent of the file, at most half of it; then scattered likewise.
+//! Zipf's and Pareto's (self-similar) laws are drawn by the methods of Gray et al., "Quickly
+//! Generating Billion-Record Synthetic Databases", SIGMOD 1994. fio uses the same methods.
+//! Multiplication with a fixed odd number (Knuth's multiplicative hashing) scatters the ranks over
+//! the file. The origin is random or `centre`.
+//!
+//! The meaning of `normal` in fio was measured. It is the mean of twelve uniform numbers over the
+//! file, plus a uniform number from an interval. The deviation of the mean is a twelfth of the
+//! file, whatever the option sets. The interval is as wide as the given per cent of the file, at
+//! most half of it. The result is scattered in the same way.
 
 use super::value::{Direction, Distribution, Zone, ZoneSize};
 use iosched_numbers::SplitMix64;
 
-/// 2^64 times one minus the golden ratio's inverse, made odd: what Knuth's multiplicative hashing multiplies with.
+/// Multiplier of Knuth's multiplicative hashing: 2^64 times one minus the inverse of the golden
+/// ratio, made odd.
 const SCATTER: u64 = 0x61C8_8646_80B5_83EB;
-/// Numbers whose mean is drawn for `normal`.
+/// Number of uniform values whose mean `normal` uses.
 const NORMAL_TERMS: u64 = 12;
-/// Terms of a zeta sum that are added one by one; the rest by the Euler-Maclaurin formula.
+/// Terms of a zeta sum that are added one by one. The Euler-Maclaurin formula gives the rest.
 const ZETA_TERMS: u64 = 1000;
 
 /// A distribution over the blocks of one file, for one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Spread {
-    /// Blocks, at least 1.
+    /// Number of blocks, at least 1.
     blocks: u64,
-    /// Where rank 0 lies.
+    /// Block of rank 0.
     origin: u64,
     law: Law,
 }
@@ -32,19 +36,20 @@ enum Law {
     Even,
     Zipf(Zipf),
     Pareto {
-        /// Exponent of an even number from 0 to 1.
+        /// Exponent of a uniform number from 0 to 1.
         power: f64,
     },
     Normal {
         /// Width of the interval, blocks.
         width: u64,
     },
-    /// Share of I/Os up to and with each zone in per cent, first block, blocks.
+    /// For each zone: cumulative share of I/Os in per cent, first block, number of blocks.
     Zones(Vec<(u32, u64, u64)>),
 }
 
 impl Spread {
-    /// The distribution over `blocks` of `block_bytes` each; `rng` draws where a scattered one begins.
+    /// Creates the distribution over `blocks` of `block_bytes` each. `rng` draws the origin of a
+    /// scattered distribution.
     pub(super) fn new(
         distribution: &Distribution,
         direction: Direction,
@@ -70,7 +75,7 @@ impl Spread {
         Self { blocks, origin, law }
     }
 
-    /// A block.
+    /// Draws a block.
     pub(super) fn draw(&self, rng: &mut SplitMix64) -> u64 {
         let rank = match &self.law {
             Law::Even => return rng.below(self.blocks),
@@ -92,7 +97,8 @@ impl Spread {
     }
 }
 
-/// Zones over `blocks`; without any, all blocks are alike. Zones that reach beyond the end are cut.
+/// Creates zones over `blocks`. Without zones, all blocks are equally likely. Zones are cut at the
+/// end of the file.
 fn zoned(zones: &[Zone], blocks: u64, block_bytes: u64) -> Law {
     let (mut percent, mut bytes, mut share) = (0u32, 0u64, 0u32);
     let mut first = 0;
@@ -116,7 +122,7 @@ fn zoned(zones: &[Zone], blocks: u64, block_bytes: u64) -> Law {
     if all.is_empty() { Law::Even } else { Law::Zones(all) }
 }
 
-/// Zipf's law over ranks from 0: rank i has a share proportional to (i + 1)^-theta.
+/// Zipf's law over ranks from 0. Rank i has a share proportional to (i + 1)^-theta.
 #[derive(Clone, Debug)]
 pub(super) struct Zipf {
     ranks: f64,
@@ -128,7 +134,7 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    /// Over `ranks`, at least 1; `theta` is not 1.
+    /// Creates the law over `ranks`, at least 1. `theta` must not be 1.
     pub(super) fn new(ranks: u64, theta: f64) -> Self {
         let zeta = zeta(ranks, theta);
         let first_two = 1.0 + 0.5f64.powf(theta);
@@ -137,7 +143,7 @@ impl Zipf {
         Self { ranks: n, zeta, first_two, alpha: 1.0 / (1.0 - theta), eta }
     }
 
-    /// The rank for an even number from 0 to 1.
+    /// Returns the rank for a uniform number from 0 to 1.
     pub(super) fn rank(&self, u: f64) -> u64 {
         let share = u * self.zeta;
         if share < 1.0 || self.ranks < 2.0 {
@@ -151,7 +157,7 @@ impl Zipf {
     }
 }
 
-/// The sum of i^-theta for i from 1 to n.
+/// Returns the sum of i^-theta for i from 1 to n.
 fn zeta(n: u64, theta: f64) -> f64 {
     let one_by_one = n.min(ZETA_TERMS);
     let sum: f64 = (1..=one_by_one).map(|i| (i as f64).powf(-theta)).sum();
@@ -172,7 +178,7 @@ mod tests {
 
     const DRAWS: usize = 200_000;
 
-    /// How often each block was drawn.
+    /// Returns the number of draws of each block.
     fn counts(distribution: &Distribution, blocks: u64) -> Vec<u64> {
         let mut rng = SplitMix64::new(42);
         let spread = Spread::new(distribution, Direction::Read, blocks, 4096, &mut rng);
@@ -210,7 +216,7 @@ mod tests {
     #[test]
     fn pareto_gives_a_fifth_of_the_blocks_four_fifths_of_the_ios() {
         let counts = counts(&Distribution::Pareto { h: 0.2, centre: Some(0.0) }, 1 << 14);
-        // Over a power of two the scattering leaves no two ranks together.
+        // With a power of two, the scattering maps no two ranks to the same block.
         let by_rank: Vec<u64> =
             (0..(1 << 14) / 5u64).map(|i| counts[(i.wrapping_mul(SCATTER) % (1 << 14)) as usize]).collect();
         assert!((share(&by_rank) - 0.8).abs() < 0.01);

@@ -1,16 +1,17 @@
-//! An entry for fuzzing: any bytes as a job file, no panic, bounded memory, errors with lines.
+//! Entry point for fuzzing. Any bytes are a valid input: there must be no panic, memory is bounded,
+//! and errors have lines.
 //!
-//! `fuzz/` has the target; `cargo test` replays its corpus through the same entry.
+//! `fuzz/` has the target. `cargo test` replays its corpus through the same entry point.
 
 use std::io;
 use std::path::Path;
 
 use super::{BlockSize, CheckedJobs, Direction, Environment, Files, JobError, ProblemKind};
 
-/// Jobs that any file can have at most.
+/// Largest number of jobs of a file.
 const JOBS_MAX: usize = 4096;
 
-/// A world in which every file includes the job file itself, and some variables are set.
+/// An environment in which every included file is the job file itself, and some variables are set.
 struct Mirror<'a>(&'a [u8]);
 
 impl Environment for Mirror<'_> {
@@ -27,7 +28,7 @@ impl Environment for Mirror<'_> {
     }
 }
 
-/// Reads bytes as a job file and checks what must hold of whatever comes of it.
+/// Parses bytes as a job file and checks properties that hold for every result.
 pub fn job_file(data: &[u8]) {
     let lines = data.split(|byte| *byte == b'\n').count();
     match CheckedJobs::parse("fuzz.fio", data, &Mirror(data)) {

@@ -1,18 +1,21 @@
-//! The sequence of a job's I/Os: which direction, file, place and length comes next, and when to sync.
+//! The sequence of a job's I/Os: direction, file, place and length of each, and the syncs between
+//! them.
 //!
-//! Time, depth and rates are not here. What fio does at the edges (ends of files, full maps, passes) was found by
-//! running fio 3.33 with `write_iolog`:
+//! Time, depth and rates are elsewhere. The behaviour at the edges (ends of files, full maps,
+//! passes) was found by running fio 3.33 with `write_iolog`:
 //!
-//! - Each direction has its own position in each file; `:N` counts I/Os of all directions.
-//! - Only random I/Os look at the random map and enter it. A block that is taken is replaced by the next free one;
-//!   an I/O that reaches a taken block ends before it.
-//! - A file is done when its positions reach the end or its map is full; a pass, when all files are or `size` was moved.
-//! - Without a map random I/Os go on until `io_size`, or `size`, was moved.
-//! - Passes of `loops` and of an `io_size` above `size` repeat the same offsets with `randrepeat`; those of `time_based`
-//!   do not.
+//! - Each direction has its own position in each file. `:N` counts I/Os of all directions.
+//! - Only random I/Os read and update the random map. If a block is taken, the next free block
+//!   replaces it. An I/O that reaches a taken block ends before this block.
+//! - A file is done when its positions reach the end or its map is full. A pass is done when all
+//!   files are done or `size` bytes were moved.
+//! - Without a map, random I/Os continue until `io_size` or `size` bytes were moved.
+//! - Passes of `loops`, and of an `io_size` above `size`, repeat the same offsets with
+//!   `randrepeat`. Passes of `time_based` do not.
 //!
-//! Two oddities of fio are not repeated: going backward from offset 0, its first I/O is at the start of the file; and
-//! with a map and another block size for each direction, it does some blocks twice and others never.
+//! Two peculiarities of fio are not reproduced. When fio goes backward from offset 0, its first I/O
+//! is at the start of the file. With a map and different block sizes for each direction, fio
+//! accesses some blocks twice and others never.
 
 use iosched::IoPriority;
 
@@ -27,38 +30,39 @@ use super::value::{
 use crate::outcome::SyncKind;
 use iosched_numbers::SplitMix64;
 
-/// Blocks that the random maps of all jobs cover at most; a bit each.
+/// Largest number of blocks in the random maps of all jobs together; one bit each.
 pub(super) const MAP_BLOCKS_MAX: u64 = 1 << 33;
-/// Draws of a length before the smallest is taken, near the end of a file.
+/// Number of draws of a length near the end of a file before the smallest is used.
 const LENGTH_DRAWS_MAX: u32 = 64;
 
-/// What a job does next.
+/// Next action of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Moves data.
+    /// An I/O.
     Io(JobIo),
-    /// Makes what it wrote permanent.
+    /// A sync of the data that the job wrote.
     Sync(SyncKind),
 }
 
-/// One I/O.
+/// An I/O of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobIo {
-    /// What it does.
+    /// Direction of the I/O.
     pub direction: Direction,
     /// Number of the file in the job.
     pub file: u32,
-    /// Where it begins on the device, bytes.
+    /// Start of the I/O on the device, bytes.
     pub start: u64,
-    /// How long it is, bytes; at least 1.
+    /// Length of the I/O, bytes; at least 1.
     pub bytes: u64,
-    /// It is a write barrier.
+    /// Whether the I/O is a write barrier.
     pub barrier: bool,
-    /// Its own priority, if it has one.
+    /// Priority of the I/O, if it differs from the job's.
     pub priority: Option<IoPriority>,
 }
 
-/// One stream of random numbers for each purpose, so that one option does not change what another draws.
+/// Streams of random numbers, one for each purpose. An option then does not change the numbers that
+/// another one draws.
 #[derive(Clone, Debug)]
 struct Streams {
     offset: SplitMix64,
@@ -85,21 +89,22 @@ impl Streams {
     }
 }
 
-/// One file of the job at work.
+/// State of one file of the job.
 #[derive(Clone, Debug)]
 struct File {
     region: Region,
-    /// Behind the last I/O of each direction, from the region's start; may be negative when going backward.
+    /// Offset after the last I/O of each direction, from the start of the region. It can be
+    /// negative when going backward.
     next: PerDirection<i64>,
-    /// Where the last I/O of each direction began.
+    /// Start of the last I/O of each direction.
     last: PerDirection<u64>,
-    /// Whether a direction has begun.
+    /// Whether a direction has had an I/O.
     begun: PerDirection<bool>,
     map: Option<RandomMap>,
     spread: PerDirection<Option<Spread>>,
 }
 
-/// A job's I/Os, one after another.
+/// Generator of a job's I/Os.
 #[derive(Clone, Debug)]
 pub struct Generator<'a> {
     job: &'a Job,
@@ -107,33 +112,34 @@ pub struct Generator<'a> {
     files: Vec<File>,
     service: Service,
     streams: Streams,
-    /// The unit of the random maps, bytes.
+    /// Unit of the random maps, bytes.
     map_block: u64,
-    /// Bytes of a pass, and altogether.
+    /// Bytes of a pass, and of all passes.
     pass_bytes: u64,
     total_bytes: u64,
     passes_left: u64,
-    /// Bytes of this pass, and altogether. Of `TrimWrite` only what is written.
+    /// Bytes moved in this pass, and in total. With `TrimWrite` only writes count.
     pass_done: u64,
     done: u64,
     ios: u64,
     writes: u64,
-    /// I/Os until a new random offset.
+    /// I/Os until the next random offset.
     until_random: u32,
-    /// The direction that was asked for and not used.
+    /// Direction that was drawn and not used yet.
     chosen: Option<Direction>,
-    /// What was trimmed and is to be written: file, place and length.
+    /// Part that was trimmed and is written next: file, place and length.
     trimmed: Option<(u32, u64, u64)>,
-    /// Writes since which no sync was given out.
+    /// Number of writes at the last sync of each kind.
     synced: [u64; 3],
-    /// Of a log that is replayed: the next I/O, and how long the passes before took.
+    /// For a replayed log: the next I/O, and the duration of the passes before.
     log_next: usize,
     log_passed_ns: u64,
     finished: bool,
 }
 
 impl<'a> Generator<'a> {
-    /// The I/Os of `job`, laid out by `layout`. `seed`: of its random numbers; see [`super::Jobs::seed`].
+    /// Creates the generator of the I/Os of `job` with this layout. `seed` is the seed of its
+    /// random numbers: see [`super::Jobs::seed`].
     #[must_use]
     pub fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
         let map_block = smallest_block(job);
@@ -172,7 +178,8 @@ impl<'a> Generator<'a> {
         generator
     }
 
-    /// Blocks that a job's random maps cover; 0 if it has none, or goes on without where they are too large.
+    /// Returns the number of blocks in a job's random maps. 0 if the job has no maps, or if it
+    /// works without maps that are too large.
     #[must_use]
     pub fn map_blocks(job: &Job, layout: &JobLayout) -> u64 {
         let blocks: u64 = layout.regions.iter().map(|region| region.length / smallest_block(job)).sum();
@@ -200,7 +207,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The smallest block of a direction, bytes.
+    /// Returns the smallest block of a direction, bytes.
     fn least(&self, direction: Direction) -> u64 {
         let sizes = &self.job.block_size;
         match self.job.bs_is_seq_rand {
@@ -210,12 +217,13 @@ impl<'a> Generator<'a> {
         .max(1)
     }
 
-    /// What random offsets of a direction are multiples of, bytes.
+    /// Returns the alignment of random offsets of a direction, bytes.
     fn align(&self, direction: Direction) -> u64 {
         self.job.block_align.of(direction).filter(|&bytes| bytes > 0).unwrap_or_else(|| self.least(direction))
     }
 
-    /// The direction of the next I/O. Asking twice gives the same, until [`next`](Self::next).
+    /// Returns the direction of the next I/O. Repeated calls return the same direction until
+    /// [`next`](Self::next).
     pub fn direction(&mut self) -> Direction {
         if let Some(chosen) = self.chosen {
             return chosen;
@@ -236,14 +244,14 @@ impl<'a> Generator<'a> {
         direction
     }
 
-    /// The next I/O shall go in `direction` instead of the one that was drawn.
+    /// Changes the direction of the next I/O to `direction`.
     pub fn redirect(&mut self, direction: Direction) {
         if self.job.mode == Mode::ReadWrite {
             self.chosen = Some(direction);
         }
     }
 
-    /// Whether a sync is due before the next I/O.
+    /// Returns the sync that is due before the next I/O, if any.
     #[must_use]
     pub fn sync_due(&self) -> Option<SyncKind> {
         if self.job.replay.is_some() {
@@ -256,11 +264,11 @@ impl<'a> Generator<'a> {
             .map(|i| kinds[i])
     }
 
-    /// What comes next; `None`: the job has done all it had to do.
+    /// Returns the next step. `None`: the job has done all its I/Os.
     #[expect(clippy::should_implement_trait, reason = "with direction() and redirect() it is more than an iterator")]
     pub fn next(&mut self) -> Option<Step> {
         if let Some(kind) = self.sync_due() {
-            // One sync covers the weaker ones that are due with it.
+            // One sync also covers the weaker syncs that are due.
             self.synced = [self.writes; 3];
             return Some(Step::Sync(kind));
         }
@@ -284,19 +292,19 @@ impl<'a> Generator<'a> {
         None
     }
 
-    /// The next I/O of the log that is replayed, if one is.
+    /// Returns the next I/O of the replayed log, if there is one.
     fn of_log(&self) -> Option<(&'a ReplayLog, &'a LogIo)> {
         let log = self.job.replay.as_ref()?;
         Some((log, log.ios.get(self.log_next)?))
     }
 
-    /// When the next I/O is due by the log, since the job's start, ns; 0 without a log.
+    /// Returns the time of the next I/O in the log, ns since the start of the job. 0 without a log.
     #[must_use]
     pub fn due_ns(&self) -> u64 {
         self.of_log().map_or(0, |(log, io)| self.log_passed_ns.saturating_add(log.at_ns(io)))
     }
 
-    /// Goes on to the next I/O of the log that is replayed.
+    /// Moves to the next I/O of the log that is replayed.
     fn skip_in_log(&mut self) {
         while self.of_log().is_some_and(|(log, io)| !log.replays(io)) {
             self.log_next += 1;
@@ -328,12 +336,12 @@ impl<'a> Generator<'a> {
         enough || self.job.number_ios.is_some_and(|most| self.ios >= most)
     }
 
-    /// A pass is over: another one begins, or the job is done.
+    /// Ends a pass. Another pass begins, or the job is done.
     fn end_pass(&mut self) {
         self.passes_left = self.passes_left.saturating_sub(1);
         let largest = self.job.mode.directions().iter().map(|&d| self.job.block_size.of(d).max_bytes()).max();
         let left = self.total_bytes.saturating_sub(self.done);
-        // An empty pass would repeat for ever.
+        // An empty pass would repeat forever.
         let more = self.pass_done > 0
             && (self.job.time_based
                 || self.passes_left > 0
@@ -359,7 +367,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Books what is given out.
+    /// Counts an I/O that is returned to the caller.
     fn given(&mut self, io: JobIo) -> JobIo {
         self.chosen = None;
         self.ios += 1;
@@ -392,7 +400,8 @@ impl<'a> Generator<'a> {
         (drawn < *settings.percentage.of(io.direction)).then(|| *settings.priority.of(io.direction))
     }
 
-    /// An I/O of the next file in turn; `None` if that file is done, which is noted.
+    /// Returns an I/O of the next file. `None` if this file is done; the file is then marked as
+    /// done.
     fn io(&mut self, direction: Direction) -> Option<JobIo> {
         if direction == Direction::Write
             && let Some((file, start, bytes)) = self.trimmed.take()
@@ -425,7 +434,7 @@ impl<'a> Generator<'a> {
         Some(JobIo { direction, file, start, bytes, barrier: false, priority: None })
     }
 
-    /// Whether the next offset is a random one.
+    /// Returns whether the next offset is random.
     fn draws_random(&mut self, direction: Direction) -> bool {
         let Placement::Random { ios_per_offset } = self.job.placement else {
             return false;
@@ -436,7 +445,8 @@ impl<'a> Generator<'a> {
         fresh && (percent >= 100 || self.streams.random.below(100) < percent.into())
     }
 
-    /// Offset and length behind the last I/O of this direction in this file; `None` at the end of the file.
+    /// Returns offset and length after the last I/O of this direction in this file. `None` at the
+    /// end of the file.
     fn place_behind(&mut self, number: u32, direction: Direction) -> Option<(u64, u64)> {
         let file = &self.files[number as usize];
         let length = file.region.length;
@@ -458,7 +468,7 @@ impl<'a> Generator<'a> {
         Some((offset, bytes))
     }
 
-    /// A random offset and a length; `None` if all blocks of the file are done.
+    /// Returns a random offset and a length. `None` if all blocks of the file are done.
     fn place_randomly(&mut self, number: u32, direction: Direction) -> Option<(u64, u64)> {
         let align = self.align(direction);
         let file = &mut self.files[number as usize];
@@ -471,7 +481,7 @@ impl<'a> Generator<'a> {
         let room = length - offset;
         let mut bytes = match self.length(direction, true, room) {
             Some(bytes) => bytes,
-            // The last free blocks may be smaller than this direction's smallest.
+            // The last free part can be smaller than the smallest block of this direction.
             None if self.files[number as usize].map.is_some() => room,
             None => return None,
         };
@@ -487,7 +497,7 @@ impl<'a> Generator<'a> {
         Some((offset, bytes))
     }
 
-    /// A length that fits into `room` bytes.
+    /// Draws a length that fits into `room` bytes.
     fn length(&mut self, direction: Direction, random: bool, room: u64) -> Option<u64> {
         let sizes = match (self.job.bs_is_seq_rand, random) {
             (false, _) => self.job.block_size.of(direction),
@@ -508,12 +518,13 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// A length, of whatever room there is.
+/// Draws a length without a limit of the room.
 fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 {
     match sizes {
         BlockSize::Fixed(bytes) => *bytes,
         BlockSize::Range { min, max } => {
-            // fio's law: the smallest plus an even number below the largest; what is above the largest is cut.
+            // The law of fio: the smallest size plus a uniform number below the largest, limited to
+            // the largest.
             let bytes = min + rng.below(*max);
             let least = (*min).max(1);
             (if unaligned { bytes } else { bytes - bytes % least }).min(*max)
@@ -530,7 +541,8 @@ fn draw_length(sizes: &BlockSize, unaligned: bool, rng: &mut SplitMix64) -> u64 
     }
 }
 
-/// Whether random I/Os do each block once: not of skewed distributions, nor of aligned offsets.
+/// Returns whether random I/Os access each block once. Skewed distributions and aligned offsets do
+/// not.
 fn uses_map(job: &Job) -> bool {
     let once = job.random_map || job.random_generator == RandomGenerator::Lfsr;
     let aligned = job.mode.directions().iter().any(|&direction| job.block_align.of(direction).is_some());

@@ -1,7 +1,8 @@
-//! What a fio job is once every option is resolved: plain data, between the language and the engine.
+//! A fio job with all options resolved: plain data, between the language and the engine.
 //!
-//! Names and meanings are those of fio's options (HOWTO of fio 3.33). All sizes are bytes, all times ns. The language
-//! decides what is valid by itself; what depends on the device's capacity is decided by the layout.
+//! Names and meanings are those of fio's options (HOWTO of fio 3.33). All sizes are in bytes, all
+//! times in ns. The language checks values that are valid or invalid by themselves. The layout
+//! checks values that depend on the capacity of the device.
 
 use iosched::IoPriority;
 
@@ -11,144 +12,152 @@ use super::value::{
     Size, ThinkTime,
 };
 
-/// Jobs in the order of their file, copies (`numjobs`) one behind another.
+/// Jobs in the order of their file. The copies of a job (`numjobs`) follow each other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobFile {
-    /// Its name, for people: the file's name without its folder.
+    /// Name for people: the file's name without its folder.
     pub name: String,
     /// The jobs; at least one.
     pub jobs: Vec<Job>,
-    /// Options that are valid in fio and have no meaning here.
+    /// Options that are valid in fio and have no effect here.
     pub ignored: Vec<IgnoredOption>,
 }
 
-/// An option that changes nothing here.
+/// An option that has no effect here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredOption {
     /// Line of the file, from 1; 0 for the command line.
     pub line: u32,
-    /// The option's name.
+    /// Name of the option.
     pub option: String,
-    /// Why, as the end of a sentence: "there is no page cache to invalidate".
+    /// Reason as the end of a sentence: "there is no page cache to invalidate".
     pub why: String,
 }
 
-/// One job: one process that makes I/Os. [`Job::new`] gives fio's defaults.
+/// A job: a process that submits I/Os. [`Job::new`] gives fio's defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its section's name, or `name`.
+    /// Name of the job's section, or `name`.
     pub name: String,
-    /// Line of its section, from 1; 0 for the command line.
+    /// Line of the job's section, from 1; 0 for the command line.
     pub line: u32,
-    /// Number among the copies of its section (`numjobs`), from 0: what `offset_increment` multiplies.
+    /// Number among the copies of the section (`numjobs`), from 0. `offset_increment` multiplies
+    /// it.
     pub copy: u32,
     /// `description`.
     pub description: String,
-    /// Options as they were given, its own only, `name` and value each: `job options` of fio's JSON.
+    /// Options of the job's section as written, as pairs of name and value: `job options` of fio's
+    /// JSON.
     pub options: Vec<(String, String)>,
-    /// Options it has from `[global]`, likewise.
+    /// Options from `[global]`, as pairs of name and value.
     pub global_options: Vec<(String, String)>,
 
-    /// Number of its group, from 0, rising with `new_group` and `stonewall`.
+    /// Number of the job's group, from 0. It increases with `new_group` and `stonewall`.
     pub group: u32,
     /// `group_reporting`.
     pub group_reporting: bool,
-    /// `stonewall`: all jobs before it are done before it starts. Of copies only the first has it.
+    /// `stonewall`: the job starts after all jobs before it have ended. Only the first copy has
+    /// this flag.
     pub stonewall: bool,
-    /// `wait_for`: jobs of this name are done before it starts.
+    /// `wait_for`: the job starts after the jobs with this name have ended.
     pub wait_for: Option<String>,
     /// `startdelay`, from the start of the run.
     pub start_delay: Delay,
-    /// `exitall`: when it is done, others end, too.
+    /// `exitall`: other jobs end when this job ends.
     pub exit_all: Option<ExitWhat>,
-    /// `runtime`, ns after its start (and ramp); `None`: no limit.
+    /// `runtime`, ns after the start (and ramp time); `None`: no limit.
     pub runtime_ns: Option<u64>,
-    /// `time_based`: starts again until `runtime`.
+    /// `time_based`: the job repeats until `runtime`.
     pub time_based: bool,
-    /// `ramp_time`: I/Os of this time do not count, ns.
+    /// `ramp_time`, ns: I/Os of this time do not count.
     pub ramp_time_ns: u64,
     /// `loops`, at least 1.
     pub loops: u64,
-    /// `number_ios`: ends after so many.
+    /// `number_ios`: number of I/Os after which the job ends.
     pub number_ios: Option<u64>,
 
-    /// `rw`: directions.
+    /// `rw`: directions of the I/Os.
     pub mode: Mode,
-    /// `rw`: places.
+    /// `rw`: placement of the I/Os.
     pub placement: Placement,
     /// `rw_sequencer`.
     pub sequencer: Sequencer,
     /// `rwmixread`: share of reads of [`Mode::ReadWrite`], per cent, 0 to 100.
     pub rwmix_read_percent: Share,
-    /// `percentage_random`, per cent; of no meaning for sequential placement.
+    /// `percentage_random`, per cent. Not used for sequential placement.
     pub random_percent: PerDirection<Share>,
 
     /// `bs`, `bsrange`, `bssplit`.
     pub block_size: PerDirection<BlockSize>,
-    /// `bs_unaligned`: sizes of a range need not be multiples of the smallest.
+    /// `bs_unaligned`: sizes of a range need not be multiples of the smallest size.
     pub bs_unaligned: bool,
-    /// `bs_is_seq_rand`: the size for reads is that of sequential I/Os, that for writes that of random ones.
+    /// `bs_is_seq_rand`: the size for reads applies to sequential I/Os, and the size for writes to
+    /// random I/Os.
     pub bs_is_seq_rand: bool,
-    /// `blockalign`: random offsets are multiples of it, bytes; `None`: the smallest block size.
+    /// `blockalign`: alignment of random offsets, bytes; `None`: the smallest block size.
     pub block_align: PerDirection<Option<u64>>,
 
     /// `filename`, `directory`, `nrfiles`.
     pub files: Files,
-    /// `size`: of all its files together; `None`: the whole device or, of files, the sum of `filesize`.
+    /// `size`: size of all files together; `None`: the whole device or, for files, the sum of
+    /// `filesize`.
     pub size: Option<Size>,
-    /// `io_size`: bytes moved in one loop; `None`: as `size`.
+    /// `io_size`: bytes moved in one loop; `None`: same as `size`.
     pub io_size: Option<Size>,
-    /// `filesize`: each file's size, drawn evenly from smallest to largest, bytes.
+    /// `filesize`: size of each file, drawn uniformly from smallest to largest, bytes.
     pub file_size: Option<[u64; 2]>,
-    /// `fill_device`: `size` is what there is.
+    /// `fill_device`: `size` is the available space.
     pub fill_device: bool,
-    /// `offset`: where in each file its region begins.
+    /// `offset`: start of the job's region in each file.
     pub offset: Size,
-    /// `offset_increment`: added for each copy before it.
+    /// `offset_increment`: added to the offset once for each previous copy.
     pub offset_increment: Size,
-    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of it, bytes; 0: of the smallest block.
+    /// `offset_align`: an `offset` in per cent is rounded up to a multiple of it, bytes; 0: of the
+    /// smallest block.
     pub offset_align: u64,
     /// `file_service_type`.
     pub file_service: FileService,
-    /// `openfiles`: open at one time; `None`: all.
+    /// `openfiles`: largest number of open files; `None`: all.
     pub open_files: Option<u32>,
 
-    /// `ioengine` by name, for people.
+    /// `ioengine`: name of the engine, for people.
     pub io_engine: String,
-    /// What it makes of `iodepth`.
+    /// Use of `iodepth` by the engine.
     pub client: Client,
     /// `iodepth`, at least 1.
     pub io_depth: u32,
     /// `iodepth_batch` (`iodepth_batch_submit`): I/Os submitted at once, at least 1.
     pub batch_submit: u32,
-    /// `iodepth_batch_complete_min` (`iodepth_batch_complete`): I/Os waited for at once; 0: does not wait.
+    /// `iodepth_batch_complete_min` (`iodepth_batch_complete`): smallest number of completions to
+    /// wait for; 0: the job does not wait.
     pub batch_complete_min: u32,
-    /// `iodepth_batch_complete_max`: taken at once at most; at least `batch_complete_min`.
+    /// `iodepth_batch_complete_max`: largest number of completions taken at once; at least
+    /// `batch_complete_min`.
     pub batch_complete_max: u32,
-    /// `iodepth_low`: once full, it lets the depth fall to this before it fills it again.
+    /// `iodepth_low`: after the depth is full, it falls to this before the job fills it again.
     pub io_depth_low: u32,
     /// `direct` (or not `buffered`).
     pub direct: bool,
     /// `sync`.
     pub open_sync: OpenSync,
-    /// `fsync`: after so many writes; 0: never.
+    /// `fsync`: number of writes between syncs; 0: never.
     pub fsync_ios: u32,
-    /// `fdatasync`: after so many writes; 0: never.
+    /// `fdatasync`: number of writes between syncs; 0: never.
     pub fdatasync_ios: u32,
-    /// `sync_file_range` with waiting: after so many writes; 0: never.
+    /// `sync_file_range` with waiting: number of writes between syncs; 0: never.
     pub sync_file_range_ios: u32,
-    /// `write_barrier`: N: every Nth write is a barrier; 0: none.
+    /// `write_barrier`: every Nth write is a barrier; 0: none.
     pub barrier_ios: u32,
     /// `end_fsync`.
     pub end_fsync: bool,
     /// `fsync_on_close`.
     pub fsync_on_close: bool,
 
-    /// `thinktime` and what belongs to it.
+    /// `thinktime` and its related options.
     pub think_time: ThinkTime,
     /// `rate`, bytes/s.
     pub rate_bytes_per_s: PerDirection<Option<u64>>,
-    /// `rate_min`, bytes/s: what it may not fall below.
+    /// `rate_min`, bytes/s: the smallest allowed rate.
     pub rate_min_bytes_per_s: PerDirection<Option<u64>>,
     /// `rate_iops`, I/Os/s.
     pub rate_iops: PerDirection<Option<u64>>,
@@ -156,29 +165,30 @@ pub struct Job {
     pub rate_iops_min: PerDirection<Option<u64>>,
     /// `rate_process`.
     pub rate_process: RateProcess,
-    /// `rate_cycle`: over which the smallest rates are averaged, ns.
+    /// `rate_cycle`: time over which the smallest rates are averaged, ns.
     pub rate_cycle_ns: u64,
-    /// `rate_ignore_thinktime`: think time is not made up for.
+    /// `rate_ignore_thinktime`: the job does not catch up for think time.
     pub rate_ignore_think_time: bool,
     /// `latency_target`.
     pub latency_target: Option<LatencyTarget>,
-    /// `max_latency`: ends the job, ns.
+    /// `max_latency`, ns: a longer latency ends the job.
     pub max_latency_ns: PerDirection<Option<u64>>,
 
     /// `random_distribution`.
     pub distribution: Distribution,
-    /// Not `norandommap`: each block once until all were done.
+    /// `norandommap` is not set: each block is accessed once before any is repeated.
     pub random_map: bool,
     /// `softrandommap`.
     pub soft_random_map: bool,
     /// `random_generator`.
     pub random_generator: RandomGenerator,
-    /// `randseed`; `None`: fio's.
+    /// `randseed`; `None`: fio's default.
     pub rand_seed: Option<u64>,
-    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed. `None`: not said. Then
-    /// they follow from the run's seed unless `randseed` is given, so that the runs of a comparison differ.
+    /// `randrepeat`: whether offsets are the same in every run, or follow from the run's seed.
+    /// `None`: not given. Offsets then follow from the run's seed unless `randseed` is given, so
+    /// that the runs of a comparison differ.
     pub rand_repeat: Option<bool>,
-    /// `allrandrepeat`: likewise everything that is drawn.
+    /// `allrandrepeat`: the same for all random values.
     pub all_rand_repeat: bool,
 
     /// `prio`, `prioclass`.
@@ -187,17 +197,17 @@ pub struct Job {
     pub cmd_priority: Option<CmdPriority>,
     /// `cgroup`, `cgroup_weight`; `None`: the root.
     pub cgroup: Option<CgroupMember>,
-    /// `read_iolog` and what belongs to it.
+    /// `read_iolog` and its related options.
     pub replay: Option<ReplayLog>,
     /// `percentile_list`, `*_percentiles`.
     pub percentiles: Percentiles,
 }
 
-/// fio's block size, bytes.
+/// Default block size of fio, bytes.
 const BLOCK_BYTES: u64 = 4096;
 
 impl Job {
-    /// A job with fio's defaults: sequential reads of 4 KiB, one at a time, of one file of its own.
+    /// Creates a job with fio's defaults: sequential reads of 4 KiB, one at a time, of one file.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {

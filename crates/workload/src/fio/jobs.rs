@@ -1,4 +1,4 @@
-//! A job file as a workload: all of it, or one job of it by itself.
+//! A job file as a workload: all its jobs, or a single one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::fio::generator::Generator;
 use crate::fio::generator::MAP_BLOCKS_MAX;
 use iosched_numbers::SplitMix64;
 
-/// Seeds of jobs whose numbers are the same in every run begin here, unless `randseed` says otherwise.
+/// Default base of the jobs' seeds. It applies if their random numbers are the same in every run
+/// and `randseed` is not given.
 const SEED_DEFAULT: u64 = 0x0F10_5EED;
 
 /// Jobs to run.
@@ -23,63 +24,64 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// All jobs of a file.
+    /// Creates a workload from all jobs of a file.
     #[must_use]
     pub fn new(file: JobFile) -> Self {
         Self { file: Arc::new(file), alone: None, limit_ns: None }
     }
 
-    /// The same jobs, all of which end at the latest after this time, ns since the start.
+    /// Sets a time limit for all jobs, ns since the start.
     #[must_use]
     pub(crate) fn limited(self, limit_ns: Option<u64>) -> Self {
         Self { limit_ns, ..self }
     }
 
-    /// When all jobs end at the latest, ns since the start, where a command line says so.
+    /// Returns the time limit of all jobs that a command line sets, ns since the start.
     #[must_use]
     pub const fn limit_ns(&self) -> Option<u64> {
         self.limit_ns
     }
 
-    /// The file.
+    /// Returns the job file.
     #[must_use]
     pub fn file(&self) -> &JobFile {
         &self.file
     }
 
-    /// One job by itself. Its files lie where they lie in company, and it makes the same I/Os; it waits for nobody.
-    /// `None` if there is no job of that number.
+    /// Returns the workload of a single job. Its files have the same places and it makes the same
+    /// I/Os as among the other jobs. It waits for no other job. `None` if there is no job with this
+    /// number.
     #[must_use]
     pub fn only(&self, number: usize) -> Option<Self> {
         let number = self.iter().nth(number)?.0;
         Some(Self { alone: Some(number), ..self.clone() })
     }
 
-    /// Whether it is one job by itself.
+    /// Returns whether this is a single job.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// The jobs to run, with their numbers in the file.
+    /// Returns the jobs to run, with their numbers in the file.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Job)> {
         let all = self.file.jobs.iter().enumerate();
         all.filter(|(number, _)| self.alone.is_none_or(|alone| alone == *number))
     }
 
-    /// How many there are to run.
+    /// Returns the number of jobs to run.
     #[must_use]
     pub fn count(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether any of them makes buffered I/O: then all need a machine with a page cache.
+    /// Returns whether any job makes buffered I/O. All jobs then need a machine with a page cache.
     #[must_use]
     pub fn are_buffered(&self) -> bool {
         self.iter().any(|(_, job)| !job.direct && job.replay.is_none())
     }
 
-    /// Whether any of them works on the device itself: not on files, or by replaying a log.
+    /// Returns whether any job uses the device itself, by its name or by replaying a log.
     #[must_use]
     pub fn use_device(&self) -> bool {
         self.iter().any(|(_, job)| match &job.files {
@@ -89,7 +91,7 @@ impl Jobs {
         })
     }
 
-    /// Names for people, of all jobs of the file: copies of a job are told apart.
+    /// Returns names for people of all jobs of the file. Copies of a job have different names.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -101,7 +103,7 @@ impl Jobs {
         self.file.jobs.iter().map(name).collect()
     }
 
-    /// How many devices they name in `filename`, at least 1.
+    /// Returns the number of devices in `filename` options, at least 1.
     #[must_use]
     pub fn disks(&self) -> usize {
         let named = |job: &'_ Job| match &job.files {
@@ -115,15 +117,15 @@ impl Jobs {
     /// Lays out the files of all jobs on one device of `capacity_bytes`.
     ///
     /// # Errors
-    /// As [`Jobs::layout_on`]; also if they name several devices.
+    /// As [`Jobs::layout_on`], and if the jobs name several devices.
     pub fn layout(&self, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
         self.layout_on(1, capacity_bytes)
     }
 
-    /// Lays out the files of all jobs on so many disks of `capacity_bytes` each.
+    /// Lays out the files of all jobs on `disks` disks of `capacity_bytes` each.
     ///
     /// # Errors
-    /// As [`Layout::new`]; also if random maps would take too much memory.
+    /// As [`Layout::new`], and if random maps would take too much memory.
     pub fn layout_on(&self, disks: usize, capacity_bytes: u64) -> Result<Layout, WorkloadError> {
         let layout = Layout::new(&self.file, capacity_bytes, disks)?;
         let mut blocks = 0u64;
@@ -143,9 +145,10 @@ impl Jobs {
         Ok(layout)
     }
 
-    /// The seed of a job's random numbers: with `randrepeat=1`, `allrandrepeat` or `randseed` the same in every run,
-    /// otherwise by the run's seed. (fio repeats unless told not to: it makes one run, where we make several and ask
-    /// how much they differ.)
+    /// Returns the seed of a job's random numbers. With `randrepeat=1`, `allrandrepeat` or
+    /// `randseed` it is the same in every run. Otherwise it follows from the run's seed. (fio
+    /// repeats by default, because it makes one run. iosched makes several runs and measures how
+    /// much they differ.)
     #[must_use]
     pub fn seed(&self, number: usize, run_seed: u64) -> u64 {
         let job = &self.file.jobs[number];

@@ -1,12 +1,14 @@
-//! Where the files of jobs lie on the device.
+//! Places of the jobs' files on the device.
 //!
-//! A name in `/dev/` is a device itself, from its first byte to its last. The first one that is named is the first
-//! disk of the run, and so on. All other files lie one behind another from the first disk's first byte on, in the order in which jobs first name
-//! them, each at a multiple of [`FILE_ALIGN_BYTES`] and in one piece: as a fresh file system of large extents would
-//! place them. Files of one name are one file, as large as the job that needs most of it.
+//! A name in `/dev/` is a whole device. The first such name is the first disk of the run, the
+//! second name is the second disk, and so on. All other files lie one after another from the start
+//! of the first disk, in the order in which jobs first name them. Each file is in one piece and
+//! starts at a multiple of [`FILE_ALIGN_BYTES`], as on a new file system with large extents. Files
+//! with the same name are one file. It is as large as the largest size that a job needs.
 //!
-//! What `size`, `filesize`, `offset` and `io_size` mean together is fio's rule, found by running fio 3.33: `size`
-//! is divided evenly among files whose size is not given, and begins at `offset`; with `filesize` it is a limit.
+//! The combined meaning of `size`, `filesize`, `offset` and `io_size` was found by running fio
+//! 3.33. `size` is divided evenly among files without a given size, and begins at `offset`. With
+//! `filesize` it is a limit.
 
 use std::collections::BTreeMap;
 
@@ -15,66 +17,66 @@ use super::value::{Files, Placement, ReplayLog, Size};
 use crate::error::WorkloadError;
 use iosched_numbers::SplitMix64;
 
-/// What files' places are multiples of, bytes: a file system's block.
+/// Alignment of the files' places, bytes: a file system's block.
 pub const FILE_ALIGN_BYTES: u64 = 4096;
-/// Files of all jobs together at most.
+/// Largest number of files of all jobs together.
 const FILES_MAX: usize = 1 << 22;
-/// Longest I/O, bytes.
+/// Largest I/O, bytes.
 const IO_BYTES_MAX: u64 = 1 << 40;
-/// The stream that draws the sizes of files.
+/// Random stream of the file sizes.
 const FILE_SIZE_STREAM: u64 = 0xF11E;
 
 /// The part of a file that a job uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Number of the file among those of [`Layout::files`]; `None`: the device.
+    /// Number of the file in [`Layout::files`]; `None`: the device.
     pub file: Option<u32>,
-    /// Number of the disk that it is on.
+    /// Number of the file's disk.
     pub disk: u32,
-    /// Where the file begins on the device, bytes.
+    /// Start of the file on the device, bytes.
     pub file_start: u64,
-    /// Where in the file the region begins, bytes.
+    /// Start of the region in the file, bytes.
     pub offset: u64,
-    /// How long it is, bytes; at least one block of the job.
+    /// Length of the region, bytes; at least one block of the job.
     pub length: u64,
 }
 
 impl Region {
-    /// Where it begins on the device, bytes.
+    /// Returns the start of the region on the device, bytes.
     #[must_use]
     pub const fn start(&self) -> u64 {
         self.file_start + self.offset
     }
 }
 
-/// What one job works on.
+/// Places of one job's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobLayout {
-    /// Its files' regions, at least one.
+    /// Regions of the job's files, at least one.
     pub regions: Vec<Region>,
-    /// `size`: what one pass over them moves, bytes.
+    /// `size`: bytes that one pass over the regions moves.
     pub size_bytes: u64,
-    /// `io_size`, if it was given, bytes.
+    /// `io_size` in bytes, if given.
     pub io_size_bytes: Option<u64>,
 }
 
-/// Where everything lies.
+/// Places of all files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// By job, in the order of the file.
+    /// Layouts of the jobs, in the order of the file.
     pub jobs: Vec<JobLayout>,
-    /// How long each file is, bytes.
+    /// Length of each file, bytes.
     pub files: Vec<u64>,
 }
 
-/// A file as jobs name it.
+/// Identity of a file. Jobs share a file of the same name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Name<'a> {
     Shared(&'a str),
     Own(&'a str, u32, u32),
 }
 
-/// A region before its file has a place.
+/// A region whose file has no place yet.
 struct Wanted {
     /// Number of the file; `None`: the device.
     file: Option<usize>,
@@ -84,11 +86,11 @@ struct Wanted {
 }
 
 impl Layout {
-    /// Lays out the files of all jobs on so many disks of `capacity_bytes` each.
+    /// Lays out the files of all jobs on `disks` disks of `capacity_bytes` each.
     ///
     /// # Errors
-    /// Something does not fit, jobs name more disks, or sizes that are needed are missing; the error names job and
-    /// line.
+    /// A file does not fit, jobs name more disks, or a necessary size is missing. The error names
+    /// job and line.
     pub fn new(file: &JobFile, capacity_bytes: u64, disks: usize) -> Result<Self, WorkloadError> {
         let mut builder = Builder {
             file,
@@ -137,14 +139,14 @@ impl Layout {
 struct Builder<'a> {
     file: &'a JobFile,
     capacity_bytes: u64,
-    /// How many disks there are.
+    /// Number of disks.
     disks: usize,
-    /// The names of those that are used, in the order of their first use.
+    /// Names of the disks in use, in the order of their first use.
     devices: Vec<&'a str>,
     names: BTreeMap<Name<'a>, usize>,
-    /// Of each file, what its jobs need.
+    /// Bytes that the jobs need of each file.
     lengths: Vec<u64>,
-    /// Of each file, its size by `filesize`.
+    /// Size of each file by `filesize`.
     given: Vec<Option<u64>>,
     regions: usize,
 }
@@ -154,7 +156,7 @@ impl<'a> Builder<'a> {
         WorkloadError::Job { file: self.file.name.clone(), line: job.line, job: job.name.clone(), problem, remedy }
     }
 
-    /// What a job wants: its regions, `size` and `io_size`.
+    /// Returns the regions, `size` and `io_size` of a job.
     fn job(&mut self, number: usize, job: &'a Job) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
         if job.time_based && job.runtime_ns.is_none() {
             let problem = "time_based needs runtime; without it the job never ends".to_owned();
@@ -204,7 +206,7 @@ impl<'a> Builder<'a> {
         Ok((wanted, size_bytes, io_size_bytes))
     }
 
-    /// A job that replays a log has the whole device.
+    /// Returns the same for a job that replays a log. Its region is the whole device.
     fn replay(&self, job: &Job, log: &ReplayLog) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
         let replayed = || log.ios.iter().filter(|io| log.replays(io));
         let end = replayed().map(|io| log.start_of(io).saturating_add(io.bytes)).max().unwrap_or(0);
@@ -292,7 +294,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Whether a name means the device.
+/// Returns whether a name is that of a device.
 pub(super) fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
@@ -301,7 +303,7 @@ fn per_cent(of: u64, percent: u32) -> u64 {
     (u128::from(of) * u128::from(percent) / 100) as u64
 }
 
-/// Where a job begins in a file of `length` bytes.
+/// Returns the start of a job's region in a file of `length` bytes.
 fn offset_in(job: &Job, length: u64) -> u64 {
     let align = if job.offset_align > 0 { job.offset_align } else { smallest_block(job) };
     let bytes = |size: Size| match size {
@@ -314,7 +316,7 @@ fn offset_in(job: &Job, length: u64) -> u64 {
     bytes(job.offset).saturating_add(bytes(job.offset_increment).saturating_mul(job.copy.into()))
 }
 
-/// The smallest block a job may move.
+/// Returns the smallest block of a job's I/Os, bytes.
 pub(crate) fn smallest_block(job: &Job) -> u64 {
     let used = job.mode.directions();
     let mut sizes: Vec<u64> = used.iter().map(|&d| job.block_size.of(d).min_bytes()).collect();
@@ -329,7 +331,7 @@ pub(crate) fn smallest_block(job: &Job) -> u64 {
     sizes.into_iter().min().unwrap_or(1).max(1)
 }
 
-/// A file's size, a multiple of a block if there is room for one.
+/// Draws the size of a file. It is a multiple of a block if it can be.
 fn draw_size(rng: &mut SplitMix64, min: u64, max: u64, block: u64) -> u64 {
     let (min, max) = (min.min(max), max.max(min));
     let drawn = min + rng.below((max - min).saturating_add(1));

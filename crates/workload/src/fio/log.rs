@@ -1,5 +1,5 @@
-//! `read_iolog`: what a log says is done, for jobs that replay it. Any trace that iosched reads is a log, fio's own
-//! above all.
+//! `read_iolog`: logs that jobs replay. Any trace that iosched reads can be a log, including fio's
+//! own format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) fn load(file: &mut JobFile) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// Why there is nothing to replay.
+/// The reason why a log cannot be replayed.
 enum Problem {
     Trace(TraceError),
     Content(&'static str),

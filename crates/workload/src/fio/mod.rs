@@ -1,23 +1,24 @@
-//! fio jobs as workloads: what a job is, how its files lie on a device, and which I/Os it makes.
+//! fio jobs as workloads: the options of a job, the places of its files on a device, and its I/Os.
 //!
-//! A [`JobFile`] holds jobs of which every option is resolved and every copy (`numjobs`) stands by itself. What a
-//! language does not say is fio's default, as of fio 3.33's HOWTO.
+//! A [`JobFile`] holds jobs with all options resolved. Each copy (`numjobs`) is a separate job.
+//! Options that are not given have fio's defaults, as in the HOWTO of fio 3.33.
 //!
 //! # Inside
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `language/` | job files: sections, values, arithmetic, one table of all options; what is honoured, what is ignored and what is refused |
-//! | `job.rs` | a job once every option is resolved |
-//! | `layout.rs` | where the files of jobs lie on the device |
+//! | `language/` | job files: sections, values, arithmetic, one table of all options; options that are honoured, ignored or rejected |
+//! | `job.rs` | a job with all options resolved |
+//! | `layout.rs` | the places of the jobs' files on the device |
 //! | `generator.rs`, `distribution.rs`, `random_map.rs` | the sequence of a job's I/Os |
-//! | `process/` | a job at work: what it does next, given what is done; its pace and its figures |
+//! | `process/` | the state of a running job: its next action after each completion, its pace and its metrics |
 //! | `program.rs` | jobs as programs that make system calls, on a machine with a page cache |
-//! | `crew.rs` | which jobs start and end because of others |
+//! | `crew.rs` | the start and end of jobs that depend on other jobs |
 //!
-//! All of it is sans-IO, as are `task_loop.rs` (a task's closed loop) and `replay.rs` (a process in closed replay):
-//! `crates/sim/src/engine` and `crates/kernel/src/execute` carry out what they ask for, one in virtual time, the other
-//! with system calls. `outcome/` is what both give.
+//! None of these files does I/O itself. The same holds for `task_loop.rs` (a task's closed loop)
+//! and `replay.rs` (a process in closed replay). `crates/sim/src/engine` executes their I/Os in
+//! virtual time, and `crates/kernel/src/execute` with system calls. Both return results of
+//! `outcome/`.
 
 mod crew;
 mod distribution;

@@ -1,11 +1,13 @@
-//! fio jobs as a program that makes system calls: what they are on a machine with a page cache.
+//! fio jobs as programs that make system calls, on a machine with a page cache.
 //!
-//! A job is a task that opens its files, buffered or past the page cache, and reads, writes and syncs them; which I/O
-//! comes next, and when, is [`Process`]'s to say, as everywhere. Direct I/O of an asynchronous engine is begun and told
-//! of at its end. Buffered I/O is done within its call, one after another, also by such an engine: so it is with libaio.
+//! A job is a task that opens its files, with or without the page cache, and reads, writes and
+//! syncs them. [`Process`] decides the next I/O and its time, as in all other runs. For direct I/O
+//! of an asynchronous engine there is a submission and a completion. Buffered I/O is done within
+//! its call, one I/O after another, also with an asynchronous engine. libaio behaves the same.
 //!
-//! Files are laid out just before: those that a job reads, or that `overwrite` asks it of, with data; others as fio
-//! leaves them, with blocks that nothing was written to, or with none (`fallocate=none`).
+//! Files are laid out just before the jobs start. Files that a job reads, and files of jobs with
+//! `overwrite`, have data. Other files are as fio leaves them: with unwritten blocks, or without
+//! blocks (`fallocate=none`).
 
 use std::collections::VecDeque;
 
@@ -21,60 +23,60 @@ use crate::app::{
 };
 use crate::outcome::{Note, SyncKind};
 
-/// The device itself; files follow.
+/// Node of the device. The nodes of files follow.
 const DEVICE: Node = Node::new(0);
-/// Names of fio's files: `job.0.0`.
+/// Length of fio's file names, such as `job.0.0`.
 const NAME_BYTES: u8 = 12;
 
-/// Where a job is in its life.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
-    /// It was not told to start.
+    /// The job has no order to start.
     Waiting,
-    /// It starts at this moment, ns.
+    /// The job starts at this time, ns.
     Called(u64),
-    /// It opens its files.
+    /// The job opens its files.
     Opening,
     Running,
     Ended,
 }
 
-/// Which system call a job is in.
+/// The system call that a job is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Nothing,
-    /// One that moves data, since then, ns.
+    /// A call that moves data, and its start, ns.
     Io {
         number: u32,
         since_ns: u64,
     },
-    /// One that begins to.
+    /// A call that submits an I/O.
     Begins {
         number: u32,
     },
-    /// One that syncs.
+    /// A call that syncs.
     Sync,
 }
 
-/// A job at work.
+/// A running job.
 struct Worker<'a> {
     process: Process<'a>,
     regions: &'a [Region],
     life: Life,
     doing: Doing,
-    /// What it submits now is under way.
+    /// Whether the job is submitting queued I/Os.
     submits: bool,
-    /// It syncs what is left of `files`.
+    /// Whether the job is syncing the rest of `files`.
     syncs: bool,
-    /// It waits or sleeps, until it is woken or its time has come.
+    /// Whether the job waits or sleeps.
     idle: bool,
-    /// Files to be opened or synced yet.
+    /// Files that remain to be opened or synced.
     files: VecDeque<Node>,
-    /// The file it wrote to last.
+    /// File of the last write.
     wrote: Option<Node>,
 }
 
-/// Jobs on a machine.
+/// Jobs on a machine with a page cache.
 pub struct JobProgram<'a> {
     tasks: Vec<AppTask>,
     laid_out: Vec<LaidOut>,
@@ -86,13 +88,13 @@ pub struct JobProgram<'a> {
     barriers: u64,
 }
 
-/// What an option of a job was given as, if it was.
+/// Returns the value of an option of a job, if given.
 fn option<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
     let given = job.options.iter().rev().chain(job.global_options.iter().rev());
     given.filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).next()
 }
 
-/// What a job leaves in a file that it lays out.
+/// Returns the contents of a file that a job lays out.
 fn contents(job: &Job) -> Contents {
     let overwrites = option(job, "overwrite").is_some_and(|value| value != "0");
     match option(job, "fallocate") {
@@ -102,7 +104,7 @@ fn contents(job: &Job) -> Contents {
     }
 }
 
-/// What a job says of how it will use its files.
+/// Returns the advice that a job gives for its files.
 fn advice(job: &Job) -> Advice {
     match (option(job, "fadvise_hint").unwrap_or("1"), job.placement) {
         ("sequential", _) | ("1", Placement::Sequential { .. }) => Advice::Sequential,
@@ -111,7 +113,8 @@ fn advice(job: &Job) -> Advice {
     }
 }
 
-/// Whether it goes past the page cache: so does a replayed log, which is of what lay below one.
+/// Returns whether a job bypasses the page cache. Replayed logs do, because they were recorded
+/// below the page cache.
 const fn is_direct(job: &Job) -> bool {
     job.direct || job.replay.is_some()
 }
@@ -121,7 +124,8 @@ fn node(region: &Region) -> Node {
 }
 
 impl<'a> JobProgram<'a> {
-    /// The jobs of a set, whose files lie as `layout` says. What they do before `counted_from_ns` does not count.
+    /// Creates the program of the jobs with the places of `layout`. I/Os before `counted_from_ns`
+    /// do not count.
     #[must_use]
     pub fn new(jobs: &'a Jobs, layout: &'a Layout, seed: u64, counted_from_ns: u64) -> Self {
         let names = jobs.names();
@@ -150,7 +154,7 @@ impl<'a> JobProgram<'a> {
         program
     }
 
-    /// Carries out the crew's orders.
+    /// Executes the orders of the crew.
     fn obey(&mut self, now_ns: u64) {
         while let Some((number, order)) = self.crew.take_order() {
             let worker = &mut self.workers[number];
@@ -166,7 +170,7 @@ impl<'a> JobProgram<'a> {
         }
     }
 
-    /// A job that waits or sleeps goes on now.
+    /// Wakes a job that waits or sleeps.
     fn wake(&mut self, number: usize) {
         if std::mem::take(&mut self.workers[number].idle) {
             self.woken.push_back(number);
@@ -178,7 +182,7 @@ impl<'a> JobProgram<'a> {
         step
     }
 
-    /// The files of a job, each once.
+    /// Collects the files of a job, each once.
     fn begin_to_open(&mut self, task: usize) {
         let worker = &mut self.workers[task];
         let mut files: Vec<Node> = worker.regions.iter().map(node).collect();
@@ -188,7 +192,7 @@ impl<'a> JobProgram<'a> {
         worker.life = Life::Opening;
     }
 
-    /// The next file is opened, or the job begins.
+    /// Returns the call that opens the next file. `None` if all are open; the job then begins.
     fn open_next(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let worker = &mut self.workers[task];
         if let Some(node) = worker.files.pop_front() {
@@ -208,7 +212,7 @@ impl<'a> JobProgram<'a> {
         None
     }
 
-    /// A job goes on until it makes a call or waits.
+    /// Runs a job until it makes a call or waits.
     fn run(&mut self, task: usize, now_ns: u64) -> Step {
         loop {
             if let Some(step) = self.submit_next(task, now_ns) {
@@ -239,7 +243,7 @@ impl<'a> JobProgram<'a> {
         }
     }
 
-    /// The call for the next of what a job submits; `None`: it has nothing to submit.
+    /// Returns the call for the next queued I/O of a job. `None` if nothing is queued.
     fn submit_next(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let worker = &mut self.workers[task];
         if !worker.submits {
@@ -266,13 +270,14 @@ impl<'a> JobProgram<'a> {
         Some(Step::Call(call(&io, node, region.file_start, begins.then_some(number))))
     }
 
-    /// What a call of a job that has returned did.
+    /// Records the effect of a call that has returned.
     fn returned(&mut self, task: usize, now_ns: u64) {
         let worker = &mut self.workers[task];
         match std::mem::replace(&mut worker.doing, Doing::Nothing) {
             Doing::Nothing => {}
             Doing::Io { number, since_ns } => {
-                // A synchronous engine counts the call as the I/O's time; another as that of its submission.
+                // For a synchronous engine, the completion latency counts from the start of the
+                // call. For others, the call is the submission.
                 let asynchronous = worker.process.job.client == Client::Async;
                 worker.process.taken(number, if asynchronous { now_ns } else { since_ns });
                 worker.process.io_done(number);
@@ -282,7 +287,7 @@ impl<'a> JobProgram<'a> {
         }
     }
 
-    /// The job syncs what it wrote: the file of its last write, or at its end all of them.
+    /// Begins to sync the file of the last write or, at the end of the job, all files.
     fn begin_to_sync(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let worker = &mut self.workers[task];
         worker.files = match worker.process.is_ending() {
@@ -294,7 +299,7 @@ impl<'a> JobProgram<'a> {
         self.sync_next(task, now_ns)
     }
 
-    /// The call for the next file to be synced; `None`: all are.
+    /// Returns the call that syncs the next file. `None` if all are synced.
     fn sync_next(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let worker = &mut self.workers[task];
         let Some(node) = worker.files.pop_front() else {
@@ -308,7 +313,7 @@ impl<'a> JobProgram<'a> {
     }
 }
 
-/// The system call that an I/O is; `begins`: it is only begun, and its end told with that tag.
+/// Returns the system call of an I/O. With a tag in `begins`, the call only submits the I/O.
 fn call(io: &JobIo, node: Node, file_start: u64, begins: Option<u32>) -> Call {
     let (offset, bytes) = (io.start - file_start, io.bytes);
     let is_write = io.direction == Direction::Write;
@@ -320,12 +325,13 @@ fn call(io: &JobIo, node: Node, file_start: u64, begins: Option<u32>) -> Call {
     }
 }
 
-/// The files of all jobs as they are when the jobs begin, and the device.
+/// Returns the device and the files of all jobs, with their contents when the jobs start.
 fn lay_out(jobs: &Jobs, layout: &Layout) -> Vec<LaidOut> {
     let mut files = vec![LaidOut { node: DEVICE, bytes: 0, contents: Contents::Device }];
     let file = |(number, &bytes): (u32, &u64)| LaidOut { node: Node::new(number), bytes, contents: Contents::Hole };
     files.extend((1..).zip(&layout.files).map(file));
-    // Also files of jobs that do not run: one job alone finds them where they are in company.
+    // This includes files of jobs that do not run, so that the run of a single job finds the same
+    // places.
     for (job, laid_out) in jobs.file().jobs.iter().zip(&layout.jobs) {
         for number in laid_out.regions.iter().filter_map(|region| region.file) {
             let known = &mut files[number as usize + 1].contents;

@@ -1,19 +1,21 @@
-//! Which blocks of a file were done in this pass: a bit each, with bits above that say where all are done.
+//! Map of the blocks that were accessed in this pass: one bit per block, and upper levels that mark
+//! full words.
 
-/// Bits of a word.
+/// Bits per word.
 const WORD: u64 = 64;
 
-/// A map of blocks. Memory: 1 bit a block, and a 63rd more.
+/// A map of blocks. It takes 1 bit per block, and a 63rd more.
 #[derive(Clone, Debug)]
 pub(super) struct RandomMap {
     blocks: u64,
     done: u64,
-    /// The lowest level has a bit a block; above, a bit is set if the word below is full.
+    /// The lowest level has one bit per block. In the levels above, a bit is set if the word below
+    /// is full.
     levels: Vec<Vec<u64>>,
 }
 
 impl RandomMap {
-    /// A map of `blocks`, at least 1, none done.
+    /// Creates a map of `blocks`, at least 1, all of them free.
     pub(super) fn new(blocks: u64) -> Self {
         let mut levels = Vec::new();
         let mut bits = blocks;
@@ -30,7 +32,7 @@ impl RandomMap {
         map
     }
 
-    /// Bits behind the end count as done, so that no search finds them.
+    /// Marks the bits after the end as taken, so that no search finds them.
     fn close_ends(&mut self) {
         let mut bits = self.blocks;
         for level in &mut self.levels {
@@ -43,7 +45,7 @@ impl RandomMap {
         }
     }
 
-    /// Nothing is done.
+    /// Marks all blocks as free.
     pub(super) fn clear(&mut self) {
         self.done = 0;
         for level in &mut self.levels {
@@ -52,7 +54,7 @@ impl RandomMap {
         self.close_ends();
     }
 
-    /// Whether everything is done.
+    /// Returns whether all blocks are taken.
     pub(super) const fn is_full(&self) -> bool {
         self.done == self.blocks
     }
@@ -62,7 +64,7 @@ impl RandomMap {
         block < self.blocks && self.levels[0][(block / WORD) as usize] >> (block % WORD) & 1 == 0
     }
 
-    /// `block`, which was free, is done.
+    /// Marks `block`, which must be free, as taken.
     #[inline]
     pub(super) fn set(&mut self, block: u64) {
         debug_assert!(self.is_free(block));
@@ -78,7 +80,8 @@ impl RandomMap {
         }
     }
 
-    /// The first free block at or behind `block`; else the first from the start. `None` if all are done.
+    /// Returns the first free block from `block` on, or else the first one from the start. `None`
+    /// if all are taken.
     pub(super) fn next_free(&self, block: u64) -> Option<u64> {
         if self.is_full() {
             return None;

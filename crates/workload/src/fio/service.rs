@@ -1,23 +1,23 @@
-//! Which file the next I/O goes to: `file_service_type`, `openfiles`.
+//! Choice of the file for the next I/O: `file_service_type`, `openfiles`.
 
 use super::distribution::Zipf;
 use super::job::Job;
 use super::value::FileServiceOrder;
 use iosched_numbers::SplitMix64;
 
-/// A job's files in service.
+/// State of the choice between a job's files.
 #[derive(Clone, Debug)]
 pub(super) struct Service {
     order: FileServiceOrder,
     ios_per_file: u32,
-    /// Files open at one time at most.
+    /// Largest number of open files.
     open_max: usize,
     count: u32,
     /// Open files, in the order in which they were opened.
     open: Vec<u32>,
-    /// The next file to be opened.
+    /// Next file to open.
     unopened: u32,
-    /// Place in `open` of the file served, and I/Os it still gets.
+    /// Position in `open` of the current file, and number of its remaining I/Os.
     at: usize,
     left: u32,
     zipf: Option<Zipf>,
@@ -44,7 +44,7 @@ impl Service {
         service
     }
 
-    /// A pass begins: no file is done.
+    /// Begins a pass: no file is done.
     pub(super) fn begin(&mut self) {
         self.open = (0..self.open_max as u32).collect();
         self.unopened = self.open_max as u32;
@@ -52,12 +52,12 @@ impl Service {
         self.left = 0;
     }
 
-    /// Whether all files are done.
+    /// Returns whether all files are done.
     pub(super) const fn is_done(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The file for the next I/O; there is one that is not done.
+    /// Chooses the file for the next I/O. At least one file must not be done.
     pub(super) fn choose(&mut self, rng: &mut SplitMix64) -> u32 {
         let open = self.open.len();
         if open == 1 {
@@ -75,7 +75,7 @@ impl Service {
                     ((open - 1) as f64 * rng.unit().powf(h.ln() / (1.0 - h).ln())) as usize
                 }
                 FileServiceOrder::Gauss { deviation_percent } => {
-                    // The sum of twelve even numbers is normal for all purposes.
+                    // The sum of twelve uniform numbers is sufficiently close to normal.
                     let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
                     let place = open as f64 * (0.5 + normal * deviation_percent / 100.0);
                     (place.max(0.0) as usize).min(open - 1)
@@ -85,14 +85,14 @@ impl Service {
         self.open[self.at]
     }
 
-    /// The chosen file got its I/O.
+    /// Counts an I/O of the chosen file.
     pub(super) fn served(&mut self) {
         if self.order != FileServiceOrder::Sequential {
             self.left = self.left.saturating_sub(1);
         }
     }
 
-    /// The chosen file is done: the next that was not open takes its place.
+    /// Marks the chosen file as done. The next unopened file replaces it.
     pub(super) fn done(&mut self, file: u32) {
         let Some(place) = self.open.iter().position(|&open| open == file) else {
             return;
@@ -103,7 +103,7 @@ impl Service {
             self.unopened += 1;
         } else {
             self.open.remove(place);
-            // The one behind it is next in turn.
+            // The file after it is next.
             self.at = place.wrapping_sub(1);
         }
     }

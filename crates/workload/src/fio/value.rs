@@ -1,22 +1,23 @@
-//! What the values of a fio job's options are: plain data. The options themselves are [`Job`](super::Job)'s fields.
+//! Types of the values of a fio job's options: plain data. The options are the fields of
+//! [`Job`](super::Job).
 
 use std::sync::Arc;
 
 use iosched::IoPriority;
 
-/// A value for each direction of data.
+/// A value for each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerDirection<T> {
-    /// Of reads.
+    /// Value for reads.
     pub read: T,
-    /// Of writes.
+    /// Value for writes.
     pub write: T,
-    /// Of trims (discards).
+    /// Value for trims (discards).
     pub trim: T,
 }
 
 impl<T> PerDirection<T> {
-    /// That of one direction.
+    /// Returns the value of one direction.
     #[inline]
     pub const fn of(&self, direction: Direction) -> &T {
         match direction {
@@ -26,7 +27,7 @@ impl<T> PerDirection<T> {
         }
     }
 
-    /// That of one direction, to be changed.
+    /// Returns the value of one direction, mutable.
     #[inline]
     pub const fn of_mut(&mut self, direction: Direction) -> &mut T {
         match direction {
@@ -36,20 +37,20 @@ impl<T> PerDirection<T> {
         }
     }
 
-    /// What `f` makes of each.
+    /// Applies `f` to each value.
     pub fn map<U>(&self, f: impl Fn(&T) -> U) -> PerDirection<U> {
         PerDirection { read: f(&self.read), write: f(&self.write), trim: f(&self.trim) }
     }
 }
 
 impl<T: Clone> PerDirection<T> {
-    /// The same for all.
+    /// Creates equal values for all directions.
     pub fn all(value: T) -> Self {
         Self { read: value.clone(), write: value.clone(), trim: value }
     }
 }
 
-/// What one I/O does with data.
+/// Direction of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Reads.
@@ -61,11 +62,11 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All, in fio's order.
+    /// All directions in fio's order.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 }
 
-/// `rw`: which directions.
+/// `rw`: directions of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// `read`, `randread`.
@@ -75,14 +76,14 @@ pub enum Mode {
     Write,
     /// `trim`, `randtrim`.
     Trim,
-    /// `rw`, `readwrite`, `randrw`: by `rwmixread`.
+    /// `rw`, `readwrite`, `randrw`: reads and writes, mixed by `rwmixread`.
     ReadWrite,
     /// `trimwrite`, `randtrimwrite`: each block is trimmed, then written.
     TrimWrite,
 }
 
 impl Mode {
-    /// Its directions.
+    /// Returns the directions of the mode.
     #[must_use]
     pub const fn directions(self) -> &'static [Direction] {
         match self {
@@ -95,15 +96,16 @@ impl Mode {
     }
 }
 
-/// `rw`: where each I/O goes.
+/// `rw`: placement of the I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One behind another; the suffix (`read:8k`) is added after each, negative going backward. 0: none.
+    /// Sequential. The suffix (`read:8k`) is added after each I/O; it is negative to go backward.
+    /// 0: no gap.
     Sequential {
-        /// Bytes.
+        /// Gap after each I/O, bytes.
         skip_bytes: i64,
     },
-    /// Anywhere; the suffix (`randread:8`) is how many I/Os before a new random offset, at least 1.
+    /// Random. The suffix (`randread:8`) is the number of I/Os from one random offset, at least 1.
     Random {
         /// I/Os from one random offset on.
         ios_per_offset: u32,
@@ -116,43 +118,44 @@ impl Default for Placement {
     }
 }
 
-/// `rw_sequencer`: what the I/Os between two new random offsets are.
+/// `rw_sequencer`: placement of the I/Os between two random offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sequencer {
-    /// Each behind the last.
+    /// Each I/O begins where the previous one ended.
     #[default]
     Sequential,
-    /// The same offset again.
+    /// All I/Os have the same offset.
     Identical,
 }
 
-/// `blocksize`, `blocksize_range`, `bssplit` of one direction. Bytes, at least 1.
+/// `blocksize`, `blocksize_range` or `bssplit` of one direction, bytes, at least 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSize {
-    /// Always the same.
+    /// A fixed size.
     Fixed(u64),
-    /// Evenly distributed, both included; multiples of `min` unless [`Job::bs_unaligned`](super::Job::bs_unaligned).
+    /// Uniformly distributed, both ends included. Sizes are multiples of `min` unless
+    /// [`Job::bs_unaligned`](super::Job::bs_unaligned) is set.
     Range {
-        /// Smallest.
+        /// Smallest size.
         min: u64,
-        /// Largest.
+        /// Largest size.
         max: u64,
     },
-    /// By share; shares add up to 100.
+    /// Several sizes with shares that add up to 100.
     Split(Vec<SplitSize>),
 }
 
 /// One size of `bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitSize {
-    /// The size.
+    /// Size, bytes.
     pub bytes: u64,
-    /// Its share of I/Os, per cent, 0 to 100.
+    /// Share of the I/Os with this size, per cent, 0 to 100.
     pub percent: u32,
 }
 
 impl BlockSize {
-    /// The smallest size there is.
+    /// Returns the smallest size, bytes.
     #[must_use]
     pub fn min_bytes(&self) -> u64 {
         match self {
@@ -162,7 +165,7 @@ impl BlockSize {
         }
     }
 
-    /// The largest size there is.
+    /// Returns the largest size, bytes.
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
         match self {
@@ -173,12 +176,12 @@ impl BlockSize {
     }
 }
 
-/// A size or place that may depend on that of the file or device.
+/// A size or position that can depend on the size of the file or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// In bytes.
     Bytes(u64),
-    /// So many per cent of the file or device, 0 to 100.
+    /// In per cent of the file or device, 0 to 100.
     Percent(u32),
 }
 
@@ -188,22 +191,22 @@ impl Default for Size {
     }
 }
 
-/// Which files a job uses.
+/// Files of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// `filename`, split at its colons, at least one, with `directory` before it. A name in `/dev/` is the whole
-    /// device; any other is a file, and jobs that name it share it.
+    /// `filename`, split at its colons, at least one name, with `directory` in front. A name in
+    /// `/dev/` is the whole device. Any other name is a file, which all jobs that name it share.
     Named(Vec<String>),
-    /// `nrfiles` files that are this job's alone, at least one.
+    /// `nrfiles` files that only this job uses, at least one.
     Own(u32),
 }
 
-/// `file_service_type`: which file the next I/O goes to.
+/// `file_service_type`: choice of the file for the next I/O.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileService {
-    /// The order.
+    /// Order of the files.
     pub order: FileServiceOrder,
-    /// I/Os to a file before the next is chosen, at least 1.
+    /// I/Os to a file before the next file is chosen, at least 1.
     pub ios_per_file: u32,
 }
 
@@ -213,14 +216,14 @@ impl Default for FileService {
     }
 }
 
-/// The order in which files are served.
+/// Order in which files are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FileServiceOrder {
-    /// Any, evenly.
+    /// Uniformly random.
     Random,
     /// One after another.
     RoundRobin,
-    /// Each to its end.
+    /// One file to its end, then the next.
     Sequential,
     /// By Zipf's law.
     Zipf {
@@ -232,55 +235,56 @@ pub enum FileServiceOrder {
         /// Shape, between 0 and 1.
         h: f64,
     },
-    /// By a normal distribution round the middle file.
+    /// Normally distributed around the middle file.
     Gauss {
         /// Deviation, per cent of the number of files, 0 to 100.
         deviation_percent: f64,
     },
 }
 
-/// `random_distribution`: how often each block is chosen. `centre`: where the most frequent lies, 0 to 1 of the file;
-/// `None`: scattered by a hash.
+/// `random_distribution`: frequencies of the blocks. `centre` is the position of the most frequent
+/// block, 0 to 1 of the file. `None`: a hash scatters the blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
-    /// All alike.
+    /// Uniform.
     #[default]
     Random,
     /// By Zipf's law.
     Zipf {
         /// Exponent, greater than 0, not 1.
         theta: f64,
-        /// See above.
+        /// Position of the most frequent block, 0 to 1 of the file; `None`: scattered by a hash.
         centre: Option<f64>,
     },
     /// By Pareto's law.
     Pareto {
         /// Shape, between 0 and 1.
         h: f64,
-        /// See above.
+        /// Position of the most frequent block, 0 to 1 of the file; `None`: scattered by a hash.
         centre: Option<f64>,
     },
-    /// Normally distributed round the middle.
+    /// Normally distributed around the middle.
     Normal {
         /// Deviation, per cent of the file, 0 to 100.
         deviation_percent: f64,
-        /// Where the middle is, 0 to 1 of the file; `None`: scattered by a hash.
+        /// Position of the middle, 0 to 1 of the file; `None`: scattered by a hash.
         centre: Option<f64>,
     },
-    /// `zoned`, `zoned_abs`: each zone of the file by its share. A direction without zones is `Random`.
+    /// `zoned`, `zoned_abs`: each zone of the file has a share of the I/Os. A direction without
+    /// zones is `Random`.
     Zoned(PerDirection<Vec<Zone>>),
 }
 
-/// A zone of the file, behind the one before it.
+/// A zone of the file. It follows the previous zone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zone {
-    /// Its share of I/Os, per cent; those of a direction add up to 100.
+    /// Share of the I/Os in the zone, per cent. The shares of a direction add up to 100.
     pub access_percent: u32,
-    /// How much of the file it is.
+    /// Size of the zone.
     pub size: ZoneSize,
 }
 
-/// How large a zone is.
+/// Size of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneSize {
     /// Per cent of the file.
@@ -292,19 +296,19 @@ pub enum ZoneSize {
 /// `random_generator`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RandomGenerator {
-    /// With a map of what was done, unless switched off.
+    /// Random numbers, with a map of accessed blocks unless the map is disabled.
     #[default]
     Tausworthe,
-    /// Each block once by construction; fixed block size.
+    /// Each block once by construction in fio. The block size must be fixed.
     Lfsr,
-    /// Like `Tausworthe`, for very large files.
+    /// The same as `Tausworthe`, for very large files.
     Tausworthe64,
 }
 
-/// Whether an open file's writes are on the medium when they are done: `sync`.
+/// `sync`: whether writes of an open file are on the medium when they complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenSync {
-    /// No.
+    /// Writes can be in a volatile cache.
     #[default]
     None,
     /// `O_SYNC`: `sync=sync` or `sync=1`.
@@ -313,18 +317,19 @@ pub enum OpenSync {
     Dsync,
 }
 
-/// `thinktime` and what belongs to it.
+/// `thinktime` and its related options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThinkTime {
     /// `thinktime`: pause after every `blocks`, ns; 0: none.
     pub pause_ns: u64,
-    /// `thinktime_spin`: part of the pause in which the CPU is busy, ns. Makes no difference to the device.
+    /// `thinktime_spin`: part of the pause in which the CPU is busy, ns. It does not affect the
+    /// device.
     pub spin_ns: u64,
     /// `thinktime_blocks`, at least 1.
     pub blocks: u32,
     /// `thinktime_blocks_type`.
     pub counted: ThinkTimeBlocks,
-    /// `thinktime_iotime`: pause also after so long a time of I/O, ns; 0: never.
+    /// `thinktime_iotime`: time of I/O after which the job also pauses, ns; 0: never.
     pub io_time_ns: u64,
 }
 
@@ -334,166 +339,170 @@ impl Default for ThinkTime {
     }
 }
 
-/// What `thinktime_blocks` counts.
+/// Unit of `thinktime_blocks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkTimeBlocks {
-    /// I/Os done.
+    /// Completed I/Os.
     #[default]
     Complete,
-    /// I/Os issued.
+    /// Issued I/Os.
     Issue,
 }
 
-/// `rate_process`: how a given rate is kept.
+/// `rate_process`: distribution of the I/Os at a given rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateProcess {
-    /// At even distances.
+    /// At equal distances.
     #[default]
     Linear,
-    /// As a Poisson process: exponentially distributed distances.
+    /// As a Poisson process, with exponentially distributed distances.
     Poisson,
 }
 
-/// A time drawn evenly from `min_ns..=max_ns`.
+/// A time drawn uniformly from `min_ns..=max_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
-    /// Shortest.
+    /// Shortest time, ns.
     pub min_ns: u64,
-    /// Longest.
+    /// Longest time, ns.
     pub max_ns: u64,
 }
 
 /// A share of I/Os, per cent, 0 to 100.
 pub type Share = u32;
 
-/// `cmdprio_percentage`, `cmdprio_class`, `cmdprio`, `cmdprio_bssplit`: I/Os with a priority of their own.
+/// `cmdprio_percentage`, `cmdprio_class`, `cmdprio`, `cmdprio_bssplit`: priorities of single I/Os.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CmdPriority {
-    /// Share of I/Os with `priority`. Not together with `split`.
+    /// Share of the I/Os with `priority`. Not combined with `split`.
     pub percentage: PerDirection<Share>,
-    /// Their priority.
+    /// Priority of these I/Os.
     pub priority: PerDirection<IoPriority>,
-    /// Shares by size.
+    /// Shares by size of the I/O.
     pub split: PerDirection<Vec<SplitPriority>>,
 }
 
 /// One entry of `cmdprio_bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitPriority {
-    /// I/Os of this size.
+    /// Size of the I/Os, bytes.
     pub bytes: u64,
-    /// Share of them with the priority.
+    /// Share of these I/Os with the priority.
     pub percent: Share,
-    /// The priority.
+    /// Priority of these I/Os.
     pub priority: IoPriority,
 }
 
 /// `cgroup`, `cgroup_weight`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupMember {
-    /// Its name: a path relative to the root, parts divided by `/`.
+    /// Name of the cgroup: a path relative to the root, with parts separated by `/`.
     pub name: String,
-    /// Its weight, 10 to 1000; `None`: it stays as it is.
+    /// Weight of the cgroup, 10 to 1000; `None`: unchanged.
     pub weight: Option<u32>,
 }
 
-/// `latency_target` and what belongs to it: fio looks for the largest depth that keeps the target.
+/// `latency_target` and its related options: fio searches for the largest depth that meets the
+/// target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyTarget {
-    /// Latency that is aimed at, ns, greater than 0.
+    /// Target latency, ns, greater than 0.
     pub target_ns: u64,
-    /// `latency_window`: how long each depth is tried, ns.
+    /// `latency_window`: duration of the test of each depth, ns.
     pub window_ns: u64,
-    /// `latency_percentile`: per cent of I/Os within the target, 0 to 100.
+    /// `latency_percentile`: share of the I/Os that must meet the target, per cent, 0 to 100.
     pub percentile: f64,
-    /// `latency_run`: go on at the depth found, instead of ending.
+    /// `latency_run`: the job continues at the depth found, instead of ending.
     pub run: bool,
 }
 
-/// `read_iolog` and what belongs to it: the job replays a log.
+/// `read_iolog` and its related options: the job replays a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayLog {
-    /// The log's path, as given.
+    /// Path of the log, as given.
     pub path: String,
-    /// `replay_no_stall`: as fast as the device goes, in order.
+    /// `replay_no_stall`: I/Os are in order and as fast as the device allows, without recorded
+    /// times.
     pub no_stall: bool,
-    /// `replay_time_scale`: speed, per cent of that recorded, greater than 0.
+    /// `replay_time_scale`: speed in per cent of the recorded speed, greater than 0.
     pub time_scale_percent: u32,
-    /// `replay_scale`: offsets are divided by it, at least 1.
+    /// `replay_scale`: divisor of the offsets, at least 1.
     pub scale: u32,
-    /// `replay_align`: offsets are rounded down to multiples of it, bytes; 0: not.
+    /// `replay_align`: offsets are rounded down to multiples of it, bytes; 0: no rounding.
     pub align_bytes: u64,
-    /// `replay_skip`: directions left out.
+    /// `replay_skip`: directions that are left out.
     pub skip: PerDirection<bool>,
-    /// `replay_skip`: syncs are left out.
+    /// `replay_skip`: whether syncs are left out.
     pub skip_syncs: bool,
-    /// `replay_redirect`: the log may be about several files; all go to the device.
+    /// `replay_redirect`: whether the log can contain several files. All go to the device.
     pub redirect: bool,
-    /// What it says is done, in order of time; empty until the log is read, when the workload is opened.
+    /// I/Os of the log in order of time. Empty until the workload is opened, which reads the log.
     pub ios: Arc<[LogIo]>,
 }
 
-/// One I/O of a log.
+/// An I/O of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogIo {
-    /// When, since the log's first, ns.
+    /// Time since the first I/O of the log, ns.
     pub at_ns: u64,
-    /// What it does; `None`: it syncs.
+    /// Direction; `None`: a sync.
     pub direction: Option<Direction>,
-    /// Where it begins, bytes.
+    /// Start, bytes.
     pub start: u64,
-    /// How long it is, bytes; 0 if it syncs.
+    /// Length, bytes; 0 for a sync.
     pub bytes: u64,
 }
 
 impl ReplayLog {
-    /// Where an I/O of the log goes on this device, bytes.
+    /// Returns the start of an I/O of the log on this device, bytes.
     #[must_use]
     pub fn start_of(&self, io: &LogIo) -> u64 {
         let start = io.start / u64::from(self.scale.max(1));
         start - start.checked_rem(self.align_bytes).unwrap_or(0)
     }
 
-    /// When an I/O of the log is issued, since the replay began, ns: 0 without stalls.
+    /// Returns the time of an I/O of the log since the start of the replay, ns. 0 with `no_stall`.
     #[must_use]
     pub fn at_ns(&self, io: &LogIo) -> u64 {
         let speed = u128::from(self.time_scale_percent.max(1));
         if self.no_stall { 0 } else { u64::try_from(u128::from(io.at_ns) * 100 / speed).unwrap_or(u64::MAX) }
     }
 
-    /// Whether an I/O of the log is replayed.
+    /// Returns whether an I/O of the log is replayed.
     #[must_use]
     pub fn replays(&self, io: &LogIo) -> bool {
         !io.direction.map_or(self.skip_syncs, |direction| *self.skip.of(direction))
     }
 }
 
-/// What the I/O engine makes of `iodepth`.
+/// Use of `iodepth` by the I/O engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Client {
-    /// One I/O at a time, whatever `iodepth` says: `sync`, `psync`, `vsync`, `pvsync`, `pvsync2`, `mmap`.
+    /// One I/O at a time, whatever `iodepth` is: `sync`, `psync`, `vsync`, `pvsync`, `pvsync2`,
+    /// `mmap`.
     #[default]
     Sync,
-    /// Up to `iodepth` at a time: `libaio`, `io_uring`, `posixaio`, `windowsaio`, `solarisaio`, `sg`, ...
+    /// Up to `iodepth` I/Os at a time: `libaio`, `io_uring`, `posixaio`, `windowsaio`,
+    /// `solarisaio`, `sg`, ...
     Async,
 }
 
-/// `exit_what`: whom a job with `exitall` ends when it is done.
+/// `exit_what`: jobs that end when a job with `exitall` ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitWhat {
-    /// All jobs of its group ([`Job::group`](super::Job::group)).
+    /// All jobs of the same group ([`Job::group`](super::Job::group)).
     #[default]
     Group,
-    /// All jobs that run now: up to the next stonewall.
+    /// All jobs that run now, up to the next stonewall.
     Stonewall,
-    /// All jobs, also those that did not start.
+    /// All jobs, including those that have not started.
     All,
 }
 
-/// Which percentiles are told.
+/// Percentiles to report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Percentiles {
-    /// `percentile_list`, per cent, rising, 0 to 100.
+    /// `percentile_list`, per cent, ascending, 0 to 100.
     pub list: Vec<f64>,
     /// `slat_percentiles`.
     pub slat: bool,

@@ -1,55 +1,59 @@
-//! What fio tells of a job, beyond what is told of any task: plain data.
+//! Results of fio jobs beyond the results of any task: plain data.
 //!
-//! An I/O's time from when the job asked for it until the queue had taken it (a wait for allocation, or for the rest of
-//! its batch) is its submission latency; from there until the job took notice of its completion, its completion
-//! latency. With batched completions that is later than the device's completion, which
-//! [`TaskResult`](super::TaskResult) counts to.
+//! The submission latency of an I/O is the time until the queue accepts it. It begins when the job
+//! generates the I/O. It includes a wait for allocation and for the rest of a batch. The completion
+//! latency is the time from then until the job handles the completion. With batched completions
+//! this is later than the completion of the device, at which the latency in
+//! [`TaskResult`](super::TaskResult) ends.
 
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 
-/// Over how long bandwidth and I/Os are sampled, ns: fio's `bwavgtime` and `iopsavgtime`.
+/// Interval of the samples of bandwidth and IOPS, ns: fio's `bwavgtime` and `iopsavgtime`.
 pub const SAMPLE_NS: u64 = 500_000_000;
 
-/// One job's share of a run. Of the task of the same number in [`RunResult::tasks`](super::RunResult::tasks).
+/// Results of one job. They belong to the task with the same number in
+/// [`RunResult::tasks`](super::RunResult::tasks).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
-    /// Its name, as in the job file: copies share it.
+    /// Name of the job, as in the job file. Copies have the same name.
     pub name: String,
-    /// Number of its group.
+    /// Number of the job's group.
     pub group: u32,
-    /// When it began, ns since the run's start; `None`: never.
+    /// Start of the job, ns since the start of the run; `None`: it never started.
     pub started_ns: Option<u64>,
-    /// From when its figures count, ns: behind its `ramp_time`, or once `latency_target` has found its depth.
+    /// Time from which the job's metrics count, ns: after its `ramp_time`, or after
+    /// `latency_target` has found a depth.
     pub counted_from_ns: u64,
-    /// When it ended, or the run did, ns.
+    /// End of the job or of the run, ns.
     pub ended_ns: u64,
-    /// Its reads.
+    /// Results of reads.
     pub read: DirectionResult,
-    /// Its writes.
+    /// Results of writes.
     pub write: DirectionResult,
-    /// Its discards.
+    /// Results of discards.
     pub trim: DirectionResult,
-    /// Latency of its syncs: from the call to its return.
+    /// Latencies of syncs, from the call to its return.
     pub sync: Histogram,
-    /// The same latencies, by the call. Records of older versions lack them.
+    /// The same latencies for each system call. Records of older versions lack them.
     #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
     pub sync_calls: SyncCalls,
-    /// I/Os by how many were under way when they were issued, itself included: 1, 2-3, 4-7, 8-15, 16-31, 32-63, more.
+    /// I/Os by the depth at their issue, including themselves: 1, 2-3, 4-7, 8-15, 16-31, 32-63,
+    /// more.
     pub depth_level: [u64; 7],
-    /// Submissions by how many I/Os they had: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
+    /// Submissions by their number of I/Os: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
     pub depth_submit: [u64; 7],
-    /// Likewise completions.
+    /// Completions by their number of I/Os, with the same classes.
     pub depth_complete: [u64; 7],
-    /// The depth that `latency_target` led to.
+    /// Depth that `latency_target` found.
     pub target_depth: Option<u32>,
-    /// Whether a limit ended it: `rate_min`, `max_latency`, `latency_target`.
+    /// Whether a limit ended the job: `rate_min`, `max_latency`, `latency_target`.
     pub failed: bool,
 }
 
 impl JobResult {
-    /// Takes in what another job of its group did: `group_reporting`. Samples are pooled.
+    /// Adds the results of another job of the group: `group_reporting`. Samples are pooled.
     pub fn merge(&mut self, other: &Self) {
         self.started_ns = [self.started_ns, other.started_ns].into_iter().flatten().min();
         self.counted_from_ns = self.counted_from_ns.min(other.counted_from_ns);
@@ -70,29 +74,29 @@ impl JobResult {
         self.failed |= other.failed;
     }
 
-    /// How long its figures count, ns.
+    /// Returns the time that counts, ns.
     #[must_use]
     pub const fn counted_ns(&self) -> u64 {
         self.ended_ns.saturating_sub(self.counted_from_ns)
     }
 }
 
-/// Which call syncs.
+/// System call of a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncKind {
     /// `fsync`.
     Fsync,
     /// `fdatasync`.
     Fdatasync,
-    /// `sync_file_range`: writes are waited for, the device's cache is not flushed.
+    /// `sync_file_range`: it waits for writes and does not flush the cache of the device.
     Range,
 }
 
 impl SyncKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Fsync, Self::Fdatasync, Self::Range];
 
-    /// The call's name.
+    /// Returns the name of the system call.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -103,7 +107,7 @@ impl SyncKind {
     }
 }
 
-/// Latencies of syncs, by the call.
+/// Latencies of syncs for each system call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncCalls {
@@ -119,7 +123,7 @@ pub struct SyncCalls {
 }
 
 impl SyncCalls {
-    /// Those of one call.
+    /// Returns the latencies of one call.
     #[must_use]
     pub const fn of(&self, call: SyncKind) -> &Histogram {
         match call {
@@ -129,12 +133,12 @@ impl SyncCalls {
         }
     }
 
-    /// One more call.
+    /// Records the latency of a call.
     pub fn record(&mut self, call: SyncKind, ns: u64) {
         self.of_mut(call).record(ns);
     }
 
-    /// Likewise, to add to.
+    /// Returns the latencies of one call, mutable.
     pub(crate) const fn of_mut(&mut self, call: SyncKind) -> &mut Histogram {
         match call {
             SyncKind::Fsync => &mut self.fsync,
@@ -143,34 +147,34 @@ impl SyncCalls {
         }
     }
 
-    /// Whether no call was made.
+    /// Returns whether there were no calls.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         SyncKind::ALL.iter().all(|&call| self.of(call).is_empty())
     }
 
-    /// Takes in other calls.
+    /// Adds the calls of another job.
     pub fn merge(&mut self, other: &Self) {
         SyncKind::ALL.iter().for_each(|&call| self.of_mut(call).merge(other.of(call)));
     }
 }
 
-/// One direction of a job.
+/// Results of one direction of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionResult {
     /// I/Os completed.
     pub ios: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Submission latency.
+    /// Submission latencies.
     pub submission: Histogram,
-    /// Completion latency.
+    /// Completion latencies.
     pub completion: Histogram,
-    /// Both together.
+    /// Latencies from the generation of the I/O to the handling of its completion.
     pub latency: Histogram,
-    /// Bytes/s in each [`SAMPLE_NS`] in which any were moved.
+    /// Bytes/s in each [`SAMPLE_NS`] in which any bytes were moved.
     pub bytes_per_s: Samples,
-    /// I/Os/s likewise.
+    /// I/Os/s in each [`SAMPLE_NS`] in which any I/Os completed.
     pub ios_per_s: Samples,
 }
 
@@ -186,23 +190,23 @@ impl DirectionResult {
     }
 }
 
-/// A number of samples, without the samples.
+/// Statistics of samples, without the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
-    /// The smallest; 0 without any.
+    /// Smallest sample; 0 without samples.
     pub min: f64,
-    /// The largest.
+    /// Largest sample.
     pub max: f64,
-    /// Their mean.
+    /// Mean of the samples.
     pub mean: f64,
-    /// The sum of the squares of their differences from the mean.
+    /// Sum of the squared differences from the mean.
     squares: f64,
 }
 
 impl Samples {
-    /// One more (Welford's method).
+    /// Adds a sample (Welford's method).
     pub(crate) fn add(&mut self, value: f64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -212,7 +216,7 @@ impl Samples {
         self.squares += difference * (value - self.mean);
     }
 
-    /// Takes in other samples (Chan, Golub and LeVeque's formula).
+    /// Adds other samples (Chan, Golub and LeVeque's formula).
     fn merge(&mut self, other: &Self) {
         if self.count == 0 || other.count == 0 {
             if self.count == 0 {
@@ -229,14 +233,14 @@ impl Samples {
         self.count += other.count;
     }
 
-    /// Their standard deviation; 0 with fewer than two.
+    /// Returns the standard deviation; 0 with fewer than two samples.
     #[must_use]
     pub fn deviation(&self) -> f64 {
         if self.count < 2 { 0.0 } else { (self.squares / (self.count - 1) as f64).sqrt() }
     }
 }
 
-/// The class of a number of I/Os submitted or completed at once.
+/// Returns the class of a number of I/Os submitted or completed at once.
 pub(crate) const fn batch_class(ios: u32) -> usize {
     match ios {
         0 => 0,
@@ -249,7 +253,7 @@ pub(crate) const fn batch_class(ios: u32) -> usize {
     }
 }
 
-/// The class of a number of I/Os under way.
+/// Returns the class of a number of I/Os in flight.
 pub(crate) const fn level_class(ios: u32) -> usize {
     match ios {
         0 | 1 => 0,

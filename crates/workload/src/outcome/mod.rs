@@ -1,4 +1,4 @@
-//! What a run of a workload gave: plain data, the same wherever it ran, in simulation or on a real device.
+//! Results of a run of a workload: plain data, the same for simulations and real devices.
 
 mod job;
 mod timeline;
@@ -11,53 +11,54 @@ pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples, SyncCalls, SyncKin
 pub(crate) use job::{batch_class, level_class};
 pub use timeline::{IoBin, IoKind, IoTimeline, LatencyClasses, SizeClass};
 
-/// The result of one run. All moments are ns since the run's start.
+/// Result of one run. All times are in ns since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// When the last I/O completed, ns.
+    /// Time of the last completion, ns.
     pub finished_ns: u64,
-    /// I/Os completed, as tasks submitted them.
+    /// Number of completed I/Os, as tasks submitted them.
     pub ios: u64,
-    /// Requests sent to the device: after merging and splitting, flushes included.
+    /// Requests dispatched to the device, after merging and splitting, including flushes.
     pub requests_dispatched: u64,
     /// Bytes read by tasks.
     pub bytes_read: u64,
-    /// Bytes written by tasks; discards and zeroing not counted.
+    /// Bytes written by tasks, without discards and zeroing.
     pub bytes_written: u64,
-    /// From submission (before any wait for allocation) to completion.
+    /// Latencies from submission (before any wait for allocation) to completion.
     pub latency: Latencies,
-    /// One a task or recorded process, in the workload's order.
+    /// Results of each task or recorded process, in the order of the workload.
     pub tasks: Vec<TaskResult>,
     /// Time during which the device had at least one command, ns.
     pub device_busy_ns: u64,
-    /// On a real device: the kernel told nothing of it, so that requests, busy time and the queue's statistics are
-    /// not known.
+    /// Whether the kernel reported nothing about a real device. The requests, the busy time and the
+    /// statistics of the queue are then unknown.
     #[serde(default, skip_serializing_if = "is_false")]
     pub device_unwatched: bool,
-    /// The request queue's own statistics.
+    /// Statistics of the request queue.
     pub queue: QueueStat,
-    /// Events the engine handled.
+    /// Number of events that the engine handled.
     pub events: u64,
-    /// What a reader of the figures should know.
+    /// Notes for readers of the results.
     pub notes: Vec<Note>,
-    /// Of fio jobs: one a job, in the order of `tasks`.
+    /// Results of each fio job, in the order of `tasks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobResult>,
-    /// Of an application: what it reports.
+    /// Report of an application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<crate::app::Report>,
-    /// Of an application: latencies of the calls of all its tasks that sync a file.
+    /// Latencies of all calls of an application that sync a file.
     #[serde(default, skip_serializing_if = "SyncCalls::is_empty")]
     pub sync_calls: SyncCalls,
-    /// From when I/Os count, ns: after a warm-up, or the `ramp_time` that all fio jobs have. Requests, the queue's
-    /// statistics and the device's busy time count from then on, too.
+    /// Time from which I/Os count, ns: after a warm-up, or after the `ramp_time` that all fio jobs
+    /// have. The requests, the statistics of the queue and the busy time of the device count from
+    /// this time, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub counted_from_ns: u64,
-    /// On a real device: how much later than it was due each I/O with a time of its own was submitted, ns: those of a
-    /// replay, those after a think time, and scheduled arrivals. The executor's own error.
+    /// Lateness of submissions on a real device, ns: the error of the executor. It covers I/Os with
+    /// a set time: those of a replay, those after a think time, and scheduled arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Histogram>,
-    /// On a real device: when its I/Os were done. Of a simulated run its timeline has that.
+    /// Completions over time on a real device. Simulated runs have them in their timeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_timeline: Option<Box<IoTimeline>>,
 }
@@ -73,15 +74,15 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 impl RunResult {
-    /// The time that counts: from the end of the warm-up to the last completion, ns.
+    /// Returns the time that counts, ns: from the end of the warm-up to the last completion.
     #[must_use]
     pub const fn counted_ns(&self) -> u64 {
         self.finished_ns.saturating_sub(self.counted_from_ns)
     }
 
-    /// How long `tasks` of this run were active, ns: from the earliest start to the latest end. A
-    /// job counts as in fio. Another task counts from its first submission to its last completion.
-    /// `None`: they have fewer than two I/Os that count.
+    /// Returns how long `tasks` of this run were active, ns: from the earliest start to the latest
+    /// end. The time of a job counts as in fio. Another task counts from its first submission to
+    /// its last completion. Returns `None` if the tasks have fewer than two I/Os that count.
     #[must_use]
     pub fn active_ns(&self, tasks: &[&TaskResult]) -> Option<u64> {
         if tasks.iter().map(|task| task.latency.count()).sum::<u64>() < 2 {
@@ -100,13 +101,15 @@ impl RunResult {
         (to_ns > from_ns).then(|| to_ns - from_ns)
     }
 
-    /// Whether anything is known of I/Os: of a command that only was timed, nothing is.
+    /// Returns whether the run has results of I/Os. The run of a command that was only timed has
+    /// none.
     #[must_use]
     pub const fn knows_ios(&self) -> bool {
         self.ios > 0 || !self.tasks.is_empty()
     }
 
-    /// Share of the time that counts in which the device had work, 0 to 1; `None` if that is not known.
+    /// Returns the share of the counted time in which the device had work, 0 to 1. `None` if
+    /// unknown.
     #[must_use]
     pub fn utilisation(&self) -> Option<f64> {
         let counted_ns = self.counted_ns();
@@ -114,13 +117,14 @@ impl RunResult {
         is_known.then(|| (self.device_busy_ns as f64 / counted_ns as f64).min(1.0))
     }
 
-    /// The tasks of jobs that sync count without their syncs, as fio counts: these have latencies of their own.
+    /// Removes syncs from the results of tasks whose job syncs, as fio does. Syncs have separate
+    /// latencies.
     pub fn leave_syncs_out(&mut self) {
         let pairs = self.tasks.iter_mut().zip(&self.jobs);
         pairs.filter(|(_, job)| !job.sync.is_empty()).for_each(|(task, job)| task.count_as(job));
     }
 
-    /// Bytes moved per second of the run that counts.
+    /// Returns the bytes moved per second of the time that counts.
     #[must_use]
     pub fn throughput_bytes_per_s(&self) -> f64 {
         let bytes = (self.bytes_read + self.bytes_written) as f64;
@@ -129,21 +133,21 @@ impl RunResult {
     }
 }
 
-/// Latencies by kind; every I/O is in exactly one of them.
+/// Latencies by kind. Every I/O is in exactly one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
     /// Reads; all are sync.
     pub reads: Histogram,
-    /// Writes that somebody waits for.
+    /// Writes that a process waits for.
     pub writes_sync: Histogram,
-    /// Writes that nobody waits for.
+    /// Writes that no process waits for.
     pub writes_async: Histogram,
     /// Flushes, discards and zeroing.
     pub others: Histogram,
 }
 
 impl Latencies {
-    /// Reads and sync writes together.
+    /// Returns the latencies of reads and sync writes together.
     #[must_use]
     pub fn sync(&self) -> Histogram {
         let mut all = self.reads.clone();
@@ -151,7 +155,7 @@ impl Latencies {
         all
     }
 
-    /// Sync and async writes together.
+    /// Returns the latencies of sync and async writes together.
     #[must_use]
     pub fn writes(&self) -> Histogram {
         let mut all = self.writes_sync.clone();
@@ -159,7 +163,7 @@ impl Latencies {
         all
     }
 
-    /// Everything together.
+    /// Returns all latencies together.
     #[must_use]
     pub fn all(&self) -> Histogram {
         let mut all = self.sync();
@@ -168,7 +172,7 @@ impl Latencies {
         all
     }
 
-    /// Adds those of another run.
+    /// Adds the latencies of another run.
     pub fn merge(&mut self, other: &Self) {
         self.reads.merge(&other.reads);
         self.writes_sync.merge(&other.writes_sync);
@@ -177,16 +181,16 @@ impl Latencies {
     }
 }
 
-/// One task's share of a run.
+/// Results of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResult {
     /// Process id.
     pub pid: u32,
-    /// Its name; empty if the workload gives none.
+    /// Name of the task; empty if the workload has none.
     pub name: String,
-    /// Its ioprio at the start, as `be/4`.
+    /// Ioprio of the task at the start, such as `be/4`.
     pub ioprio: String,
-    /// The cgroup that the workload begins it in, with those above it before slashes; empty for the root.
+    /// Initial cgroup of the task, as a path with slashes; empty for the root.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cgroup: String,
     /// I/Os completed.
@@ -195,16 +199,16 @@ pub struct TaskResult {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Latency of all its I/Os.
+    /// Latencies of all I/Os of the task.
     pub latency: Histogram,
-    /// When it first submitted, ns; `None` if never.
+    /// Time of the first submission, ns; `None` if there was none.
     pub first_submit_ns: Option<u64>,
-    /// When its last I/O completed, ns; `None` if none did.
+    /// Time of the last completion, ns; `None` if there was none.
     pub last_completion_ns: Option<u64>,
 }
 
 impl TaskResult {
-    /// Counts the I/Os that a job made itself, as fio does: its reads, writes and discards, without its syncs.
+    /// Counts the reads, writes and discards of the job, without its syncs, as fio does.
     pub fn count_as(&mut self, job: &JobResult) {
         self.latency = job.read.latency.clone();
         self.latency.merge(&job.write.latency);
@@ -214,7 +218,7 @@ impl TaskResult {
     }
 }
 
-/// A copy of [`iosched::Stat`] that can be stored. Times in ns.
+/// A copy of [`iosched::Stat`] that can be stored. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStat {
     /// Reads.
@@ -225,14 +229,14 @@ pub struct QueueStat {
     pub discards: QueueStatGroup,
     /// Flushes.
     pub flushes: QueueStatGroup,
-    /// Time during which anything was in flight, ns.
+    /// Time during which any request was in flight, ns.
     pub busy_ns: u64,
-    /// Time in flight summed over requests, ns.
+    /// Sum over requests of their times in flight, ns.
     pub weighted_ns: u64,
 }
 
 impl QueueStat {
-    /// What happened after `earlier`.
+    /// Returns the counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let group = |own: &QueueStatGroup, earlier: &QueueStatGroup| QueueStatGroup {
@@ -284,44 +288,44 @@ impl From<&iosched::Stat> for QueueStat {
     }
 }
 
-/// Something a reader of the figures should know. `Display` says it in a sentence.
+/// A note for readers of the results. `Display` writes it as a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "note", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
-    /// The recorded disk is larger than the device: untouched gaps were shrunk. Touched regions keep their order,
-    /// their size and what is next to them; seeks are shorter.
+    /// The recorded disk is larger than the device, so unused gaps were shrunk. Used regions keep
+    /// their order, their size and their neighbours. Seeks are shorter.
     #[error(
         "the trace was recorded on {recorded_sectors} sectors, and the device has {capacity_sectors}: gaps that the \
          trace never touches were shrunk to {gap_percent:.0} %"
     )]
     GapsShrunk {
-        /// Sectors the trace spans.
+        /// Sectors that the trace spans.
         recorded_sectors: u64,
         /// Sectors of the device.
         capacity_sectors: u64,
-        /// What is left of each gap, in per cent.
+        /// Remaining share of each gap, per cent.
         gap_percent: f64,
     },
-    /// The trace touches more than the device holds: positions were taken modulo its capacity, so far-apart
-    /// regions of the recording lie upon each other.
+    /// The trace uses more sectors than the device has. Positions were taken modulo the capacity,
+    /// so distant regions of the recording overlap.
     #[error(
         "the trace touches {touched_sectors} sectors, and the device has {capacity_sectors}: positions wrap around, \
          so distances differ from the recording"
     )]
     Wrapped {
-        /// Sectors the trace touches.
+        /// Sectors that the trace uses.
         touched_sectors: u64,
         /// Sectors of the device.
         capacity_sectors: u64,
     },
-    /// A task's pattern ran past the end of the device and went on at its start.
+    /// The pattern of a task went past the end of the device and continued at its start.
     #[error(
         "{ios} I/Os were beyond the end of the device; their positions were taken modulo its {capacity_sectors} \
      sectors"
     )]
     PastEnd {
-        /// How many I/Os.
+        /// Number of I/Os.
         ios: u64,
         /// Sectors of the device.
         capacity_sectors: u64,
@@ -329,180 +333,183 @@ pub enum Note {
     /// I/Os longer than the queue's `max_sectors_kb` were sent in parts.
     #[error("{} longer than max_sectors_kb ({max_sectors_kb} KiB), sent in {parts} parts", counted(*.ios, "I/O"))]
     Split {
-        /// How many I/Os.
+        /// Number of I/Os.
         ios: u64,
-        /// Into how many parts altogether.
+        /// Number of parts of all these I/Os.
         parts: u64,
-        /// The limit, KiB.
+        /// Limit of the queue, KiB.
         max_sectors_kb: u64,
     },
-    /// Tasks found all requests (`nr_requests`) allocated and waited.
+    /// Tasks waited because all requests (`nr_requests`) were allocated.
     #[error("nr_requests was exhausted {times} times; {ios} I/Os were submitted late because of this")]
     WaitedForAllocation {
-        /// How often a task went to sleep for it.
+        /// Number of times that a task slept for this reason.
         times: u64,
-        /// I/Os behind such a wait, that of the waiting task and those queued up behind it.
+        /// Number of I/Os that were delayed: the I/O of the waiting task and those queued behind
+        /// it.
         ios: u64,
     },
-    /// A controller beside the elevator let I/Os of a cgroup wait.
+    /// A controller delayed I/Os of a cgroup.
     #[error("{controller} delayed {} of {cgroup}, by {:.3} ms on \
      average", counted(*.bios, "bio"), *.wait_ns as f64 / 1e6 / *.bios as f64)]
     Throttled {
-        /// The controller.
+        /// Name of the controller.
         controller: String,
-        /// Whose.
+        /// Name of the cgroup.
         cgroup: String,
-        /// How many bios waited.
+        /// Number of bios that waited.
         bios: u64,
-        /// How long altogether, ns.
+        /// Sum of the waits, ns.
         wait_ns: u64,
     },
-    /// Controllers beside the elevator let the processes of a cgroup rest at the end of their system calls.
+    /// Controllers delayed processes of a cgroup at the end of their system calls.
     #[error("io.latency or io.cost delayed processes of {cgroup} {} at the end of a system call, by {:.3} ms on \
      average", counted(*.rests, "time"), *.rest_ns as f64 / 1e6 / *.rests as f64)]
     Rested {
-        /// Whose.
+        /// Name of the cgroup.
         cgroup: String,
-        /// How often one did.
+        /// Number of delays.
         rests: u64,
-        /// How long altogether, ns.
+        /// Sum of the delays, ns.
         rest_ns: u64,
     },
-    /// Closed loop, and the recording does not say when requests completed: one at a time per process was assumed.
+    /// A closed replay of a recording without completions. One I/O at a time per process was
+    /// assumed.
     #[error(
         "{ios} recorded I/Os have no completion; the closed loop assumes that each process waited for its previous I/O"
     )]
     CompletionsUnknown {
-        /// How many I/Os.
+        /// Number of I/Os.
         ios: u64,
     },
-    /// The limit of the plan ended the workload before its end.
+    /// The limit of I/Os ended the workload early.
     #[error("the limit of I/Os stopped the run after {ios} I/Os, at {at_ns} ns")]
     Limited {
-        /// I/Os submitted.
+        /// Number of I/Os submitted.
         ios: u64,
-        /// When, ns.
+        /// Time of the end, ns.
         at_ns: u64,
     },
-    /// Buffered jobs, where no machine was given.
+    /// Jobs do buffered I/O, but there is no machine model.
     #[error(
         "{} buffered I/O, but there is no machine model with a page cache: every I/O goes to the device, and writes \
          go as writeback; set direct=1, or give --machine", jobs_do(*.jobs)
     )]
     NoPageCache {
-        /// How many jobs.
+        /// Number of jobs.
         jobs: u64,
     },
-    /// Buffered jobs of an asynchronous engine.
+    /// Jobs do buffered I/O with an asynchronous engine.
     #[error(
         "{} buffered I/O by an asynchronous engine: I/Os run one after another at any iodepth, as with \
          libaio", jobs_do(*.jobs)
     )]
     BufferedOneByOne {
-        /// How many jobs.
+        /// Number of jobs.
         jobs: u64,
     },
-    /// `sync_file_range` of buffered jobs.
+    /// Buffered jobs use `sync_file_range`.
     #[error("sync_file_range of {jobs} buffered job(s) is not modelled and caused no writes")]
     NoRangeSync {
-        /// How many jobs.
+        /// Number of jobs.
         jobs: u64,
     },
-    /// `write_barrier` on a machine with a page cache.
+    /// `write_barrier` has no effect on a machine with a page cache.
     #[error(
         "{ios} writes were requested as barriers (write_barrier), but run as plain writes on a machine with a \
      page cache"
     )]
     NoBarriers {
-        /// How many I/Os.
+        /// Number of I/Os.
         ios: u64,
     },
-    /// `cmdprio_*`.
+    /// Priorities of single I/Os (`cmdprio_*`) have no effect on these schedulers.
     #[error(
         "{ios} I/Os set their own priority (cmdprio), but the schedulers of Linux 4.19 use the priority of the process"
     )]
     PriorityPerIo {
-        /// How many I/Os.
+        /// Number of I/Os.
         ios: u64,
     },
-    /// I/Os that are no whole sectors.
+    /// I/Os do not begin and end at whole sectors.
     #[error("{ios} I/Os do not begin and end at multiples of 512 bytes; iosched extended them to whole sectors")]
     PartSectors {
-        /// How many I/Os.
+        /// Number of I/Os.
         ios: u64,
     },
-    /// A job's own limit ended it.
+    /// A job ended because it violated one of its limits.
     #[error("job {job} ended early, because it violated rate_min, rate_iops_min, max_latency or latency_target")]
     JobFailed {
-        /// Its name.
+        /// Name of the job.
         job: String,
     },
-    /// Part of the workload that the real executor cannot do here.
+    /// The executor cannot run a part of the workload here.
     #[error("{what}: not supported here: {why}")]
     NotCarriedOut {
-        /// What.
+        /// The part of the workload.
         what: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// I/Os that are no whole blocks of a real device or file system.
+    /// I/Os do not begin and end at whole blocks of a real device or file system.
     #[error(
         "{} do not begin and end at multiples of {block_bytes} bytes; iosched extended them to whole \
          blocks", counted(*.ios, "I/O")
     )]
     PartBlocks {
-        /// How many.
+        /// Number of I/Os.
         ios: u64,
-        /// What direct I/O needs there, bytes.
+        /// Unit of direct I/O there, bytes.
         block_bytes: u64,
     },
-    /// A file system without direct I/O.
+    /// The file system does not support direct I/O.
     #[error("{directory}: its file system does not support direct I/O, so the workload goes through the page cache")]
     NotDirect {
-        /// The directory.
+        /// Directory of the file system.
         directory: String,
     },
-    /// Tasks that do not wait for their writes, on a real device.
+    /// Tasks on a real device do not wait for their writes.
     #[error(
         "{} without waiting for it: these writes went to the page cache, and the kernel's writeback sent them to \
          the device later", tasks_write(*.tasks)
     )]
     ThroughPageCache {
-        /// How many tasks.
+        /// Number of tasks.
         tasks: u64,
     },
-    /// Recorded writes that nobody waited for, on a real device.
+    /// Recorded async writes ran as direct I/O on a real device.
     #[error("{} that no process waited for: iosched replays them as direct I/O, which the scheduler treats as \
      sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
-        /// How many.
+        /// Number of writes.
         ios: u64,
     },
-    /// The executor did not keep the workload's times.
+    /// The executor submitted I/Os late.
     #[error(
         "I/Os were submitted late, by {p50_us:.0} µs (median), {p99_us:.0} µs (p99) and {max_us:.0} µs (maximum); \
          this is long compared with their mean latency of {latency_us:.0} µs"
     )]
     Late {
-        /// Half of them were late by less, µs.
+        /// Median lateness, µs.
         p50_us: f64,
-        /// 99 % of them, µs.
+        /// 99th percentile of the lateness, µs.
         p99_us: f64,
-        /// All of them, µs.
+        /// Largest lateness, µs.
         max_us: f64,
-        /// Their mean latency, µs.
+        /// Mean latency of the I/Os, µs.
         latency_us: f64,
     },
-    /// Records of the trace that could not be used.
+    /// Records of the trace were left out because they are not valid.
     #[error("{requests} records of the trace have impossible positions or times and were left out")]
     LeftOut {
-        /// How many.
+        /// Number of records.
         requests: u64,
     },
 }
 
 impl Note {
-    /// What there is to say of a trace that reaches to `recorded_sectors`, put on a device of `capacity_sectors`.
+    /// Returns the note on a trace that spans `recorded_sectors` and runs on a device of
+    /// `capacity_sectors`. `None` if the trace fits.
     #[must_use]
     pub fn of_fit(fit: Fit, recorded_sectors: u64, capacity_sectors: u64) -> Option<Self> {
         match fit {
@@ -515,17 +522,17 @@ impl Note {
     }
 }
 
-/// So many jobs do something.
+/// Formats a number of jobs with the verb "do".
 fn jobs_do(jobs: u64) -> String {
     format!("{} do{}", counted(jobs, "job"), if jobs == 1 { "es" } else { "" })
 }
 
-/// So many tasks write.
+/// Formats a number of tasks with the verb "write".
 fn tasks_write(tasks: u64) -> String {
     format!("{} write{}", counted(tasks, "task"), if tasks == 1 { "s" } else { "" })
 }
 
-/// A number and what is counted.
+/// Formats a number with its noun.
 fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

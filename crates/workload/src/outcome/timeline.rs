@@ -1,40 +1,43 @@
-//! When I/Os were done and how long they took: a picture of bounded size, the same of simulated and of real runs.
+//! Completions and latencies over time, in bounded memory. The format is the same for simulated and
+//! real runs.
 //!
-//! Time is cut into bins. When a run outgrows them, neighbouring bins are joined and become twice as wide, so what two
-//! threads kept can be joined, too. Latencies are kept by classes, four to a power of two.
+//! Time is divided into bins. When a run needs more bins, neighbouring bins are joined and become
+//! twice as wide. The bins of several threads can therefore be joined, too. Latencies are counted
+//! in classes, four for each power of two.
 
 use iosched::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 
-/// Bins kept at most; a power of two.
+/// Largest number of bins; a power of two.
 const BINS_MAX: usize = 512;
-/// Width of a bin at the start, ns: with [`BINS_MAX`] bins, the first doubling comes after half a second.
+/// Initial width of a bin, ns. With [`BINS_MAX`] bins, the first doubling is after half a second.
 const WIDTH_START_NS: u64 = 1_000_000;
-/// Classes of sizes: powers of two from a sector on; the last, from 16 GiB on, has all that are larger.
+/// Number of size classes: powers of two from one sector on. The last class, from 16 GiB on,
+/// contains all larger sizes.
 const SIZES: usize = 26;
-/// Binary digits that tell classes of latency in a power of two apart.
+/// Binary digits that distinguish the latency classes within a power of two.
 const CLASS_BITS: u32 = 2;
 
-/// What an I/O was, as far as it is told apart over time.
+/// Kind of an I/O in the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoKind {
     /// A read.
     Read,
-    /// A write that somebody waits for.
+    /// A write that a process waits for.
     WriteSync,
-    /// A write that nobody waits for.
+    /// A write that no process waits for.
     WriteAsync,
-    /// A flush, a discard, zeroing.
+    /// A flush, a discard, or zeroing.
     Other,
 }
 
-/// How many latencies of each class there were. A class is a quarter of a power of two wide, in ns.
+/// Number of latencies in each class. A class is a quarter of a power of two wide, in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub struct LatencyClasses {
-    /// The class that `counts` begins with.
+    /// Class of the first element of `counts`.
     first: usize,
     counts: Vec<u64>,
 }
@@ -48,7 +51,7 @@ const fn class(ns: u64) -> usize {
 }
 
 impl LatencyClasses {
-    /// The smallest latency of a class, ns; of the class behind the last one, 2^64.
+    /// Returns the smallest latency of a class, ns. For the class after the last one, this is 2^64.
     #[must_use]
     pub fn bound_ns(class: usize) -> f64 {
         let (octave, part) = (class >> CLASS_BITS, class % (1 << CLASS_BITS));
@@ -72,7 +75,7 @@ impl LatencyClasses {
         self.counts[at] += count;
     }
 
-    /// Counts one.
+    /// Counts a latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let class = class(ns);
@@ -82,18 +85,18 @@ impl LatencyClasses {
         }
     }
 
-    /// Counts all that `other` has counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         other.classes().for_each(|(class, count)| self.add(class, count));
     }
 
-    /// The classes that are not empty, rising, and how many there are in each.
+    /// Returns the classes that are not empty, ascending, with their counts.
     pub fn classes(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.map(|(at, &count)| (self.first + at, count))
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no latencies.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.counts.is_empty()
@@ -101,14 +104,14 @@ impl LatencyClasses {
 }
 
 impl From<LatencyClasses> for Vec<u64> {
-    /// Class and count of each that is not empty, one after the other.
+    /// Converts into pairs of class and count, for classes that are not empty.
     fn from(classes: LatencyClasses) -> Self {
         classes.classes().flat_map(|(class, count)| [class as u64, count]).collect()
     }
 }
 
 impl From<Vec<u64>> for LatencyClasses {
-    /// What is no class is left out.
+    /// Converts from pairs of class and count. Invalid classes are left out.
     fn from(pairs: Vec<u64>) -> Self {
         let mut classes = Self::default();
         for pair in pairs.chunks_exact(2).filter(|pair| pair[0] <= class(u64::MAX) as u64) {
@@ -118,14 +121,14 @@ impl From<Vec<u64>> for LatencyClasses {
     }
 }
 
-/// What was done in one bin.
+/// Completions in one bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IoBin {
     /// I/Os completed.
     #[serde(skip_serializing_if = "is_zero")]
     pub ios: u64,
-    /// Reads of those.
+    /// Reads completed.
     #[serde(skip_serializing_if = "is_zero")]
     pub reads: u64,
     /// Bytes of reads completed.
@@ -134,14 +137,14 @@ pub struct IoBin {
     /// Bytes of writes completed.
     #[serde(skip_serializing_if = "is_zero")]
     pub bytes_written: u64,
-    /// Time that I/Os were under way in this bin, summed over them, ns: divided by the width of the bin, how many were
-    /// under way on average.
+    /// Sum over I/Os of their times in flight in this bin, ns. Divided by the width of the bin,
+    /// this is the mean number of I/Os in flight.
     #[serde(skip_serializing_if = "is_zero")]
     pub under_way_ns: u64,
-    /// Latencies of what somebody waited for: reads, sync writes, flushes, discards.
+    /// Latencies of I/Os that a process waited for: reads, sync writes, flushes, discards.
     #[serde(skip_serializing_if = "LatencyClasses::is_empty")]
     pub sync: LatencyClasses,
-    /// Latencies of writes that nobody waited for.
+    /// Latencies of writes that no process waited for.
     #[serde(rename = "async", skip_serializing_if = "LatencyClasses::is_empty")]
     pub nobody_waits: LatencyClasses,
 }
@@ -163,25 +166,25 @@ impl IoBin {
     }
 }
 
-/// Latencies of I/Os of one class of sizes.
+/// Latencies of I/Os in one size class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeClass {
-    /// The smallest size in it, bytes; it ends below twice that.
+    /// Smallest size of the class, bytes. The class ends below twice this size.
     pub from_bytes: u64,
     /// Latencies of reads.
     pub reads: Histogram,
-    /// Latencies of writes, whether or not somebody waited.
+    /// Latencies of writes, sync and async.
     pub writes: Histogram,
 }
 
-/// See the module page.
+/// Completions and latencies over time. See the module page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoTimeline {
     /// Width of a bin, ns.
     pub bin_ns: u64,
-    /// From the run's start on.
+    /// Bins from the start of the run.
     pub bins: Vec<IoBin>,
-    /// Latencies by size, of sizes that there were; rising.
+    /// Latencies by size, for sizes that occurred, ascending.
     pub sizes: Vec<SizeClass>,
 }
 
@@ -192,7 +195,7 @@ impl Default for IoTimeline {
 }
 
 impl IoTimeline {
-    /// Whether nothing was completed.
+    /// Returns whether no I/O completed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bins.is_empty()
@@ -209,7 +212,7 @@ impl IoTimeline {
         self.bin_ns *= 2;
     }
 
-    /// The latencies of sizes as those of `bytes`.
+    /// Returns the latencies of the size class of `bytes`.
     fn size(&mut self, bytes: u64) -> &mut SizeClass {
         let most = SECTOR_BYTES << (SIZES - 1);
         let from_bytes = 1 << bytes.clamp(SECTOR_BYTES, most).ilog2();
@@ -220,7 +223,7 @@ impl IoTimeline {
         &mut self.sizes[at]
     }
 
-    /// An I/O of that many bytes is done now, so long after it was submitted.
+    /// Records the completion of an I/O of `bytes` at `now_ns`, after `latency_ns`.
     pub fn completed(&mut self, now_ns: u64, kind: IoKind, bytes: u64, latency_ns: u64) {
         while now_ns / self.bin_ns >= BINS_MAX as u64 {
             self.widen();
@@ -248,8 +251,9 @@ impl IoTimeline {
         }
     }
 
-    /// An I/O was under way. Bins double with the run, so all I/Os together take a few steps more than there are bins
-    /// times what is under way at once.
+    /// Adds the time in flight of an I/O to the bins. The width of bins grows with the run. All
+    /// I/Os together therefore take few more steps than the number of bins times the number of I/Os
+    /// in flight.
     fn under_way(&mut self, from_ns: u64, to_ns: u64) {
         let bin_ns = self.bin_ns;
         let mut at_ns = from_ns;
@@ -260,7 +264,7 @@ impl IoTimeline {
         }
     }
 
-    /// Adds what another thread kept of the same run.
+    /// Adds the timeline of another thread of the same run.
     pub fn merge(&mut self, mut other: Self) {
         while self.bin_ns < other.bin_ns {
             self.widen();
@@ -284,7 +288,7 @@ impl IoTimeline {
 mod tests {
     use super::*;
 
-    /// Some I/Os of every kind: when they are done, what they are, how long they are and take.
+    /// Returns I/Os of every kind: completion time, kind, bytes and latency.
     fn ios() -> impl Iterator<Item = (u64, IoKind, u64, u64)> {
         let kinds = [IoKind::Read, IoKind::WriteSync, IoKind::WriteAsync, IoKind::Other];
         (1..4000u64).map(move |i| {
@@ -326,7 +330,7 @@ mod tests {
     fn timelines_of_threads_join_to_that_of_one() {
         let mut joined = IoTimeline::default();
         for thread in 0..3 {
-            // The first ends early, with narrow bins.
+            // The first thread ends early, with narrow bins.
             joined.merge(of(ios().take(if thread == 0 { 100 } else { 4000 }).filter(|io| io.0 % 3 == thread)));
         }
         let all = of(ios().enumerate().filter(|(i, io)| io.0 % 3 != 0 || *i < 100).map(|(_, io)| io));

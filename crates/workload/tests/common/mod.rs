@@ -1,4 +1,4 @@
-//! What the tests of job files share.
+//! Shared code of the tests of job files.
 #![allow(dead_code, clippy::disallowed_methods, reason = "tests look at folders and at an installed fio")]
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use iosched_workload::fio::{CheckedJobs, Environment, Job, JobError};
 
-/// Variables of a test's own.
+/// Environment variables of a test.
 pub(crate) struct Variables(pub(crate) &'static [(&'static str, &'static str)]);
 
 impl Environment for Variables {
@@ -19,13 +19,13 @@ pub(crate) fn check(text: &str) -> Result<CheckedJobs, JobError> {
     CheckedJobs::parse("job.fio", text.as_bytes(), &Variables(&[("SIZE", "64k"), ("EMPTY", "")]))
 }
 
-/// The jobs of a text that must be valid.
+/// Returns the jobs of a text that must be valid.
 #[track_caller]
 pub(crate) fn jobs(text: &str) -> Vec<Job> {
     check(text).unwrap_or_else(|error| panic!("{text}\n{error}")).jobs
 }
 
-/// The one job with these options, besides a size.
+/// Returns the single job with these options and a size.
 #[track_caller]
 pub(crate) fn job(options: &str) -> Job {
     let mut jobs = jobs(&format!("[j]\nsize=1g\n{options}\n"));
@@ -33,13 +33,14 @@ pub(crate) fn job(options: &str) -> Job {
     jobs.remove(0)
 }
 
-/// What is said of a text that must not be valid.
+/// Returns the error of a text that must not be valid.
 #[track_caller]
 pub(crate) fn error(text: &str) -> String {
     check(text).expect_err(text).to_string()
 }
 
-/// A folder beside the repository, or what the environment says; `None`, and a word about it, without.
+/// Returns a folder next to the repository, or the folder in the variable. If it is missing, prints
+/// a message and returns `None`.
 pub(crate) fn beside(folder: &str, variable: &str) -> Option<PathBuf> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
     let path = std::env::var_os(variable).map_or_else(default, PathBuf::from);
@@ -50,7 +51,7 @@ pub(crate) fn beside(folder: &str, variable: &str) -> Option<PathBuf> {
     None
 }
 
-/// The installed fio's version; `None`, and a word about it, without one.
+/// Returns the version of the installed fio. Without fio, prints a message and returns `None`.
 pub(crate) fn installed_fio() -> Option<String> {
     let version = Command::new("fio").arg("--version").output().ok().filter(|output| output.status.success());
     if version.is_none() {

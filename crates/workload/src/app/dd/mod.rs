@@ -1,8 +1,9 @@
-//! dd: copies by blocks, and tells how long it took. Options: [`options`].
+//! dd: copies in blocks and reports the time. Options: [`options`].
 //!
-//! As GNU dd: the clock starts when both files are open and stops when they are closed, with the flush of
-//! `conv=fsync` or `conv=fdatasync` between. Each process of each command is a task of its own; those of the next
-//! command start when all of the one before have ended.
+//! The model follows GNU dd. The clock starts when both files are open and stops when they are
+//! closed. The flush of `conv=fsync` or `conv=fdatasync` is between. Each process of each command
+//! is a separate task. The processes of the next command start when all processes of the previous
+//! command have ended.
 
 mod options;
 #[cfg(test)]
@@ -18,24 +19,24 @@ use crate::app::{
 };
 use crate::outcome::Note;
 
-/// Length of file names where it does not matter to anybody.
+/// Returns the length of a file's name, for places where the exact length does not matter.
 fn name_bytes(file: &File) -> u8 {
     u8::try_from(file.name.len()).unwrap_or(u8::MAX)
 }
 
-/// What a process does next.
+/// Next action of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DdStage {
-    /// The command before goes on.
+    /// The previous command is running.
     Before,
     OpenInput,
     OpenOutput,
     Start,
-    /// This many bytes are read and written.
+    /// This many bytes were read and written.
     Copy {
         done: u64,
     },
-    /// This many were written, and the block behind was read.
+    /// This many bytes were written, and the next block was read.
     WriteBlock {
         done: u64,
     },
@@ -46,7 +47,7 @@ enum DdStage {
     Ended,
 }
 
-/// One process.
+/// A process of a command.
 #[derive(Clone, Debug)]
 struct Process {
     command: usize,
@@ -56,12 +57,12 @@ struct Process {
     done: u64,
     repetition: u64,
     start_ns: u64,
-    /// Time of its repetitions together, ns.
+    /// Sum of the times of the repetitions, ns.
     taken_ns: u64,
     end_ns: u64,
 }
 
-/// A running dd, or several one after the other.
+/// A running dd, or several in sequence.
 #[derive(Debug)]
 pub(super) struct Dd {
     files: Vec<File>,
@@ -70,11 +71,11 @@ pub(super) struct Dd {
     existing: Vec<Existing>,
     laid_out: Vec<LaidOut>,
     processes: Vec<Process>,
-    /// Processes of the command that runs which have not ended.
+    /// Number of processes of the current command that have not ended.
     left: usize,
-    /// Processes that have ended, in that order.
+    /// Processes that have ended, in the order of their ends.
     ended: Vec<usize>,
-    /// Tasks that are to be woken, and the next of them.
+    /// Tasks to wake.
     woken: std::ops::Range<usize>,
 }
 
@@ -107,7 +108,7 @@ impl Dd {
         Self { files, commands, tasks, existing, laid_out, processes, left, ended: Vec::new(), woken: 0..0 }
     }
 
-    /// A process has ended; behind the last of a command the next one starts.
+    /// Ends a process. After the last process of a command, the next command starts.
     fn end(&mut self, task: usize, now_ns: u64) {
         self.processes[task].end_ns = now_ns;
         self.ended.push(task);
@@ -128,18 +129,19 @@ impl Dd {
     }
 }
 
-/// The node of a file.
+/// Returns the node of a file.
 const fn node(file: usize) -> Node {
     Node::new(file as u32)
 }
 
-/// Bytes of a call, and how many calls move `bytes` in blocks of `size`, or the rest of a block.
+/// Returns the bytes per call, and the number of calls, to move `bytes` in blocks of `size`. If
+/// less than a block remains, one call moves the rest.
 fn blocks(bytes: u64, size: u64) -> (u64, u64) {
     if bytes < size { (bytes, 1) } else { (size, bytes / size) }
 }
 
 impl Process {
-    /// The next part of a copy: what it reads, what it writes, or what follows.
+    /// Returns the next step of a copy: a read or a write. `None` at the end of the copy.
     fn copy(&mut self, command: &Command, done: u64) -> Option<Step> {
         let left = command.bytes - done;
         if left == 0 {
@@ -152,7 +154,7 @@ impl Process {
             let (bytes, calls) = blocks(command.piece_bytes(left), command.input_block_bytes);
             return Some(Step::Call(Call::Read { node: node(input), offset: command.skip_bytes + done, bytes, calls }));
         }
-        // Only one file: whole blocks in one go, then what is left.
+        // Only one file is involved. All whole blocks are one step, and the rest is another.
         let size = if output.is_some() { command.output_block_bytes } else { command.input_block_bytes };
         let (bytes, calls) = blocks(left, size);
         self.stage = DdStage::Copy { done: done + bytes * calls };
@@ -172,7 +174,7 @@ impl Process {
         Some(Step::Call(Call::Write { node, offset, bytes, calls, source: Source::Buffer }))
     }
 
-    /// One repetition is over.
+    /// Ends a repetition.
     fn stop(&mut self, command: &Command, now_ns: u64) {
         self.taken_ns += now_ns - self.start_ns;
         self.repetition += 1;
@@ -303,7 +305,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Adds what the processes of a command printed, in the order they ended.
+/// Adds the output of the processes of a command, in the order of their ends.
 fn tell(report: &mut Report, command: &Command, processes: &[&Process]) {
     let name = &command.label;
     let bytes = command.bytes as f64 * command.repeat as f64;

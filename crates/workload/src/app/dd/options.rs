@@ -1,8 +1,9 @@
-//! dd's operands: what it copies, in which blocks, and from where to where.
+//! dd's operands: the files, the block sizes and the ranges to copy.
 //!
-//! Commands that follow each other stand in one line, with `;` or `&&` between. A file that no command before has
-//! written is there beforehand, as large as the command reads. A device is as large as the disk that is simulated.
-//! `jobs` and `repeat` are our own: the original needs a shell's loop.
+//! A line can contain several commands, with `;` or `&&` between. If no previous command has
+//! written a file, the file exists at the start and is as large as the command reads. A device is
+//! as large as the simulated disk. `jobs` and `repeat` are additions of iosched; the original needs
+//! a loop of the shell.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::app::command_line::{BYTES_MAX, Given, Line};
 use crate::app::option::{DIRECT_BYTES, option};
 use crate::app::{About, OpenFlags};
 
-/// dd.
+/// Name and options of dd.
 pub(in crate::app) const ABOUT: About = About {
     name: "dd",
     about: "copies a file by blocks; several commands one after the other with `;` or `&&` between",
@@ -57,7 +58,7 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Inputs without a file.
+/// Inputs that are not files.
 const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
 const INPUT_FLAGS: &[&str] = &[
     "direct",
@@ -75,34 +76,34 @@ const INPUT_FLAGS: &[&str] = &[
 const OUTPUT_FLAGS: &[&str] =
     &["direct", "dsync", "sync", "append", "seek_bytes", "nonblock", "noatime", "nofollow", "noctty", "binary"];
 const CONVERSIONS: &[&str] = &["fsync", "fdatasync", "notrunc", "noerror", "sync", "nocreat", "excl"];
-/// Operands whose words add up where they are given several times, as GNU dd reads them.
+/// Operands whose words accumulate if they are given several times, as in GNU dd.
 const LISTS: [&str; 3] = ["iflag", "oflag", "conv"];
-/// Most processes of a command.
+/// Largest number of processes of a command.
 const JOBS_MAX: u64 = 10_000;
-/// Most commands of a line.
+/// Largest number of commands of a line.
 const COMMANDS_MAX: usize = 100;
-/// Most processes of all commands.
+/// Largest number of processes of all commands.
 const PROCESSES_MAX: usize = 100_000;
 
-/// A file.
+/// A file that commands read or write.
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) name: String,
-    /// Its size before anything is done; `None`: it is not there.
+    /// Initial size; `None`: the file does not exist.
     pub(super) existing_bytes: Option<u64>,
-    /// Its size behind the commands read so far.
+    /// Size after the commands parsed so far.
     bytes: u64,
-    /// Room that its data takes at most, bytes: a file has no blocks where nothing was written.
+    /// Largest space that the data takes, bytes. Parts that were not written have no blocks.
     room_bytes: u64,
-    /// Whether it is the disk itself.
+    /// Whether the file is the disk itself.
     pub(super) device: bool,
 }
 
-/// Where blocks come from. Files by their number, one for each job.
+/// Source of the blocks. Files are given by number, one for each job.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
     Zero,
-    /// Bytes of the kernel's random number generator.
+    /// The kernel's random number generator.
     Random,
     Files(Vec<usize>),
 }
@@ -116,7 +117,7 @@ impl Input {
     }
 }
 
-/// What happens behind the last block.
+/// Action after the last block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     None,
@@ -124,17 +125,18 @@ pub(super) enum End {
     Fdatasync,
 }
 
-/// A command.
+/// A command of the line.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
-    /// What it does: `write`, `read` or `copy`, with its number behind it if there are several such.
+    /// Action of the command: `write`, `read` or `copy`. A number follows if several commands have
+    /// the same action.
     pub(super) label: String,
     pub(super) input: Input,
-    /// Files by their number; none: /dev/null.
+    /// Numbers of the files; empty: /dev/null.
     output: Vec<usize>,
     pub(super) input_block_bytes: u64,
     pub(super) output_block_bytes: u64,
-    /// Bytes a process copies; of devices at most.
+    /// Bytes that a process copies. For devices this is an upper limit.
     pub(super) bytes: u64,
     pub(super) skip_bytes: u64,
     pub(super) seek_bytes: u64,
@@ -146,15 +148,15 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// How many bytes are read, and then written, of `left`: whole blocks of the larger size; behind the last of these
-    /// whole blocks of the smaller size, and then the rest.
+    /// Returns the bytes to read, and then to write, if `left` bytes remain. These are whole blocks
+    /// of the larger size, then whole blocks of the smaller size, then the rest.
     pub(super) fn piece_bytes(&self, left: u64) -> u64 {
         let (input, output) = (self.input_block_bytes, self.output_block_bytes);
         let (lesser, larger) = (input.min(output), input.max(output));
         if left < lesser { left } else { left.min(larger) / lesser * lesser }
     }
 
-    /// Where the disk ends, what is copied from it or to it ends.
+    /// Limits a copy from or to the disk to the end of the disk.
     pub(super) fn end_with_the_disk(&mut self, files: &[File], disk_bytes: u64) {
         let is_device = |file: Option<usize>| file.is_some_and(|file| files[file].device);
         for (starts, from) in
@@ -178,13 +180,13 @@ impl Command {
 /// All commands of a line.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct DdOptions {
-    /// At least one.
+    /// Commands; at least one.
     pub(super) commands: Vec<Command>,
     pub(super) files: Vec<File>,
 }
 
 impl DdOptions {
-    /// Room that its files take at most, bytes.
+    /// Returns the largest space that the files take, bytes.
     pub(in crate::app) fn file_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.room_bytes))
     }
@@ -217,7 +219,7 @@ impl DdOptions {
     }
 }
 
-/// Where several commands do the same, their number follows.
+/// Appends a number to the labels of commands with the same action.
 fn number_labels(commands: &mut [Command]) {
     for label in ["write", "read", "copy"] {
         let mut same: Vec<&mut Command> = commands.iter_mut().filter(|command| command.label == label).collect();
@@ -236,7 +238,7 @@ struct Files {
 }
 
 impl Files {
-    /// The numbers of a name's files, one for each job.
+    /// Returns the numbers of the files with this name, one for each job.
     fn of(&mut self, name: &str, jobs: usize) -> Vec<usize> {
         let names = (0..jobs).map(|job| if jobs == 1 { name.to_owned() } else { format!("{name}.{job}") });
         let numbers = names.map(|name| {
@@ -370,7 +372,7 @@ impl Reader<'_> {
             return Err(self.error("count", problem, format!("copy a multiple of {DIRECT_BYTES}")));
         }
         let output = output.map_or_else(Vec::new, |name| self.files.of(name, jobs));
-        // Appending writes behind the end.
+        // Appending writes after the end of the file.
         let appends = oflag.contains(&"append") && !output_flags.truncate;
         let end_bytes = output.iter().map(|&file| self.files.files[file].bytes).max().filter(|_| appends);
         let seek_bytes = end_bytes.map_or(seek_bytes, |end_bytes| end_bytes.max(seek_bytes));
@@ -393,7 +395,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A file's name; `None` for one of `devices`.
+    /// Returns the name of a file. `None` if it is one of `devices`.
     fn device<'w>(
         &self,
         given: Option<Given<'w>>,
@@ -411,7 +413,8 @@ impl Reader<'_> {
         Ok(Some(value).filter(|value| !devices.contains(value)))
     }
 
-    /// How many bytes a process copies, and its input. `range`: where it starts, and how much it copies at most; bytes.
+    /// Returns the bytes that a process copies, and its input. `range` is the start and the largest
+    /// length of the copy, bytes.
     fn input(
         &mut self,
         name: Option<&str>,
@@ -450,7 +453,7 @@ impl Reader<'_> {
         Ok((length.map_or(least, |length| length.min(least)), Input::Files(files)))
     }
 
-    /// Notes how large the files are that are written.
+    /// Updates the sizes of the files that are written.
     fn output(
         &mut self,
         input: &Input,
@@ -474,13 +477,13 @@ impl Reader<'_> {
             let before = if truncate { 0 } else { own.bytes };
             let own = &mut self.files.files[file];
             own.bytes = before.max(start + bytes);
-            // Room of commands before one that empties the file is counted at its largest.
+            // If a command empties the file, the larger of the spaces before and after counts.
             own.room_bytes = if truncate { own.room_bytes.max(bytes) } else { (own.room_bytes + bytes).min(own.bytes) };
         }
         Ok(())
     }
 
-    /// Words separated by commas, of all operands of that name.
+    /// Returns the words, separated by commas, of all operands with this name.
     fn words<'w>(&self, given: &[Given<'w>], name: &str, known: &[&str]) -> Result<Vec<&'w str>, WorkloadError> {
         let operands = given.iter().filter(|given| given.name == name);
         let words: Vec<&str> = operands.flat_map(|given| given.value.split(',')).collect();
@@ -492,7 +495,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A number as dd reads it: with an ending, and products as `2x512`. `least` is what the caller takes at least.
+    /// Parses a number in dd's format: with a suffix, and with products such as `2x512`. `least` is
+    /// the smallest valid number, for the message.
     fn number(&self, given: Given<'_>, least: u64) -> Result<u64, WorkloadError> {
         let product = given.value.split('x').try_fold(1u64, |product, part| product.checked_mul(factor(part)?));
         product.filter(|&number| number <= BYTES_MAX).ok_or_else(|| {
@@ -502,7 +506,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a name is that of a block device.
+/// Returns whether a name is that of a block device.
 fn is_disk(name: &str) -> bool {
     const DISKS: [&str; 18] = [
         "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "dm-", "mapper/", "disk/", "loop", "ram", "zram", "nbd",
@@ -511,7 +515,7 @@ fn is_disk(name: &str) -> bool {
     name.strip_prefix("/dev/").is_some_and(|name| DISKS.iter().any(|start| name.starts_with(start)))
 }
 
-/// A number with one of dd's endings.
+/// Parses a number with one of dd's suffixes.
 fn factor(text: &str) -> Option<u64> {
     const ENDINGS: &[(&str, u64)] = &[
         ("KiB", 1 << 10),

@@ -1,19 +1,25 @@
-//! fdtree: makes a tree of directories, writes files into each, removes the files, removes the directories.
-//! Options: [`options`].
+//! fdtree: creates a tree of directories, writes files into each, removes the files, and removes
+//! the directories. Options: [`options`].
 //!
-//! The original is a script of the shell, and what it takes is mostly processes: each mkdir, each dd that writes a file
-//! (blocks of 4096 bytes), one rm for the files of a directory, one rmdir for the directories in a directory, and a
-//! subshell for each directory it enters on its way; it enters those it has work in. The published rates of two trees
-//! (4 KiB files; 40 of them in each of 8,421 directories, and 4 in each of 88,573) say so: time a file created 0.97 and
-//! 1.25 ms, a file removed 0.17 and 0.54 ms, a directory removed 0.17 and about 0.7 ms; with nearly the same time for a
-//! process, 0.9 to 1 ms, for all of them this count of processes gives all six within a tenth or so. Directories were
-//! made at 1.25 and 2.1 ms each: 1.1 ms for each of them, and about 3 ms for each that gets directories itself (421 and
-//! 29,524 of them). The script is not at hand; that this is three processes is inferred from the two figures.
+//! The original is a shell script, and processes take most of its time. It starts these processes:
+//! - one mkdir for each directory;
+//! - one dd for each file (blocks of 4096 bytes);
+//! - one rm for the files of a directory;
+//! - one rmdir for the directories in a directory;
+//! - a subshell for each directory that it enters. It enters the directories in which it has work.
 //!
-//! All of it is one task: processes that run one after the other and leave writing to the kernel are the same to a
-//! disk. Directories are made, and entered, in the order of the recursion. Times are the differences of a clock that
-//! shows whole seconds; where in its second it is at the start is left to chance. Rates are whole numbers, rounded
-//! down, and no time counts as one second.
+//! The published rates of two trees support this. The trees have 4 KiB files: 40 in each of 8,421
+//! directories, and 4 in each of 88,573. A file was created in 0.97 and 1.25 ms and removed in 0.17
+//! and 0.54 ms. A directory was removed in 0.17 and about 0.7 ms. With 0.9 to 1 ms per process,
+//! this count of processes gives all six values within about 10 %. A directory was created in 1.25
+//! and 2.1 ms: 1.1 ms for each, and about 3 ms more for each that contains directories (421 and
+//! 29,524 of them). The script is not available. That the 3 ms are three processes is inferred from
+//! the two values.
+//!
+//! The model is a single task, because processes that run in sequence and use writeback look the
+//! same to a disk. Directories are created and entered in the order of the recursion. Times are
+//! differences of a clock with whole seconds. The start of the run within a second is random. Rates
+//! are integers, rounded down. A time of zero counts as one second.
 
 mod options;
 #[cfg(test)]
@@ -31,10 +37,10 @@ use iosched_numbers::SplitMix64;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Processes that entering a directory takes in which directories are made.
+/// Processes to enter a directory in which directories are created.
 const ENTER_TO_MAKE: usize = 3;
 
-/// The parts of the test, in order.
+/// Parts of the test, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     DirectoryCreate,
@@ -45,12 +51,12 @@ enum Phase {
 
 const PHASES: [Phase; 4] = [Phase::DirectoryCreate, Phase::FileCreate, Phase::FileRemove, Phase::DirectoryRemove];
 
-/// A directory whose directories are being removed.
+/// A directory whose subdirectories are being removed.
 #[derive(Clone, Copy, Debug)]
 struct Entered {
     number: u64,
     height: usize,
-    /// The next of its children to be entered.
+    /// Next child to enter.
     next: u64,
 }
 
@@ -59,20 +65,20 @@ struct Entered {
 pub(super) struct Fdtree {
     options: FdtreeOptions,
     tasks: [AppTask; 1],
-    /// Where in its second the clock is at the start, ns.
+    /// Position of the start within a second of the clock, ns.
     clock_ns: u64,
-    /// When each phase began, and the last one ended, whole seconds of the clock.
+    /// Start of each phase, and end of the last one, in whole seconds of the clock.
     seconds: Vec<u64>,
     /// Calls that are due, at most a few.
     calls: VecDeque<Call>,
-    /// The directory it is at, and the file in it.
+    /// The current directory, and the current file in it.
     directory: u64,
     file: u64,
-    /// On the way down while directories are removed.
+    /// Directories on the path from the top while directories are removed.
     path: Vec<Entered>,
-    /// The directory whose directories one rmdir removes, its height, and the next of them.
+    /// Directory whose subdirectories one rmdir removes, its height, and the next subdirectory.
     removing: Option<Entered>,
-    /// Directories and files made and removed.
+    /// Number of directories and files created and removed.
     done: u64,
 }
 
@@ -80,7 +86,7 @@ fn digits(number: u64) -> u8 {
     number.checked_ilog10().unwrap_or(0) as u8 + 1
 }
 
-/// The node of a directory.
+/// Returns the node of a directory.
 const fn directory_node(number: u64) -> Node {
     Node::new(number as u32)
 }
@@ -105,12 +111,12 @@ impl Fdtree {
         self.options.tree.count() * self.options.files
     }
 
-    /// Nodes of files follow those of directories.
+    /// Returns the node of the current file. Nodes of files follow those of directories.
     fn file_node(&self) -> Node {
         Node::new((self.options.tree.count() + self.directory * self.options.files + self.file) as u32)
     }
 
-    /// The next calls of a phase; none when it is over.
+    /// Adds the next calls of a phase. Adds none at the end of the phase.
     fn refill(&mut self, phase: Phase) {
         match phase {
             Phase::DirectoryCreate => self.create_directory(),
@@ -138,7 +144,7 @@ impl Fdtree {
         self.done += 1;
     }
 
-    /// Comes to the next directory when all files of one are done.
+    /// Moves to the next file, and to the next directory after the last file.
     const fn next_file(&mut self) {
         self.done += 1;
         self.file += 1;
@@ -181,7 +187,7 @@ impl Fdtree {
         self.next_file();
     }
 
-    /// Below a directory first, then those in it; at last the top.
+    /// Removes the contents of a directory before the directory itself. The top is last.
     fn remove_directory(&mut self) {
         let tree = &self.options.tree;
         if let Some(removing) = &mut self.removing {
@@ -215,7 +221,7 @@ impl Fdtree {
         }
     }
 
-    /// A phase begins, or all are over.
+    /// Begins a phase, or ends the run.
     fn begin(&mut self, now_ns: u64) {
         self.seconds.push((self.clock_ns + now_ns) / NS_PER_S);
         (self.directory, self.file) = (0, 0);

@@ -5,7 +5,7 @@ use crate::app::command_line::Line;
 use crate::app::fdtree::tree::Tree;
 use crate::app::{About, AppOption};
 
-/// fdtree.
+/// Name and options of fdtree.
 pub(in crate::app) const ABOUT: About = About {
     name: "fdtree",
     about: "makes a tree of directories, files in each, and removes files and directories again; rates of each",
@@ -26,25 +26,25 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Most directories and files together.
+/// Largest number of directories and files together.
 const NODES_MAX: u64 = 100_000_000;
-/// Most levels.
+/// Largest number of levels.
 const LEVELS_MAX: u64 = 1_000;
 /// Bytes of a block.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
-/// What fdtree was told to do.
+/// Parsed options of fdtree.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct FdtreeOptions {
     pub(super) tree: Tree,
-    /// In each directory.
+    /// Files in each directory.
     pub(super) files: u64,
-    /// Of each file.
+    /// Blocks of each file.
     pub(super) blocks: u64,
 }
 
 impl FdtreeOptions {
-    /// Room that its files take, bytes.
+    /// Returns the space that the files take, bytes.
     pub(in crate::app) fn file_bytes(&self) -> u64 {
         self.tree.count().saturating_mul(self.files).saturating_mul(self.blocks).saturating_mul(BLOCK_BYTES)
     }
@@ -57,7 +57,7 @@ impl FdtreeOptions {
                 "-f" => files = line.number(given, 1, NODES_MAX)?,
                 "-s" => blocks = line.number(given, 1, 1 << 32)?,
                 "-l" => levels = line.number(given, 0, LEVELS_MAX)?,
-                // -o: where the tree is made does not matter.
+                // -o: the place of the tree does not matter.
                 _ => {}
             }
         }

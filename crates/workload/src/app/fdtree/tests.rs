@@ -45,7 +45,7 @@ proptest! {
         let calls = made(&format!("fdtree -d {fan_out} -l {levels} -f {files} -s 1"));
         let directories = Tree::new(fan_out, levels, u64::MAX).unwrap().count();
         let files = directories * files;
-        // That nothing is made or removed twice, or in a place that is not there, the driver sees to.
+        // The driver checks that nothing is created or removed twice, or in a missing directory.
         prop_assert_eq!(count(&calls, |call| matches!(call, Call::MakeDirectory { .. })) as u64, directories);
         prop_assert_eq!(count(&calls, |call| matches!(call, Call::RemoveDirectory { .. })) as u64, directories);
         prop_assert_eq!(count(&calls, |call| matches!(call, Call::Open { .. })) as u64, files);
@@ -59,7 +59,7 @@ fn the_phases_follow_each_other_in_the_order_of_the_recursion() {
     let numbers = |like: fn(&Call) -> Option<Node>| -> Vec<u32> {
         calls.iter().filter_map(like).map(|node| node.0 - Node::new(0).0).collect()
     };
-    // 0 [1 [2 3] 4 [5 6]]; files are 7 and up.
+    // The tree is 0 [1 [2 3] 4 [5 6]]. Files have the numbers from 7.
     let made = |call: &Call| if let Call::MakeDirectory { node, .. } = *call { Some(node) } else { None };
     let written = |call: &Call| if let Call::Write { node, .. } = *call { Some(node) } else { None };
     let unlinked = |call: &Call| if let Call::Unlink { node } = *call { Some(node) } else { None };
@@ -88,13 +88,14 @@ fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
 #[test]
 fn processes_are_as_many_as_the_script_starts() {
     let calls = made("fdtree -d 3 -l 2 -f 5 -s 1");
-    // 1 + 3 + 9 directories. mkdir of each; 3 are entered to make more, with three processes each.
+    // There are 1 + 3 + 9 directories, each with a mkdir. 3 of them are entered to create more,
+    // with three processes each.
     let mut expected = 13 + 3 * 3;
-    // 12 are entered, a dd for each file.
+    // 12 directories are entered, and each file has a dd.
     expected += 12 + 13 * 5;
-    // 12 are entered, an rm in each and in the top.
+    // 12 directories are entered, with an rm in each and in the top.
     expected += 12 + 13;
-    // 3 are entered, an rmdir in each, in the top, and of the top.
+    // 3 directories are entered, with an rmdir in each, in the top, and for the top.
     expected += 3 + 3 + 1 + 1;
     assert_eq!(count(&calls, |call| *call == Call::Spawn), expected);
 }
@@ -103,7 +104,7 @@ fn processes_are_as_many_as_the_script_starts() {
 fn times_are_whole_seconds_of_a_clock_and_rates_are_rounded_down() {
     let seconds = |seed: u64| -> Vec<f64> {
         let mut app = Spec::parse("fdtree -d 2 -l 1 -f 2 -s 1").unwrap().start(seed, 1 << 30);
-        // A file takes 0.4 s: six of them 2.4 s.
+        // A file takes 0.4 s, so six files take 2.4 s.
         drive(app.as_mut(), |made| if matches!(made.call, Call::Write { .. }) { 400_000_000 } else { 0 });
         let figures = app.report().figures;
         let [create_s, files_per_s, kib_per_s] = [2, 3, 4].map(|figure: usize| figures[figure].value);

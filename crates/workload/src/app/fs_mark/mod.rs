@@ -1,9 +1,10 @@
-//! fs_mark: many small files, one after the other, each made durable. Options: [`options`].
+//! fs_mark: creates many small files in sequence and makes each durable. Options: [`options`].
 //!
-//! The first thread makes the directories. Then each makes its files, writes them, closes them, in directories
-//! that are used in turn, so many files in each before the next. An iteration's clock stops when all are durable as
-//! asked; then they are removed, unless they are kept. What is reported is the mean over the iterations, and "app
-//! overhead": the time spent outside of system calls that write files.
+//! The first thread creates the directories. Then each thread creates, writes and closes its files.
+//! It uses the directories in turn, with a set number of files in each before the next. The clock
+//! of an iteration stops when all files are durable by the chosen method. Then the files are
+//! removed, unless they are kept. The report has the mean over the iterations, and the "app
+//! overhead": the time outside of system calls that write files.
 
 mod options;
 #[cfg(test)]
@@ -15,47 +16,47 @@ use options::{Flushed, Method};
 
 use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
 
-/// Length of a file's name: the original's default.
+/// Length of a file's name: the default of the original.
 const NAME_BYTES: u8 = 40;
-/// Length of the name of one of the directories.
+/// Length of a directory's name.
 const DIRECTORY_NAME_BYTES: u8 = 2;
-/// CPU time for the name of a file and for reading clocks; assumed.
+/// CPU time to create a file's name and to read clocks, ns; assumed.
 const FILE_NS: u64 = 5_000;
 
-/// What a thread does next.
+/// Next action of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FsMarkStage {
-    /// Makes this directory.
+    /// Create this directory.
     Directory(u64),
-    /// Threads that make none, until those there are.
+    /// Wait until the first thread has created the directories.
     Before,
     Begin,
     File(u64),
     Create(u64),
-    /// A file, and bytes of it that were written.
+    /// Number of a file, and its bytes that were written.
     Write(u64, u64),
     Fsync(u64),
     Close(u64),
     Sync,
-    /// The so-many-th file flushed at the end.
+    /// Reopen the file with this position in the flushes at the end.
     OpenAgain(u64),
     FsyncAgain(u64),
     CloseAgain(u64),
     Measured,
     Remove(u64),
-    /// The others are not that far.
+    /// Wait for the other threads.
     Next,
     Ended,
 }
 
-/// A thread.
+/// State of a thread.
 #[derive(Clone, Debug)]
 struct Thread {
     stage: FsMarkStage,
     start_ns: u64,
-    /// Time it computed in this iteration.
+    /// Computing time in this iteration, ns.
     computed_ns: u64,
-    /// Files that are durable as asked, over all iterations.
+    /// Durable files over all iterations.
     files: u64,
 }
 
@@ -66,16 +67,16 @@ pub(super) struct FsMark {
     tasks: Vec<AppTask>,
     threads: Vec<Thread>,
     iteration: u64,
-    /// How many threads wait for the others.
+    /// Number of threads that wait for the others.
     waiting: usize,
-    /// Of this iteration: when the first thread began and the last one ended, ns.
+    /// Start of the first thread and end of the last thread in this iteration, ns.
     start_ns: u64,
     end_ns: u64,
     computed_ns: u64,
-    /// Files/s and app overhead, µs, of the iterations so far.
+    /// Files/s, and app overhead in µs, of the iterations so far.
     measured: Vec<(f64, f64)>,
     woken: std::ops::Range<usize>,
-    /// Who is not to be woken, as it does not wait.
+    /// Thread that is not woken, because it does not wait.
     awake: usize,
 }
 
@@ -100,12 +101,13 @@ impl FsMark {
         }
     }
 
-    /// Directories to be made, the one they are in included: it is the first.
+    /// Returns the number of directories to create. The parent directory is the first, if it is
+    /// created.
     fn directories(&self) -> u64 {
         self.options.directories + u64::from(self.options.own_directory.is_some())
     }
 
-    /// The directory that all others, or all files, are in.
+    /// Returns the parent of all other directories, or of all files.
     fn top(&self) -> Node {
         if self.options.own_directory.is_some() { Node::new(0) } else { Node::root(0) }
     }
@@ -119,7 +121,7 @@ impl FsMark {
         (number < self.directories()).then_some(Step::Call(Call::MakeDirectory { parent, node, name_bytes }))
     }
 
-    /// The number of a thread's file among all of its files.
+    /// Returns the number of a thread's file among all its files.
     const fn own_number(&self, file: u64) -> u64 {
         self.iteration * self.options.files + file
     }
@@ -145,7 +147,7 @@ impl FsMark {
         Step::Call(Call::Open { parent, node, name_bytes: NAME_BYTES, flags })
     }
 
-    /// What a thread writes next, and how many bytes are written then.
+    /// Returns the next write of a thread, and the bytes that are written after it.
     fn write(&self, thread: usize, file: u64, written: u64) -> Option<(Step, u64)> {
         let left = self.options.file_bytes - written;
         let bytes = self.options.write_bytes.min(left);
@@ -155,7 +157,7 @@ impl FsMark {
         Some((Step::Call(call), written + bytes * calls))
     }
 
-    /// The so-many-th file to be flushed at the end; `None`: no more.
+    /// Returns the file with this position in the flushes at the end. `None` after the last.
     const fn flushed(&self, number: u64) -> Option<u64> {
         let Method::After { files, .. } = self.options.method else { return None };
         let all = self.options.files;
@@ -167,8 +169,8 @@ impl FsMark {
         }
     }
 
-    /// Whether all threads have come to this point, `thread` as the last; it does not wait then, and the others
-    /// are woken.
+    /// Returns whether all threads have reached this point. The last one, `thread`, does not wait,
+    /// and the others are woken.
     fn meet(&mut self, thread: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.threads.len() {
@@ -180,7 +182,7 @@ impl FsMark {
         true
     }
 
-    /// A thread's files are durable as asked.
+    /// Records that the files of a thread are durable.
     fn measure(&mut self, thread: usize, now_ns: u64) {
         let own = &mut self.threads[thread];
         own.files = (self.iteration + 1) * self.options.files;
@@ -189,7 +191,7 @@ impl FsMark {
         self.computed_ns += std::mem::take(&mut own.computed_ns);
     }
 
-    /// All threads are through with an iteration.
+    /// Ends an iteration of all threads.
     fn next_iteration(&mut self) {
         let files = (self.options.files * self.threads.len() as u64) as f64;
         let seconds = self.end_ns.saturating_sub(self.start_ns).max(1) as f64 / 1e9;
@@ -202,7 +204,7 @@ impl FsMark {
         }
     }
 
-    /// What follows in a thread's stage: a step, or the next stage, or both.
+    /// Returns the next step of a thread's stage, or its next stage, or both.
     fn advance(&mut self, thread: usize, now_ns: u64) -> (Option<Step>, FsMarkStage) {
         let stage = self.threads[thread].stage;
         match stage {

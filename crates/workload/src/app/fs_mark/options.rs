@@ -4,7 +4,7 @@ use crate::WorkloadError;
 use crate::app::command_line::Line;
 use crate::app::{About, AppOption};
 
-/// fs_mark.
+/// Name and options of fs_mark.
 pub(in crate::app) const ABOUT: About = About {
     name: "fs_mark",
     about: "writes many small files, and makes them durable in one of seven ways; files/s",
@@ -28,24 +28,24 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// Most files in all.
+/// Largest number of files.
 const FILES_MAX: u64 = 100_000_000;
-/// Most directories, threads, and iterations.
+/// Largest number of directories, threads, and iterations.
 const MANY_MAX: u64 = 10_000;
 
-/// When what was written is made durable.
+/// Time at which written files are made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     None,
     BeforeClose,
-    /// At the end.
+    /// At the end of the iteration.
     After {
         sync: bool,
         files: Flushed,
     },
 }
 
-/// Which files are opened again and flushed at the end.
+/// Files that are reopened and flushed at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
     Last,
@@ -53,7 +53,7 @@ pub(super) enum Flushed {
     Backwards,
 }
 
-/// By number.
+/// Methods by number.
 const METHODS: [Method; 7] = [
     Method::None,
     Method::BeforeClose,
@@ -64,25 +64,25 @@ const METHODS: [Method; 7] = [
     Method::After { sync: true, files: Flushed::Forwards },
 ];
 
-/// What fs_mark was told to do.
+/// Parsed options of fs_mark.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct FsMarkOptions {
     pub(super) method: Method,
     pub(super) directories: u64,
     pub(super) files_per_directory: u64,
-    /// Of a thread, in an iteration.
+    /// Files of a thread in an iteration.
     pub(super) files: u64,
     pub(super) file_bytes: u64,
     pub(super) write_bytes: u64,
     pub(super) keep: bool,
     pub(super) iterations: u64,
-    /// Length of the name of a directory of its own; `None`: the root.
+    /// Length of the name of a separate directory; `None`: the root is used.
     pub(super) own_directory: Option<u8>,
     threads: u64,
 }
 
 impl FsMarkOptions {
-    /// Room that its files take at most, bytes.
+    /// Returns the largest space that the files take, bytes.
     pub(in crate::app) const fn all_file_bytes(&self) -> u64 {
         let iterations = if self.keep { self.iterations } else { 1 };
         let files = self.files.saturating_mul(self.threads).saturating_mul(iterations);

@@ -9,7 +9,7 @@ fn count(calls: &[Call], like: impl Fn(&Call) -> bool) -> usize {
     calls.iter().filter(|call| like(call)).count()
 }
 
-/// Directories of the files, in the order these are made.
+/// Returns the directories of the files, in the order of their creation.
 fn parents(calls: &[Call]) -> Vec<u32> {
     let of = |call: &Call| match *call {
         Call::Open { parent, flags, .. } if flags.create => Some(parent.0 - Node::new(0).0),
@@ -18,7 +18,7 @@ fn parents(calls: &[Call]) -> Vec<u32> {
     calls.iter().filter_map(of).collect()
 }
 
-/// What is opened, flushed, and synced, without the numbers of what comes before.
+/// Returns the opens, flushes and syncs as text. Numbers start at the first file.
 fn flushes(calls: &[Call]) -> Vec<String> {
     let number = |node: Node| node.0 - Node::new(0).0;
     let of = |call: &Call| match *call {
@@ -49,10 +49,10 @@ fn fsmark_writes_flushes_and_removes_a_thousand_files() {
 fn directories_are_used_in_order_so_many_files_in_each() {
     assert_eq!(parents(&made("fs_mark -D 3 -N 2 -n 8")), [0, 0, 1, 1, 2, 2, 0, 0]);
     assert_eq!(parents(&made("fs_mark -D 3 -n 4")), [0, 1, 2, 0]);
-    // Node 0 is the directory they are in.
+    // Node 0 is the parent directory.
     assert_eq!(parents(&made("fs_mark -d /mnt/test -D 2 -n 3")), [1, 2, 1]);
     assert_eq!(parents(&made("fs_mark -d /mnt/test -n 2")), [0, 0]);
-    // The next iteration goes on where the last one ended.
+    // The next iteration continues with the directory after the last one.
     assert_eq!(parents(&made("fs_mark -D 3 -n 2 -L 2")), [0, 1, 2, 0]);
 }
 

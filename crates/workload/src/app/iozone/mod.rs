@@ -1,10 +1,11 @@
-//! IOzone: thirteen ways to go through a file by records. Options: [`options`].
+//! IOzone: thirteen tests that access a file by records. Options: [`options`].
 //!
-//! Each test opens the file, times its loop, and closes it. `-e` takes an fsync and `-c` the close into the timing;
-//! else what a test has written is flushed, and the file closed, behind it. Random tests visit each record once in an
-//! order that is the same in all runs. With `-t` each process has a file of its own; all begin a test together. When
-//! the first is through, the others' clocks stop as well; readers stop there, writers complete their files. Of several
-//! sizes of files and records all tests are made with each pair.
+//! Each test opens the file, times its loop, and closes the file. `-e` includes an fsync in the
+//! time, and `-c` the close. Otherwise the flush and the close come after the timed part. Random
+//! tests visit each record once, in an order that is the same in all runs. With `-t` each process
+//! has a separate file, and all begin a test together. When the first process finishes, the clocks
+//! of the others stop, too. Readers stop at this point; writers complete their files. With several
+//! sizes of files or records, all tests run with each pair.
 
 mod options;
 mod pattern;
@@ -19,16 +20,16 @@ use pattern::{Pattern, Test};
 use crate::app::{AppTask, Application, Better, Call, Existing, Figure, Node, OpenFlags, Report, Series, Source, Step};
 
 const KIB: f64 = 1024.0;
-/// Rounds that have figures of their own, at most; of more the means are reported.
+/// Largest number of rounds with separate metrics. For more rounds, the report has means.
 const ROUNDS_SHOWN: usize = 8;
 
-/// What a process does next.
+/// Next action of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IozoneStage {
     Open,
-    /// All others have opened their files as well.
+    /// Wait until all processes have opened their files.
     Begin,
-    /// Records from this one on.
+    /// Access the records from this one on.
     Records {
         from: u64,
     },
@@ -37,19 +38,19 @@ enum IozoneStage {
     Measured,
     Flush,
     Close,
-    /// The others are not that far.
+    /// Wait for the other processes.
     Next,
     Ended,
 }
 
-/// One process.
+/// State of a process.
 #[derive(Clone, Debug)]
 struct Process {
     stage: IozoneStage,
     /// Records done in this test.
     done: u64,
     start_ns: u64,
-    /// KB/s of each test so far, of one round after the other.
+    /// KB/s of each test so far, round by round.
     rates: Vec<f64>,
 }
 
@@ -60,15 +61,15 @@ pub(super) struct Iozone {
     tasks: Vec<AppTask>,
     existing: Vec<Existing>,
     processes: Vec<Process>,
-    /// Number of the test that runs; those of all rounds are counted.
+    /// Number of the current test, counted over all rounds.
     test: usize,
     pattern: Pattern,
-    /// How many processes wait for the others.
+    /// Number of processes that wait for the others.
     waiting: usize,
-    /// When the first of the processes had finished its loop in this test, ns.
+    /// Time at which the first process finished its loop in this test, ns.
     first_end_ns: Option<u64>,
     woken: std::ops::Range<usize>,
-    /// Who is not to be woken, as it does not wait.
+    /// Process that is not woken, because it does not wait.
     awake: usize,
 }
 
@@ -110,12 +111,13 @@ impl Iozone {
         self.options.rounds[self.test / self.options.tests.len()]
     }
 
-    /// How many tests there are in all rounds.
+    /// Returns the number of tests in all rounds.
     fn tests(&self) -> usize {
         self.options.rounds.len() * self.options.tests.len()
     }
 
-    /// Whether all have come to this point, `task` as the last; it does not wait then, and the others are woken.
+    /// Returns whether all processes have reached this point. The last one, `task`, does not wait,
+    /// and the others are woken.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.processes.len() {
@@ -129,7 +131,7 @@ impl Iozone {
 
     fn open(&self, task: usize) -> Step {
         let kind = self.kind();
-        // fopen(3) knows neither O_DIRECT nor O_SYNC.
+        // fopen(3) has no equivalent of O_DIRECT and O_SYNC.
         let (direct, sync) = (self.options.direct && !kind.is_stdio(), self.options.sync && !kind.is_stdio());
         let flags =
             OpenFlags { create: kind.makes_file(), truncate: kind.makes_file(), direct, sync, ..OpenFlags::default() };
@@ -137,7 +139,7 @@ impl Iozone {
         Step::Call(Call::Open { parent, node: node(task), name_bytes, flags })
     }
 
-    /// The next records of a process, or `None` behind the last.
+    /// Returns the access to the next records of a process. `None` after the last.
     fn records(&mut self, task: usize, from: u64, now_ns: u64) -> Option<Step> {
         let (kind, round) = (self.kind(), self.round());
         let alone = self.processes.len() == 1;
@@ -147,7 +149,7 @@ impl Iozone {
             return None;
         }
         if !alone && self.first_end_ns.is_some() && process.rates.len() == self.test {
-            // Stone-walled.
+            // Another process has finished, which stops this clock (stonewall).
             let bytes = from * round.record_bytes;
             process.rates.push(rate(bytes, now_ns - process.start_ns));
             if !kind.writes() {
@@ -166,7 +168,7 @@ impl Iozone {
         }))
     }
 
-    /// The loop of a process, with what belongs to it, is over.
+    /// Records the end of a process' loop, including the timed flush and close.
     fn measure(&mut self, task: usize, now_ns: u64) {
         if self.options.stonewall && self.first_end_ns.is_none() {
             self.first_end_ns = Some(now_ns);
@@ -178,7 +180,7 @@ impl Iozone {
         }
     }
 
-    /// All processes are through with a test.
+    /// Ends a test of all processes.
     fn next_test(&mut self) {
         self.test += 1;
         self.first_end_ns = None;
@@ -193,12 +195,12 @@ impl Iozone {
     }
 }
 
-/// The node of a process's file.
+/// Returns the node of a process' file.
 const fn node(task: usize) -> Node {
     Node::new(task as u32)
 }
 
-/// KB/s as printed: whole KiB a second.
+/// Returns KB/s as printed: whole KiB per second.
 fn rate(bytes: u64, ns: u64) -> f64 {
     (bytes as f64 / KIB / (ns.max(1) as f64 / 1e9)).floor()
 }
@@ -223,7 +225,8 @@ impl Application for Iozone {
                     return self.open(task);
                 }
                 IozoneStage::Begin => {
-                    // Counted once: who is woken comes back with the clock to be started.
+                    // The process is counted once. After it is woken, it continues in the next
+                    // stage, which starts its clock.
                     self.processes[task].stage = IozoneStage::Records { from: 0 };
                     self.processes[task].start_ns = u64::MAX;
                     if !self.meet(task) {
@@ -308,12 +311,12 @@ impl Application for Iozone {
 }
 
 impl Iozone {
-    /// What each process reached in a test; `None`: not all are through with it.
+    /// Returns the rate of each process in a test. `None` if the test has not ended for all.
     fn rates(&self, number: usize) -> Option<Vec<f64>> {
         self.processes.iter().map(|process| process.rates.get(number).copied()).collect()
     }
 
-    /// The name of a test, with the sizes that differ from round to round.
+    /// Returns the name of a test, with the sizes that differ between rounds.
     fn name(&self, number: usize) -> String {
         let tests = self.options.tests.len();
         let (round, mut name) =
@@ -328,7 +331,7 @@ impl Iozone {
         name
     }
 
-    /// Of many rounds: the mean of each test over those that are through with it, and all values.
+    /// Reports many rounds: the mean of each test over the finished rounds, and all values.
     fn means(&self) -> Report {
         let mut report = Report::default();
         for (test, kind) in self.options.tests.iter().enumerate() {
@@ -353,7 +356,7 @@ fn series(name: &str, values: Vec<f64>) -> Series {
     Series { name: name.to_owned(), unit: "KB/s".into(), values, step_s: None }
 }
 
-/// A size as IOzone takes it.
+/// Formats a size in IOzone's syntax.
 fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
     let unit = UNITS.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));

@@ -6,7 +6,7 @@ use crate::app::command_line::Line;
 use crate::app::iozone::pattern::{GROUPS, Test};
 use crate::app::option::{DIRECT_BYTES, flag, option};
 
-/// IOzone.
+/// Name and options of IOzone.
 pub(in crate::app) const ABOUT: About = About {
     name: "iozone",
     about: "writes and reads a file in thirteen ways, record by record, KB/s of each",
@@ -45,39 +45,39 @@ pub(in crate::app) const ABOUT: About = About {
     ],
 };
 
-/// The last of IOzone's tests.
+/// Number of IOzone's last test.
 const TEST_MAX: u64 = 12;
-/// Most processes.
+/// Largest number of processes.
 const PROCESSES_MAX: u64 = 1_000;
 
-/// Most pairs of a file's and a record's size.
+/// Largest number of pairs of a file size and a record size.
 const ROUNDS_MAX: usize = 1_000;
 const KIB: u64 = 1024;
-/// With `-a`, files above this size have no records below the other.
+/// With `-a`, files above the first size have no records below the second size.
 const LARGE_FILE_BYTES: u64 = 16 << 20;
 const LARGE_RECORD_BYTES: u64 = 64 << 10;
 
-/// A file's size and a record's. All tests are made with each.
+/// A file size and a record size. All tests run with each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
-    /// At least 1.
+    /// Records of a file, at least 1.
     pub(super) records: u64,
     pub(super) record_bytes: u64,
 }
 
 impl Round {
-    /// Size of a file.
+    /// Returns the size of a file, bytes.
     pub(super) const fn bytes(self) -> u64 {
         self.records * self.record_bytes
     }
 }
 
-/// What IOzone was told to do.
+/// Parsed options of IOzone.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct IozoneOptions {
-    /// In order; at least one.
+    /// Tests in order; at least one.
     pub(super) tests: Vec<Test>,
-    /// In order; at least one.
+    /// Rounds in order; at least one.
     pub(super) rounds: Vec<Round>,
     pub(super) include_flush: bool,
     pub(super) include_close: bool,
@@ -89,7 +89,7 @@ pub(in crate::app) struct IozoneOptions {
 }
 
 impl IozoneOptions {
-    /// Room that its files take at most, bytes.
+    /// Returns the largest space that the files take, bytes.
     pub(in crate::app) fn file_bytes(&self) -> u64 {
         let largest = self.rounds.iter().map(|round| round.bytes()).max().unwrap_or(0);
         largest.saturating_mul(self.processes as u64)
@@ -138,7 +138,7 @@ impl IozoneOptions {
                 "-o" => sync = true,
                 "-I" => direct = true,
                 "-x" => stonewall = false,
-                // The others change no I/O.
+                // The other options change no I/O.
                 _ => {}
             }
         }

@@ -1,10 +1,10 @@
-//! Which record comes when, in each of the tests.
+//! Order of the records in each test.
 
 use crate::app::permutation::Permutation;
 
 /// Distance between the records of a strided read.
 const STRIDE_RECORDS: u64 = 17;
-/// The random tests' order is the same in all runs, as in the original.
+/// Seed of the random tests' order. The order is the same in all runs, as in the original.
 const ORDER_SEED: u64 = 0x1020_3040;
 
 /// A test.
@@ -30,7 +30,7 @@ use Test::{
     StridedRead, Write,
 };
 
-/// The tests that `-i` names by its number, in the order they are done.
+/// Tests that each number of `-i` selects, in the order of their execution.
 pub(super) const GROUPS: &[&[Test]] = &[
     &[Write, Rewrite],
     &[Read, Reread],
@@ -61,7 +61,7 @@ impl Test {
         }
     }
 
-    /// Whether it begins with an empty file.
+    /// Returns whether the test begins with an empty file.
     pub(super) const fn makes_file(self) -> bool {
         matches!(self, Write | Fwrite)
     }
@@ -70,24 +70,24 @@ impl Test {
         matches!(self, Write | Rewrite | RandomWrite | RecordRewrite | Fwrite | Frewrite)
     }
 
-    /// Whether it does again what the test before did.
+    /// Returns whether the test repeats the previous one.
     pub(super) const fn repeats(self) -> bool {
         matches!(self, Rewrite | Reread | Frewrite | Freread)
     }
 
-    /// Whether it goes through stdio. Its buffer is as large as a record, so that each record is a system call of
-    /// its own, as without.
+    /// Returns whether the test uses stdio. Its buffer is as large as a record, so each record is a
+    /// separate system call, as without stdio.
     pub(super) const fn is_stdio(self) -> bool {
         matches!(self, Fwrite | Frewrite | Fread | Freread)
     }
 }
 
-/// Records that follow each other.
+/// Consecutive records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first of them.
+    /// First record.
     pub(super) record: u64,
-    /// How many.
+    /// Number of records.
     pub(super) count: u64,
 }
 
@@ -104,7 +104,7 @@ impl Pattern {
         Self { test, records, order: Permutation::new(records, ORDER_SEED) }
     }
 
-    /// The records from place `at` on, below the number of records.
+    /// Returns the records from position `at` on. `at` must be below the number of records.
     pub(super) fn run(&self, at: u64) -> Run {
         let record = match self.test {
             Write | Rewrite | Read | Reread | Fwrite | Frewrite | Fread | Freread => {
@@ -118,8 +118,9 @@ impl Pattern {
         Run { record, count: 1 }
     }
 
-    /// Rounds over the file: the first one from record 0, the next from record 1 and so on. As many of them as there
-    /// are records left over have one record more.
+    /// Returns the record of a strided read. The reads pass over the file several times: from
+    /// record 0, then from record 1, and so on. If the records are not a multiple of the stride,
+    /// the first passes have one record more.
     const fn strided(&self, at: u64) -> u64 {
         let (short, longer) = (self.records / STRIDE_RECORDS, self.records % STRIDE_RECORDS);
         let in_longer = longer * (short + 1);

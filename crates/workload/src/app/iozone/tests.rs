@@ -8,14 +8,14 @@ fn made(command: &str) -> Vec<Call> {
     calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
 }
 
-/// The calls of each test: between open and the next open.
+/// Returns the calls of each test: from one open to the next.
 fn tests(calls: &[Call]) -> Vec<&[Call]> {
     let mut starts: Vec<usize> = (0..calls.len()).filter(|&call| matches!(calls[call], Call::Open { .. })).collect();
     starts.push(calls.len());
     starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).collect()
 }
 
-/// Offsets that a test goes to, record by record, in units of records.
+/// Returns the offsets that a test accesses, in units of records.
 fn records(calls: &[Call], record_bytes: u64) -> Vec<u64> {
     let mut records = Vec::new();
     for &call in calls {
@@ -165,7 +165,7 @@ fn first_finished_process_stops_iozones_clocks() {
             .count()
     };
     let (made, report) = run("");
-    // Ten records in 10 s, while the other did five.
+    // Ten records in 10 s, while the other process did five.
     assert_eq!(report.series[0].values, [4.0, 2.0]);
     assert_eq!(report.figures[0].value, 6.0);
     assert_eq!(records(&made, 0), 40);

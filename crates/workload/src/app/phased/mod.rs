@@ -1,7 +1,7 @@
-//! Programs that go through files in phases: bonnie++ and sysbench.
+//! Programs that access files in phases: bonnie++ and sysbench.
 //!
-//! A [`Plan`] says which files there are and what each phase does with them. All tasks begin a phase together, once
-//! each has opened the files. Opening and closing are not in the phase's time.
+//! A [`Plan`] has the files and the phases. All tasks begin a phase together, after each has opened
+//! the files. The time of a phase does not include opening and closing.
 
 #[cfg(test)]
 mod tests;
@@ -13,93 +13,94 @@ use iosched_numbers::{Histogram, SplitMix64};
 use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step, Told};
 use crate::outcome::Note;
 
-/// Length of file names where it does not matter to anybody.
+/// Length of file names, for places where the exact length does not matter.
 const NAME_BYTES: u8 = 12;
-/// Blocks of a run that goes on in one direction and whose calls are not measured one by one.
+/// Blocks of one sequential step, if its calls are not measured individually.
 const RUN_BLOCKS: u64 = 64;
 
-/// What a request does with its block.
+/// Access of a request to its block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Action {
     Read,
     Write,
-    /// Reads the block, and writes it again.
+    /// Reads the block and writes it again.
     Rewrite,
-    /// Reads the block, and writes it again every so many requests.
+    /// Reads the block. Requests with a multiple of `every` also write it again.
     ReadAndUpdate {
         every: u64,
     },
-    /// Reads or writes, so that this many reads come to a write.
+    /// Reads or writes, with this number of reads per write.
     Mixed {
         reads_per_write: f64,
     },
 }
 
-/// Where requests go.
+/// Order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// From the first block of the first file to the last of the last; the phase ends there.
+    /// From the first block of the first file to the last block of the last file. The phase ends
+    /// there.
     Once,
-    /// Likewise, and again from the start.
+    /// The same order, repeated from the start.
     Around,
-    /// Anywhere, each block as likely as any other.
+    /// Uniformly random blocks.
     Random,
 }
 
-/// Which calls sync, and when.
+/// System calls that sync, and their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Syncs {
-    /// `fdatasync` instead of `fsync`.
+    /// Whether to use `fdatasync` instead of `fsync`.
     pub(super) data_only: bool,
-    /// After so many requests all files are synced, if any was written; 0: never.
+    /// Number of requests after which all files are synced, if any was written; 0: never.
     pub(super) every_requests: u64,
-    /// The file is synced after each write.
+    /// Whether the file is synced after each write.
     pub(super) each_write: bool,
-    /// All files are synced behind the last request.
+    /// Whether all files are synced after the last request.
     pub(super) at_end: bool,
 }
 
-/// A phase.
+/// A phase of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     pub(super) name: &'static str,
-    /// The first so many tasks take part.
+    /// Number of tasks that take part; the first ones do.
     pub(super) tasks: usize,
     pub(super) action: Action,
     pub(super) order: Order,
     pub(super) block_bytes: u64,
-    /// So much of each file takes part, at most.
+    /// Largest part of each file that is used, bytes.
     pub(super) file_bytes_max: u64,
     pub(super) flags: OpenFlags,
-    /// It ends after so many requests of all tasks together; calls that sync all files count, too.
+    /// Number of requests of all tasks that ends the phase. Calls that sync all files count, too.
     pub(super) requests: Option<u64>,
-    /// It ends after this time, ns.
+    /// Time that ends the phase, ns.
     pub(super) duration_ns: Option<u64>,
-    /// What a task computes for each block, ns of CPU time.
+    /// CPU time of a task for each block, ns.
     pub(super) compute_ns: u64,
     pub(super) syncs: Syncs,
-    /// Whether each request's latency counts: then requests are made one by one.
+    /// Whether the latency of each request is measured. Requests are then made one by one.
     pub(super) has_latency: bool,
 }
 
 /// A program: its files, all of one size, and its phases.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// The name of its tasks.
+    /// Name of the tasks.
     pub(super) program: &'static str,
-    /// Bytes of each file.
+    /// Size of each file, bytes.
     pub(super) files: Vec<u64>,
-    /// Whether the files are there at the start.
+    /// Whether the files exist at the start.
     pub(super) files_exist: bool,
     pub(super) tasks: usize,
     pub(super) phases: Vec<Phase>,
-    /// What the original prints.
+    /// Function that creates the report of the original program.
     pub(super) report: fn(&[PhaseResult]) -> Report,
-    /// What a reader should know.
+    /// Notes for readers of the results.
     pub(super) notes: Vec<Note>,
 }
 
-/// What a phase has done.
+/// Results of a phase.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PhaseResult {
     pub(super) name: &'static str,
@@ -109,14 +110,14 @@ pub(super) struct PhaseResult {
     pub(super) syncs: u64,
     pub(super) bytes_read: u64,
     pub(super) bytes_written: u64,
-    /// Of reads, writes and syncs, where they count.
+    /// Latencies of reads, writes and syncs, if they are measured.
     pub(super) latency: Histogram,
     start_ns: u64,
     end_ns: u64,
 }
 
 impl PhaseResult {
-    /// How long it took, s; more than 0.
+    /// Returns the duration, s; more than 0.
     pub(super) fn seconds(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns).max(1) as f64 / 1e9
     }
@@ -125,18 +126,18 @@ impl PhaseResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open(usize),
-    /// The other tasks open their files.
+    /// Wait until the other tasks have opened their files.
     Begin,
     Work,
-    /// Behind the last request of all tasks.
+    /// After the last request of all tasks.
     SyncAll(usize),
     Close(usize),
-    /// The other tasks are not that far.
+    /// Wait for the other tasks.
     Next,
     Ended,
 }
 
-/// What a step of a task is counted as.
+/// Category in which a step of a task is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
     Nothing,
@@ -148,9 +149,9 @@ enum Counted {
 #[derive(Clone, Debug)]
 struct Worker {
     stage: Stage,
-    /// Steps of the request that is under way.
+    /// Remaining steps of the current request.
     steps: VecDeque<(Step, Counted)>,
-    /// What it was told to do last, and when.
+    /// Category and start of the last step.
     last: (Counted, u64),
 }
 
@@ -161,25 +162,25 @@ pub(super) struct Phased {
     tasks: Vec<AppTask>,
     existing: Vec<Existing>,
     workers: Vec<Worker>,
-    /// Number of the phase.
+    /// Number of the current phase.
     phase: usize,
     results: Vec<PhaseResult>,
     rng: SplitMix64,
-    /// The next block of a phase that goes from front to back, from the start of the first file.
+    /// Next block of a sequential phase, counted from the start of the first file.
     next_block: u64,
-    /// Requests of the phase.
+    /// Requests in this phase.
     requests: u64,
-    /// Calls of syncs of all files.
+    /// Calls in this phase that sync all files.
     syncs: u64,
-    /// The next file of a sync of all files.
+    /// Next file of a sync of all files.
     sync_next: Option<usize>,
-    /// Whether anything was written since.
+    /// Whether any file was written since the last sync of all files.
     dirty: bool,
     /// Tasks that have not made their last request of the phase.
     working: usize,
     waiting: usize,
     woken: std::ops::Range<usize>,
-    /// The task that is not to be woken: it does not wait.
+    /// Task that is not woken, because it does not wait.
     awake: usize,
 }
 
@@ -238,7 +239,8 @@ impl Phased {
         }
     }
 
-    /// Whether all tasks have come to this point, `task` as the last; it does not wait then, and the others are woken.
+    /// Returns whether all tasks have reached this point. The last one, `task`, does not wait, and
+    /// the others are woken.
     fn meet(&mut self, task: usize) -> bool {
         self.waiting += 1;
         if self.waiting < self.workers.len() {
@@ -250,7 +252,7 @@ impl Phased {
         true
     }
 
-    /// Counts what a task has just done.
+    /// Counts the last step of a task.
     fn count(&mut self, task: usize, now_ns: u64) {
         let (counted, from_ns) = std::mem::replace(&mut self.workers[task].last, (Counted::Nothing, now_ns));
         let (Some(phase), Some(result)) = (self.plan.phases.get(self.phase), self.results.last_mut()) else { return };
@@ -278,12 +280,12 @@ impl Phased {
         (Step::Call(call), Counted::Sync)
     }
 
-    /// Blocks of each file, as far as the phase goes.
+    /// Returns the number of blocks of a file that the phase uses.
     fn file_blocks(&self, phase: &Phase, file: usize) -> u64 {
         self.plan.files[file].min(phase.file_bytes_max) / phase.block_bytes
     }
 
-    /// The file and the offset of a block that is counted from the start of the first file.
+    /// Returns the file and the offset of a block that is counted from the start of the first file.
     fn place(&self, phase: &Phase, mut block: u64) -> Option<(usize, u64)> {
         for file in 0..self.plan.files.len() {
             let blocks = self.file_blocks(phase, file);
@@ -295,7 +297,8 @@ impl Phased {
         None
     }
 
-    /// Puts the steps of the next request into a task's list. `false`: there is none.
+    /// Adds the steps of the next request to a task's list. Returns `false` if there is no next
+    /// request.
     fn next_request(&mut self, task: usize, now_ns: u64) -> bool {
         let phase = self.plan.phases[self.phase].clone();
         let start_ns = self.results.last().map_or(0, |result| result.start_ns);
@@ -335,7 +338,7 @@ impl Phased {
         true
     }
 
-    /// Puts the steps of one request, or of a run of like ones, into a task's list.
+    /// Adds the steps of one request, or of several equal ones, to a task's list.
     fn queue(&mut self, task: usize, phase: &Phase, file: usize, (offset, calls): (u64, u64)) {
         let (node, bytes) = (node(file), phase.block_bytes);
         let read = (Step::Call(Call::Read { node, offset, bytes, calls }), Counted::Reads { blocks: calls });
@@ -349,7 +352,7 @@ impl Phased {
             Action::Rewrite => (true, true),
             Action::ReadAndUpdate { every } => (true, result.requests.is_multiple_of(every)),
             Action::Mixed { reads_per_write } => {
-                // The counts follow the ratio at any moment, whatever is under way.
+                // The counts have this ratio at any time, whatever is in flight.
                 let written = (result.requests as f64 / (1.0 + reads_per_write)).floor();
                 let written_before = ((result.requests - 1) as f64 / (1.0 + reads_per_write)).floor();
                 (written == written_before, written > written_before)
@@ -366,14 +369,14 @@ impl Phased {
         self.dirty |= writes;
     }
 
-    /// What a task does next in its stage: a step, or the next stage, or both.
+    /// Returns the next step of a task's stage, or its next stage, or both.
     fn advance(&mut self, task: usize, now_ns: u64) -> (Option<Step>, Stage) {
         let files = self.plan.files.len();
         match self.workers[task].stage {
             Stage::Open(file) if file == files => (None, Stage::Begin),
             Stage::Open(file) => {
                 let (parent, flags) = (Node::root(0), self.plan.phases[self.phase].flags);
-                // The first task makes the files.
+                // The first task creates the files.
                 let truncate = flags.truncate && task == 0;
                 let flags = OpenFlags { truncate, ..flags };
                 let open = Call::Open { parent, node: node(file), name_bytes: NAME_BYTES, flags };

@@ -32,7 +32,7 @@ fn a_phase_begins_when_all_tasks_are_done_with_the_one_before() {
         if matches!(made.call, Call::Read { .. }) {
             reads.push((made.at_ns, made.task));
         }
-        // Tasks are of different speed.
+        // The tasks have different speeds.
         1_000 * (made.task as u64 + 1)
     });
     assert_eq!(reads.len(), 18);

@@ -1,27 +1,27 @@
-//! What the database counts while it is measured.
+//! Counts of the database during the measured time.
 
 use crate::app::{Better, Figure, Report, Series};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// What a session or a writer waits for.
+/// Events that a session or a writer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A session: a block it reads.
+    /// A session waits for the read of a block.
     Read,
-    /// A session: a free buffer.
+    /// A session waits for a free buffer.
     FreeBuffer,
-    /// A session: its commit to be in the log.
+    /// A session waits until its commit is in the log.
     LogSync,
-    /// The database writer: a batch.
+    /// The database writer waits for a batch.
     BatchWrite,
-    /// The log writer: a write to the log.
+    /// The log writer waits for a write to the log.
     LogWrite,
 }
 
 const EVENTS: usize = 5;
 
-/// How often somebody waited, and how long in all.
+/// Number of waits, and their total time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
     count: u64,
@@ -31,20 +31,21 @@ struct Waits {
 /// Counts between the end of the warm-up and the end of the run.
 #[derive(Debug)]
 pub(super) struct Measure {
-    /// When the database started; `None`: it has not yet.
+    /// Start of the database; `None`: it has not started.
     began_ns: Option<u64>,
-    /// After the start until it is told, then since the clock's zero.
+    /// Start of the measured time: relative to the database's start until this start is known, then
+    /// absolute.
     start_ns: u64,
     end_ns: u64,
-    /// The latest moment seen.
+    /// Latest time seen, ns.
     now_ns: u64,
     transactions: u64,
     new_orders: u64,
     user_calls: u64,
     physical_writes: u64,
-    /// By [`Event`].
+    /// Waits by [`Event`].
     waits: [Waits; EVENTS],
-    /// Transactions of each second.
+    /// Transactions in each second.
     each_second: Vec<u32>,
 }
 
@@ -102,7 +103,7 @@ impl Measure {
         self.each_second[second] += 1;
     }
 
-    /// Somebody waited for an event since then until now.
+    /// Counts a wait for an event that ends now.
     pub(super) fn waited(&mut self, event: Event, since_ns: u64) {
         if self.counts() {
             let waits = &mut self.waits[event as usize];
@@ -147,7 +148,7 @@ impl Measure {
             mean("log_file_parallel_write", Event::LogWrite),
             mean("log_file_sync_wait", Event::LogSync),
         ];
-        // Seconds in which nothing was done belong to the series as well; one that is not over does not.
+        // The series includes seconds without transactions, and excludes an incomplete second.
         let mut values: Vec<f64> = self.each_second.iter().copied().map(f64::from).collect();
         values.resize(seconds as usize, 0.0);
         let series = Series { name: "tps".to_owned(), unit: "1/s".into(), values, step_s: Some(1.0) };
@@ -170,7 +171,7 @@ mod tests {
             assert_eq!(measure.is_over(at_s * NS_PER_S), is_over, "at {at_s} s");
             assert!((measure.progress() - progress).abs() < 1e-9, "at {at_s} s");
         }
-        // Those at 61 and at 64 s.
+        // The transactions at 61 and at 64 s count.
         let report = measure.report();
         assert!((report.figures[0].value - 0.5).abs() < 1e-9);
         assert_eq!(report.series[0].values, [1.0, 0.0, 0.0, 1.0]);

@@ -1,14 +1,20 @@
-//! tpcc: a database under the transactions of TPC-C. Options: [`options`]; transactions: [`transaction`].
+//! tpcc: a database that runs the transactions of TPC-C. Options: [`options`]; transactions:
+//! [`transaction`].
 //!
-//! Sessions do one transaction after the other. A row, or a leaf of an index, that is not in the database's own cache
-//! is one read of 4 KiB past the page cache; what is cached, and what a transaction changes, follows from
-//! probabilities. The log writer takes what has gathered in the log buffer, 0.5 to 128 KiB, in one synchronous
-//! write; a commit waits until its records are on the disk, and commits that come meanwhile share the next
-//! write. The database writer writes the oldest dirty blocks in batches, all of a batch at once, and waits for all; it
-//! starts when enough are dirty, and writes all of them when the log changes from one file to the other (a
-//! checkpoint; the log waits if the one before is not over). Sessions wait for a free buffer when too many are dirty.
-//! Reported: what Oracle's statistics call user calls, physical reads and writes, and the share of `log file sync` in
-//! the sessions' wait time.
+//! - Sessions run one transaction after another. A row, or a leaf of an index, that is not in the
+//!   cache of the database is one direct read of 4 KiB. Probabilities determine which rows are
+//!   cached and which ones a transaction changes.
+//! - The log writer writes the contents of the log buffer, 0.5 to 128 KiB, in one synchronous
+//!   write. A commit waits until its records are on the disk. Commits during a write share the next
+//!   write.
+//! - The database writer writes the oldest dirty blocks in batches. It submits a batch at once and
+//!   waits for all its writes. It starts when enough blocks are dirty. When the log changes from
+//!   one file to the other, it writes all dirty blocks (a checkpoint). The log waits if the
+//!   previous checkpoint is not finished.
+//! - Sessions wait for a free buffer when too many blocks are dirty.
+//!
+//! The report has the values that Oracle's statistics call user calls, physical reads and writes.
+//! It also has the share of `log file sync` in the wait time of the sessions.
 
 mod measure;
 mod options;
@@ -30,64 +36,65 @@ use iosched_numbers::SplitMix64;
 
 /// Bytes of a block.
 const BLOCK_BYTES: u64 = 4096;
-/// Data of a warehouse, with indexes.
+/// Bytes of a warehouse, with indexes.
 const WAREHOUSE_BYTES: u64 = 100 << 20;
 const NAME_BYTES: u8 = 12;
 const DATA: Node = Node::new(0);
 const LOGS: [Node; 2] = [Node::new(1), Node::new(2)];
-/// Past the page cache; a write is done when it can be read back.
+/// I/O bypasses the page cache. A write is complete when it can be read back.
 const FLAGS: OpenFlags =
     OpenFlags { create: false, truncate: false, direct: true, sync: true, data_only: true, advice: Advice::Normal };
 
-/// What a session does next.
+/// Next action of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TpccStage {
     Open,
     Begin,
-    /// Goes on through its rows.
+    /// Continue with the rows.
     Rows,
-    /// The row behind the leaf of the index.
+    /// Access the row after the leaf of the index.
     Row,
-    /// Reads a block of this table that is not cached.
+    /// Read a block of this table that is not cached.
     Miss(Table),
-    /// Waits for a buffer since, ns.
+    /// Wait for a buffer; start of the wait, ns.
     Buffer(Table, u64),
-    /// Has been reading since, ns.
+    /// Read a block; start of the read, ns.
     Reading(Table, u64),
     Commit,
-    /// Waits for the log since, ns, up to this position.
+    /// Wait for the log; start of the wait, ns, and position in the log.
     LogSync(u64, u64),
     End,
     Close,
     Exit,
 }
 
-/// A session.
+/// State of a session.
 #[derive(Debug)]
 struct Session {
     rng: SplitMix64,
     stage: TpccStage,
     transaction: &'static Transaction,
-    /// Which of its accesses it is at, and rows of each that are left.
+    /// Number of the current access, and remaining rows of each access.
     access: usize,
     rows: [u32; ACCESSES_MAX],
-    /// Rows of all accesses, and how much of a call they have made up since the last began, in parts of as many.
+    /// Rows of all accesses, and progress towards the next call, in units of 1/`rows_total` of a
+    /// call.
     rows_total: u64,
     call_part: u64,
     is_update: bool,
     table: Table,
-    /// Time not yet spent by the server and the client.
+    /// CPU time of server and client that is not spent yet, ns.
     compute_ns: u64,
-    /// Blocks it has changed, offsets.
+    /// Offsets of the blocks that the transaction changed.
     changed: Vec<u64>,
 }
 
-/// What the two writers do next.
+/// Next action of each of the two writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writer {
     Open(usize),
     Look,
-    /// Since, ns.
+    /// Start of the write, ns.
     Writing(u64),
     Close(usize),
     Exit,
@@ -108,10 +115,11 @@ pub(super) struct Tpcc {
     database_writer: Writer,
     log_writer: Writer,
     measure: Measure,
-    /// Which tasks wait.
+    /// Whether each task waits.
     waits: Vec<bool>,
     woken: VecDeque<usize>,
-    /// Sessions that wait for the log, in the order of their positions, and for a buffer.
+    /// Sessions that wait for the log, in the order of their positions, and sessions that wait for
+    /// a buffer.
     for_log: VecDeque<(u64, usize)>,
     for_buffer: VecDeque<usize>,
 }
@@ -163,7 +171,7 @@ impl Tpcc {
         database
     }
 
-    /// It has been running for long: as many blocks are dirty as always.
+    /// Starts with as many dirty blocks as in a steady state.
     fn start_dirty(&mut self, seed: u64) {
         let mut rng = SplitMix64::entity(seed, self.options.sessions as u64);
         for _ in 1..self.options.dirty_blocks {
@@ -243,7 +251,8 @@ impl Tpcc {
         None
     }
 
-    /// Reads a block that is not cached, if there is a buffer for it. `times`: since when it waits, and now, ns.
+    /// Reads a block that is not cached, if a buffer is free. `times` are the start of the wait,
+    /// and now, ns.
     fn read(&mut self, task: usize, table: Table, times: (u64, u64)) -> Option<Step> {
         let (since_ns, now_ns) = times;
         if self.blocks.len() >= self.options.dirty_blocks_max {
@@ -262,7 +271,8 @@ impl Tpcc {
         Some(Step::Call(Call::Read { node: DATA, offset, bytes: BLOCK_BYTES, calls: 1 }))
     }
 
-    /// All rows are done. What was changed is dirty from now on; the log must have it first.
+    /// Commits after all rows are done. Changed blocks become dirty. They can be written after the
+    /// log records are on the disk.
     fn commit(&mut self, task: usize, now_ns: u64) -> Option<Step> {
         let own = &mut self.sessions[task];
         if let Some(step) = own.compute() {
@@ -374,7 +384,7 @@ impl Tpcc {
     }
 }
 
-/// A block of a table, its offset.
+/// Draws a block of a table and returns its offset.
 fn block(rng: &mut SplitMix64, table: Table, data_blocks: u64) -> u64 {
     let (from, until) = table.extent_permille();
     let [from, until] = [from, until].map(|permille| data_blocks * permille / 1_000);
@@ -393,7 +403,7 @@ impl Session {
         self.stage = TpccStage::Rows;
     }
 
-    /// Comes to the next row: to the leaf of the index that leads to it.
+    /// Moves to the next row, starting with the leaf of the index that leads to it.
     fn next_leaf(&mut self, options: &TpccOptions) {
         let accesses = self.transaction.accesses;
         while accesses.get(self.access).is_some() && self.rows[self.access] == 0 {
@@ -406,7 +416,7 @@ impl Session {
         };
         (self.table, self.is_update) = (access.table, access.is_update);
         self.rows[self.access] -= 1;
-        // The last call commits; the rows are shared out evenly among the others.
+        // The last call commits. The rows are divided evenly between the other calls.
         self.call_part += self.transaction.calls - 1;
         if self.call_part > self.rows_total {
             self.call_part -= self.rows_total;
@@ -428,7 +438,7 @@ impl Session {
         }
     }
 
-    /// Spends the time that is due, if any.
+    /// Returns a step for the CPU time that is due, if any.
     fn compute(&mut self) -> Option<Step> {
         let ns = std::mem::take(&mut self.compute_ns);
         (ns > 0).then_some(Step::Compute { ns })

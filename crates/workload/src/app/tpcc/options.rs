@@ -1,16 +1,18 @@
-//! tpcc's operands, and where the defaults come from.
+//! tpcc's operands, and the sources of their defaults.
 //!
-//! Given by the published experiment: blocks of 4 KiB, data and log on disks of their own. Its rates without CFQ (53.34
-//! transactions, 310 reads, 109 writes, 249 calls a second) give what a transaction costs: 5.8 reads, 2.0 blocks
-//! written, 4.7 calls. `miss_pct` and `index_miss_pct` are set so that the mix reads and writes as much (worked out in
-//! `transaction`). Assumed: the number of sessions, sizes of batches, of dirty memory and of the log, and CPU time.
+//! The published experiment gives blocks of 4 KiB, and separate disks for data and log. Its rates
+//! without CFQ are 53.34 transactions, 310 reads, 109 writes and 249 calls per second. A
+//! transaction therefore has 5.8 reads, 2.0 written blocks and 4.7 calls. `miss_pct` and
+//! `index_miss_pct` are set so that the mix has the same reads and writes (the calculation is in
+//! `transaction`). The number of sessions, the sizes of batches, of dirty memory and of the log,
+//! and the CPU times are assumed.
 
 use crate::WorkloadError;
 use crate::app::About;
 use crate::app::command_line::{Given, Line};
 use crate::app::option::option;
 
-/// The model of a database.
+/// Name and options of the database model.
 pub(in crate::app) const ABOUT: About = About {
     name: "tpcc",
     about: "a database's sessions that do TPC-C's transactions; data on the first disk, log on the second",
@@ -34,7 +36,7 @@ pub(in crate::app) const ABOUT: About = About {
 
 const SECONDS_MAX: u64 = 1_000_000;
 
-/// What tpcc was told to do.
+/// Parsed options of tpcc.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct TpccOptions {
     pub(super) sessions: usize,
@@ -48,24 +50,24 @@ pub(in crate::app) struct TpccOptions {
     pub(super) dirty_blocks_max: usize,
     pub(super) redo_bytes: u64,
     pub(super) log_bytes: u64,
-    /// Of the server, and of client and network.
+    /// Times of the server, and of client and network, per call, ns.
     server_ns: u64,
     client_ns: u64,
     pub(super) touch_ns: u64,
 }
 
 impl TpccOptions {
-    /// Room that its files take, bytes: of the data and of two logs.
+    /// Returns the space that the data file and the two log files take, bytes.
     pub(in crate::app) const fn file_bytes(&self) -> u64 {
         (self.warehouses * super::WAREHOUSE_BYTES).saturating_add(super::LOGS.len() as u64 * self.log_bytes)
     }
 
-    /// Sessions, database writer, log writer.
+    /// Returns the number of sessions plus database writer and log writer.
     pub(in crate::app) const fn task_count(&self) -> usize {
         self.sessions + 2
     }
 
-    /// Time that a call takes besides its rows.
+    /// Returns the time of a call without its rows, ns.
     pub(super) const fn call_ns(&self) -> u64 {
         self.server_ns + self.client_ns
     }

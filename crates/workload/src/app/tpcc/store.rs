@@ -1,21 +1,21 @@
-//! What sessions, database writer and log writer share: the log, and the dirty blocks.
+//! State that sessions, database writer and log writer share: the log and the dirty blocks.
 
 use std::collections::VecDeque;
 
-/// Most that one write to the log takes, bytes.
+/// Largest write to the log, bytes.
 const LOG_WRITE_BYTES_MAX: u64 = 128 << 10;
-/// Writes to the log are multiples of this, bytes.
+/// Unit of writes to the log, bytes.
 const LOG_BLOCK_BYTES: u64 = 512;
 
 /// The log buffer and the log files.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// Bytes put into the buffer since the start, and how many of them are on the disk.
+    /// Bytes added to the buffer since the start, and how many of them are on the disk.
     appended: u64,
     flushed: u64,
-    /// What the write that goes on will have brought to the disk.
+    /// Value of `flushed` after the current write.
     writing: u64,
-    /// The file that is written to, 0 or 1, and where in it.
+    /// Current log file, 0 or 1, and the offset in it.
     file: usize,
     offset: u64,
 }
@@ -29,13 +29,14 @@ pub(super) struct LogWrite {
 }
 
 impl Log {
-    /// A transaction puts its records into the buffer; the position that must be on the disk for its commit.
+    /// Adds the records of a transaction to the buffer. Returns the position that must be on the
+    /// disk for the commit.
     pub(super) const fn append(&mut self, bytes: u64) -> u64 {
         self.appended += bytes;
         self.appended
     }
 
-    /// Whether everything up to a position is on the disk.
+    /// Returns whether everything up to a position is on the disk.
     pub(super) const fn has(&self, position: u64) -> bool {
         self.flushed >= position
     }
@@ -48,18 +49,18 @@ impl Log {
         (self.appended - self.flushed).min(LOG_WRITE_BYTES_MAX)
     }
 
-    /// Whether the next write does not fit into the file.
+    /// Returns whether the next write does not fit into the file.
     pub(super) fn is_full(&self, file_bytes: u64) -> bool {
         self.offset + self.next_bytes().next_multiple_of(LOG_BLOCK_BYTES) > file_bytes
     }
 
-    /// The other file is written to from now on.
+    /// Switches to the other log file.
     pub(super) const fn change_file(&mut self) {
         self.file = 1 - self.file;
         self.offset = 0;
     }
 
-    /// The next write begins: all that is in the buffer, as far as one write takes it.
+    /// Begins the next write: the contents of the buffer, up to the largest write.
     pub(super) fn begin(&mut self) -> LogWrite {
         let bytes = self.next_bytes();
         self.writing = self.flushed + bytes;
@@ -68,20 +69,21 @@ impl Log {
         write
     }
 
-    /// It is done.
+    /// Ends the current write.
     pub(super) const fn end(&mut self) {
         self.flushed = self.writing;
     }
 }
 
-/// Blocks that were changed and not yet written.
+/// Blocks that were changed and not written yet.
 #[derive(Debug, Default)]
 pub(super) struct DirtyBlocks {
-    /// Offsets, the oldest first, with the position of the log that must be on the disk before.
+    /// Offsets, the oldest first, each with the log position that must be on the disk first.
     waiting: VecDeque<(u64, u64)>,
-    /// How many of the oldest, those being written among them, belong to a checkpoint.
+    /// Number of the oldest blocks that belong to a checkpoint, including blocks that are being
+    /// written.
     checkpoint: usize,
-    /// How many entries the batch that is being written took.
+    /// Number of entries in the batch that is being written.
     taken: usize,
 }
 
@@ -94,7 +96,7 @@ impl DirtyBlocks {
         self.waiting.len() + self.taken
     }
 
-    /// All blocks are to be written whose records the log has on the disk now.
+    /// Starts a checkpoint of all blocks whose log records are on the disk.
     pub(super) fn start_checkpoint(&mut self, log: &Log) {
         self.checkpoint = self.taken + self.waiting.partition_point(|&(_, position)| log.has(position));
     }
@@ -103,7 +105,7 @@ impl DirtyBlocks {
         self.checkpoint > 0
     }
 
-    /// Takes the next batch, at most `most` blocks, each once, whose records are in the log on the disk.
+    /// Takes the next batch: at most `most` blocks, each once, whose log records are on the disk.
     pub(super) fn take(&mut self, most: usize, log: &Log, batch: &mut Vec<u64>) {
         batch.clear();
         self.taken = 0;
@@ -119,7 +121,7 @@ impl DirtyBlocks {
         }
     }
 
-    /// The batch is written.
+    /// Records that the batch is written.
     pub(super) const fn written(&mut self) {
         self.checkpoint = self.checkpoint.saturating_sub(self.taken);
         self.taken = 0;

@@ -6,7 +6,7 @@ use crate::app::{Call, Report, Spec};
 
 const MS: u64 = 1_000_000;
 
-/// Runs it; reads and batches take so long, writes to the log so long, ms.
+/// Runs tpcc. Reads and batches take `data_ms`, and writes to the log `log_ms`.
 fn run(options: &str, data_ms: u64, log_ms: u64) -> (Vec<Made>, Report) {
     let mut app = Spec::parse(&format!("tpcc {options}")).unwrap().start(1, 1 << 30);
     let mut made = Vec::new();
@@ -29,7 +29,7 @@ fn figures(report: &Report) -> BTreeMap<&str, f64> {
 fn a_transaction_costs_as_much_as_published() {
     let report = run("seconds=600", 100, 5).1;
     let figures = figures(&report);
-    // 310.22 reads, 109.15 writes and 248.87 calls at 53.34 transactions a second.
+    // Published: 310.22 reads, 109.15 writes and 248.87 calls at 53.34 transactions per second.
     for (name, published) in [("physical_reads", 5.82), ("physical_writes", 2.05), ("user_calls", 4.67)] {
         let own = figures[name] / figures["tps"];
         assert!((own / published - 1.0).abs() < 0.06, "{name}: {own} a transaction, {published} published");
@@ -72,7 +72,7 @@ fn pgbench_reads_single_blocks_and_writes_a_log() {
 
 #[test]
 fn calls_are_spread_over_a_transaction() {
-    // Reads take no time: what passes between one read and the next is calls and rows.
+    // Reads take no time here, so the time between two reads is that of calls and rows.
     let made = run("sessions=1 seconds=600 warmup=0 call_us=1000 client_us=9000 touch_us=0", 0, 0).0;
     let mut last_ns = None;
     let mut gaps = [0u32; 2];
@@ -84,7 +84,8 @@ fn calls_are_spread_over_a_transaction() {
         }
         last_ns = Some(made.at_ns);
     }
-    // Half of all reads are a Stock-Level's, in one call; all others have fewer reads than calls or hardly more.
+    // Half of all reads are in a single call of a Stock-Level. Other transactions have about as
+    // many calls as reads, or more.
     let [at_once, later] = gaps.map(f64::from);
     assert!((0.25..0.4).contains(&(later / (at_once + later))), "{gaps:?}");
 }
@@ -126,7 +127,8 @@ fn tpcc_reports_the_time_of_events() {
     {
         assert!((figures[name] - ms).abs() < 1e-6, "{name}: {}", figures[name]);
     }
-    // A commit finds the log writer idle, or waits for the end of one write and for the next.
+    // A commit finds the log writer idle, or waits for the end of the current write and for the
+    // next write.
     assert!((3.0..=6.0).contains(&figures["log_file_sync_wait"]), "{}", figures["log_file_sync_wait"]);
 }
 
@@ -148,7 +150,7 @@ fn a_slow_database_writer_holds_sessions_back() {
         });
         figures(&app.report())["tps"]
     };
-    // Ten blocks a second are five transactions, when the free buffers are used up.
+    // Ten blocks per second allow five transactions per second, once the free buffers are used up.
     let (fast, slow) = (tps(1), tps(1_000));
     assert!(slow < fast / 10.0, "{fast} and {slow}");
 }
@@ -161,7 +163,8 @@ fn changing_the_log_writes_all_that_is_dirty() {
         drive(app.as_mut(), |made| if matches!(made.call, Call::Read { .. }) { 10 * MS } else { MS });
         figures(&app.report())["physical_writes"] * 60.0
     };
-    // Without, 200,000 blocks stay dirty; behind a checkpoint no more than what was changed since.
+    // Without a checkpoint, 200,000 blocks stay dirty. After one, only blocks changed since then
+    // are dirty.
     let (never, often) = (blocks(100_000), blocks(32));
     assert!(often > never + 100_000.0, "{never} and {often}");
 }

@@ -1,9 +1,10 @@
-//! The five transactions: their share of the mix, the rows they touch, and what they write into the log.
+//! The five transactions: their share in the mix, the rows they access, and their log records.
 //!
-//! Rows as in the TPC-C specification (revision 5, clauses 2.4 to 2.8); shares near its minima (5.2.3). Rows of
-//! warehouse, district and item are always cached and left out, as are locks: sessions work on warehouses of their own.
-//! In the mean of the mix a transaction touches 15.3 rows, each through the leaf of an index, and changes 6.1 of them;
-//! with 32 % of the rows and 6 % of the leaves not cached these are 5.8 reads, and 2.0 blocks that become dirty.
+//! Rows are as in the TPC-C specification (revision 5, clauses 2.4 to 2.8). Shares are near its
+//! minima (5.2.3). Rows of warehouse, district and item are always cached and left out. Locks are
+//! left out, because each session uses different warehouses. On average a transaction accesses 15.3
+//! rows, each through the leaf of an index, and changes 6.1 of them. If 32 % of the rows and 6 % of
+//! the leaves are not cached, this gives 5.8 reads, and 2.0 blocks that become dirty.
 
 use iosched_numbers::SplitMix64;
 
@@ -18,8 +19,8 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Where it lies, in thousandths of the data file: its share of the rows' bytes at 100 MiB a warehouse, indexes
-    /// with an eighth of it.
+    /// Returns the place of the table, in thousandths of the data file. It is the table's share of
+    /// the bytes of the rows at 100 MiB per warehouse. Indexes have an eighth.
     pub(super) const fn extent_permille(self) -> (u64, u64) {
         match self {
             Self::Stock => (0, 400),
@@ -31,17 +32,18 @@ impl Table {
     }
 }
 
-/// How many rows.
+/// Number of rows of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rows {
     Exactly(u32),
-    /// The items of an order: 5 to 15.
+    /// Items of an order: 5 to 15.
     Items,
-    /// In 60 of 100 cases the other two of the three customers of one name, else none: only one of them is changed.
+    /// In 60 of 100 cases 2, else 0: the other two of the three customers with one name. Only one
+    /// of the three is changed.
     OthersOfName,
 }
 
-/// Rows of one table.
+/// Access of a transaction to rows of one table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) table: Table,
@@ -73,7 +75,7 @@ impl Access {
     }
 }
 
-/// Which transaction.
+/// Type of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     NewOrder,
@@ -83,26 +85,28 @@ pub(super) enum Kind {
     StockLevel,
 }
 
-/// A transaction.
+/// A transaction of the mix.
 #[derive(Debug)]
 pub(super) struct Transaction {
     pub(super) kind: Kind,
-    /// Of 100.
+    /// Share in the mix, per cent.
     share: u64,
-    /// Calls from the client, the commit among them.
+    /// Calls from the client, including the commit.
     pub(super) calls: u64,
-    /// What it writes into the log, in thirds of a New-Order's; 0: it only reads and has nothing to commit.
+    /// Size of the log records, in thirds of a New-Order's. 0: the transaction only reads and has
+    /// no commit.
     pub(super) redo_thirds: u64,
-    /// One in so many begins a new block with the rows it adds; 0: it adds none.
+    /// One in this number of transactions begins a new block with its added rows. 0: the
+    /// transaction adds no rows.
     pub(super) new_block_one_in: u64,
     pub(super) accesses: &'static [Access],
 }
 
-/// Most accesses of a transaction.
+/// Largest number of accesses of a transaction.
 pub(super) const ACCESSES_MAX: usize = 4;
 const ORDERS_OF_A_DELIVERY: u32 = 10;
 
-/// All of them.
+/// The five transactions.
 pub(super) const MIX: [Transaction; 5] = [
     Transaction {
         kind: Kind::NewOrder,
@@ -158,7 +162,7 @@ pub(super) const MIX: [Transaction; 5] = [
     },
 ];
 
-/// The next transaction of the mix.
+/// Draws the next transaction of the mix.
 pub(super) fn draw(rng: &mut SplitMix64) -> &'static Transaction {
     let mut ticket = rng.below(100);
     for transaction in &MIX {

@@ -1,4 +1,4 @@
-//! What the sequence of a job's I/Os is like, one property a test.
+//! Properties of the sequence of a job's I/Os, one per test.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use crate::fio::{FileService, FileServiceOrder, Files, JobFile, Layout, Share, S
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A job on a device of `bytes`.
+/// A job on a whole device.
 fn on_device(placement: Placement) -> Job {
     Job { files: Files::Named(vec!["/dev/sda".to_owned()]), placement, ..Job::new("j") }
 }
 
 const RANDOM: Placement = Placement::Random { ios_per_offset: 1 };
 
-/// The first steps of a job on a device of `bytes`, 10,000 at most.
+/// Returns the first steps of a job on a device of `bytes`, 10,000 at most.
 fn steps(job: &Job, bytes: u64) -> Vec<Step> {
     let file = JobFile { name: "t.fio".to_owned(), jobs: vec![job.clone()], ignored: Vec::new() };
     let layout = Layout::new(&file, bytes, 1).unwrap();
@@ -82,7 +82,7 @@ fn io_size_ends_a_pass_early_or_makes_more_of_them() {
 fn without_a_map_blocks_come_again() {
     let order = starts(&Job { random_map: false, ..on_device(RANDOM) }, 4 * MIB);
     let distinct = order.iter().collect::<BTreeSet<_>>().len() as f64 / order.len() as f64;
-    // 1 - 1/e.
+    // The expected value is 1 - 1/e.
     assert!((distinct - 0.632).abs() < 0.03, "{distinct}");
 }
 

@@ -1,15 +1,16 @@
-//! Arithmetic in values: `(1024 * 4 + 2) * 2`, with suffixes (`(4k * 2)`), exact as long as it can be.
+//! Arithmetic in values: `(1024 * 4 + 2) * 2`, with suffixes (`(4k * 2)`), exact as far as
+//! possible.
 //!
-//! fio's operators: `+ - * / % ^`, the last one of the right associativity, and parentheses. Whole numbers are kept
-//! whole; a division that leaves a rest, a decimal point or a negative exponent makes a real number of it, which only
-//! the end result is rounded down from.
+//! The operators are those of fio: `+ - * / % ^` and parentheses. `^` is right-associative.
+//! Integers stay integers. A division with a remainder, a decimal point or a negative exponent
+//! gives a real number. Only the final result is rounded down.
 
 use super::number::Scale;
 
-/// Parentheses within each other, and operators of the right associativity in a row, at most.
+/// Largest nesting of parentheses and right-associative operators.
 const DEPTH_MAX: usize = 64;
 
-/// What an expression evaluates to.
+/// Value of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Amount {
     Whole(i128),
@@ -26,10 +27,10 @@ impl Amount {
     }
 }
 
-/// Evaluates an expression, rounded towards zero. `scale` says what suffixes mean.
+/// Evaluates an expression and rounds it towards zero. `scale` gives the meaning of suffixes.
 ///
 /// # Errors
-/// What is wrong with it, for a person.
+/// The problem of the expression, as a message.
 pub(super) fn evaluate(text: &str, scale: Scale) -> Result<i128, String> {
     let mut parser = Parser { text, at: 0, depth: 0, scale };
     let amount = parser.sum()?;
@@ -65,7 +66,7 @@ impl Parser<'_> {
         self.text[self.at..].chars().next()
     }
 
-    /// The next character, if it is one of these.
+    /// Takes the next character if it is in `wanted`.
     fn take(&mut self, wanted: &[char]) -> Option<char> {
         let next = self.peek().filter(|next| wanted.contains(next))?;
         self.at += next.len_utf8();
@@ -130,7 +131,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Digits, with a point or in hexadecimal, and a suffix.
+    /// Parses a number, decimal with an optional point or hexadecimal, and its suffix.
     fn number(&mut self) -> Result<Amount, String> {
         let rest = &self.text[self.at..];
         let hexadecimal = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
@@ -149,7 +150,7 @@ impl Parser<'_> {
         self.suffixed(amount)
     }
 
-    /// A suffix right behind a number or a parenthesis.
+    /// Parses a suffix directly after a number or a parenthesis.
     fn suffixed(&mut self, amount: Amount) -> Result<Amount, String> {
         let rest = &self.text[self.at..];
         let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();

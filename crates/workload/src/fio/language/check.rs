@@ -1,4 +1,5 @@
-//! A job file as a whole: its jobs with their copies, what is left out, what is refused, what contradicts itself.
+//! Checks of a whole job file: its jobs with their copies, its ignored and rejected options, and
+//! contradictions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,21 +19,21 @@ use super::value::{self, Numbers, SizeValue, Value};
 use crate::fio::job::{IgnoredOption, Job, JobFile};
 use crate::fio::value::{Client, Direction, Files, Mode};
 
-/// Jobs with all their copies at most: fio's limit.
+/// Largest number of jobs including copies: fio's limit.
 const JOBS_MAX: usize = 4096;
-/// Bytes of options and names that all jobs hold together, at most.
+/// Largest size of the options and names of all jobs together, bytes.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// A valid job file: what would run, and what of it cannot.
+/// A valid job file: the jobs, and their unsupported parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedJobs {
-    /// Its name, for people: the file's name without its folder.
+    /// Name for people: the file's name without its folder.
     pub name: String,
-    /// All jobs, also those that cannot be run, with their copies.
+    /// All jobs with their copies, including jobs that cannot run.
     pub jobs: Vec<Job>,
-    /// What makes no difference, in the order of the file.
+    /// Options without effect, in the order of the file.
     pub remarks: Vec<Remark>,
-    /// What cannot be done, in the order of the file; empty if the jobs can be run.
+    /// Unsupported options, in the order of the file. Empty if the jobs can run.
     pub refusals: Vec<Refusal>,
 }
 
@@ -40,7 +41,7 @@ impl CheckedJobs {
     /// Reads a job file.
     ///
     /// # Errors
-    /// It cannot be read or is no valid job file.
+    /// The file cannot be read or is not a valid job file.
     pub fn open(path: impl AsRef<Path>, environment: &dyn Environment) -> Result<Self, JobError> {
         let path = path.as_ref();
         let file = path.display().to_string();
@@ -50,10 +51,10 @@ impl CheckedJobs {
         }
     }
 
-    /// Reads the text of a job file. `file` is its name, for messages and for what it includes.
+    /// Parses the text of a job file. `file` is its name, for messages and for its includes.
     ///
     /// # Errors
-    /// It is no valid job file.
+    /// The text is not a valid job file.
     pub fn parse(file: &str, text: &[u8], environment: &dyn Environment) -> Result<Self, JobError> {
         let mut problems = Vec::new();
         let sections = source::read(file, text, environment, &mut problems);
@@ -61,7 +62,7 @@ impl CheckedJobs {
         Self::of_sections(file, &name, &sections, problems)
     }
 
-    /// Reads a command line of fio: see [`JobFile::of_command`].
+    /// Parses a command line of fio: see [`JobFile::of_command`].
     pub(super) fn of_command(
         name: &str,
         words: &[String],
@@ -99,10 +100,10 @@ impl CheckedJobs {
         })
     }
 
-    /// The jobs, to be run.
+    /// Returns the jobs to run.
     ///
     /// # Errors
-    /// [`JobError::Unsupported`] if there is anything that cannot be done.
+    /// [`JobError::Unsupported`] if an option is not supported.
     pub fn into_jobs(self) -> Result<JobFile, JobError> {
         if !self.refusals.is_empty() {
             return Err(JobError::Unsupported(self.refusals));
@@ -116,27 +117,28 @@ impl CheckedJobs {
     }
 }
 
-/// What is found out about a file.
+/// Findings about a file.
 #[derive(Default)]
 struct Checker {
     problems: Vec<JobProblem>,
     jobs: Vec<Job>,
-    /// By where they stand, so that what holds for many jobs is told once; and by the order of their kind there.
+    /// Remarks by place, so that a remark about many jobs appears once. Within a place, they are
+    /// ordered by kind.
     remarks: BTreeMap<(u32, u32, usize), Remark>,
     refusals: BTreeMap<(u32, u32, usize), Refusal>,
     /// Names of the jobs so far, for `wait_for`.
     names: BTreeSet<String>,
 }
 
-/// The options that contradict each other in pairs, and what to do.
+/// Pairs of options that contradict each other.
 const EXCLUSIVE: [(&str, &str); 3] =
     [("rate", "rate_iops"), ("rate_min", "rate_iops_min"), ("cmdprio_percentage", "cmdprio_bssplit")];
 
-/// Names in /dev that are no disks.
+/// Names in /dev that are not disks.
 const NO_DISKS: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/stdin"];
 
 impl Checker {
-    /// What applies to each job.
+    /// Returns the settings of each section.
     fn settings<'a>(&mut self, sections: &'a [Section]) -> Vec<(&'a Section, Settings)> {
         let mut reader = SettingsReader { problems: &mut self.problems, order: 0 };
         let mut globals = Settings::default();
@@ -189,7 +191,7 @@ impl Checker {
         });
     }
 
-    /// One section: everything that is to be said about it but for its copies.
+    /// Checks one section, except its copies.
     fn section(&mut self, section: &Section, settings: &Settings) {
         let job = resolve(settings, &section.name);
         for setting in settings.in_order() {
@@ -213,7 +215,7 @@ impl Checker {
         self.names.insert(job.name);
     }
 
-    /// What becomes of one option.
+    /// Decides whether one option is honoured, ignored or rejected.
     fn treat(&mut self, setting: &Setting, settings: &Settings, job: &Job) {
         if let Value::NotModelled { why, instead } = setting.value {
             return self.refuse(setting, why, instead);
@@ -239,7 +241,7 @@ impl Checker {
         }
     }
 
-    /// What honoured options cannot say.
+    /// Checks honoured options for values that are not supported.
     fn treat_honoured(&mut self, setting: &Setting, settings: &Settings, job: &Job) {
         let remark = |checker: &mut Self, why: &str| {
             checker.remark(&setting.place, &setting.called, &setting.text, why);
@@ -337,11 +339,11 @@ impl Checker {
         }
     }
 
-    /// Whether there is as much to do as one block.
+    /// Checks that a job's size is known and at least one block.
     fn size(&mut self, section: &Section, settings: &Settings, job: &Job) {
         let is_device = matches!(&job.files, Files::Named(names) if names.iter().all(|name| name.starts_with("/dev/")));
         let is_known = job.size.is_some() || job.file_size.is_some() || job.fill_device || job.replay.is_some();
-        // Zones stand for a size, and are told elsewhere.
+        // Zones replace a size, and have a separate error.
         if !is_device && !is_known && settings.get("size").is_none_or(|size| size.text == "0") {
             let problem = format!("it is missing for [{}], and no device or log gives it", Short(&section.name));
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
@@ -356,7 +358,7 @@ impl Checker {
         }
     }
 
-    /// Makes the jobs with their copies.
+    /// Creates the jobs with their copies.
     fn expand(&mut self, described: &[(&Section, Settings)]) {
         let mut text_bytes = 0;
         let mut group = 0;
@@ -408,7 +410,7 @@ fn text_bytes_of(job: &Job) -> usize {
     options + files + size_of::<Job>()
 }
 
-/// Whether an option has a value with which nothing happens.
+/// Returns whether the value of an option disables it.
 fn is_harmless(setting: &Setting) -> bool {
     let unless = match setting.option.treatment {
         Treatment::Unsupported { unless, .. } => unless,
@@ -419,7 +421,7 @@ fn is_harmless(setting: &Setting) -> bool {
     unless.iter().any(same)
 }
 
-/// Whether `verify` or the like is switched off.
+/// Returns whether an option such as `verify` is switched off.
 fn is_off(text: &str) -> bool {
     matches!(text, "0" | "none")
 }

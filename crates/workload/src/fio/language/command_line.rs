@@ -1,7 +1,8 @@
-//! fio's command line: options of jobs, options that say how fio prints, and job files.
+//! fio's command line: options of jobs, options for fio's output, and job files.
 //!
-//! As fio's HOWTO has it: `--name` begins a job, options before the first hold for all, and a word without dashes is a
-//! job file. An option and its value may be one word or two. Options are the same as in job files.
+//! The syntax follows fio's HOWTO. `--name` begins a job. Options before the first job apply to all
+//! jobs. A word without dashes is a job file. An option and its value can be one word or two. The
+//! options are those of job files.
 
 use super::environment::Environment;
 use super::error::{JobProblem, ProblemKind};
@@ -9,7 +10,7 @@ use super::options;
 use super::place::{COMMAND_LINE, JobLine};
 use super::source::{self, Named, Section};
 
-/// Options about printing and the process, which change no I/O; with a value.
+/// Options with a value that concern output and the process. They change no I/O.
 const NO_MATTER: &[&str] = &[
     "output",
     "output-format",
@@ -24,10 +25,10 @@ const NO_MATTER: &[&str] = &[
     "aux-path",
     "inflate-log",
 ];
-/// Likewise, without a value.
+/// The same for options without a value.
 const NO_MATTER_FLAGS: &[&str] =
     &["minimal", "append-terse", "bandwidth-log", "latency-log", "warnings-fatal", "readonly", "merge-blktrace-only"];
-/// With these fio runs no job, or none of its own.
+/// Options with which fio does not run the given jobs itself.
 const NOT_A_RUN: &[&str] = &[
     "showcmd",
     "parse-only",
@@ -48,7 +49,7 @@ const NOT_A_RUN: &[&str] = &[
     "remote-config",
 ];
 
-/// Sections as a job file would have them. Problems go to `problems`.
+/// Parses the words into sections like those of a job file. Adds problems to `problems`.
 pub(super) fn sections(
     words: &[String],
     priority: Option<(u8, u8)>,

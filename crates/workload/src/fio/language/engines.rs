@@ -1,46 +1,46 @@
-//! fio's I/O engines: which of them make I/Os that a block device's scheduler sees, and how.
+//! fio's I/O engines, and whether and how the scheduler of a block device sees their I/Os.
 
 use crate::fio::value::Client;
 
-/// An I/O engine of fio's.
+/// An I/O engine of fio.
 #[derive(Debug)]
 pub struct IoEngine {
-    /// Its name.
+    /// Name of the engine.
     pub name: &'static str,
-    /// Other names.
+    /// Other names of the engine.
     pub aliases: &'static [&'static str],
-    /// What iosched makes of it.
+    /// Support of the engine by iosched.
     pub behaviour: EngineBehaviour,
 }
 
-/// What iosched makes of an engine.
+/// Support of an engine by iosched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineBehaviour {
-    /// It runs.
+    /// Jobs with this engine run.
     Runs {
-        /// What it makes of `iodepth`.
+        /// Use of `iodepth` by the engine.
         client: Client,
-        /// What differs from fio; empty if nothing does.
+        /// Difference from fio; empty if there is none.
         note: &'static str,
     },
-    /// A job that uses it is refused.
+    /// Jobs with this engine are rejected.
     Refused {
-        /// Why.
+        /// Reason.
         why: &'static str,
-        /// What to use instead; empty if there is nothing like it.
+        /// Engine to use instead; empty if there is none.
         instead: &'static str,
     },
 }
 
 impl IoEngine {
-    /// Whether jobs that use it run.
+    /// Returns whether jobs with this engine run.
     #[must_use]
     pub const fn is_supported(&self) -> bool {
         matches!(self.behaviour, EngineBehaviour::Runs { .. })
     }
 }
 
-/// fio's own default on Linux: `psync`.
+/// Returns fio's default on Linux: `psync`.
 pub(super) fn default() -> &'static IoEngine {
     &PSYNC
 }
@@ -145,7 +145,7 @@ pub static IO_ENGINES: &[IoEngine] = &[
     engine("guasi", &[], refused("fio no longer has this engine", "use ioengine=posixaio")),
 ];
 
-/// Looks an engine up by its name.
+/// Finds an engine by its name.
 #[must_use]
 pub fn io_engine(name: &str) -> Option<&'static IoEngine> {
     IO_ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))

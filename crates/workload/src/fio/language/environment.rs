@@ -1,20 +1,21 @@
-//! What a job file may ask of the world around it: variables, files that it includes, and the machine.
+//! Inputs of a job file from its environment: variables, included files, and the machine.
 
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of one job file at most.
+/// Largest size of a job file, bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The world around a job file, given by whoever reads it: nothing here looks at the process' own.
+/// Environment of a job file. The caller provides it, and this crate never reads that of the
+/// process.
 pub trait Environment {
-    /// An environment variable, for `${NAME}`. `None` if it is not set.
+    /// Returns the environment variable for `${NAME}`. `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 
-    /// The bytes of a file. Files above 4 MiB are refused.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The file cannot be read, or is larger than 4 MiB.
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
         let file = iosched_trace::open_plain(path)?;
         let mut bytes = Vec::new();
@@ -25,13 +26,13 @@ pub trait Environment {
         Ok(bytes)
     }
 
-    /// The machine, for `$pagesize`, `$mb_memory` and `$ncpus`.
+    /// Returns the machine, for `$pagesize`, `$mb_memory` and `$ncpus`.
     fn machine(&self) -> Machine {
         Machine::default()
     }
 }
 
-/// What fio's keywords stand for.
+/// Values of fio's keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// `$pagesize`, bytes.
@@ -43,13 +44,14 @@ pub struct Machine {
 }
 
 impl Default for Machine {
-    /// A page of 4 KiB, 8 GiB of memory and four CPUs: the same everywhere, so that runs are.
+    /// Returns a machine with a page of 4 KiB, 8 GiB of memory and four CPUs. It is fixed so that
+    /// runs are the same everywhere.
     fn default() -> Self {
         Self { page_size_bytes: 4096, memory_mib: 8192, cpus: 4 }
     }
 }
 
-/// A world without variables, in which files can be read.
+/// An environment without variables, in which files can be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoVariables;
 

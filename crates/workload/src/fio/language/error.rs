@@ -1,39 +1,40 @@
-//! What is wrong with a job file, and where.
+//! Errors of job files, with the place of each.
 
 use std::fmt;
 
 use super::place::JobLine;
 use super::remark::Refusal;
 
-/// Mistakes that are told one by one; of more, only the number.
+/// Largest number of errors that a message lists. Of the rest, it gives the number only.
 pub(super) const TOLD_MAX: usize = 20;
 
-/// Why a job file cannot be run.
+/// A reason why a job file cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
     /// The file cannot be read.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It is not a valid job file.
+    /// The file is not a valid job file.
     #[error("{}{}", told(.problems), told_too(.refusals))]
     Invalid {
-        /// At least one, in the order of the file.
+        /// Errors in the order of the file; at least one.
         problems: Vec<JobProblem>,
-        /// What could not be done either, as far as the file can be understood.
+        /// Unsupported options, as far as the file can be parsed.
         refusals: Vec<Refusal>,
     },
-    /// It is valid, and asks for what iosched cannot do. At least one refusal, in the order of the file.
+    /// The file is valid and has unsupported options. There is at least one refusal, in the order
+    /// of the file.
     #[error("{}", told(.0))]
     Unsupported(Vec<Refusal>),
 }
 
-/// Text of a job file in a message: its first characters, if it is long.
+/// Text of a job file in a message. Long text is cut.
 pub(in crate::fio) struct Short<'a>(pub(in crate::fio) &'a str);
 
 impl Short<'_> {
@@ -49,7 +50,7 @@ impl fmt::Display for Short<'_> {
     }
 }
 
-/// Each on a line of its own.
+/// Formats each item on a separate line.
 fn told<T: fmt::Display>(all: &[T]) -> String {
     let mut text = String::new();
     for (index, one) in all.iter().take(TOLD_MAX).enumerate() {
@@ -64,18 +65,18 @@ fn told<T: fmt::Display>(all: &[T]) -> String {
     text
 }
 
-/// What is to be said besides.
+/// Formats the refusals that follow the problems.
 fn told_too(refusals: &[Refusal]) -> String {
     if refusals.is_empty() { String::new() } else { format!("\n{}", told(refusals)) }
 }
 
-/// One mistake in a job file.
+/// An error in a job file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{place}: {kind}")]
 pub struct JobProblem {
-    /// Where.
+    /// Place of the error.
     pub place: JobLine,
-    /// What.
+    /// Kind of the error.
     pub kind: ProblemKind,
 }
 
@@ -85,86 +86,86 @@ impl JobProblem {
     }
 }
 
-/// What can be wrong with a line of a job file.
+/// Kind of an error in a line of a job file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// An option before the first section.
+    /// An option is before the first section.
     #[error("{}: it is before the first section; move it below [global] or the name of a job", Short(.option))]
     OutsideSection {
-        /// The option.
+        /// Name of the option.
         option: String,
     },
-    /// A job file that a command line names.
+    /// A job file of a command line cannot be read.
     #[error("{path}: {problem}; a word without -- names a job file")]
     JobFile {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         problem: String,
     },
-    /// An option of the command line that makes fio do something else than run jobs.
+    /// With this option of the command line, fio does not run jobs.
     #[error("--{option}: with this option fio runs no jobs; leave it out")]
     NotARun {
-        /// The option.
+        /// Name of the option.
         option: String,
     },
-    /// A section's header that is none.
+    /// The header of a section is not valid.
     #[error("{}: is not a section; write [name]", Short(.header))]
     Section {
         /// The line.
         header: String,
     },
-    /// A section in an included file.
+    /// An included file has a section.
     #[error(
         "[{}]: an included file can only contain options; move the section to the job file",
         Short(.section)
     )]
     SectionInInclude {
-        /// Its name.
+        /// Name of the section.
         section: String,
     },
-    /// No such option.
+    /// The option does not exist.
     #[error("{}: no such option{}", Short(.option), did_you_mean(.near))]
     NoSuchOption {
-        /// What was written.
+        /// The option, as written.
         option: String,
         /// Options of similar names, the most similar first.
         near: Vec<&'static str>,
     },
-    /// An option of another engine than the section's.
+    /// The option belongs to another engine than that of the section.
     #[error(
         "{option}: this option is only for ioengine={}, but the engine here is {engine}; put it below its ioengine",
         .engines.join(" or ")
     )]
     OtherEngine {
-        /// The option.
+        /// Name of the option.
         option: String,
-        /// Engines that have it.
+        /// Engines with this option.
         engines: &'static [&'static str],
-        /// The section's engine.
+        /// Engine of the section.
         engine: String,
     },
-    /// A value that the option cannot have.
+    /// The value is not valid for the option.
     #[error("{option}={}: {problem}; {expected}", Short(.value))]
     Value {
-        /// The option.
+        /// Name of the option.
         option: String,
         /// The value, as written.
         value: String,
-        /// What is wrong.
+        /// The problem of the value.
         problem: String,
-        /// What would be right.
+        /// Description of valid values.
         expected: String,
     },
-    /// Options that contradict each other.
+    /// Options contradict each other.
     #[error("{option}: {problem}; {remedy}")]
     Contradiction {
         /// The option that was given last.
         option: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What would be right.
+        /// A remedy.
         remedy: String,
     },
     /// An included file cannot be read.
@@ -172,21 +173,21 @@ pub enum ProblemKind {
     Include {
         /// The path, as written.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         problem: String,
     },
-    /// More than there may be of something.
+    /// A limit is exceeded.
     #[error("{what}; at most {limit} are allowed")]
     TooMany {
-        /// What there is too much of.
+        /// Description of the exceeded limit.
         what: String,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// Bytes that are not UTF-8.
+    /// The line is not UTF-8.
     #[error("the line is not UTF-8; write it again")]
     NotUtf8,
-    /// No section but `[global]`.
+    /// There is no section except `[global]`.
     #[error("there is no job: add a section, such as [job1]; on the command line, add --name=job1")]
     NoJobs,
 }

@@ -1,22 +1,22 @@
-//! Which files a job uses: names given, names made from a format, or files of its own.
+//! Files of a job: given names, names from a format, or separate files for each job.
 
 use super::settings::Settings;
 use crate::fio::value::Files;
 
-/// Names made from a format for one job at most.
+/// Largest number of names from a format for one job.
 pub(super) const NAMES_MAX: u32 = 1 << 16;
 
-/// Whether a job's files are more than names are made for.
+/// Returns whether a job has more files than the limit of names.
 pub(super) fn are_too_many(settings: &Settings) -> bool {
     let format = settings.text("filename_format").filter(|format| is_shared(format) && format.contains("$filenum"));
     let is_used = settings.text("filename").is_none() && format.is_some();
     is_used && settings.small("nrfiles").unwrap_or(1) > NAMES_MAX
 }
 
-/// The files of one copy of a job.
+/// Returns the files of one copy of a job.
 pub(super) fn files(settings: &Settings, job: &str, copy: u32) -> Files {
     let folders = settings.text("directory").map(split).unwrap_or_default();
-    // Folders are shared out among copies.
+    // Each copy uses the next folder in the list.
     let folder = folders.get(usize::try_from(copy).unwrap_or(0) % folders.len().max(1)).map_or("", String::as_str);
     if let Some(device) = settings.text("replay_redirect").filter(|_| settings.get("read_iolog").is_some()) {
         return Files::Named(vec![device.to_owned()]);
@@ -30,7 +30,7 @@ pub(super) fn files(settings: &Settings, job: &str, copy: u32) -> Files {
     let count = settings.small("nrfiles").unwrap_or(1).max(1);
     match settings.text("filename_format") {
         Some(format) if is_shared(format) => {
-            // Without the file's number all have one name.
+            // Without the number of the file, all names are equal.
             let count = if format.contains("$filenum") { count } else { 1 };
             let name = |file| in_folder(folder, &formatted(format, job, copy, file));
             Files::Named((0..count.min(NAMES_MAX)).map(name).collect())
@@ -39,7 +39,7 @@ pub(super) fn files(settings: &Settings, job: &str, copy: u32) -> Files {
     }
 }
 
-/// Whether files of several jobs can have the same name.
+/// Returns whether files of several jobs can have the same name.
 fn is_shared(format: &str) -> bool {
     !(format.contains("$jobname") && format.contains("$jobnum") && format.contains("$filenum"))
 }
@@ -60,7 +60,7 @@ fn in_folder(folder: &str, name: &str) -> String {
     }
 }
 
-/// Splits at colons, but for those behind a backslash, which is left out.
+/// Splits at colons, except at those after a backslash. The backslash is removed.
 fn split(names: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut name = String::new();

@@ -1,27 +1,28 @@
-//! Values of several parts: lists per direction, ranges, shares by size, distributions.
+//! Values with several parts: lists per direction, ranges, shares by size, distributions.
 
 use super::options::Unit;
 use super::value::{Numbers, PrioritySplitEntry, Value};
 use crate::fio::value::{Distribution, FileService, FileServiceOrder, PerDirection, SplitSize, Zone, ZoneSize};
 
-/// Sizes of `bssplit` for one direction at most: fio's limit.
+/// Largest number of sizes in `bssplit` for one direction: fio's limit.
 const SPLITS_MAX: usize = 64;
-/// Zones for one direction at most: fio's limit.
+/// Largest number of zones for one direction: fio's limit.
 const ZONES_MAX: usize = 256;
-/// The largest block, bytes: what fio's option holds.
+/// The largest block, bytes: the limit of fio's option.
 const BLOCK_BYTES_MAX: u64 = u32::MAX as u64;
-/// Percentiles at most.
+/// Largest number of percentiles.
 const REALS_MAX: usize = 1000;
 
-/// Up to three parts for reads, writes and trims: fio's rule for all of them.
+/// Parses up to three parts for reads, writes and trims by fio's rule.
 ///
-/// A part that is left out is `None`; the last part holds for the directions behind it, unless a comma follows it.
+/// A part that is left out is `None`. The last part also applies to the following directions,
+/// unless a comma follows it.
 pub(super) fn per_direction<T: Clone>(
     text: &str,
     mut read: impl FnMut(&str) -> Result<T, String>,
 ) -> Result<PerDirection<Option<T>>, String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-    // The comma at the end of `a,b,c,` makes a fourth part, of which there is nothing to say.
+    // The comma at the end of `a,b,c,` makes a fourth part, which is empty and harmless.
     let ends = parts.last().is_some_and(|part| part.is_empty());
     let parts = if ends { &parts[..parts.len() - 1] } else { &parts[..] };
     if parts.len() > 3 {
@@ -40,7 +41,8 @@ pub(super) fn per_direction<T: Clone>(
     Ok(PerDirection { read: values.next().flatten(), write: values.next().flatten(), trim: values.next().flatten() })
 }
 
-/// `a-b` or `a:b`, the smaller first. A minus in front is the number's.
+/// Parses `a-b` or `a:b` and returns the smaller number first. A minus at the start is the sign of
+/// a number.
 fn range(text: &str, unit: Unit, numbers: Numbers, min: u64, max: u64) -> Result<Option<[u64; 2]>, String> {
     let Some((one, other)) = text.split_once(['-', ':']).filter(|(one, _)| !one.is_empty() && !one.starts_with('('))
     else {
@@ -50,7 +52,7 @@ fn range(text: &str, unit: Unit, numbers: Numbers, min: u64, max: u64) -> Result
     Ok(Some([one.min(other), one.max(other)]))
 }
 
-/// One number or a range.
+/// Parses a number or a range.
 pub(super) fn range_or_number(text: &str, unit: Unit, numbers: Numbers) -> Result<[u64; 2], String> {
     let max = i64::MAX as u64 / 1000;
     match range(text, unit, numbers, 0, max)? {
@@ -59,14 +61,14 @@ pub(super) fn range_or_number(text: &str, unit: Unit, numbers: Numbers) -> Resul
     }
 }
 
-/// Up to three ranges, with `,` or `/` between.
+/// Parses up to three ranges, with `,` or `/` between.
 pub(super) fn ranges(text: &str, unit: Unit, numbers: Numbers) -> Result<PerDirection<Option<[u64; 2]>>, String> {
     per_direction(&text.replace('/', ","), |text| {
         range(text, unit, numbers, 1, BLOCK_BYTES_MAX)?.ok_or_else(|| format!("`{text}` is not a range"))
     })
 }
 
-/// A real number within bounds.
+/// Parses a real number within bounds.
 pub(super) fn real(text: &str, min: f64, max: f64) -> Result<f64, String> {
     let number: f64 = text.trim().parse().map_err(|_| format!("`{text}` is not a number"))?;
     if (min..=max).contains(&number) {
@@ -76,13 +78,13 @@ pub(super) fn real(text: &str, min: f64, max: f64) -> Result<f64, String> {
     }
 }
 
-/// Real numbers with colons between.
+/// Parses real numbers with colons between.
 pub(super) fn reals(text: &str, min: f64, max: f64) -> Result<Vec<f64>, String> {
     let numbers: Vec<f64> = text.split(':').map(|text| real(text, min, max)).collect::<Result<_, _>>()?;
     if numbers.len() > REALS_MAX { Err(format!("more than {REALS_MAX} numbers")) } else { Ok(numbers) }
 }
 
-/// Shares that are left out get what the others leave, evenly; then all add up to 100.
+/// Fills in shares that are left out. They divide the remainder of 100 evenly.
 fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
     let given: u64 = shares.iter().flatten().map(|share| u64::from(*share)).sum();
     let left = u32::try_from(given).ok().and_then(|given| 100_u32.checked_sub(given));
@@ -92,16 +94,17 @@ fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
     let shares = shares.iter().map(|share| {
         share.unwrap_or_else(|| {
             filled += 1;
-            // The last one gets what the division leaves over.
+            // The last one also gets the remainder of the division.
             if filled == blanks { left - left / blanks * (blanks - 1) } else { left / blanks }
         })
     });
     Ok(shares.collect())
 }
 
-/// `4k/10:64k/50:32k/40` for up to three directions.
+/// Parses `4k/10:64k/50:32k/40` for up to three directions.
 ///
-/// Shares of less than 100 % leave the rest to the size with the largest share (as measured with fio 3.33).
+/// If the shares add up to less than 100 %, the size with the largest share gets the rest (as
+/// measured with fio 3.33).
 pub(super) fn split(text: &str, numbers: Numbers) -> Result<PerDirection<Option<Vec<SplitSize>>>, String> {
     per_direction(text, |text| {
         let mut sizes = Vec::new();
@@ -123,7 +126,7 @@ pub(super) fn split(text: &str, numbers: Numbers) -> Result<PerDirection<Option<
     })
 }
 
-/// A share in per cent; `None` if it is left out.
+/// Parses a share in per cent. Returns `None` if it is left out.
 fn share_of(text: &str, numbers: Numbers) -> Result<Option<u32>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -131,7 +134,7 @@ fn share_of(text: &str, numbers: Numbers) -> Result<Option<u32>, String> {
     numbers.unsigned(text, Unit::Count, 0, 100).map(|share| u32::try_from(share).ok())
 }
 
-/// `64k/25/1/0:1024k/0` for reads and writes.
+/// Parses `64k/25/1/0:1024k/0` for reads and writes.
 pub(super) fn priority_split(text: &str, numbers: Numbers) -> Result<PerDirection<Vec<PrioritySplitEntry>>, String> {
     let split = per_direction(text, |text| {
         let entries: Vec<_> =
@@ -155,7 +158,7 @@ fn priority_entry(text: &str, numbers: Numbers) -> Result<PrioritySplitEntry, St
     let number = |text: &str, max: u64| numbers.unsigned(text, Unit::Count, 0, max);
     let (size, percent, priority) = match parts[..] {
         [size, percent] => (size, percent, None),
-        // A hint may follow, which modelled devices do not take.
+        // A hint can follow. Modelled devices do not use hints.
         [size, percent, class, level] | [size, percent, class, level, _] => {
             let class = numbers.unsigned(class, Unit::Count, 1, 3)?;
             (size, percent, Some((u8::try_from(class).unwrap_or(3), u8::try_from(number(level, 7)?).unwrap_or(7))))
@@ -170,13 +173,13 @@ fn priority_entry(text: &str, numbers: Numbers) -> Result<PrioritySplitEntry, St
     Ok(PrioritySplitEntry { bytes, percent, priority })
 }
 
-/// fio's parameters where none is given.
+/// fio's defaults of these parameters.
 const ZIPF_THETA: f64 = 1.1;
 const PARETO_H: f64 = 0.2;
 const GAUSS_DEVIATION: f64 = 0.0;
 
 fn zipf_theta(theta: f64) -> Result<f64, String> {
-    // One needs another formula than all others, and the tables for it.
+    // A theta of 1 needs a different formula, with its own tables.
     if theta > 0.0 && (theta - 1.0).abs() > f64::EPSILON {
         Ok(theta)
     } else {
@@ -196,7 +199,7 @@ fn deviation(deviation: f64) -> Result<f64, String> {
     }
 }
 
-/// `random_distribution`.
+/// Parses `random_distribution`.
 pub(super) fn distribution(text: &str, numbers: Numbers) -> Result<Value, String> {
     let (name, rest) = text.split_once([':', '=']).map_or((text, None), |(name, rest)| (name, Some(rest)));
     let parameter = |default: f64| -> Result<(f64, Option<f64>), String> {
@@ -232,7 +235,7 @@ pub(super) fn distribution(text: &str, numbers: Numbers) -> Result<Value, String
     Ok(Value::Distribution(distribution))
 }
 
-/// `60/10:30/20:10/70` for up to three directions.
+/// Parses `60/10:30/20:10/70` for up to three directions.
 fn zones(text: &str, is_absolute: bool, numbers: Numbers) -> Result<Distribution, String> {
     let zones = per_direction(text, |text| {
         let parts: Vec<&str> = text.split(':').collect();
@@ -272,7 +275,7 @@ fn relative_sizes(sizes: &[&str], numbers: Numbers) -> Result<Vec<ZoneSize>, Str
     Ok(sizes.into_iter().map(ZoneSize::Percent).collect())
 }
 
-/// `file_service_type`.
+/// Parses `file_service_type`.
 pub(super) fn file_service(text: &str, numbers: Numbers) -> Result<FileService, String> {
     let (name, suffix) = text.split_once(':').map_or((text, None), |(name, suffix)| (name, Some(suffix)));
     let count = || suffix.map_or(Ok(1), |suffix| numbers.unsigned(suffix, Unit::Count, 1, u32::MAX.into()));

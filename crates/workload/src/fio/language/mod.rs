@@ -1,11 +1,14 @@
-//! fio's job language: from the text of a job file to jobs of which every option is resolved.
+//! fio's job language: from the text of a job file to jobs with all options resolved.
 //!
-//! [`CheckedJobs`] is a valid file: its jobs, what of it makes no difference, and what cannot be done. [`JobFile`] is
-//! one that can be run. A file's text goes through `source` (sections, includes, variables), `settings` (each option's
-//! value, by its declaration in `options`), `resolve` (a job of each section) and `check` (what is not done, and why).
+//! [`CheckedJobs`] is a valid file: its jobs, its options without effect, and its unsupported
+//! options. [`JobFile`] can be run. The text of a file passes through these modules:
+//! - `source`: sections, includes, variables;
+//! - `settings`: the value of each option, by its declaration in `options`;
+//! - `resolve`: a job from each section;
+//! - `check`: unsupported options, and the reasons.
 //!
-//! Where fio takes the first part of what it cannot read whole (`bs=4x`, `size=1.5m`, `loops=1,2`), this refuses it:
-//! what a person meant by it is something else.
+//! If fio cannot parse a whole value, it uses the first part (`bs=4x`, `size=1.5m`, `loops=1,2`).
+//! This module rejects such values, because the user means something else.
 
 mod arithmetic;
 mod check;
@@ -37,15 +40,17 @@ pub use remark::{Refusal, Remark};
 use crate::fio::job::JobFile;
 
 impl JobFile {
-    /// Reads a job file that is to be run.
+    /// Reads a job file that can be run.
     ///
     /// # Errors
-    /// It cannot be read, is no valid job file, or asks for what cannot be done: each with file, line and option.
+    /// The file cannot be read, is not a valid job file, or has unsupported options. Each error has
+    /// file, line and option.
     pub fn open(path: impl AsRef<Path>, environment: &dyn Environment) -> Result<Self, JobError> {
         CheckedJobs::open(path, environment)?.into_jobs()
     }
 
-    /// Reads the text of a job file that is to be run. `file` is its name, for messages and for what it includes.
+    /// Parses the text of a job file that can be run. `file` is its name, for messages and for its
+    /// includes.
     ///
     /// # Errors
     /// As [`JobFile::open`].
@@ -53,8 +58,8 @@ impl JobFile {
         CheckedJobs::parse(file, text, environment)?.into_jobs()
     }
 
-    /// Reads a command line of fio: the words behind its name. `name` is for people, and `priority` is the class and
-    /// the level of jobs that set none.
+    /// Parses the words of a fio command line after the program's name. `name` is the name of the
+    /// result for people. `priority` is the class and level of jobs that set none.
     ///
     /// # Errors
     /// As [`JobFile::open`].

@@ -1,24 +1,25 @@
-//! Numbers with suffixes: quantities (`4k`, `0x200`), times (`10ms`), and what they are scaled by.
+//! Numbers with suffixes: quantities (`4k`, `0x200`), times (`10ms`), and their factors.
 
 use super::arithmetic;
 
-/// What suffixes mean, and what a number without one is.
+/// Meaning of suffixes, and unit of a number without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Bytes or a plain number: `k`, `m`, `g`, `t`, `p`, with `i` and `b` or without.
+    /// Bytes or a plain number: `k`, `m`, `g`, `t`, `p`, optionally followed by `i` and `b`.
     Quantity {
-        /// 1024: `k` is 1024 and `ki` 1000; 1000: the other way round, as the standards have it.
+        /// 1024: `k` is 1024 and `ki` is 1000. 1000: `k` is 1000 and `ki` is 1024, as in the
+        /// standards.
         kb_base: u32,
     },
-    /// A time, in us: `us`, `ms`, `s`, `m`, `h`, `d`.
+    /// A time, us: `us`, `ms`, `s`, `m`, `h`, `d`.
     Time {
-        /// What one is without a suffix, us.
+        /// Unit of a number without a suffix, us.
         unit_us: u64,
     },
 }
 
 impl Scale {
-    /// What a suffix multiplies by.
+    /// Returns the factor of a suffix.
     pub(super) fn factor(self, suffix: &str) -> Option<u64> {
         let suffix = suffix.to_ascii_lowercase();
         match self {
@@ -49,7 +50,7 @@ impl Scale {
         }
     }
 
-    /// The suffixes there are, for messages.
+    /// Returns the valid suffixes, for messages.
     pub(super) const fn suffixes(self) -> &'static str {
         match self {
             Self::Quantity { .. } => "k, m, g, t or p",
@@ -57,7 +58,7 @@ impl Scale {
         }
     }
 
-    /// What one is without a suffix.
+    /// Returns the unit of a number without a suffix.
     const fn unit(self) -> u64 {
         match self {
             Self::Quantity { .. } => 1,
@@ -66,12 +67,12 @@ impl Scale {
     }
 }
 
-/// Reads a number: digits or `0x` and a suffix, or an expression that begins with a parenthesis. Times are us,
-/// within an expression without a suffix, too, as fio has it. `bare`: an expression may also stand without
-/// parentheses, as behind fio's keywords.
+/// Parses a number: digits or `0x` with a suffix, or an expression that begins with a parenthesis.
+/// Times are in us. As in fio, a number in an expression without a suffix is in us, too. With
+/// `bare`, an expression does not need parentheses, as after fio's keywords.
 ///
 /// # Errors
-/// What is wrong with it, for a person.
+/// The problem of the number, as a message.
 pub(super) fn read(text: &str, scale: Scale, bare: bool) -> Result<i128, String> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,24 +1,25 @@
-//! Where something stands: a line of a job file, or of a file that it includes.
+//! Places in job files: a line of a job file or of an included file.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Stands for a file where jobs come from a command line. Its lines are words.
+/// Name of the file for jobs from a command line. Its lines are words.
 pub(super) const COMMAND_LINE: &str = "fio command line";
 
 /// A line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLine {
-    /// The file, as it was named.
+    /// Name of the file, as given.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: u32,
-    /// The `include` line that led to the file; `None` for the job file itself.
+    /// The `include` line of the file; `None` for the job file itself.
     pub included_at: Option<Arc<JobLine>>,
 }
 
 impl JobLine {
-    /// The line of the job file itself: of the outermost `include`, if there is one.
+    /// Returns the line of the job file itself. For an included file this is the line of the
+    /// outermost `include`.
     #[must_use]
     pub fn outermost(&self) -> &Self {
         let mut place = self;

@@ -1,34 +1,34 @@
-//! What a valid job file asks for that iosched does not do: with or without consequences.
+//! Options of valid job files that iosched does not honour: ignored ones and rejected ones.
 
 use std::fmt;
 
 use super::place::JobLine;
 
-/// Something that changes nothing for the I/Os a device sees, and is left out.
+/// An option that is ignored because it does not change the I/Os of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// Where.
+    /// Place of the option.
     pub place: JobLine,
     /// The option, as written.
     pub option: String,
-    /// Its value, as written; empty if it has none.
+    /// Value of the option, as written; empty if it has none.
     pub value: String,
-    /// Why it makes no difference, or what is done instead.
+    /// Reason why it has no effect, or its replacement.
     pub why: String,
 }
 
-/// Something that shapes I/O, and that iosched cannot do.
+/// An option that affects I/O and that iosched does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where.
+    /// Place of the option.
     pub place: JobLine,
     /// The option, as written.
     pub option: String,
-    /// Its value, as written; empty if it has none.
+    /// Value of the option, as written; empty if it has none.
     pub value: String,
-    /// Why not.
+    /// Reason.
     pub why: String,
-    /// What to use instead; empty if there is nothing like it.
+    /// Option to use instead; empty if there is none.
     pub instead: String,
 }
 

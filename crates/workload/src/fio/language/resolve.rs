@@ -1,4 +1,5 @@
-//! One job's settings become a [`Job`]: fio's defaults, what options imply of each other, what they contradict.
+//! Conversion of one job's settings into a [`Job`]: fio's defaults, and options that imply or
+//! override each other.
 
 use iosched::{IoClass, IoPriority};
 
@@ -12,13 +13,14 @@ use crate::fio::value::{
     ThinkTimeBlocks,
 };
 
-/// How long each depth is tried where `latency_window` is not given, ns: a window must be.
+/// Default of `latency_window`, ns. A search always needs a window.
 pub(super) const LATENCY_WINDOW_NS: u64 = 5_000_000_000;
 
-/// The level of a process without one.
+/// Level of a process that has set none.
 const LEVEL_DEFAULT: u8 = 4;
 
-/// Resolves everything that depends on this job's settings alone; `section` is its section's name.
+/// Resolves everything that depends on this job's settings only. `section` is the name of its
+/// section.
 pub(super) fn resolve(settings: &Settings, section: &str) -> Job {
     let name = settings.text("name").unwrap_or(section);
     let mut job = Job::new(name);
@@ -85,7 +87,8 @@ fn pattern(job: &mut Job, settings: &Settings) {
     }
 }
 
-/// Of `bs`, `bsrange` and `bssplit`, the one given last counts for the directions it names.
+/// Resolves `bs`, `bsrange` and `bssplit`. The one given last applies to the directions that it
+/// names.
 fn blocks(job: &mut Job, settings: &Settings) {
     let mut given: Vec<_> = ["bs", "bsrange", "bssplit"].into_iter().filter_map(|name| settings.get(name)).collect();
     given.sort_by_key(|setting| setting.order);
@@ -115,7 +118,7 @@ fn size(value: SizeValue) -> Option<Size> {
     match value {
         SizeValue::Bytes(bytes) => Some(Size::Bytes(bytes)),
         SizeValue::Percent(percent) => Some(Size::Percent(percent)),
-        // Told as a refusal: without zones they have no size.
+        // Zones are rejected elsewhere, because without a zoned device they have no size.
         SizeValue::Zones(_) => None,
     }
 }
@@ -140,7 +143,7 @@ fn random(job: &mut Job, settings: &Settings) {
     if let Some(Value::Distribution(distribution)) = settings.value("random_distribution") {
         job.distribution = distribution.clone();
     }
-    // What makes blocks come more than once, or not whole, leaves nothing for a map.
+    // A map is impossible if blocks repeat or are not whole.
     let mapless = settings.get("ba").is_some() || job.bs_unaligned || job.distribution != Distribution::Random;
     job.random_map = !on(settings, "norandommap") && !mapless;
     job.soft_random_map = on(settings, "softrandommap");
@@ -160,7 +163,7 @@ fn depth(job: &mut Job, settings: &Settings) {
     if let super::engines::EngineBehaviour::Runs { client, .. } = engine.behaviour {
         job.client = client;
     }
-    // Threads of the job submit, each one I/O at a time.
+    // Threads of the job submit, each with one I/O at a time.
     if settings.word("io_submit_mode") == Some("offload") {
         job.client = Client::Async;
     }
@@ -185,7 +188,7 @@ fn depth(job: &mut Job, settings: &Settings) {
     };
 }
 
-/// Whether `direct` and `buffered`, of which the later one counts, say past the page cache.
+/// Returns whether I/O bypasses the page cache. The later one of `direct` and `buffered` counts.
 pub(super) fn is_direct(settings: &Settings) -> bool {
     if settings.is_later("buffered", "direct") {
         settings.is_on("buffered") == Some(false)
@@ -263,7 +266,7 @@ fn process(job: &mut Job, settings: &Settings) {
     let level = settings.number("prio").and_then(|level| u8::try_from(level).ok());
     job.ioprio = match (settings.number("prioclass").map(class), level) {
         (None, None) => IoPriority::default(),
-        // A level alone is one of the class that processes have by default.
+        // A level without a class belongs to the default class of processes.
         (None | Some(IoClass::None), Some(level)) => IoPriority::new(IoClass::BestEffort, level),
         (Some(class), level) => {
             IoPriority::new(class, level.unwrap_or(if class == IoClass::None { LEVEL_DEFAULT } else { 0 }))

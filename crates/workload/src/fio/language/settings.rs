@@ -1,4 +1,5 @@
-//! What applies to one job: defaults of `[global]` and its own options, each read once, the last one winning.
+//! Settings of one job: defaults of `[global]` and the options of its section. Each is parsed once,
+//! and the last one counts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,26 +12,26 @@ use super::source::{Assignment, PROBLEMS_MAX, Section};
 use super::value::{self, Numbers, Pattern, SizeValue, Value};
 use crate::fio::value::PerDirection;
 
-/// fio's own base of `k`.
+/// fio's default of `kb_base`.
 const KB_BASE: u32 = 1024;
 
 /// An option with its value.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) option: &'static JobOption,
-    /// The name it was called by.
+    /// The name or alias that was used.
     pub(super) called: String,
     /// The value as written, with variables expanded.
     pub(super) text: String,
     pub(super) value: Value,
     pub(super) place: JobLine,
-    /// Rises through the file: of two that contradict each other, the later one counts.
+    /// Position in the file. Of two options that contradict each other, the later one counts.
     pub(super) order: usize,
-    /// Whether it stands in `[global]`.
+    /// Whether the option is in `[global]`.
     pub(super) is_global: bool,
 }
 
-/// All that applies, by the option's name.
+/// All settings of a job, by the name of the option.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings(BTreeMap<&'static str, Rc<Setting>>);
 
@@ -39,25 +40,25 @@ impl Settings {
         self.0.get(option).map(|setting| &**setting)
     }
 
-    /// All, in the order they were given.
+    /// Returns all settings in the order of the file.
     pub(super) fn in_order(&self) -> Vec<&Rc<Setting>> {
         let mut all: Vec<_> = self.0.values().collect();
         all.sort_by_key(|setting| setting.order);
         all
     }
 
-    /// Of two options the one that was given last.
+    /// Returns whether `one` was given after `other`.
     pub(super) fn is_later(&self, one: &str, other: &str) -> bool {
         let order = |option| self.get(option).map(|setting| setting.order);
         order(one) > order(other)
     }
 
-    /// That of two options that was given last.
+    /// Returns the later one of two options.
     pub(super) fn later_of(&self, one: &str, other: &str) -> Option<&Setting> {
         self.get(if self.is_later(other, one) { other } else { one })
     }
 
-    /// Leaves out what only another engine than this job's understands.
+    /// Removes options that belong to another engine than this job's.
     pub(super) fn keep_own_engine(&mut self) {
         let engine = self.engine().name;
         self.0.retain(|_, setting| setting.option.engines.is_empty() || setting.option.engines.contains(&engine));
@@ -95,7 +96,7 @@ impl Settings {
         self.number(option).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// A time, ns.
+    /// Returns a time, ns.
     pub(super) fn time_ns(&self, option: &str) -> Option<u64> {
         self.number(option).map(|us| us.saturating_mul(1000))
     }
@@ -132,7 +133,7 @@ impl Settings {
         self.get(option).map(|setting| &setting.value)
     }
 
-    /// The engine: the one given, or fio's own.
+    /// Returns the given engine, or fio's default.
     pub(super) fn engine(&self) -> &'static engines::IoEngine {
         match self.value("ioengine") {
             Some(Value::Engine(engine)) => engine.0,
@@ -141,10 +142,10 @@ impl Settings {
     }
 }
 
-/// Reads sections' options; gives the number of each, and collects what is wrong.
+/// Parser of sections' options. It numbers the options and collects errors.
 pub(super) struct SettingsReader<'a> {
     pub(super) problems: &'a mut Vec<JobProblem>,
-    /// Options read so far.
+    /// Number of options parsed so far.
     pub(super) order: usize,
 }
 
@@ -155,9 +156,9 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Adds a section's options to what applies already.
+    /// Adds a section's options to the existing settings.
     ///
-    /// As in fio, `kb_base` and `ioengine` hold for the whole section, wherever they stand in it.
+    /// As in fio, `kb_base` and `ioengine` apply to the whole section, wherever they are in it.
     pub(super) fn add(&mut self, settings: &mut Settings, section: &Section) {
         let mut numbers = Numbers { kb_base: kb_base(settings), bare: false };
         for first in ["kb_base", "ioengine"] {
@@ -184,13 +185,13 @@ impl SettingsReader<'_> {
                 return self.problem(&assignment.place, kind);
             }
             Found::No => {
-                // Looking for similar names is worth its time for what is told only.
+                // The search for similar names is slow. It is only done for errors that are listed.
                 let near = if self.problems.len() < TOLD_MAX { options::near(name) } else { Vec::new() };
                 let kind = ProblemKind::NoSuchOption { option: name.to_owned(), near };
                 return self.problem(&assignment.place, kind);
             }
         };
-        // The job is refused because of its engine: what the engine's options say is the engine's affair.
+        // The job is rejected because of its engine, so the options of the engine need no check.
         let is_moot = !option.engines.is_empty() && !engine.is_supported();
         let numbers = Numbers { bare: assignment.has_keyword, ..numbers };
         let value = match (&assignment.value, option.kind) {
@@ -230,7 +231,7 @@ fn kb_base(settings: &Settings) -> u32 {
     }
 }
 
-/// Why a value is empty, and what to do about it.
+/// Returns the reason why a value is empty, and the remedy.
 fn empty(assignment: &Assignment, option: &JobOption) -> (String, String) {
     match &assignment.unset[..] {
         [] => ("it is empty".to_owned(), format!("expected: {}", option.kind)),

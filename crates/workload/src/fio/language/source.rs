@@ -1,7 +1,8 @@
-//! Job files as text: sections, options and their values as written, with files included and variables expanded.
+//! The text of job files: sections with options and values as written, includes, and variables.
 //!
-//! Which options there are and what their values mean is not decided here. As in fio, `;` and `#` begin a comment
-//! anywhere in a line, `[global...]` is a section of defaults, and an unset variable is the empty string.
+//! This module does not know the options and the meaning of their values. As in fio, `;` and `#`
+//! begin a comment anywhere in a line. `[global...]` is a section of defaults. An unset variable is
+//! the empty string.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,48 +11,48 @@ use super::environment::Environment;
 use super::error::{JobProblem, ProblemKind};
 use super::place::{COMMAND_LINE, JobLine};
 
-/// Files that include each other, one within the other, at most.
+/// Largest nesting of included files.
 const INCLUDE_DEPTH_MAX: usize = 16;
-/// Files included at most; each as often as it is.
+/// Largest number of included files. A file counts each time it is included.
 const INCLUDES_MAX: usize = 256;
-/// Lines of all files together at most; included files count as often as they are included.
+/// Largest number of lines of all files together. Included files count each time they are included.
 pub(super) const LINES_MAX: usize = 100_000;
-/// Bytes of a value after variables are expanded, at most.
+/// Largest size of a value after the expansion of variables, bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;
-/// Mistakes collected at most.
+/// Largest number of errors to collect.
 pub(super) const PROBLEMS_MAX: usize = 1000;
 
 /// A section as written.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Its name.
+    /// Name of the section.
     pub(super) name: String,
-    /// Its header's line.
+    /// Line of the section's header.
     pub(super) place: JobLine,
-    /// Whether it holds defaults for the jobs behind it.
+    /// Whether the section has defaults for the following jobs.
     pub(super) is_global: bool,
-    /// Its options, in order.
+    /// Options of the section, in order.
     pub(super) assignments: Vec<Assignment>,
 }
 
 /// An option as written.
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
-    /// What stands before the `=`.
+    /// Text before the `=`.
     pub(super) option: String,
-    /// What stands behind it, expanded; `None` without a `=`.
+    /// Text after the `=`, with variables expanded; `None` without a `=`.
     pub(super) value: Option<String>,
-    /// The same as written.
+    /// Text after the `=`, as written.
     pub(super) written: String,
-    /// Variables in it that are not set.
+    /// Names of unset variables in the value.
     pub(super) unset: Vec<String>,
-    /// Whether one of fio's keywords was replaced: then the rest may be arithmetic.
+    /// Whether a keyword of fio was replaced. The value can then be an expression.
     pub(super) has_keyword: bool,
-    /// Where.
+    /// Place of the option.
     pub(super) place: JobLine,
 }
 
-/// Reads a job file's text into sections. What is wrong goes to `problems`.
+/// Parses the text of a job file into sections. Adds errors to `problems`.
 pub(super) fn read(
     name: &str,
     text: &[u8],
@@ -64,17 +65,17 @@ pub(super) fn read(
     reader.sections
 }
 
-/// A job file or an option that a command line names.
+/// A part of a command line.
 pub(super) enum Named<'a> {
-    /// A section begins.
+    /// The start of a section.
     Section(&'a str),
     /// `name=value` or `name`.
     Option(String),
-    /// A job file, and the sections of it that run; none: all.
+    /// A job file, and the names of its sections to run; empty: all.
     File(&'a str, &'a [&'a str]),
 }
 
-/// Makes sections of the parts of a command line, each with the number of its word.
+/// Creates sections from the parts of a command line. Each part has the number of its word.
 pub(super) fn of_command(
     parts: Vec<(u32, Named<'_>)>,
     environment: &dyn Environment,
@@ -110,7 +111,7 @@ fn folder_of(path: &Path) -> PathBuf {
     path.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
-/// A file that is being read.
+/// A file that is being parsed.
 struct File {
     name: Arc<str>,
     folder: PathBuf,
@@ -249,7 +250,7 @@ impl Reader<'_> {
     }
 }
 
-/// The path of `include path`, if the line is one.
+/// Returns the path of an `include path` line.
 fn include_path(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("include")?;
     rest.starts_with(char::is_whitespace).then(|| rest.trim())
@@ -263,7 +264,8 @@ fn expand_variables(value: &str, environment: &dyn Environment, unset: &mut Vec<
         let Some((name, behind)) = after.split_once('}') else { break };
         expanded.push_str(before);
         match environment.variable(name).filter(|text| !text.is_empty()) {
-            // The limit on values is checked behind this; a variable as such is no longer than the system allows.
+            // The limit on values is checked later. The system limits the length of a single
+            // variable.
             Some(text) if expanded.len() <= VALUE_BYTES_MAX => expanded.push_str(&text),
             Some(_) => {}
             None => unset.push(name.to_owned()),
@@ -274,7 +276,7 @@ fn expand_variables(value: &str, environment: &dyn Environment, unset: &mut Vec<
     expanded
 }
 
-/// Replaces fio's keywords for the machine.
+/// Replaces fio's keywords with values of the machine.
 fn expand_keywords(value: &str, environment: &dyn Environment) -> String {
     if !value.contains('$') {
         return value.to_owned();

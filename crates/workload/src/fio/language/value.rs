@@ -1,4 +1,4 @@
-//! One option's value, from text to what it says, by the kind its declaration gives.
+//! Values of options: parsed from text by the kind in the option's declaration.
 
 use super::engines::{self, IoEngine};
 use super::list;
@@ -6,7 +6,7 @@ use super::number;
 use super::options::{JobOption, Unit, ValueKind};
 use crate::fio::value::{Distribution, FileService, Mode, PerDirection, SplitSize};
 
-/// A value that was read. Times are us, as in fio; the job has ns.
+/// A parsed value. Times are in us, as in fio. The job has ns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -26,14 +26,14 @@ pub(super) enum Value {
     Distribution(Distribution),
     FileService(FileService),
     Engine(EngineRef),
-    /// It is valid, and asks for what is not modelled.
+    /// The value is valid but not supported.
     NotModelled {
         why: &'static str,
         instead: &'static str,
     },
 }
 
-/// An engine of the table; two are the same if their names are.
+/// A reference to an engine in the table. Two are equal if the names are equal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EngineRef(pub(super) &'static IoEngine);
 
@@ -43,41 +43,41 @@ impl PartialEq for EngineRef {
     }
 }
 
-/// `size` and the like.
+/// Value of `size` and similar options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SizeValue {
     Bytes(u64),
     Percent(u32),
-    /// Zones of a zoned device.
+    /// Number of zones of a zoned device.
     Zones(u64),
 }
 
-/// `rw`.
+/// Value of `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub(super) mode: Mode,
     pub(super) is_random: bool,
-    /// What stands behind the colon.
+    /// Number after the colon.
     pub(super) suffix: Option<i64>,
 }
 
-/// One entry of `cmdprio_bssplit`.
+/// An entry of `cmdprio_bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PrioritySplitEntry {
     pub(super) bytes: u64,
     pub(super) percent: u32,
-    /// Class and level, if it has its own.
+    /// Class and level of the entry, if given.
     pub(super) priority: Option<(u8, u8)>,
 }
 
-/// What is wrong with a value, and what would be right.
+/// The problem of a value, and a description of valid values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) problem: String,
     pub(super) expected: String,
 }
 
-/// How numbers are read: what `k` is, and whether an expression needs no parentheses.
+/// Format of numbers: the base of `k`, and whether an expression can lack parentheses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) kb_base: u32,
@@ -85,7 +85,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// A number within bounds.
+    /// Parses a number within bounds.
     pub(super) fn read(self, text: &str, unit: Unit, min: i128, max: i128) -> Result<i128, String> {
         let number = number::read(text, unit.scale(self.kb_base), self.bare)?;
         if number < min {
@@ -97,16 +97,16 @@ impl Numbers {
         }
     }
 
-    /// A number that is not negative and fits.
+    /// Parses a number within bounds that is not negative.
     pub(super) fn unsigned(self, text: &str, unit: Unit, min: u64, max: u64) -> Result<u64, String> {
         self.read(text, unit, min.into(), max.into()).map(|number| u64::try_from(number).unwrap_or(max))
     }
 }
 
-/// Reads a value of this option.
+/// Parses a value of this option.
 ///
 /// # Errors
-/// What is wrong, and what would be right.
+/// The problem, and a description of valid values.
 pub(super) fn read(option: &JobOption, text: &str, numbers: Numbers) -> Result<Value, Wrong> {
     of_kind(option.kind, text, numbers)
         .map_err(|problem| Wrong { problem, expected: format!("expected: {}", option.kind) })
@@ -163,7 +163,7 @@ fn size(text: &str, numbers: Numbers) -> Result<SizeValue, String> {
     numbers.unsigned(text, Unit::Bytes, 0, i64::MAX as u64).map(SizeValue::Bytes)
 }
 
-/// The names of `rw`: direction, and whether random.
+/// Names of `rw` with direction, and whether the placement is random.
 const PATTERNS: [(&str, Mode, bool); 11] = [
     ("read", Mode::Read, false),
     ("write", Mode::Write, false),
@@ -200,7 +200,7 @@ fn sync_file_range(text: &str, numbers: Numbers) -> Result<i128, String> {
 }
 
 fn engine(text: &str) -> Result<EngineRef, String> {
-    // The name of an external engine is followed by its file.
+    // After the name of an external engine comes the path of its file.
     let name = text.split_once(':').map_or(text, |(name, _)| if name == "external" { name } else { text });
     engines::io_engine(name).map(EngineRef).ok_or_else(|| format!("fio has no engine `{name}`"))
 }

@@ -1,11 +1,13 @@
-//! One job at work: what it does next, given what is done. It knows the time, but neither queue nor device.
+//! A running job: its next action after each completion. It knows the time, but neither queue nor
+//! device.
 //!
-//! As fio's own loop does, a job fills its depth, submits in batches, takes completions in batches once the depth is
-//! full, and lets everything under way complete before it sleeps or syncs.
+//! A job works like fio's own loop. It fills its depth and submits in batches. When the depth is
+//! full, it takes completions in batches. Before it sleeps or syncs, it lets all I/Os in flight
+//! complete.
 //!
-//! Whoever runs it [begins](Process::begin) it, carries out what [`Process::step`] asks for until that is to wait or to
-//! sleep, and tells it what was [taken](Process::taken) and [done](Process::io_done). A simulation and a real device
-//! are the same to it.
+//! The caller [begins](Process::begin) the job. It executes the actions of [`Process::step`] until
+//! the action is to wait or to sleep. It reports I/Os that were [taken](Process::taken) and
+//! [done](Process::io_done). The interface is the same for a simulation and a real device.
 
 mod pace;
 mod stats;
@@ -23,41 +25,41 @@ use super::value::{Client, Direction, Mode};
 use crate::outcome::{JobResult, SyncKind};
 use iosched_numbers::SplitMix64;
 
-/// Streams of random numbers that are not the generator's.
+/// Numbers of the random streams for pace and start delay.
 const PACE_STREAM: u64 = 101;
 const DELAY_STREAM: u64 = 102;
 
-/// What the job wants done now.
+/// An action that a job requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Submit what it has queued.
+    /// Submit the queued I/Os.
     Submit,
     /// Flush the device.
     Flush,
-    /// Let it sleep until this moment, ns.
+    /// Sleep until this time, ns.
     Sleep(u64),
-    /// It waits for completions.
+    /// Wait for completions.
     Wait,
-    /// It is done.
+    /// The job has ended.
     End,
 }
 
-/// What it waits for.
+/// The event that a job waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// Nothing: it runs.
+    /// None: the job runs.
     No,
-    /// So many completions.
+    /// This number of completions.
     Completions(usize),
-    /// A moment.
+    /// A time.
     Asleep,
-    /// The queue to have room.
+    /// Space in the queue.
     Allocation,
-    /// Its flush.
+    /// The end of its flush.
     Flush,
 }
 
-/// What is done once nothing is under way.
+/// Action after all I/Os in flight have completed.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Think(u64),
@@ -69,17 +71,17 @@ enum Then {
 /// An I/O of the job.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// What it is.
+    /// Direction, file, place and length.
     pub io: JobIo,
-    /// When the job asked for it, ns.
+    /// Time at which the job generated the I/O, ns.
     pub asked_ns: u64,
-    /// When the queue had taken it, ns.
+    /// Time at which the queue had accepted the I/O, ns.
     pub issued_ns: u64,
 }
 
-/// A job at work.
+/// State of a running job.
 pub struct Process<'a> {
-    /// What it is to do.
+    /// Options of the job.
     pub job: &'a Job,
     generator: Generator<'a>,
     pace: Pace,
@@ -88,30 +90,31 @@ pub struct Process<'a> {
     depth: u32,
     waits: Waits,
     stopping: bool,
-    /// The depth was full: it takes completions until it has fallen enough.
+    /// Whether the job takes completions until the depth has fallen enough, after the depth was
+    /// full.
     taking: bool,
     then: Option<Then>,
-    /// `u64::MAX`: not yet.
+    /// Start, ns; `u64::MAX`: not started.
     started_ns: u64,
     ends_ns: u64,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Drawn, and not submitted.
+    /// I/Os that were generated and not submitted.
     queued: VecDeque<u32>,
-    /// Completed, and not taken notice of.
+    /// I/Os that completed and were not handled.
     completed: VecDeque<u32>,
-    /// Drawn, and not taken notice of.
+    /// Number of I/Os that were generated and whose completion was not handled.
     current: u32,
-    /// Wrote since it last synced.
+    /// Whether the job wrote since its last sync.
     dirty: bool,
-    /// Which call its next flush, or the one under way, is.
+    /// System call of the current or next flush.
     sync_kind: SyncKind,
     flush_asked_ns: u64,
     stats: Stats,
 }
 
 impl<'a> Process<'a> {
-    /// A job that has not begun, its files being at `layout`.
+    /// Creates a job that has not begun, with the places of `layout`.
     #[must_use]
     pub fn new(job: &'a Job, layout: &JobLayout, seed: u64) -> Self {
         Self {
@@ -139,14 +142,14 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// When a job of that seed may start at the earliest, ns: `startdelay`.
+    /// Returns the earliest start of a job with this seed, ns: `startdelay`.
     pub(super) fn delay_ns(job: &Job, seed: u64) -> u64 {
         let delay = job.start_delay;
         let span = delay.max_ns.saturating_sub(delay.min_ns).saturating_add(1);
         delay.min_ns + SplitMix64::entity(seed, DELAY_STREAM).below(span)
     }
 
-    /// It begins. Returns when its figures begin to count, ns.
+    /// Begins the job. Returns the time from which its metrics count, ns.
     pub fn begin(&mut self, now_ns: u64) -> u64 {
         self.started_ns = now_ns;
         self.pace = Pace::new(self.job, now_ns, SplitMix64::entity(self.seed, PACE_STREAM));
@@ -157,24 +160,27 @@ impl<'a> Process<'a> {
         counted_ns
     }
 
-    /// Its own figures count from this moment on, ns, if they would begin to earlier. It has begun.
+    /// Counts the job's metrics from this time on, ns, unless they begin later. The job must have
+    /// begun.
     pub fn count_from(&mut self, counted_ns: u64) {
         self.stats.count_from(counted_ns);
     }
 
-    /// From when its I/Os count in the run's figures, ns: the end of its `ramp_time`; 0 without.
+    /// Returns the time from which the I/Os count in the metrics of the run, ns: the end of
+    /// `ramp_time`, or 0 without one.
     #[must_use]
     pub fn counted_ns(&self) -> u64 {
         let ramps = self.job.ramp_time_ns > 0 && self.started_ns != u64::MAX;
         if ramps { self.started_ns.saturating_add(self.job.ramp_time_ns) } else { 0 }
     }
 
-    /// It is to issue no more.
+    /// Stops the job: it issues no more I/Os.
     pub fn stop(&mut self) {
         self.stopping = true;
     }
 
-    /// An event has come that may let it run. `false`: it waits for something else.
+    /// Handles an event that can let the job continue. Returns `false` if the job waits for
+    /// something else.
     pub fn wake(&mut self, now_ns: u64) -> bool {
         if self.waits == Waits::Asleep {
             self.pace.thought(now_ns);
@@ -186,12 +192,12 @@ impl<'a> Process<'a> {
         runs
     }
 
-    /// The depth at present.
+    /// Returns the current depth.
     fn depth(&self) -> u32 {
         self.search.as_ref().map_or(self.depth, Search::depth)
     }
 
-    /// What it does next.
+    /// Returns the next action of the job.
     pub fn step(&mut self, now_ns: u64) -> Action {
         loop {
             if self.stopping || self.then.is_some() {
@@ -221,7 +227,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Lets everything under way complete, then does what was to be done after that.
+    /// Lets all I/Os in flight complete, then does the pending action.
     fn settle(&mut self, now_ns: u64) -> Option<Action> {
         if !self.queued.is_empty() {
             return Some(Action::Submit);
@@ -250,7 +256,7 @@ impl<'a> Process<'a> {
         Some(Action::End)
     }
 
-    /// Takes completions, as many at a time as it is to, until the depth has fallen enough.
+    /// Takes completions in batches until the depth has fallen enough.
     fn take(&mut self, now_ns: u64) -> Option<Action> {
         if !self.queued.is_empty() {
             return Some(Action::Submit);
@@ -262,7 +268,7 @@ impl<'a> Process<'a> {
         }
         self.reap(now_ns, self.job.batch_complete_max.max(least));
         let low = if self.job.client == Client::Async { self.job.io_depth_low } else { 1 };
-        // Below the full depth in any case, or it would take for ever.
+        // The target must be below the full depth, or this would never end.
         self.taking = self.current > low.min(self.depth() - 1);
         if self.job.io_depth_low >= self.depth() {
             self.taking = false;
@@ -270,7 +276,7 @@ impl<'a> Process<'a> {
         None
     }
 
-    /// Draws the next I/O, or finds why there is none now.
+    /// Generates the next I/O, or finds the reason why there is none now.
     fn issue(&mut self, now_ns: u64) -> Option<Action> {
         if self.generator.sync_due().is_none() {
             let at_ns = self.due_ns(now_ns);
@@ -290,7 +296,7 @@ impl<'a> Process<'a> {
             }
             Some(Step::Sync(kind)) => {
                 self.sync_kind = kind;
-                // What is direct is no longer the kernel's to wait for.
+                // Direct I/Os are already submitted, so the sync need not wait for them.
                 if self.job.direct && self.queued.is_empty() {
                     return Some(self.flush(now_ns));
                 }
@@ -305,7 +311,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// When the next I/O may be issued. With rates for reads and writes, the one that is due goes first.
+    /// Returns the earliest time of the next I/O. If reads and writes have rates, the direction
+    /// that is due earlier is next.
     fn due_ns(&mut self, now_ns: u64) -> u64 {
         let direction = self.generator.direction();
         let logged_ns = self.started_ns.saturating_add(self.generator.due_ns());
@@ -341,7 +348,7 @@ impl<'a> Process<'a> {
         self.queued.push_back(number);
     }
 
-    /// Takes notice of completions, `most` at most.
+    /// Handles at most `most` completions.
     fn reap(&mut self, now_ns: u64, most: u32) {
         let ios = self.completed.len().min(most as usize);
         if ios == 0 {
@@ -389,48 +396,49 @@ impl<'a> Process<'a> {
         Action::Flush
     }
 
-    // ---- what the host tells
+    // ---- reports of the caller
 
-    /// How many I/Os are queued to be submitted.
+    /// Returns the number of I/Os that are queued for submission.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queued.len()
     }
 
-    /// Whether it issues no more: the flush that it asks for is its last, of all its files.
+    /// Returns whether the job issues no more I/Os. Its next flush is then the last, and covers all
+    /// its files.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.stopping
     }
 
-    /// Which call the flush is that it asks for.
+    /// Returns the system call of the requested flush.
     #[must_use]
     pub fn sync_kind(&self) -> SyncKind {
         self.sync_kind
     }
 
-    /// They are being submitted together.
+    /// Reports that the queued I/Os are being submitted together.
     pub fn submitting(&mut self, now_ns: u64) {
         self.stats.batch_submitted(now_ns, self.queued.len() as u32);
     }
 
-    /// The next I/O to be submitted.
+    /// Removes and returns the next I/O to submit.
     pub fn next_queued(&mut self) -> Option<(u32, Slot)> {
         let number = self.queued.pop_front()?;
         Some((number, self.slots[number as usize]))
     }
 
-    /// The queue has taken an I/O.
+    /// Reports that the queue has accepted an I/O.
     pub fn taken(&mut self, number: u32, now_ns: u64) {
         self.slots[number as usize].issued_ns = now_ns;
     }
 
-    /// The queue is full.
+    /// Reports that the queue is full.
     pub fn blocked(&mut self) {
         self.waits = Waits::Allocation;
     }
 
-    /// The queue has room again. `false`: it was not waiting to go on with that.
+    /// Reports that the queue has space again. Returns `false` if the job was not waiting for this.
     pub fn unblocked(&mut self) -> bool {
         let waited = self.waits == Waits::Allocation;
         if waited {
@@ -439,36 +447,36 @@ impl<'a> Process<'a> {
         waited
     }
 
-    /// Whether it is within a system call: a synchronous one, of which the I/O is not done.
+    /// Returns whether the job is inside a synchronous system call whose I/O is not complete.
     #[must_use]
     pub fn is_in_call(&self) -> bool {
         self.job.client == Client::Sync && self.current as usize > self.completed.len()
     }
 
-    /// An I/O is done. Returns whether the job can go on by it.
+    /// Reports the completion of an I/O. Returns whether the job can continue.
     pub fn io_done(&mut self, number: u32) -> bool {
         self.completed.push_back(number);
         matches!(self.waits, Waits::Completions(least) if self.completed.len() >= least)
     }
 
-    /// Its flush is done.
+    /// Reports the completion of the flush.
     pub fn flush_done(&mut self, now_ns: u64) {
         self.waits = Waits::No;
         self.stats.synced(now_ns, self.sync_kind, now_ns - self.flush_asked_ns);
     }
 
-    /// It has ended, or the run has.
+    /// Reports the end of the job or of the run.
     pub fn end(&mut self, now_ns: u64) {
         self.stats.end(now_ns);
     }
 
-    /// Whether a limit ended it.
+    /// Returns whether a limit ended the job.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.stats.has_failed()
     }
 
-    /// What fio tells of it.
+    /// Returns the results of the job.
     #[must_use]
     pub fn into_result(self) -> JobResult {
         let depth = self.search.as_ref().map(Search::depth);

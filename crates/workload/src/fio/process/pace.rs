@@ -1,4 +1,4 @@
-//! When a job may issue its next I/O: `rate`, `rate_iops`, `thinktime`.
+//! Earliest time of a job's next I/O: `rate`, `rate_iops`, `thinktime`.
 
 use crate::fio::generator::JobIo;
 use crate::fio::job::Job;
@@ -7,7 +7,7 @@ use iosched_numbers::SplitMix64;
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// What a rate counts.
+/// Limit of a rate, and its unit.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     None,
@@ -15,17 +15,17 @@ enum Limit {
     IosPerS(u64),
 }
 
-/// One direction's rate.
+/// Rate of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     limit: Limit,
     /// Bytes or I/Os issued.
     issued: u64,
-    /// Of a Poisson process: when the next is due, ns after the beginning.
+    /// Due time of the next I/O of a Poisson process, ns after the start.
     poisson_ns: f64,
 }
 
-/// A job's rates and think time.
+/// Rates and think time of a job.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     start_ns: u64,
@@ -36,14 +36,14 @@ pub(super) struct Pace {
     ignore_think: bool,
     issued: u64,
     completed: u64,
-    /// I/Os at which the job thinks next.
+    /// Number of I/Os at which the job thinks next.
     think_at: u64,
-    /// When it last began to do I/O after thinking, ns.
+    /// End of the last think time, ns.
     working_since_ns: u64,
 }
 
 impl Pace {
-    /// The pace of a job that begins at `start_ns`.
+    /// Creates the pace of a job that begins at `start_ns`.
     pub(super) fn new(job: &Job, start_ns: u64, rng: SplitMix64) -> Self {
         let rate = |direction| {
             let limit = match (job.rate_bytes_per_s.of(direction), job.rate_iops.of(direction)) {
@@ -69,7 +69,7 @@ impl Pace {
         }
     }
 
-    /// When the next I/O of a direction may be issued, ns; 0 without a rate.
+    /// Returns the earliest time of the next I/O of a direction, ns; 0 without a rate.
     pub(super) fn next_ns(&self, direction: Direction) -> u64 {
         let rate = self.rates.of(direction);
         let per_s = match rate.limit {
@@ -83,12 +83,12 @@ impl Pace {
         self.start_ns.saturating_add(after_ns)
     }
 
-    /// Whether a direction has a rate.
+    /// Returns whether a direction has a rate.
     pub(super) fn is_limited(&self, direction: Direction) -> bool {
         !matches!(self.rates.of(direction).limit, Limit::None)
     }
 
-    /// An I/O is issued.
+    /// Counts an issued I/O.
     pub(super) fn issued(&mut self, io: &JobIo) {
         self.issued += 1;
         let rate = self.rates.of_mut(io.direction);
@@ -104,12 +104,12 @@ impl Pace {
         }
     }
 
-    /// I/Os are done.
+    /// Counts completed I/Os.
     pub(super) fn completed(&mut self, ios: u64) {
         self.completed += ios;
     }
 
-    /// How long the job is to think now, ns, if it is. Asking begins the pause.
+    /// Returns the think time that is due now, ns, if any. The call begins the pause.
     pub(super) fn think_ns(&mut self, now_ns: u64) -> Option<u64> {
         let pause_ns = self.think.pause_ns;
         if pause_ns == 0 {
@@ -125,13 +125,13 @@ impl Pace {
         }
         self.think_at = ios + u64::from(self.think.blocks.max(1));
         if self.ignore_think {
-            // What was not issued meanwhile is not made up for.
+            // The job does not catch up for I/Os that it did not issue in the pause.
             self.start_ns = self.start_ns.saturating_add(pause_ns);
         }
         Some(pause_ns)
     }
 
-    /// The pause is over.
+    /// Ends the pause.
     pub(super) fn thought(&mut self, now_ns: u64) {
         self.working_since_ns = now_ns;
     }

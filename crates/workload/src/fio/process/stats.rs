@@ -1,4 +1,4 @@
-//! What is counted of a job, and the limits that end it.
+//! Metrics of a job, and the limits that end it.
 
 use crate::fio::job::Job;
 use crate::fio::value::{Direction, PerDirection};
@@ -8,14 +8,14 @@ use crate::outcome::{DirectionResult, JobResult, SAMPLE_NS, SyncKind, batch_clas
 
 const SECOND_NS: f64 = 1e9;
 
-/// I/Os and bytes since some moment.
+/// I/Os and bytes since the start of a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     ios: u64,
     bytes: u64,
 }
 
-/// A job's figures.
+/// Metrics of a job.
 pub(super) struct Stats {
     result: JobResult,
     sample_ns: u64,
@@ -31,7 +31,7 @@ pub(super) struct Stats {
 
 impl Stats {
     pub(super) fn new(job: &Job) -> Self {
-        // A minimum given for all directions is one for those that the job has.
+        // A minimum for all directions applies only to the directions of the job.
         let own = |minimum: &PerDirection<Option<u64>>| {
             let mut own = PerDirection::default();
             job.mode.directions().iter().for_each(|&direction| *own.of_mut(direction) = *minimum.of(direction));
@@ -52,21 +52,21 @@ impl Stats {
         }
     }
 
-    /// The job begins; I/Os from `counted_ns` on count.
+    /// Begins the job. I/Os from `counted_ns` on count.
     pub(super) fn begin(&mut self, now_ns: u64, counted_ns: u64) {
         self.result.started_ns = Some(now_ns);
         self.result.counted_from_ns = counted_ns;
         (self.sample_ns, self.cycle_ns) = (counted_ns, counted_ns);
     }
 
-    /// I/Os of this moment on count, ns, not earlier ones.
+    /// Counts I/Os from this time on, ns, and no earlier ones.
     pub(super) fn count_from(&mut self, counted_ns: u64) {
         let counted_ns = counted_ns.max(self.result.counted_from_ns);
         self.result.counted_from_ns = counted_ns;
         (self.sample_ns, self.cycle_ns) = (counted_ns, counted_ns);
     }
 
-    /// What was counted until now does not count.
+    /// Discards the metrics so far.
     pub(super) fn restart(&mut self, now_ns: u64) {
         let JobResult { name, group, started_ns, failed, .. } = std::mem::take(&mut self.result);
         self.result = JobResult { name, group, started_ns, failed, counted_from_ns: now_ns, ..JobResult::default() };
@@ -97,7 +97,7 @@ impl Stats {
         }
     }
 
-    /// An I/O is done. Returns whether a limit ends the job.
+    /// Counts a completed I/O. Returns whether a limit ends the job.
     pub(super) fn completed(&mut self, now_ns: u64, slot: &Slot) -> bool {
         if !self.counts(now_ns) {
             return false;
@@ -126,7 +126,7 @@ impl Stats {
         self.result.failed
     }
 
-    /// Ends a sample if it is time to.
+    /// Ends a sample if its time is over.
     fn close_sample(&mut self, now_ns: u64) {
         let passed_ns = now_ns - self.sample_ns;
         if passed_ns < SAMPLE_NS {
@@ -148,7 +148,7 @@ impl Stats {
         }
     }
 
-    /// At the end of a `rate_cycle`: whether a rate was below its minimum.
+    /// At the end of a `rate_cycle`, returns whether a rate was below its minimum.
     fn is_too_slow(&mut self, now_ns: u64) -> bool {
         let passed_ns = now_ns - self.cycle_ns;
         if passed_ns < self.cycle_length_ns {
@@ -181,7 +181,7 @@ impl Stats {
 
     pub(super) fn end(&mut self, now_ns: u64) {
         self.result.ended_ns = now_ns;
-        // It may have ended before its figures began to count.
+        // The job can end before its metrics begin to count.
         self.result.counted_from_ns = self.result.counted_from_ns.min(now_ns);
     }
 

@@ -1,34 +1,35 @@
-//! `latency_target`: the search for the largest depth that keeps it.
+//! `latency_target`: the search for the largest depth that meets the target.
 //!
-//! Begins at depth 1. As long as no depth has failed, each success doubles the depth; after that, the depth is halved
-//! between the largest that kept the target and the smallest that did not. A depth is judged over `latency_window`, or
-//! at once if every I/O must keep the target and one does not. Once the depth stays, its figures alone count for one
-//! more window, and the job ends, unless `latency_run`.
+//! The search begins at depth 1. As long as no depth has failed, each success doubles the depth.
+//! After that, the search bisects between the largest depth that met the target and the smallest
+//! one that did not. A depth is judged over `latency_window`. If every I/O must meet the target,
+//! one slow I/O is enough to fail. When the depth is final, its metrics alone count for one more
+//! window. Then the job ends, unless `latency_run` is set.
 
 use crate::fio::value::LatencyTarget;
 
-/// What follows from an I/O or the end of a window.
+/// Result of a completion or of the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Go on.
+    /// Continue.
     Same,
-    /// The depth is less: what is under way completes first.
+    /// The depth is lower. All I/Os in flight complete first.
     Lower,
-    /// The depth was found: from now on its figures count.
+    /// The depth is final. Its metrics count from now on.
     Found,
-    /// The figures of the depth that was found are complete.
+    /// The metrics of the final depth are complete.
     Done,
-    /// Not even one at a time keeps the target.
+    /// Even one I/O at a time does not meet the target.
     Unreachable,
 }
 
-/// The search.
+/// State of the search.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     target: LatencyTarget,
     depth_max: u32,
     depth: u32,
-    /// Largest depth known to be good, smallest known to be bad.
+    /// Largest depth known to meet the target, and smallest depth known to miss it.
     low: u32,
     high: u32,
     since_ns: u64,
@@ -53,12 +54,12 @@ impl Search {
         }
     }
 
-    /// The depth at present.
+    /// Returns the current depth.
     pub(super) const fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// An I/O is done. One that was asked for at another depth tells nothing.
+    /// Counts a completed I/O. An I/O from another depth does not count.
     pub(super) fn completed(&mut self, asked_ns: u64, now_ns: u64) -> Verdict {
         if asked_ns < self.since_ns {
             return Verdict::Same;
@@ -78,7 +79,7 @@ impl Search {
         if kept_percent >= self.target.percentile { self.kept(now_ns) } else { self.missed(now_ns) }
     }
 
-    /// A window begins.
+    /// Begins a window.
     pub(super) fn restart(&mut self, now_ns: u64) {
         (self.since_ns, self.ios, self.late) = (now_ns, 0, 0);
     }
@@ -91,7 +92,7 @@ impl Search {
         }
         self.high = self.depth;
         if self.low >= self.depth {
-            // What was good is so no more.
+            // A depth that met the target before now misses it.
             self.low = self.depth - 1;
         }
         self.depth = ((self.depth + self.low) / 2).max(1);
@@ -123,7 +124,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches on a device on which an I/O takes as many ns as are under way, times 10.
+    /// Searches on a device where an I/O takes 10 ns for each I/O in flight.
     fn search(target_ns: u64, depth_max: u32) -> (u32, Verdict) {
         let target = LatencyTarget { target_ns, window_ns: 1000, percentile: 100.0, run: false };
         let mut search = Search::new(target, depth_max, 0);

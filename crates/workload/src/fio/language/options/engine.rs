@@ -1,4 +1,4 @@
-//! Options that only some I/O engines have.
+//! Options of single I/O engines.
 
 use super::ValueKind::{Bool, Choice, Flag, Number, Numbers, PrioritySplit, Text};
 use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
@@ -6,7 +6,7 @@ use Treatment::{Honoured, OfEngine};
 
 const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
 const NO_CACHE: Treatment = Treatment::none("used data stays in the page cache until it is full");
-/// Any number, also a negative one.
+/// Any number, including negative ones.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
 const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
 
@@ -22,13 +22,13 @@ options! {
 }
 
 options! {
-    /// libaio.
+    /// Options of libaio.
     LIBAIO, Engine, &["libaio"];
     "userspace_reap", Flag, NO_CPU, "take completions without a system call";
 }
 
 options! {
-    /// io_uring, whichever way.
+    /// Options of both kinds of `io_uring`.
     IO_URING, Engine, &["io_uring", "io_uring_cmd"];
     "fixedbufs", Flag, NO_CPU, "register buffers";
     "registerfiles", Flag, NO_CPU, "register files";
@@ -39,7 +39,7 @@ options! {
 }
 
 options! {
-    /// Passthrough commands.
+    /// Options of passthrough commands.
     URING_ONLY, Engine, &["io_uring", "io_uring_cmd"];
     "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("takes effect only with \
                                                            ioengine=io_uring_cmd"), "kind of passthrough commands";
@@ -50,7 +50,7 @@ options! {
 }
 
 options! {
-    /// pvsync2.
+    /// Options of pvsync2.
     PVSYNC2, Engine, &["pvsync2"];
     "hipri_percentage", PERCENT, NO_CPU, "share of I/Os whose completion is polled for";
 }
@@ -68,19 +68,19 @@ options! {
 }
 
 options! {
-    /// Polling.
+    /// Options of polling.
     HIPRI, Engine, &["pvsync2", "io_uring", "io_uring_cmd", "sg", "xnvme", "libblkio"];
     "hipri", Flag, NO_CPU, "poll for completions";
 }
 
 options! {
-    /// mmap.
+    /// Options of mmap.
     MMAP, Engine, &["mmap"];
     "thp", SIGNED, NO_CPU, "huge pages";
 }
 
 options! {
-    /// cpuio.
+    /// Options of cpuio.
     CPUIO, Engine, &["cpuio"];
     "cpuload", COUNT, OfEngine, "load, %";
     "cpuchunks", COUNT, OfEngine, "length of a burst, us";
@@ -89,7 +89,7 @@ options! {
 }
 
 options! {
-    /// net and netsplice.
+    /// Options of net and netsplice.
     NETWORK, Engine, &["net", "netsplice"];
     "hostname", Text, OfEngine, "the other host";
     "port", PORT, OfEngine, "its port";
@@ -104,7 +104,7 @@ options! {
 }
 
 options! {
-    /// rdma.
+    /// Options of rdma.
     RDMA, Engine, &["rdma"];
     "hostname", Text, OfEngine, "the other host";
     "bindname", Text, OfEngine, "own address";
@@ -113,7 +113,7 @@ options! {
 }
 
 options! {
-    /// Ceph.
+    /// Options of Ceph.
     CEPH, Engine, &["rbd", "rados"];
     "clustername", Text, OfEngine, "cluster";
     "pool", Text, OfEngine, "pool";
@@ -122,14 +122,14 @@ options! {
 }
 
 options! {
-    /// rados.
+    /// Options of rados.
     RADOS, Engine, &["rados"];
     "conf", Text, OfEngine, "configuration";
     "touch_objects", Bool, OfEngine, "create objects first";
 }
 
 options! {
-    /// rbd.
+    /// Options of rbd.
     RBD, Engine, &["rbd"];
     "rbdname", Text, OfEngine, "image";
     "rbd_encryption_format", Text, OfEngine, "encryption";
@@ -137,7 +137,7 @@ options! {
 }
 
 options! {
-    /// GlusterFS.
+    /// Options of GlusterFS.
     GLUSTER, Engine, &["gfapi", "gfapi_async"];
     "volume", Text, OfEngine, "volume";
     "brick", Text, OfEngine, "server";
@@ -145,7 +145,7 @@ options! {
 }
 
 options! {
-    /// sg.
+    /// Options of sg.
     SG, Engine, &["sg"];
     "sg_write_mode", Text, OfEngine, "commands that write";
     "stream_id", COUNT, OfEngine, "stream of writes";
@@ -159,7 +159,7 @@ options! {
 }
 
 options! {
-    /// Several passthrough engines.
+    /// Options that several passthrough engines share.
     PASSTHROUGH, Engine, &["xnvme"];
     "sqthread_poll", Flag, OfEngine, "a kernel thread submits";
 }
@@ -176,7 +176,7 @@ options! {
 }
 
 options! {
-    /// xnvme.
+    /// Options of xnvme.
     XNVME, Engine, &["xnvme"];
     "xnvme_async", Text, OfEngine, "asynchronous commands";
     "xnvme_sync", Text, OfEngine, "synchronous commands";
@@ -189,7 +189,7 @@ options! {
 }
 
 options! {
-    /// libblkio.
+    /// Options of libblkio.
     LIBBLKIO, Engine, &["libblkio"];
     "libblkio_driver", Text, OfEngine, "driver";
     "libblkio_path", Text, OfEngine, "device";
@@ -204,7 +204,7 @@ options! {
 }
 
 options! {
-    /// http.
+    /// Options of http.
     HTTP, Engine, &["http"];
     "https", Text, OfEngine, "encrypted";
     "http_host", Text, OfEngine, "server";
@@ -224,7 +224,7 @@ options! {
 }
 
 options! {
-    /// libhdfs.
+    /// Options of libhdfs.
     HDFS, Engine, &["libhdfs"];
     "namenode", Text, OfEngine, "name node";
     "hostname", Text, OfEngine, "name node";
@@ -236,7 +236,7 @@ options! {
 }
 
 options! {
-    /// dfs.
+    /// Options of dfs.
     DAOS, Engine, &["dfs"];
     "pool", Text, OfEngine, "pool";
     "cont", Text, OfEngine, "container";
@@ -246,7 +246,7 @@ options! {
 }
 
 options! {
-    /// Engines into a GPU's memory.
+    /// Options of engines that transfer data to the memory of a GPU.
     GPU, Engine, &["libcufile", "libhipfile", "rdma"];
     "gpu_dev_ids", Text, OfEngine, "GPUs";
     "gpu_dev_id", Text, OfEngine, "GPU";
@@ -255,7 +255,7 @@ options! {
 }
 
 options! {
-    /// librpma.
+    /// Options of librpma.
     RPMA, Engine, &["librpma_apm_client", "librpma_apm_server", "librpma_gpspm_client", "librpma_gpspm_server"];
     "serverip", Text, OfEngine, "the other host";
     "port", Text, OfEngine, "its port";
@@ -264,32 +264,32 @@ options! {
 }
 
 options! {
-    /// e4defrag.
+    /// Options of e4defrag.
     E4DEFRAG, Engine, &["e4defrag"];
     "donorname", Text, OfEngine, "file whose blocks are taken";
     "inplace", COUNT, OfEngine, "when blocks are allocated";
 }
 
 options! {
-    /// mtd.
+    /// Options of mtd.
     MTD, Engine, &["mtd"];
     "skip_bad", Bool, OfEngine, "leave out bad blocks";
 }
 
 options! {
-    /// nbd.
+    /// Options of nbd.
     NBD, Engine, &["nbd"];
     "uri", Text, OfEngine, "server";
 }
 
 options! {
-    /// nfs.
+    /// Options of nfs.
     NFS, Engine, &["nfs"];
     "nfs_url", Text, OfEngine, "server and export";
 }
 
 options! {
-    /// exec.
+    /// Options of exec.
     EXEC, Engine, &["exec"];
     "program", Text, OfEngine, "program that is run";
     "arguments", Text, OfEngine, "its arguments";
@@ -298,13 +298,13 @@ options! {
 }
 
 options! {
-    /// filestat and dirstat.
+    /// Options of filestat and dirstat.
     STAT, Engine, &["filestat", "dirstat"];
     "stat_type", Text, OfEngine, "system call";
 }
 
 options! {
-    /// libiscsi.
+    /// Options of libiscsi.
     ISCSI, Engine, &["libiscsi"];
     "initiator", Text, OfEngine, "name of the initiator";
 }

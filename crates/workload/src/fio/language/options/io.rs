@@ -1,4 +1,4 @@
-//! What I/Os there are: directions, sizes, places, how durable they are and how many at a time.
+//! Options of I/Os: directions, sizes, places, durability and depth.
 
 use super::ValueKind::{
     Bool, Choice, Distribution, Flag, Number, Numbers, Pattern, Ranges, Size, Split, SyncFileRange, Text,
@@ -12,7 +12,7 @@ const BYTES_MAX: u64 = i64::MAX as u64;
 const NO_PLACEMENT: Treatment = Treatment::none("the modelled devices take no hints");
 
 options! {
-    /// Reads, writes, trims.
+    /// Directions: reads, writes, trims.
     DIRECTION, Io, &[];
     "rw" | "readwrite", Pattern, Honoured, "direction and pattern; :N skips N bytes, or keeps a \
                                             random offset for N I/Os";
@@ -35,7 +35,7 @@ options! {
 }
 
 options! {
-    /// How large each I/O is.
+    /// Sizes of the I/Os.
     BLOCKS, Io, &[];
     "bs" | "blocksize", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "size of each I/O";
     "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "sizes from which each is drawn";
@@ -46,7 +46,7 @@ options! {
 }
 
 options! {
-    /// How much of which part.
+    /// Size and place of the region.
     REGION, Io, &[];
     "size", Size, Honoured, "size of the region, all files together";
     "io_size" | "io_limit", Size, Honoured, "how much is read or written in one loop";
@@ -59,7 +59,7 @@ options! {
 }
 
 options! {
-    /// Where random I/Os go.
+    /// Places of random I/Os.
     RANDOM, Io, &[];
     "randrepeat", Bool, Honoured, "the same random offsets in every run; not given, the runs of a comparison differ";
     "allrandrepeat", Bool, Honoured, "the same random numbers for everything in every run";
@@ -78,7 +78,7 @@ options! {
 }
 
 options! {
-    /// When writes are on the medium.
+    /// Durability of writes.
     DURABILITY, Io, &[];
     "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured, "each write is on the medium before the next";
     "fsync", COUNT, Honoured, "number of writes between two fsyncs";
@@ -90,7 +90,7 @@ options! {
 }
 
 options! {
-    /// How many I/Os at a time.
+    /// Number of I/Os in flight.
     DEPTH, Depth, &[];
     "iodepth", COUNT_1, Honoured, "number of I/Os in flight";
     "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "number of I/Os to submit at once; 0: iodepth";

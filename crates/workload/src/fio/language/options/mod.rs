@@ -1,8 +1,8 @@
-//! fio's options, declared once: name, aliases, what values they take, and what iosched makes of them.
+//! fio's options, declared once: name, aliases, values, and support by iosched.
 //!
-//! Parsing, messages, `iosched job options` and docs/fio-options.md come from these declarations. Names, ranges and
-//! defaults are facts about fio (HOWTO of fio 3.33 and later, and what an installed fio tells of itself); how a value becomes a
-//! part of a job is decided in `resolve`.
+//! Parsing, messages, `iosched job options` and docs/fio-options.md use these declarations. Names,
+//! ranges and defaults are those of fio (HOWTO of fio 3.33 and later, and the output of an
+//! installed fio). `resolve` converts values into parts of a job.
 
 mod engine;
 mod io;
@@ -15,43 +15,43 @@ use std::fmt;
 
 use super::number::Scale;
 
-/// An option of fio's.
+/// An option of fio.
 #[derive(Debug)]
 pub struct JobOption {
-    /// Its name.
+    /// Name of the option.
     pub name: &'static str,
     /// Other names of the same option.
     pub aliases: &'static [&'static str],
-    /// What values it takes.
+    /// Kind of its values.
     pub kind: ValueKind,
-    /// What it is about.
+    /// Subject of the option.
     pub category: Category,
-    /// What iosched makes of it.
+    /// Support of the option by iosched.
     pub treatment: Treatment,
-    /// What it says, in a few words.
+    /// Short description of the option.
     pub help: &'static str,
-    /// The engines that have it; none: it is every job's.
+    /// Engines with this option; empty: all jobs have it.
     pub engines: &'static [&'static str],
 }
 
-/// What values an option takes.
+/// Kind of an option's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ValueKind {
-    /// Any text but none.
+    /// Any text that is not empty.
     Text,
-    /// Any text, or nothing.
+    /// Any text, or no value.
     OptionalText,
-    /// Nothing, 0 or 1: given without a value it is on.
+    /// No value, 0 or 1. Without a value the option is on.
     Flag,
     /// 0 or 1.
     Bool,
     /// One number.
     Number(Unit, i64, u64),
-    /// Up to three numbers: for reads, writes and trims.
+    /// Up to three numbers, for reads, writes and trims.
     Numbers(Unit, i64, u64),
-    /// A number or a range of them: `1k-4k`.
+    /// A number or a range of numbers: `1k-4k`.
     Range(Unit),
-    /// Up to three ranges: for reads, writes and trims.
+    /// Up to three ranges, for reads, writes and trims.
     Ranges(Unit),
     /// Bytes, a share (`10%`) or zones of a zoned device (`4z`).
     Size,
@@ -63,7 +63,7 @@ pub enum ValueKind {
     Choice(&'static [&'static str]),
     /// Some of these words, separated by commas.
     Choices(&'static [&'static str]),
-    /// `rw`: a pattern, perhaps with `:N`.
+    /// `rw`: a pattern, optionally with `:N`.
     Pattern,
     /// `bssplit`.
     Split,
@@ -79,21 +79,21 @@ pub enum ValueKind {
     Engine,
 }
 
-/// What a number counts.
+/// Unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things; `k` and such may be used.
+    /// A plain number. Suffixes such as `k` are allowed.
     Count,
     /// Bytes.
     Bytes,
-    /// A time; seconds without a suffix.
+    /// A time, in seconds without a suffix.
     Seconds,
-    /// A time; us without a suffix.
+    /// A time, in us without a suffix.
     Microseconds,
 }
 
 impl Unit {
-    /// What suffixes mean.
+    /// Returns the meaning of suffixes.
     pub(super) const fn scale(self, kb_base: u32) -> Scale {
         match self {
             Self::Count | Self::Bytes => Scale::Quantity { kb_base },
@@ -102,7 +102,7 @@ impl Unit {
         }
     }
 
-    /// What stands in the table and in messages.
+    /// Returns the name of the unit in the table and in messages.
     const fn name(self) -> &'static str {
         match self {
             Self::Count => "number",
@@ -113,16 +113,16 @@ impl Unit {
     }
 }
 
-/// What an option is about.
+/// Subject of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     /// Files and devices.
     Target,
-    /// What I/Os there are, and where they go.
+    /// Directions, sizes and places of I/Os.
     Io,
-    /// How many I/Os at a time.
+    /// Number of I/Os in flight.
     Depth,
-    /// When: runtime, order of jobs, rates, think time, latency.
+    /// Times: runtime, order of jobs, rates, think time, latency.
     Pace,
     /// The process: priority, cgroup, CPU, memory.
     Process,
@@ -130,16 +130,16 @@ pub enum Category {
     Replay,
     /// Zoned devices.
     Zones,
-    /// Verification and what data is written.
+    /// Verification, and contents of the written data.
     Data,
-    /// Figures and logs.
+    /// Metrics and logs.
     Output,
-    /// What only some I/O engines have.
+    /// Options of single I/O engines.
     Engine,
 }
 
 impl Category {
-    /// All, in the order of the reference page.
+    /// All categories, in the order of the reference page.
     pub const ALL: [Self; 10] = [
         Self::Target,
         Self::Io,
@@ -153,7 +153,7 @@ impl Category {
         Self::Engine,
     ];
 
-    /// A title.
+    /// Returns the title of the category.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -171,43 +171,44 @@ impl Category {
     }
 }
 
-/// What iosched makes of an option.
+/// Support of an option by iosched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// It does what it says.
+    /// The option has the same effect as in fio.
     Honoured,
-    /// It is accepted and changes nothing.
+    /// The option is accepted and has no effect.
     NoEffect {
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
-    /// It shapes I/O in a way that is not modelled: a job that uses it is refused.
+    /// The option affects I/O in a way that is not modelled. A job with it is rejected.
     Unsupported {
-        /// Values with which nothing happens, which are accepted.
+        /// Values that disable the option. They are accepted.
         unless: &'static [&'static str],
-        /// Why.
+        /// Reason.
         why: &'static str,
-        /// What to use instead; empty if there is nothing like it.
+        /// Option to use instead; empty if there is none.
         instead: &'static str,
     },
-    /// It counts only together with another option, and stands or falls with that.
+    /// The option has an effect only together with this other option, and is supported if the other
+    /// one is.
     With(&'static str),
-    /// It stands or falls with the engine it belongs to.
+    /// The option is supported if its engine is.
     OfEngine,
 }
 
 impl Treatment {
-    /// Accepted without effect.
+    /// Creates an option that is accepted without effect.
     const fn none(why: &'static str) -> Self {
         Self::NoEffect { why }
     }
 
-    /// Refused, unless the value is one of these.
+    /// Creates an option that is rejected, except with these values.
     const fn unless(unless: &'static [&'static str], why: &'static str, instead: &'static str) -> Self {
         Self::Unsupported { unless, why, instead }
     }
 
-    /// A word for lists.
+    /// Returns a word for lists.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -219,7 +220,8 @@ impl Treatment {
         }
     }
 
-    /// Why it is not honoured, and what to use instead; empty if it is.
+    /// Returns the reason why the option is not honoured, and a replacement. Empty if it is
+    /// honoured.
     #[must_use]
     pub fn reason(self) -> String {
         match self {
@@ -241,7 +243,7 @@ impl Treatment {
     }
 }
 
-/// The largest that an `int` of fio's holds.
+/// Largest value of an unsigned `int` in fio.
 const INT_MAX: u64 = u32::MAX as u64;
 /// Any number.
 const COUNT: ValueKind = ValueKind::Number(Unit::Count, 0, INT_MAX);
@@ -255,10 +257,11 @@ const PERCENT: ValueKind = ValueKind::Number(Unit::Count, 0, 100);
 const SECONDS: ValueKind = ValueKind::Number(Unit::Seconds, 0, TIME_MAX_US);
 /// A time in us.
 const MICROSECONDS: ValueKind = ValueKind::Number(Unit::Microseconds, 0, TIME_MAX_US);
-/// The longest time: some 36 years.
+/// The longest time, us: about 36 years.
 const TIME_MAX_US: u64 = (1 << 60) / 1000;
 
-/// Declares a table of options: one line per option, sharing the imports the declarations need.
+/// Declares a table of options. Each option has one line. The macro imports what the declarations
+/// need.
 macro_rules! options {
     ($(#[$doc:meta])* $table:ident, $category:ident, $engines:expr;
      $( $name:literal $(| $alias:literal)*, $kind:expr, $treatment:expr, $help:literal; )*) => {
@@ -276,7 +279,7 @@ macro_rules! options {
 }
 use options;
 
-/// All tables.
+/// All tables of options.
 static TABLES: &[&[JobOption]] = &[
     target::FILES,
     io::DIRECTION,
@@ -331,12 +334,12 @@ static TABLES: &[&[JobOption]] = &[
     engine::ISCSI,
 ];
 
-/// All options, in the order of the reference page.
+/// Returns all options in the order of the reference page.
 pub fn job_options() -> impl Iterator<Item = &'static JobOption> {
     Category::ALL.into_iter().flat_map(|category| all().filter(move |option| option.category == category))
 }
 
-/// Whether an option may stand without a value, and the value that it has then.
+/// Returns whether an option can lack a value, and the value that it then has.
 pub(super) fn alone(name: &str) -> Option<Option<&'static str>> {
     match all().find(|option| option.is_called(name))?.kind {
         ValueKind::Flag | ValueKind::OptionalText => Some(None),
@@ -349,17 +352,17 @@ fn all() -> impl Iterator<Item = &'static JobOption> {
     TABLES.iter().flat_map(|table| table.iter())
 }
 
-/// What a name stands for in a section with this engine.
+/// Result of looking up a name in a section with a given engine.
 pub(super) enum Found {
     /// An option.
     Option(&'static JobOption),
-    /// An option that only other engines have.
+    /// An option that only these other engines have.
     OtherEngine(&'static [&'static str]),
-    /// No option.
+    /// There is no such option.
     No,
 }
 
-/// Looks up an option by its name or an alias; one of the engine's own comes first.
+/// Finds an option by its name or an alias. Options of the engine come first.
 pub(super) fn find(name: &str, engine: &str) -> Found {
     let mut other: &[&str] = &[];
     let mut common = None;
@@ -380,7 +383,7 @@ pub(super) fn find(name: &str, engine: &str) -> Found {
     }
 }
 
-/// Names like this one, at most three, the most similar first.
+/// Returns at most three similar names, the most similar first.
 pub(super) fn near(name: &str) -> Vec<&'static str> {
     let name = name.to_ascii_lowercase();
     let far = (name.chars().count() / 3).max(1);
@@ -393,8 +396,9 @@ pub(super) fn near(name: &str) -> Vec<&'static str> {
     near.into_iter().take_while(|(distance, _)| *distance == best).take(3).map(|(_, known)| known).collect()
 }
 
-/// How many characters must be put in, left out, replaced or swapped with the next to make one name of the other; a
-/// large number if the lengths differ much.
+/// Returns the number of characters that must be inserted, removed, replaced or swapped with the
+/// next to change one name into the other. If the lengths differ by more than 4, the result is
+/// `usize::MAX`.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     if one.len().abs_diff(other.len()) > 4 {
@@ -418,7 +422,7 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 impl JobOption {
-    /// Whether it has this name or alias.
+    /// Returns whether the option has this name or alias.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
@@ -426,7 +430,7 @@ impl JobOption {
 }
 
 impl fmt::Display for ValueKind {
-    /// What to write, for tables and messages.
+    /// Formats a description of the values, for tables and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |f: &mut fmt::Formatter<'_>, unit: Unit, min: i64, max: u64| {
             write!(f, "{}", unit.name())?;

@@ -1,4 +1,4 @@
-//! Figures, logs and errors; and the options of fio's builtin profiles.
+//! Metrics, logs and errors, and the options of fio's built-in profiles.
 
 use super::ValueKind::{Bool, Choice, Flag, Floats, Number, OptionalText, Text};
 use super::{BYTES, COUNT, Category, JobOption, Treatment, Unit, options};
@@ -11,7 +11,7 @@ const NO_COST: Treatment = Treatment::none("measuring costs nothing here: all re
 const PROFILE: Treatment = Treatment::none("an option of fio's profiles, without meaning in a job");
 
 options! {
-    /// What is told.
+    /// Output and logs.
     OUTPUT, Output, &[];
     "per_job_logs", Bool, NO_LOGS, "a log for each job";
     "write_bw_log", OptionalText, NO_LOGS, "log of the throughput";
@@ -57,7 +57,7 @@ options! {
 }
 
 options! {
-    /// What fio's builtin profiles ask for; fio takes it in any job.
+    /// Options of fio's built-in profiles. fio accepts them in any job.
     PROFILES, Output, &[];
     "device-names", Text, PROFILE, "devices of profile=act";
     "load", COUNT, PROFILE, "load of profile=act";

@@ -1,4 +1,4 @@
-//! When a job runs, how fast, and as what kind of process.
+//! Options of time, rates, and the process.
 
 use super::ValueKind::{Bool, Choice, Flag, Float, Number, Numbers, Range, Text};
 use super::{
@@ -12,12 +12,12 @@ const STEADY: Treatment =
     Treatment::unless(&[], "a run does not end when metrics are steady", "use runtime, and ramp_time for the start");
 const WITH_STEADY: Treatment = Treatment::With("steadystate");
 const FLOW: Treatment = Treatment::With("flow");
-/// A rate of each direction.
+/// Limits of a rate for each direction.
 const RATE: super::ValueKind = Numbers(Unit::Bytes, 0, i64::MAX as u64);
 const RATE_IOPS: super::ValueKind = Numbers(Unit::Count, 0, INT_MAX);
 
 options! {
-    /// How long.
+    /// Duration.
     TIME, Pace, &[];
     "runtime" | "timeout", SECONDS, Honoured, "end after this time";
     "time_based", Flag, Honoured, "start again until runtime is over";
@@ -35,7 +35,7 @@ options! {
 }
 
 options! {
-    /// In which order.
+    /// Order of the jobs.
     ORDER, Pace, &[];
     "numjobs", Number(Unit::Count, 1, INT_MAX), Honoured, "copies of the job";
     "name", Text, Honoured, "name of the job, instead of its section";
@@ -56,7 +56,7 @@ options! {
 }
 
 options! {
-    /// How fast.
+    /// Rates and think time.
     RATES, Pace, &[];
     "thinktime", MICROSECONDS, Honoured, "pause between I/Os";
     "thinktime_spin", MICROSECONDS, Honoured, "part of the pause in which the CPU is busy";
@@ -78,7 +78,7 @@ options! {
 }
 
 options! {
-    /// As what.
+    /// Properties of the process.
     PROCESS, Process, &[];
     "prio", Number(Unit::Count, 0, 7), Honoured, "I/O priority level: 0 is the highest";
     "prioclass", Number(Unit::Count, 0, 3), Honoured, "I/O priority class: 1 real time, 2 best effort, 3 idle";

@@ -11,7 +11,7 @@ const NOT_A_DEVICE: Treatment = Treatment::none("iosched writes only to a modell
 const IN_ZONES: Treatment = Treatment::With("zonemode");
 
 options! {
-    /// Where I/Os go.
+    /// Files and devices.
     FILES, Target, &[];
     "filename", Text, Honoured, "files or devices, with : between; \\: is a colon in a name";
     "directory", Text, Honoured, "folder of the files, or several with : between";

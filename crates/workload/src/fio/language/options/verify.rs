@@ -1,4 +1,4 @@
-//! What data is written, and its verification.
+//! Contents of written data, and their verification.
 
 use super::ValueKind::{Bool, Choice, Flag, Number, Text};
 use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
@@ -8,7 +8,7 @@ const IN_VERIFY: Treatment = Treatment::With("verify");
 const BYTES_LARGE: super::ValueKind = Number(Unit::Count, 0, i64::MAX as u64);
 
 options! {
-    /// What is written.
+    /// Contents of written data.
     DATA, Data, &[];
     "zero_buffers", Flag, NO_DATA, "write zeros";
     "refill_buffers", Flag, NO_DATA, "new data for every write";
@@ -23,7 +23,7 @@ options! {
 }
 
 options! {
-    /// Whether what was written can be read.
+    /// Verification of written data.
     VERIFY, Data, &[];
     "verify", Text, Treatment::Honoured, "read what was written and compare; refused in jobs that write, unless do_verify=0";
     "do_verify", Bool, Treatment::Honoured, "read back and compare after writing";
