@@ -1,4 +1,5 @@
-//! What a simulated request costs: ns of this machine per request, device alone, closed loop.
+//! The cost of a simulated request: ns of this machine per request, for the device alone in a
+//! closed loop.
 //!
 //! `cargo run --release -p iosched-disk --example cost [PART OF A LINE'S NAME]`
 
@@ -9,8 +10,8 @@ use std::time::Instant;
 use iosched::{Op, Time};
 use iosched_disk::{AnyDevice, Command, Device, Profile};
 
-/// Keeps `depth` commands outstanding until `total` are complete; returns ns of wall time and of virtual time per
-/// command.
+/// Keeps `depth` commands outstanding until `total` are complete. Returns ns of wall time and of
+/// virtual time per command.
 fn drive(device: &mut AnyDevice, depth: u32, total: u64, mut next: impl FnMut(u64) -> (Op, u64, u32)) -> (f64, f64) {
     let began = Instant::now();
     let mut now = Time::ZERO;
@@ -76,7 +77,7 @@ fn main() {
         let blocks = profile.card().capacity_sectors / 8;
         let (wall_ns, virtual_ns) = drive(&mut device, depth, total, |i| {
             let block = match pattern {
-                // Never as many as the device has.
+                // The run never reaches the end of the device.
                 "sequential" => i,
                 "hit" => i & 15,
                 _ => random(blocks),

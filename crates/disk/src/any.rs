@@ -1,4 +1,4 @@
-//! Any of the models, for hosts that are compiled once for all of them.
+//! Any of the models, for hosts that are compiled once for all models.
 
 use iosched::Time;
 
@@ -12,13 +12,13 @@ use crate::ssd::Ssd;
 use crate::{Card, Command, Device};
 use iosched_numbers::SplitMix64;
 
-/// One of the models. Calls go through a `match`, not through a table of functions.
+/// One of the models. Calls are dispatched by a `match`, not by a table of functions.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyDevice {
     /// Fixed latency.
     Fixed(Fixed),
-    /// Seek by distance, fixed rotational delay.
+    /// Seek times by distance, and a fixed rotational delay.
     Disk(Disk),
     /// A rotating disk.
     Hdd(Box<Hdd>),
@@ -26,9 +26,9 @@ pub enum AnyDevice {
     Ssd(Box<Ssd>),
     /// Disks behind a controller.
     Array(Box<Array>),
-    /// Servers behind one queue.
+    /// Servers behind one queue, with a measured spread.
     Server(Box<Server>),
-    /// What was measured, drawn again.
+    /// Random latencies from measured distributions.
     Empirical(Box<Empirical>),
 }
 
@@ -47,7 +47,7 @@ macro_rules! each {
 }
 
 impl AnyDevice {
-    /// Sets what differs between two devices of one type, before any command.
+    /// Sets the random differences between devices of one type. Must be called before any command.
     pub(crate) fn reseed(&mut self, seed: u64) {
         match self {
             Self::Fixed(_) | Self::Disk(_) | Self::Ssd(_) => {}
@@ -63,7 +63,7 @@ impl AnyDevice {
     }
 }
 
-/// Makes unlike numbers of like ones.
+/// Mixes the bits of a number.
 const fn scramble(seed: u64) -> u64 {
     SplitMix64::new(seed).next_u64()
 }

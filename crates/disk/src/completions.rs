@@ -1,13 +1,13 @@
-//! Commands whose completion is settled, in order of it.
+//! Commands with a known completion time, in the order of completion.
 
 use std::collections::VecDeque;
 
 use iosched::Time;
 
-/// Settled completions. They come nearly in order, so a new one moves past few.
+/// Known completions. They are added nearly in order, so a new one moves past few.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Completions {
-    /// Time, number of submission, tag.
+    /// Time, number of the submission, tag.
     queue: VecDeque<(Time, u64, u32)>,
 }
 
@@ -32,7 +32,7 @@ impl Completions {
         self.queue.front().map(|&(at, ..)| at)
     }
 
-    /// The tag of the next that is due at `now`.
+    /// Removes and returns the tag of the next completion that is due at `now`.
     #[inline]
     pub(crate) fn pop(&mut self, now: Time) -> Option<u32> {
         if self.next()? > now {

@@ -1,17 +1,17 @@
-//! What is wrong with a configuration, and the checks all models share.
+//! Errors of a configuration, and checks that all models share.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// A parameter a model cannot work with.
+/// An invalid parameter of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}; {remedy}")]
 pub struct ConfigError {
-    /// The parameter, as a profile spells it.
+    /// Name of the parameter, as in a profile.
     pub field: String,
-    /// What is wrong with its value.
+    /// The problem of the value.
     pub problem: String,
-    /// What would be right.
+    /// A remedy.
     pub remedy: String,
 }
 
@@ -21,7 +21,7 @@ impl ConfigError {
     }
 }
 
-/// Refuses `value` outside `allowed`.
+/// Returns an error if `value` is outside `allowed`.
 pub(crate) fn within<T: PartialOrd + Display>(
     field: &str,
     value: T,
@@ -37,15 +37,16 @@ pub(crate) fn within<T: PartialOrd + Display>(
     ))
 }
 
-/// Longest latency a model accepts, in ns: a thousand seconds, far from any overflow.
+/// Longest latency of a model, ns: a thousand seconds, which is far from any overflow.
 pub(crate) const LATENCY_NS_MAX: u64 = 1_000_000_000_000;
-/// Longest transfer of one sector, in ns.
+/// Longest transfer of one sector, ns.
 pub(crate) const SECTOR_NS_MAX: u64 = 1_000_000_000;
-/// Most commands a device takes at once: as many tags as NVMe has in one queue.
+/// Largest depth of a device: the number of tags of one NVMe queue.
 pub(crate) const DEPTH_MAX: u32 = 65_535;
-/// Largest device: 2 to the 40 sectors, 512 TiB.
+/// Largest device, sectors: 2^40, 512 TiB.
 pub(crate) const CAPACITY_SECTORS_MAX: u64 = 1 << 40;
-/// Largest command of a device that names no limit of its own, in KiB: 65,535 sectors, as ATA counts.
+/// Largest command, KiB, of a device without a limit in its profile: 65,535 sectors, the limit of
+/// ATA.
 pub(crate) const MAX_HW_SECTORS_KB: u32 = 32_767;
 
 pub(crate) const fn default_capacity_sectors() -> u64 {
@@ -60,7 +61,7 @@ pub(crate) const fn yes() -> bool {
     true
 }
 
-/// Whether a value need not be written, since reading puts it there.
+/// Returns whether a value is the default and need not be written.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,8 +1,11 @@
-//! Credits: what a device allows in the long run, and how much of it can be saved up and spent at once.
+//! Credits: the rate that a device allows in the long run, and the credits that it can save and
+//! spend at once.
 //!
-//! Token buckets, as providers of network disks document them for their volumes: so many I/Os or bytes a second, and
-//! while the device does less, the rest is saved, up to a limit. A cache that takes writes until it is full, and is
-//! emptied at the pace of what is behind it, is the same: bytes of writes, with the cache's size as the limit.
+//! These are token buckets, as providers of network disks document them for their volumes. A number
+//! of I/Os or bytes is credited per second. While the device does less, the rest is saved up to a
+//! limit. The same model describes a cache that accepts writes until it is full and is emptied at
+//! the rate of the medium. The credits are then bytes of writes, and the limit is the size of the
+//! cache.
 
 use iosched::Op;
 use serde::{Deserialize, Serialize};
@@ -10,43 +13,43 @@ use serde::{Deserialize, Serialize};
 use crate::Command;
 use crate::config::{ConfigError, within};
 
-/// Most buckets of a device.
+/// Largest number of buckets of a device.
 const BUCKETS_MAX: usize = 8;
 const AMOUNT_MAX: u64 = 1_000_000_000_000_000;
 
-/// A bucket of credits, full in the beginning.
+/// A bucket of credits. It is full at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreditsConfig {
-    /// Which commands are paid for.
+    /// Commands that cost credits.
     pub of: CreditsOf,
-    /// What they cost.
+    /// Unit of the cost.
     pub unit: CreditsUnit,
-    /// What is credited in a second, 1 to 10^15: the rate in the long run.
+    /// Credits per second, 1 to 10^15: the rate in the long run.
     pub per_second: u64,
-    /// Most that can be saved up, 1 to 10^15.
+    /// Largest amount of saved credits, 1 to 10^15.
     pub saved: u64,
 }
 
-/// Commands with data that a bucket pays for.
+/// Commands with data that cost credits of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CreditsOf {
-    /// All.
+    /// All commands.
     All,
     /// Reads.
     Reads,
-    /// Everything but reads.
+    /// All commands except reads.
     Writes,
 }
 
-/// What a command costs.
+/// Unit of a command's cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CreditsUnit {
-    /// One each.
+    /// One credit per command.
     Ios,
-    /// Its bytes.
+    /// One credit per byte.
     Bytes,
 }
 
@@ -61,7 +64,7 @@ impl CreditsConfig {
         Ok(())
     }
 
-    /// What a command costs; 0 if this bucket does not pay for it.
+    /// Returns the cost of a command. 0 if this bucket does not apply to it.
     const fn cost(&self, command: &Command) -> u64 {
         let pays = match self.of {
             CreditsOf::All => true,
@@ -75,7 +78,7 @@ impl CreditsConfig {
         }
     }
 
-    /// The time in which so much is credited, ns.
+    /// Returns the time in which `amount` is credited, ns.
     fn ns(&self, amount: u64) -> i128 {
         i128::from(amount) * 1_000_000_000 / i128::from(self.per_second)
     }
@@ -84,7 +87,8 @@ impl CreditsConfig {
 /// The buckets of a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Credits {
-    /// Each with the moment at which it was, or will be, empty, ns; `None` until it first pays.
+    /// Each bucket, with the time at which it was or will be empty, ns. `None` until the first
+    /// cost.
     buckets: Vec<(CreditsConfig, Option<i128>)>,
 }
 
@@ -93,7 +97,8 @@ impl Credits {
         Self { buckets: buckets.iter().map(|&bucket| (bucket, None)).collect() }
     }
 
-    /// Pays for a command that comes at `now_ns`; from when on it is paid for, ns.
+    /// Takes the credits of a command that arrives at `now_ns`. Returns the time from which the
+    /// command can run, ns.
     #[inline]
     pub(crate) fn pay(&mut self, now_ns: u64, command: &Command) -> u64 {
         let mut paid_ns = i128::from(now_ns);
@@ -102,7 +107,7 @@ impl Credits {
             if cost == 0 {
                 continue;
             }
-            // No more is saved than fits: it is as if it had been empty no longer ago.
+            // Credits above the limit are lost, as if the bucket had been empty later.
             let full_ns = i128::from(now_ns) - config.ns(config.saved);
             let empty = empty_ns.map_or(full_ns, |ns| ns.max(full_ns)) + config.ns(cost);
             *empty_ns = Some(empty);

@@ -1,8 +1,9 @@
-//! `disk`: the least a rotating disk can be.
+//! `disk`: the simplest model of a rotating disk.
 //!
-//! One head that serves commands in order: a seek that grows with the square root of the distance in sectors, a
-//! fixed rotational delay when it moved at all, and a transfer. It has no cache: a flush is a transfer of
-//! nothing where the head is. The arithmetic is that of the recorded runs of Linux' elevators, in integer nanoseconds.
+//! One head serves commands in order. A command takes a seek, a fixed rotational delay if the head
+//! moved, and a transfer. The seek grows with the square root of the distance in sectors. There is
+//! no cache: a flush is an empty transfer at the position of the head. The arithmetic is that of
+//! the recorded runs of Linux' elevators, in integer nanoseconds.
 
 use std::collections::VecDeque;
 
@@ -16,21 +17,20 @@ use crate::{Card, Command, Device};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
-    /// Commands it takes at once, 1 to 65,535.
+    /// Number of commands that the disk takes at once, 1 to 65,535.
     pub depth: u32,
-    /// Part of a seek that does not depend on the distance, in ns, up to a thousand seconds.
+    /// Part of a seek that does not depend on the distance, ns, up to a thousand seconds.
     pub seek_a0_ns: u64,
-    /// Part of a seek that is multiplied by the integer square root of the distance in sectors, in ns, up to a
-    /// millisecond.
+    /// Part of a seek per integer square root of the distance in sectors, ns, up to a millisecond.
     pub seek_a1_ns: u64,
-    /// Rotational delay after a seek, in ns, up to a thousand seconds.
+    /// Rotational delay after a seek, ns, up to a thousand seconds.
     pub rot_ns: u64,
-    /// Transfer time of one sector, in ns, up to a second.
+    /// Transfer time of one sector, ns, up to a second.
     pub ns_per_sector: u64,
-    /// Size in sectors; 2^40 if absent.
+    /// Size, sectors; 2^40 if absent.
     #[serde(default = "config::default_capacity_sectors")]
     pub capacity_sectors: u64,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
 }
@@ -39,7 +39,7 @@ impl DiskConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// The first parameter that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("disk.depth", self.depth, 1..=config::DEPTH_MAX)?;
         within("disk.seek_a0_ns", self.seek_a0_ns, 0..=config::LATENCY_NS_MAX)?;
@@ -51,7 +51,7 @@ impl DiskConfig {
     }
 }
 
-/// A disk of one head that serves commands in order.
+/// A disk with one head that serves commands in order.
 #[derive(Clone, Debug)]
 pub struct Disk {
     card: Card,
@@ -61,12 +61,12 @@ pub struct Disk {
     ns_per_sector: u64,
     head: Sector,
     free: Time,
-    /// Completion and tag of each command, in order.
+    /// Completion time and tag of each command in flight, in order.
     under_way: VecDeque<(Time, u32)>,
 }
 
 impl Disk {
-    /// An idle disk with its head at sector 0.
+    /// Creates an idle disk with its head at sector 0.
     ///
     /// # Errors
     /// As [`DiskConfig::validate`].

@@ -1,19 +1,19 @@
-//! Distributions as they were measured: times by the share of commands that do not exceed them.
+//! Measured distributions: for some times, the share of commands that do not exceed them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 
-/// Most points of a distribution.
+/// Largest number of points of a distribution.
 const POINTS_MAX: usize = 256;
 
-/// A point of a distribution; written `[share, ns]`.
+/// A point of a distribution, written `[share, ns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(f64, u64)", into = "(f64, u64)")]
 pub struct QuantilePoint {
-    /// Share that does not exceed the time, 0 to 1; rising.
+    /// Share that does not exceed the time, 0 to 1, strictly increasing.
     pub share: f64,
-    /// The time in ns, up to a thousand seconds; not falling.
+    /// Time, ns, up to a thousand seconds, not decreasing.
     pub ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl From<QuantilePoint> for (f64, u64) {
     }
 }
 
-/// What a distribution has at `share`, on straight lines between its points, ns; 0 of none.
+/// Returns the value of a distribution at `share`, ns, by linear interpolation. 0 without points.
 pub(crate) fn at(points: &[QuantilePoint], share: f64) -> f64 {
     let behind = points.partition_point(|point| point.share <= share).clamp(1, points.len().max(2) - 1);
     let (Some(from), Some(to)) = (points.get(behind - 1), points.get(behind)) else { return 0.0 };
@@ -37,7 +37,7 @@ pub(crate) fn at(points: &[QuantilePoint], share: f64) -> f64 {
     from.ns as f64 + (to.ns - from.ns) as f64 * part
 }
 
-/// Refuses points that are no distribution; none at all are one.
+/// Checks that points are a distribution. An empty list is valid.
 pub(crate) fn validate(field: &str, points: &[QuantilePoint]) -> Result<(), ConfigError> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Ok(()) };
     within(&format!("{field}: number of points"), points.len(), 2..=POINTS_MAX)?;

@@ -1,4 +1,4 @@
-//! Where the last commands ended: whether a command continues one of them.
+//! Ends of the last commands, to detect commands that continue one of them.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use iosched::Sector;
 
 use crate::Command;
 
-/// Commands that are remembered.
+/// Number of commands to remember.
 const ENDS: usize = 64;
 
 /// The ends of the last commands.
@@ -20,13 +20,13 @@ impl Ends {
         Self { sectors: VecDeque::with_capacity(ENDS) }
     }
 
-    /// Whether a command begins where one of the last ended.
+    /// Returns whether a command begins at the end of one of the last commands.
     #[inline]
     pub(crate) fn continues(&self, command: &Command) -> bool {
         self.sectors.contains(&command.sector)
     }
 
-    /// Remembers a command, and forgets the oldest.
+    /// Adds a command and removes the oldest one.
     #[inline]
     pub(crate) fn add(&mut self, command: &Command) {
         if self.sectors.len() == ENDS {

@@ -1,8 +1,8 @@
-//! `fixed`: a device whose latency does not depend on where the data is.
+//! `fixed`: a device whose latency does not depend on the place of the data.
 //!
-//! Identical servers share one queue; a command takes the server that is free first, and occupies it for a latency
-//! plus a transfer time. It has no cache: a flush takes a write's latency. The arithmetic is that of the
-//! recorded runs of Linux' elevators, in integer nanoseconds.
+//! Identical servers share one queue. A command takes the server that is free first, for a latency
+//! plus a transfer time. There is no cache: a flush has the latency of a write. The arithmetic is
+//! that of the recorded runs of Linux' elevators, in integer nanoseconds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,37 +17,37 @@ use crate::{Card, Command, Device};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedConfig {
-    /// Commands it takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at once, 1 to 65,535.
     pub depth: u32,
-    /// Commands it works on at once, 1 to 65,535.
+    /// Number of commands that the device executes at once, 1 to 65,535.
     pub parallel: u32,
-    /// Latency of a read, in ns, up to a thousand seconds.
+    /// Latency of a read, ns, up to a thousand seconds.
     pub lat_ns: u64,
-    /// Transfer time of one sector, in ns, up to a second.
+    /// Transfer time of one sector, ns, up to a second.
     pub ns_per_sector: u64,
-    /// Latency of everything but reads, in ns; `lat_ns` if absent.
+    /// Latency of all commands except reads, ns; `lat_ns` if absent.
     #[serde(default)]
     pub write_lat_ns: Option<u64>,
-    /// Other latencies from given moments on.
+    /// Other latencies from given times on.
     #[serde(default)]
     pub steps: Vec<FixedStep>,
-    /// Size in sectors; 2^40 if absent.
+    /// Size, sectors; 2^40 if absent.
     #[serde(default = "config::default_capacity_sectors")]
     pub capacity_sectors: u64,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
 }
 
-/// Latencies from a moment on, for commands submitted then.
+/// Latencies of commands submitted from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedStep {
-    /// From when, in ns after the origin. Of the steps reached, the last listed counts.
+    /// Start, ns since the origin. Of the steps that have started, the last one in the list counts.
     pub t_ns: u64,
-    /// Latency of a read, in ns.
+    /// Latency of a read, ns.
     pub lat_ns: u64,
-    /// Latency of everything but reads, in ns.
+    /// Latency of all commands except reads, ns.
     pub write_lat_ns: u64,
 }
 
@@ -55,7 +55,7 @@ impl FixedConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// The first parameter that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("fixed.depth", self.depth, 1..=config::DEPTH_MAX)?;
         within("fixed.parallel", self.parallel, 1..=config::DEPTH_MAX)?;
@@ -80,15 +80,16 @@ pub struct Fixed {
     write_lat_ns: u64,
     ns_per_sector: u64,
     steps: Vec<FixedStep>,
-    /// When each server is free. Servers are alike, so which of two free ones is taken does not show.
+    /// Time at which each server is free. Servers are identical, so the choice between free servers
+    /// does not matter.
     free: BinaryHeap<Reverse<Time>>,
-    /// Commands under way: completion, order of submission, tag.
+    /// Commands in flight: completion, number of the submission, tag.
     under_way: BinaryHeap<Reverse<(Time, u64, u32)>>,
     submitted: u64,
 }
 
 impl Fixed {
-    /// A device with every server free.
+    /// Creates a device with all servers free.
     ///
     /// # Errors
     /// As [`FixedConfig::validate`].

@@ -1,18 +1,21 @@
-//! Device models, in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array`, `server` and `empirical`, and the profiles
-//! of real devices.
+//! Device models in virtual time: `fixed`, `disk`, `hdd`, `ssd`, `array`, `server` and `empirical`,
+//! and the profiles of real devices.
 //!
-//! A model is a state machine without a clock. Its host hands it commands, asks when it next wants to be
-//! looked at, and takes completions one at a time: [`Device`]. What a device is comes from a [`Profile`]: a name
-//! that is known here, or a file.
+//! A model is a state machine without a clock. Its host submits commands, asks for the time of the
+//! next event, and takes completions one at a time: [`Device`]. A [`Profile`] describes a device.
+//! It is loaded by a built-in name or from a file.
 //!
-//! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, to the nanosecond;
-//! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and command queueing;
-//! - [`Ssd`]: flash dies behind a link and a write buffer, and the cleaning of blocks;
+//! - [`Fixed`] and [`Disk`]: the devices of the recorded runs of Linux' elevators, exact to the
+//!   nanosecond;
+//! - [`Hdd`]: a rotating disk with zones, a seek curve, rotation, read-ahead, a write cache and
+//!   command queueing;
+//! - [`Ssd`]: flash dies behind a link and a write buffer, with garbage collection;
 //! - [`Array`]: disks behind a controller with memory;
-//! - [`Server`]: servers behind one queue, with a measured spread: virtual disks, disks over a network;
-//! - [`Empirical`]: no mechanism, but what was measured, drawn again.
+//! - [`Server`]: servers behind one queue, with a measured spread, for virtual disks and disks over
+//!   a network;
+//! - [`Empirical`]: random latencies from measured distributions, without a mechanism.
 //!
-//! [`measure`] drives any of them as a benchmark would.
+//! [`measure`] measures any of them like a benchmark.
 //!
 //! ```
 //! use iosched::{Op, Time};
@@ -30,18 +33,18 @@
 //!
 //! # Inside
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `hdd/` | the rotating disk: `geometry` (where a sector is), `seek`, `spindle`, `queue` (which command next), `read_cache`, `write_cache`, `arm` (what the arm does) |
+//! | `hdd/` | the rotating disk: `geometry` (place of a sector), `seek`, `spindle`, `queue` (choice of the next command), `read_cache`, `write_cache`, `arm` (actions of the arm) |
 //! | `ssd/` | flash: dies, write buffer, translation with garbage collection |
 //! | `array/` | members in stripes behind a controller's memory |
-//! | `server/` | servers behind one queue, with a measured spread: virtual disks and those over a network |
-//! | `empirical/` | measured latencies, drawn again |
-//! | `credits.rs`, `rest.rs`, `distribution.rs`, `ends.rs` | what devices allow in the long run; what waking up costs; distributions as they were measured; which command continues another |
-//! | `measure/` | the figures a device is known by, and how they are measured of a model: for anchors, cards and pages alike |
+//! | `server/` | servers behind one queue, with a measured spread: virtual disks and disks over a network |
+//! | `empirical/` | random latencies from measured distributions |
+//! | `credits.rs`, `rest.rs`, `distribution.rs`, `ends.rs` | long-run limits of devices; the cost of waking up; measured distributions; commands that continue another one |
+//! | `measure/` | metrics of devices, and their measurement on a model, for anchors, cards and pages |
 //! | `profile.rs` | a model, its parameters and its anchors, from TOML |
-//! | `io_cost/` | what io.cost is told of devices: models as files and hwdb have them, and profiles made of them |
-//! | `disksim/` | DiskSim's descriptions of real disks, and what was measured of them |
+//! | `io_cost/` | io.cost's models of devices, as in files and hwdb, and profiles from them |
+//! | `disksim/` | DiskSim's descriptions of real disks, and measurements of them |
 #![forbid(unsafe_code)]
 
 mod any;
@@ -81,57 +84,60 @@ pub use ssd::{Ssd, SsdConfig};
 
 use iosched::{Op, Sector, Time};
 
-/// What a host needs to know of a device before it sends anything.
+/// Properties of a device that a host needs before it submits commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands it takes at once, at least 1.
+    /// Number of commands that the device takes at once, at least 1.
     pub depth: u32,
-    /// Hardware queues it takes them from, at least 1; each may hold as many.
+    /// Number of hardware queues, at least 1. Each can have `depth` commands.
     pub hw_queues: u16,
-    /// Whether seeking costs.
+    /// Whether the device has seek times.
     pub rotational: bool,
-    /// Whether it acknowledges writes from a volatile cache, so that flushes matter.
+    /// Whether the device acknowledges writes from a volatile cache, so that flushes matter.
     pub write_cache: bool,
-    /// Whether it honours force-unit-access itself.
+    /// Whether the device itself supports force-unit-access.
     pub fua: bool,
-    /// Largest command in KiB.
+    /// Largest command, KiB.
     pub max_hw_sectors_kb: u32,
 }
 
-/// One command to a device.
+/// A command to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The host's number for it, given back at completion; unique among those outstanding.
+    /// Number that the host chose and that the device returns at completion. It is unique among
+    /// outstanding commands.
     pub tag: u32,
-    /// What to do.
+    /// Operation of the command.
     pub op: Op,
-    /// First sector; the host keeps commands within the capacity.
+    /// First sector. The host keeps commands within the capacity.
     pub sector: Sector,
     /// Length in sectors; 0 for a flush.
     pub nr_sectors: u32,
-    /// On stable storage at completion.
+    /// Whether the data must be on stable storage at completion.
     pub fua: bool,
 }
 
 /// A device in virtual time.
 ///
-/// The host calls [`submit`](Self::submit) while fewer than [`Card::depth`] commands are outstanding,
-/// sleeps until [`next_event`](Self::next_event), and calls [`advance`](Self::advance) with that time until
-/// it returns `None`. `now` never goes back. The same calls give the same answers.
+/// The host calls [`submit`](Self::submit) while fewer than [`Card::depth`] commands are
+/// outstanding. It sleeps until [`next_event`](Self::next_event), and calls
+/// [`advance`](Self::advance) with this time until the result is `None`. `now` never goes back. The
+/// same calls give the same results.
 pub trait Device {
-    /// What the host needs to know of it.
+    /// Returns the properties of the device.
     fn card(&self) -> &Card;
 
-    /// Takes a command.
+    /// Submits a command.
     fn submit(&mut self, now: Time, command: Command);
 
-    /// When something happens inside next, if anything is under way.
+    /// Returns the time of the next internal event. `None` if the device is idle.
     fn next_event(&self) -> Option<Time>;
 
-    /// Does what is due at `now`; returns the tag of the next command that is complete, in the order of
-    /// completion (at equal times, of submission), or `None` when nothing more is due.
+    /// Executes everything that is due at `now`. Returns the tag of the next complete command. Tags
+    /// come in the order of completion or, at equal times, of submission. Returns `None` when
+    /// nothing more is due.
     fn advance(&mut self, now: Time) -> Option<u32>;
 }
 

@@ -1,7 +1,9 @@
-//! Profiles: what is known of a device, each value with its source, and what the model made of it must show.
+//! Profiles: the parameters of a device model, each with its source, and the measured values that
+//! the model must reproduce.
 //!
-//! A profile is a TOML file: `kind` says which model, the table of that name holds the model's parameters, and
-//! `[[anchors]]` lists figures of the real device that the model is tested against.
+//! A profile is a TOML file. `kind` selects the model, and the table with the name of the model has
+//! its parameters. `[[anchors]]` lists metrics of the real device. Tests compare the model with
+//! them.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +23,7 @@ use crate::server::{Server, ServerConfig};
 use crate::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use crate::{AnyDevice, Card, Device};
 
-/// The profiles that come with this crate: name and text.
+/// Name and text of the built-in profiles.
 const EMBEDDED: &[(&str, &str)] = &[
     ("atlas10k", include_str!("../profiles/atlas10k.toml")),
     ("atlas_III", include_str!("../profiles/atlas_III.toml")),
@@ -45,75 +47,75 @@ const EMBEDDED: &[(&str, &str)] = &[
     ("st3500641as", include_str!("../profiles/st3500641as.toml")),
 ];
 
-/// What is wrong with a profile.
+/// An error of a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// No profile of that name comes with this crate.
+    /// There is no built-in profile with this name.
     #[error(
         "there is no device profile {name:?}; available: {known} and those of iosched device list --family ssd; the \
          name of a file must contain a / or end in .toml"
     )]
     Unknown {
-        /// The name asked for.
+        /// The name that was given.
         name: String,
-        /// The names there are.
+        /// Names of the built-in profiles.
         known: String,
     },
-    /// A profile, with something behind it that it cannot be.
+    /// The name of a profile is followed by an invalid variant.
     #[error(
         "{name}:{variant}: the forms of a profile are {name}:depth=N and, for flash, {name}:fresh and {name}:steady"
     )]
     Variant {
-        /// The profile.
+        /// Name of the profile.
         name: String,
-        /// What is behind it.
+        /// Text after the colon.
         variant: String,
     },
     /// The file cannot be read.
     #[error("{file}: cannot be read: {source}")]
     Unreadable {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something else than a file of text.
+    /// The path is not that of a text file.
     #[error("{file}: is {what}; a profile is a name that iosched device list shows, or a TOML file")]
     NotText {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What it is.
+        /// Kind of the file.
         what: &'static str,
     },
     /// The text is not TOML, or a field is unknown, missing or of another type.
     #[error("{file}: {source}")]
     Syntax {
-        /// The file or profile.
+        /// Name of the file or profile.
         file: String,
-        /// Line, column, what was found and what was expected.
+        /// Line, column, the value found and the value expected.
         source: Box<toml::de::Error>,
     },
-    /// The profile of an array's member is not one.
+    /// The profile of an array's member is not valid.
     #[error("{file}: array.members[{index}].profile: {source}")]
     Member {
-        /// The array's file or profile.
+        /// Name of the array's file or profile.
         file: String,
-        /// Which member, counted from 0.
+        /// Index of the member, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error of the member's profile.
         source: Box<ProfileError>,
     },
-    /// A value no such device can have.
+    /// A value is not valid for this device.
     #[error("{file}: {source}")]
     Invalid {
-        /// The file or profile.
+        /// Name of the file or profile.
         file: String,
         /// Field, problem and remedy.
         source: ConfigError,
     },
 }
 
-/// Which model a profile is for.
+/// Model of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -145,7 +147,7 @@ impl Kind {
 pub enum Model {
     /// Fixed latency.
     Fixed(FixedConfig),
-    /// Seek by distance, fixed rotational delay.
+    /// Seek times by distance, and a fixed rotational delay.
     Disk(DiskConfig),
     /// A rotating disk.
     Hdd(Box<HddConfig>),
@@ -153,25 +155,25 @@ pub enum Model {
     Ssd(Box<SsdConfig>),
     /// Disks behind a controller.
     Array(Box<ArrayConfig>),
-    /// Servers behind one queue, with a spread.
+    /// Servers behind one queue, with a measured spread.
     Server(Box<ServerConfig>),
-    /// What was measured, drawn again.
+    /// Random latencies from measured distributions.
     Empirical(Box<EmpiricalConfig>),
 }
 
-/// What was written to a device before a run. Only flash differs by it.
+/// Contents of a device before a run. Only flash depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartState {
-    /// Nothing: as new, or wholly discarded.
+    /// Empty: new, or completely discarded.
     Fresh,
-    /// All of it, and overwritten at random until that changes nothing any more.
+    /// Completely written, and then overwritten at random until the performance is stable.
     Steady,
 }
 
 impl StartState {
     const ALL: [Self; 2] = [Self::Fresh, Self::Steady];
 
-    /// As it is written behind a profile's name, after a colon.
+    /// Returns the name, which follows a profile's name and a colon.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -181,54 +183,59 @@ impl StartState {
     }
 }
 
-/// A figure of the real device.
+/// A measured metric of the real device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
-    /// What was measured.
+    /// Name of the metric.
     pub figure: Figure,
-    /// Its value, more than 0.
+    /// Value, more than 0.
     pub value: f64,
-    /// The value's unit: one of what the figure is a measure of.
+    /// Unit of the value; one that is valid for the metric.
     pub unit: Unit,
-    /// Who says so: data sheet, paper or measurement.
+    /// Source of the value: data sheet, paper or measurement.
     pub source: String,
 }
 
-/// How near a model comes to the device that it was fitted to, as the calibration found: of four measured figures in
-/// five it is not further off. A difference between two simulated settings that is smaller may be the model's.
+/// Accuracy of a model compared with the device that it was fitted to, from the calibration. Four
+/// of five measured metrics have at most this error. A smaller difference between two simulated
+/// settings can be an error of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Whether the calibration says that the model fits.
+    /// Whether the model fits, according to the calibration.
     pub fits: bool,
-    /// How far off rates and mean latencies are, per cent.
+    /// Error of rates and mean latencies, per cent.
     pub rate_error_percent: f64,
-    /// How far off the latencies are that one I/O in a hundred exceeds, per cent.
+    /// Error of 99th percentiles, per cent.
     pub tail_error_percent: f64,
-    /// Whether nothing but rates at saturation was measured: of latencies nothing is known then.
+    /// Whether only rates at saturation were measured. The latencies are then unknown.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rates_only: bool,
-    /// What a validation on the device itself found; `None` if there was none. The figures above are then its own.
+    /// Result of a validation on the device itself; `None` if there was none. The errors above are
+    /// then those of the validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated: Option<Validated>,
 }
 
-/// What came of running workloads that no fit saw on the device itself, under each of its schedulers.
+/// Result of a validation: workloads that were not used in the fit ran on the device itself with
+/// each of its schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validated {
-    /// Share of all figures that were met: rates within 10 %, 99th percentiles within 25 %; per cent.
+    /// Share of all metrics that were met, per cent: rates within 10 %, 99th percentiles within 25
+    /// %.
     pub trust_percent: f64,
-    /// Orders of schedulers that were named otherwise than the device has them.
+    /// Number of wrong orders of schedulers: the model orders them differently from the device.
     pub wrong_orders: u32,
-    /// How far off a difference between two schedulers is in nine cases of ten, per cent of the first: of rates.
+    /// Error of the difference in rate between two schedulers in nine of ten cases, in per cent of
+    /// the first rate.
     pub rate_difference_error_percent: f64,
-    /// Likewise of 99th percentiles.
+    /// The same for the difference in 99th percentiles.
     pub tail_difference_error_percent: f64,
 }
 
-/// The file as written.
+/// The format of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -252,7 +259,7 @@ struct File {
     anchors: Vec<Anchor>,
 }
 
-/// A device that can be built, as often as wanted.
+/// A description from which devices are built.
 #[derive(Clone, Debug)]
 pub struct Profile {
     name: String,
@@ -260,32 +267,34 @@ pub struct Profile {
     model: Model,
     anchors: Vec<Anchor>,
     fit: Option<Fit>,
-    /// Parameters that were fitted, and to which rows.
+    /// Parameters that were fitted, each with its measured rows.
     fitted_to: Vec<String>,
-    /// Parameters that nobody measured.
+    /// Parameters that were not measured.
     assumed: Vec<String>,
-    /// The device as new. That it exists proves the parameters valid.
+    /// A new device. Its existence proves that the parameters are valid.
     prototype: AnyDevice,
     /// See [`Profile::tags`].
     tags: u32,
 }
 
-/// Whether a name is a file's, and not that of something that comes with iosched: it holds a `/`, or ends in `.toml`.
+/// Returns whether a name is that of a file instead of a built-in profile: it contains a `/` or
+/// ends in `.toml`.
 #[must_use]
 pub fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
 impl Profile {
-    /// Reads a profile's text; `name` is for display and for errors. Members of an array are [`named`](Self::named).
+    /// Parses the text of a profile. `name` is its name for display and in errors. Members of an
+    /// array are [`named`](Self::named).
     ///
     /// # Errors
-    /// The text is not a profile, or no device can have such parameters.
+    /// The text is not a profile, or the parameters are not valid.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         Self::parse_with(name, text, &Self::named)
     }
 
-    /// The same with members of an array as `member` finds them.
+    /// Parses a profile. `member` finds the members of an array.
     fn parse_with(
         name: &str,
         text: &str,
@@ -319,10 +328,11 @@ impl Profile {
         Ok(Self { name: name.to_owned(), about, model, anchors, fit, fitted_to, assumed, prototype, tags })
     }
 
-    /// A profile of a model that needs no other profiles.
+    /// Creates a profile of a model that needs no other profiles.
     ///
     /// # Errors
-    /// No device can have such parameters, nobody could measure such an anchor, or it is an array: its members are in files.
+    /// The parameters are not valid, an anchor cannot be measured, or the model is an array, whose
+    /// members are in files.
     pub fn of(name: &str, about: &str, model: Model, anchors: Vec<Anchor>) -> Result<Self, ProfileError> {
         let invalid = |source| ProfileError::Invalid { file: name.to_owned(), source };
         let prototype = model.build(&[]).map_err(invalid)?;
@@ -333,10 +343,10 @@ impl Profile {
         Ok(Self { name, about, model, anchors, fit: None, fitted_to, assumed, prototype, tags })
     }
 
-    /// The profile's text: [`parse`](Self::parse) of it gives the same again.
+    /// Returns the text of the profile. [`parse`](Self::parse) of this text gives the same profile.
     ///
     /// # Errors
-    /// A number of the model that TOML cannot hold, above 2^63.
+    /// A number of the model is above 2^63, which TOML does not support.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         let mut file = File { about: Some(self.about.clone()), ..File::empty(self.model.kind_of()) };
         match self.model.clone() {
@@ -355,12 +365,12 @@ impl Profile {
         toml::to_string(&file)
     }
 
-    /// The profile of that name that comes with this crate, also that of a [member of a family](Family::member), capitals
-    /// and small letters being alike; `NAME:fresh` and
-    /// `NAME:steady` are as [`starting`](Self::starting), `NAME:depth=N` is as [`queueing`](Self::queueing).
+    /// Returns the built-in profile with this name, or the profile of a [member of a
+    /// family](Family::member). Case does not matter. `NAME:fresh` and `NAME:steady` apply
+    /// [`starting`](Self::starting), and `NAME:depth=N` applies [`queueing`](Self::queueing).
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be so.
+    /// There is no profile with this name, or the variant does not apply to it.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         if let Some((name, variant)) = split_variant(name) {
             return Self::named(name)?.varied(variant);
@@ -377,28 +387,29 @@ impl Profile {
         }
     }
 
-    /// A member of a family.
+    /// Creates the profile of a member of a family.
     ///
     /// # Errors
-    /// No device can have such rates.
+    /// The rates are not valid.
     pub fn of_member(family: &Family, member: &Member) -> Result<Self, ProfileError> {
         let (about, source) = (member.about(), member.source());
         let size = (member.size_bytes / 512, member.depth);
         Self::of_rates((&member.name, &about, &source), &member.mean(), size, family.spread(member))
     }
 
-    /// A device of which nothing is known but the rates of `model`, which it reaches. `size`: its sectors, and how many
-    /// commands it takes at once; `source` says who measured the rates.
+    /// Creates a profile of a device of which only the rates of `model` are known. The device
+    /// reaches these rates. `size` is the number of sectors and the depth. `source` is the source
+    /// of the rates.
     ///
     /// # Errors
-    /// No device can have such rates.
+    /// The rates are not valid.
     pub fn of_rates(
         (name, about, source): (&str, &str, &str),
         model: &IoCostModel,
         size: (u64, u32),
         spread: Spread,
     ) -> Result<Self, ProfileError> {
-        /// As much again or half: nobody measured any.
+        /// Twice or half the value, because no latencies were measured.
         const TAIL_ERROR_PERCENT: f64 = 100.0;
         let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
         let anchors = vec![
@@ -416,16 +427,18 @@ impl Profile {
         Ok(Self::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit))
     }
 
-    /// The names of the profiles that come with this crate, sorted; without those of families.
+    /// Returns the names of the built-in profiles, sorted, without those of families.
     pub fn names() -> impl Iterator<Item = &'static str> {
         EMBEDDED.iter().map(|&(name, _)| name)
     }
 
-    /// The profile of a name, or of a file if `name_or_path` holds a `/` or ends in `.toml`; either with `:fresh`,
-    /// `:steady` or `:depth=N` behind it, as [`named`](Self::named).
+    /// Loads a profile by its name, or from a file if `name_or_path` contains a `/` or ends in
+    /// `.toml`. Both can be followed by `:fresh`, `:steady` or `:depth=N`, as in
+    /// [`named`](Self::named).
     ///
     /// # Errors
-    /// No such name or file, or the file is not a profile, or it cannot be so.
+    /// There is no such name or file, the file is not a profile, or the variant does not apply to
+    /// it.
     pub fn load(name_or_path: &str) -> Result<Self, ProfileError> {
         if let Some((name_or_path, variant)) = split_variant(name_or_path) {
             return Self::load(name_or_path)?.varied(variant);
@@ -443,8 +456,8 @@ impl Profile {
         Self::parse_with(name_or_path, &text, &|member| Self::load_member(name_or_path, member))
     }
 
-    /// A member of the array in the file `array`. A path is seen from there; that it leads back to the array is no
-    /// danger, since arrays are no members.
+    /// Loads a member of the array in the file `array`. A path is relative to this file. Recursion
+    /// is impossible, because arrays cannot be members.
     fn load_member(array: &str, member: &str) -> Result<Self, ProfileError> {
         if !is_path(member) {
             return Self::named(member);
@@ -453,11 +466,11 @@ impl Profile {
         Self::parse(&path, &read(&path)?)
     }
 
-    /// The same device, but with flash in that state at the start. Its name tells. Anchors of writes, which are of
-    /// fresh devices, do not come along to the steady state.
+    /// Returns the same device with flash in this state at the start. The name contains the state.
+    /// Anchors of writes are those of fresh devices, so the steady state does not have them.
     ///
     /// # Errors
-    /// It is not an `ssd`.
+    /// The device is not an `ssd`.
     pub fn starting(&self, state: StartState) -> Result<Self, ProfileError> {
         let name = format!("{}:{}", self.name, state.name());
         let invalid = |source| ProfileError::Invalid { file: name.clone(), source };
@@ -481,8 +494,8 @@ impl Profile {
         Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
     }
 
-    /// The same device, but told to take at most `depth` commands at once (`queue_depth` of a disk; 1: it queues none).
-    /// Its name tells. Anchors of deeper queues do not come along.
+    /// Returns the same device with at most `depth` commands at once (`queue_depth` of a disk; 1:
+    /// no queueing). The name contains the depth. Anchors of deeper queues are removed.
     ///
     /// # Errors
     /// `depth` is 0 or more than the device takes, or the device is an array.
@@ -521,74 +534,75 @@ impl Profile {
         }
     }
 
-    /// The name or path it was loaded by.
+    /// Returns the name or path from which the profile was loaded.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is, in a line: "1 TB, 7200 rpm, NCQ 31, write cache on".
+    /// Returns a description in one line: "1 TB, 7200 rpm, NCQ 31, write cache on".
     #[must_use]
     pub fn about(&self) -> &str {
         &self.about
     }
 
-    /// The model and its parameters.
+    /// Returns the model and its parameters.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// What the devices built from it say of themselves.
+    /// Returns the properties of the devices built from this profile.
     #[must_use]
     pub fn card(&self) -> &Card {
         self.prototype.card()
     }
 
-    /// Tags that its host adapter has for it, in each hardware queue: what it could take, however little it is told to.
+    /// Returns the number of tags of the host adapter for each hardware queue. This is the largest
+    /// depth of the device, whatever depth is set.
     #[must_use]
     pub fn tags(&self) -> u32 {
         self.tags
     }
 
-    /// How near it comes to the device that it was fitted to; `None` if it was not fitted.
+    /// Returns the accuracy of the fit; `None` if the model was not fitted.
     #[must_use]
     pub const fn fit(&self) -> Option<Fit> {
         self.fit
     }
 
-    /// Its parameters that were fitted, each with the rows that it was fitted to.
+    /// Returns the fitted parameters, each with its measured rows.
     #[must_use]
     pub fn fitted_to(&self) -> &[String] {
         &self.fitted_to
     }
 
-    /// Its parameters that nobody measured.
+    /// Returns the parameters that were not measured.
     #[must_use]
     pub fn assumed(&self) -> &[String] {
         &self.assumed
     }
 
-    /// The same, told how near it comes.
+    /// Sets the accuracy of the fit.
     #[must_use]
     pub fn fitted(self, fit: Fit) -> Self {
         Self { fit: Some(fit), ..self }
     }
 
-    /// Figures of the real device.
+    /// Returns the measured metrics of the real device.
     #[must_use]
     pub fn anchors(&self) -> &[Anchor] {
         &self.anchors
     }
 
-    /// What is known of the real device's `figure`.
+    /// Returns the anchor of this metric, if there is one.
     #[must_use]
     pub fn anchor(&self, figure: Figure) -> Option<&Anchor> {
         self.anchors.iter().find(|anchor| anchor.figure == figure)
     }
 
-    /// A device as new. `seed` decides what differs between two disks of one type, or two runs of one disk:
-    /// where under the head the platters are at the origin of time.
+    /// Creates a new device. `seed` determines the differences between two disks of one type or two
+    /// runs of one disk: the angle of the platters at time 0.
     #[must_use]
     pub fn device(&self, seed: u64) -> AnyDevice {
         let mut device = self.prototype.clone();
@@ -596,31 +610,32 @@ impl Profile {
         device
     }
 
-    /// [`device`](Self::device), for a host that does not want to know what it is.
+    /// Creates a [`device`](Self::device) as a trait object, for hosts that do not depend on its
+    /// type.
     #[must_use]
     pub fn build(&self, seed: u64) -> Box<dyn Device + Send> {
         Box::new(self.device(seed))
     }
 }
 
-/// What stands behind a profile's name or path.
+/// The variant after a profile's name or path.
 #[derive(Clone, Copy)]
 enum Variant {
     Starting(StartState),
     Queueing(u32),
 }
 
-/// A profile's name or path, and the variant behind it.
+/// Splits a text into a profile's name or path, and the variant after it.
 fn split_variant(name: &str) -> Option<(&str, Variant)> {
     let (name, variant) = name.rsplit_once(':')?;
     if let Some(depth) = variant.strip_prefix("depth=") {
-        // What is no number is out of range too.
+        // An invalid number counts as out of range.
         return Some((name, Variant::Queueing(depth.parse().unwrap_or(0))));
     }
     StartState::ALL.into_iter().find(|known| known.name() == variant).map(|state| (name, Variant::Starting(state)))
 }
 
-/// Refuses anchors that nobody could measure.
+/// Returns an error if an anchor cannot be measured.
 fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<(), ConfigError> {
     for (i, Anchor { figure, value, unit, .. }) in anchors.iter().enumerate() {
         let field = |name| format!("anchors[{i}].{name}");
@@ -677,7 +692,7 @@ impl File {
         }
     }
 
-    /// The model of the one table the profile must have.
+    /// Returns the model. The profile must have exactly its table.
     fn model(self) -> Result<Model, ConfigError> {
         let wanted = self.kind.name();
         let tables = [
@@ -716,7 +731,7 @@ impl File {
 }
 
 impl Model {
-    /// A device; `members` are the devices an array is made of, one for each entry.
+    /// Creates a device. `members` are the devices of an array, one for each entry.
     fn build(&self, members: &[AnyDevice]) -> Result<AnyDevice, ConfigError> {
         Ok(match self {
             Self::Fixed(config) => AnyDevice::Fixed(Fixed::new(config)?),
@@ -729,7 +744,7 @@ impl Model {
         })
     }
 
-    /// As a profile's `kind` names it.
+    /// Returns the name of the model, as in the `kind` of a profile.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         self.kind_of().name()
@@ -747,7 +762,7 @@ impl Model {
         }
     }
 
-    /// The line shown for a profile that brings none.
+    /// Returns the description of a profile that has none.
     fn about(&self) -> String {
         match self {
             Self::Fixed(config) => {
@@ -783,7 +798,7 @@ impl Model {
     }
 }
 
-/// A capacity as data sheets give it.
+/// Formats a capacity as in data sheets.
 fn size(sectors: u64) -> String {
     let gigabytes = sectors as f64 * 512.0 / 1e9;
     if gigabytes < 1000.0 {

@@ -1,8 +1,9 @@
-//! The file of a profile, read; what is no file of text is told as what it is.
+//! Reads the file of a profile. The error of a file that is not a text file names its kind.
 
 use crate::profile::ProfileError;
 
-/// The text of a file. Devices are not read: they do not end, or not before everything on them was read.
+/// Returns the text of a file. Devices are not read, because a read could be endless or take very
+/// long.
 #[expect(clippy::disallowed_methods, reason = "profiles are read before a run")]
 pub(crate) fn read(path: &str) -> Result<String, ProfileError> {
     use std::os::unix::fs::FileTypeExt;

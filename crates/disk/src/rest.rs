@@ -1,19 +1,20 @@
-//! What a rest costs: processors that sleep, a link that saves power, threads that must be woken.
+//! The cost of a rest: processors that sleep, a link that saves power, threads that must be woken.
 //!
-//! Who comes first after a rest wakes the device up, and whoever comes meanwhile waits with it.
+//! The first command after a rest wakes the device. Commands that arrive until then wait, too.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 use crate::distribution::{self, QuantilePoint, at};
 
-/// What the first command after a rest takes longer.
+/// Additional latency of the first command after a rest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestConfig {
-    /// From how long a rest on, in ns, 1 to a thousand seconds.
+    /// Shortest rest with this effect, ns, 1 to a thousand seconds.
     pub ns: u64,
-    /// How much longer, by share of all rests: drawn anew after each, on straight lines between these points.
+    /// Distribution of the additional latency. Each rest draws a value, with linear interpolation
+    /// between the points.
     pub extra: Vec<QuantilePoint>,
 }
 
@@ -29,11 +30,11 @@ impl RestConfig {
     }
 }
 
-/// Whether a device sleeps, and until when it wakes up.
+/// State of a device's rest: whether it sleeps, and the time at which it is awake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rest {
     config: Option<RestConfig>,
-    /// When it last had nothing to do any more, ns.
+    /// Start of the last idle time, ns.
     idle_since_ns: u64,
     awake_ns: u64,
 }
@@ -43,14 +44,14 @@ impl Rest {
         Self { config: config.cloned(), ..Self::default() }
     }
 
-    /// It has nothing to do any more.
+    /// Begins an idle time.
     #[inline]
     pub(crate) const fn idles(&mut self, now_ns: u64) {
         self.idle_since_ns = now_ns;
     }
 
-    /// From when on a command that comes now is worked on; `is_first` if the device has nothing else to do. `share`
-    /// draws.
+    /// Returns the time from which a command that arrives now can run. `is_first` is whether the
+    /// device has no other commands. `share` draws a random number.
     #[inline]
     pub(crate) fn awake_ns(&mut self, now_ns: u64, is_first: bool, share: impl FnOnce() -> f64) -> u64 {
         let Some(config) = &self.config else { return now_ns };

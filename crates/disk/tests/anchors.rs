@@ -1,11 +1,11 @@
-//! The profiles against what is known of the devices they are of.
+//! Comparison of the profiles with measurements of their devices.
 //!
-//! `cargo test -p iosched-disk anchors:: -- --nocapture` prints the figures.
+//! `cargo test -p iosched-disk anchors:: -- --nocapture` prints the metrics.
 
 use iosched_disk::measure::{Figure, Quantity, Unit, data_sheet, measure, measure_anchor};
 use iosched_disk::{Device, Profile};
 
-/// How far a model may be from the real device.
+/// Largest deviation of a model from the real device.
 const TOLERANCE: f64 = 0.10;
 
 #[test]

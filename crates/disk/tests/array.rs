@@ -1,4 +1,4 @@
-//! What an array does, one behaviour each.
+//! Behaviour of arrays, one property per test.
 
 use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
@@ -25,7 +25,7 @@ fn list(device: &mut Array, depth: u32, commands: &[(u64, Command)]) -> Vec<Outc
     closed_loop(device, depth, || commands.next())
 }
 
-/// 4 KiB commands anywhere; commands a second.
+/// Runs random 4 KiB commands and returns the commands per second.
 fn random_rate(device: &mut Array, op: Op, depth: u32, count: u64) -> f64 {
     let (mut random, mut left, blocks) = (SplitMix64::new(3), count, device.card().capacity_sectors / 8);
     let outcomes = closed_loop(device, depth, || {

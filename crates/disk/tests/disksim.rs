@@ -1,4 +1,4 @@
-//! DiskSim's files, whole and damaged.
+//! DiskSim's files, valid and damaged.
 
 use iosched_disk::disksim::{Description, DiskSimError, Sources, service_times};
 use iosched_disk::hdd::ReadAheadUntil;
@@ -75,7 +75,7 @@ fn end_of_readahead_is_imported() {
     assert_eq!(until(4), (true, ReadAheadUntil::NextTrack));
 }
 
-/// A change of a text: what stands at `at` (per mille of it) for `length` bytes is replaced.
+/// Returns a text in which `length` bytes at `at` (per mille) are replaced.
 fn damaged(text: &str, at: usize, length: usize, put: &str) -> String {
     let start = text.len() * at / 1000;
     let end = (start + length).min(text.len());

@@ -1,4 +1,4 @@
-//! What a device does that repeats measured latencies.
+//! Behaviour of a device with measured latencies.
 
 use crate::common::{Outcome, closed_loop};
 use iosched::Op;
@@ -9,7 +9,8 @@ fn cell(sectors: u32, under_way: u32, ns: [u64; 3]) -> EmpiricalCell {
     EmpiricalCell { sectors, under_way, ns: ns.to_vec() }
 }
 
-/// 100 us alone, 400 us of four, each with half as much to and fro; twice that of eight times the size.
+/// 100 us for one command and 400 us for four in flight, each within plus or minus half. Twice
+/// these times for eight times the size.
 fn config() -> EmpiricalConfig {
     EmpiricalConfig {
         capacity_sectors: 1 << 21,
@@ -41,7 +42,8 @@ fn profile(config: EmpiricalConfig) -> Profile {
     Profile::of("mine", "a test's", Model::Empirical(Box::new(config)), Vec::new()).unwrap()
 }
 
-/// Mean latency of `count` commands of `nr_sectors`, `depth` at a time, ns; `next` says what each does, and where.
+/// Returns the mean latency of `count` commands of `nr_sectors`, `depth` at a time, ns. `next`
+/// gives operation and place of each.
 fn mean_ns(config: EmpiricalConfig, depth: u32, nr_sectors: u32, next: impl Fn(u64) -> (Op, u64)) -> f64 {
     let mut number = 0;
     let outcomes = closed_loop(&mut profile(config).device(7), depth, || {
@@ -68,10 +70,10 @@ fn measured_latencies_are_reproduced() {
 
 #[test]
 fn between_and_beyond_it_goes_on_evenly() {
-    // Half way between the logarithms.
+    // In the middle of the logarithms.
     assert!(near(mean_ns(config(), 2, 8, FAR), 200e3));
     assert!(near(mean_ns(config(), 1, 23, FAR), 141e3));
-    // In proportion beyond, and as at the edge before.
+    // In proportion beyond the largest value, and constant below the smallest.
     assert!(near(mean_ns(config(), 16, 8, FAR), 1_600e3));
     assert!(near(mean_ns(config(), 1, 128, FAR), 400e3));
     assert!(near(mean_ns(config(), 1, 1, FAR), 100e3));
@@ -89,7 +91,7 @@ fn sequential_commands_have_separate_times() {
 fn company_changes_times() {
     let beside = EmpiricalConfig { reads_beside_writes: vec![3.0; 3], ..config() };
     assert!(near(mean_ns(beside.clone(), 1, 8, FAR), 100e3), "alone as before");
-    // Reads three times as long, writes as reads alone.
+    // Reads take three times as long, and writes take as long as reads alone.
     let mixed = |number: u64| (if number.is_multiple_of(2) { Op::Write } else { Op::Read }, number * 7_919 % (1 << 20));
     assert!(near(mean_ns(beside, 1, 8, mixed), 200e3));
 }
@@ -101,7 +103,7 @@ fn commands_after_a_rest_wait_for_the_wake_up() {
     for (think_ns, depth, wanted_ns) in [(10_000, 1, 100e3), (2_000_000, 1, 400e3), (2_000_000, 2, 450e3)] {
         let mut number = 0;
         let command = Command { tag: 0, op: Op::Read, sector: 8_000, nr_sectors: 8, fua: false };
-        // Every other round the device is left alone: one pause for each of the depth.
+        // The device is idle in every second round: one pause per command in flight.
         let outcomes = closed_loop(&mut profile(rested.clone()).device(7), depth, || {
             number += 1;
             (number <= 4_000).then_some((think_ns, command))
@@ -117,7 +119,7 @@ fn commands_after_a_rest_wait_for_the_wake_up() {
 
 #[test]
 fn large_company_counts_for_what_it_costs() {
-    // A command of 64 sectors costs twice what one of 8 does.
+    // A command of 64 sectors costs twice as much as one of 8.
     let mut number = 0;
     let outcomes = closed_loop(&mut profile(config()).device(7), 2, || {
         number += 1;

@@ -1,4 +1,4 @@
-//! What a rotating disk does, one behaviour each.
+//! Behaviour of rotating disks, one property per test.
 
 use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Flush, Read, Write};
@@ -18,7 +18,8 @@ fn list(device: &mut Hdd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcom
     closed_loop(device, depth, || commands.next())
 }
 
-/// Time of the last completion of `total` commands of which each of `streams` reads or writes on, round robin.
+/// Returns the time of the last completion of `total` commands. The `streams` continue in a
+/// round-robin order.
 fn interleaved_ns(device: &mut Hdd, op: Op, streams: &[u64], nr_sectors: u32, total: u64) -> u64 {
     let mut i = 0;
     let outcomes = closed_loop(device, 1, || {
@@ -38,7 +39,8 @@ fn data_read_ahead_comes_at_the_speed_of_the_link() {
     assert!(outcomes[1].latency_ns() < 500_000, "{outcomes:?}");
 }
 
-/// Commands that the head was sent for, of reads that follow each other with pauses long enough to read ahead in.
+/// Returns the number of commands for which the head was positioned. The reads follow each other
+/// with pauses that are long enough for read-ahead.
 fn misses(config: &HddConfig, reads: &[(u64, u32)]) -> u64 {
     let mut device = Hdd::new(config).unwrap();
     let commands: Vec<_> =
@@ -64,7 +66,8 @@ fn read_ahead_ends_at_its_configured_boundary() {
     config.read_cache.segment_sectors = 1 << 17;
     let track = u64::from(config.zones[0].sectors_per_track);
     let cylinder = track * u64::from(config.heads);
-    // What is held behind a read of the first sectors, and behind one that went on onto the second track.
+    // Sectors in the cache after a read of the first sectors, and after one that continued onto the
+    // second track.
     let mut held = |until, sector| {
         config.read_cache.read_ahead_until = until;
         [vec![(0, 8)], vec![(0, 8), (8, track as u32)]].map(|before| {
@@ -86,7 +89,7 @@ fn read_ahead_ends_at_its_configured_boundary() {
 
 #[test]
 fn small_gaps_lose_no_revolution() {
-    // 64 of every 72 sectors: an eighth of the rate is lost in the gaps, and nothing more.
+    // 64 of every 72 sectors are read. The gaps cost an eighth of the rate, and nothing more.
     let total = 2000u64;
     let mut i = 0;
     let outcomes = closed_loop(&mut Hdd::new(&config()).unwrap(), 1, || {
@@ -144,7 +147,7 @@ fn without_cache_each_sequential_write_misses_a_revolution() {
 fn fua_writes_wait_for_the_medium_although_there_is_a_cache() {
     let fua = |sector| (0, Command { tag: 0, op: Write, sector, nr_sectors: 8, fua: true });
     let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &[fua(1_000_000_000), fua(1_000_000_000)]);
-    // The same place again: a revolution, less nothing.
+    // The same place again takes a full revolution.
     assert!(outcomes[0].latency_ns() > 5_000_000);
     assert!(outcomes[1].latency_ns() > 8_000_000);
 }
@@ -205,7 +208,8 @@ fn wrong_parameters_are_named() {
     check(|config| config.read_cache.read_ahead_sectors = 4096, "hdd.read_cache.read_ahead_sectors");
 }
 
-/// Latency of the last command of `far`, in ns, while `near` others at a time are kept waiting on a narrow band.
+/// Returns the latency of the last command of `far`, ns, while `near` other commands at a time wait
+/// on a narrow band.
 fn latency_beside_neighbours(config: &HddConfig, far: &[Command], near: u32, total: u32) -> u64 {
     let (mut random, mut issued) = (SplitMix64::new(21), 0);
     let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), near + 1, || {
@@ -227,7 +231,7 @@ fn the_order_of_commands_starves_none() {
     let mut config = config();
     config.queue.starvation_ns = 100_000_000;
     let bounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);
-    // Those that were as old, and one in service.
+    // Commands of the same age come first, and one is in service.
     assert!(bounded_ns < 100_000_000 + 32 * 15_000_000, "{bounded_ns}");
     config.queue.starvation_ns = 100_000_000_000;
     let unbounded_ns = latency_beside_neighbours(&config, &far, 30, 3000);

@@ -1,10 +1,11 @@
-//! Devices of which only rates are known show those rates, and say that it is all that is known.
+//! Devices with known rates only: they reach these rates, and their profiles say that nothing else
+//! is known.
 
 use iosched_disk::Profile;
 use iosched_disk::io_cost::{Family, IoCostModel};
 use iosched_disk::measure::saturation;
 
-/// How far a simulated figure may be off the published one.
+/// Largest deviation of a simulated metric from the published one.
 const TOLERANCE: f64 = 0.05;
 
 #[test]
@@ -32,7 +33,7 @@ fn the_spread_of_runs_limits_the_trust_in_a_model() {
     assert_eq!(evo.range()[0], (1_213_945_997, 1_217_542_481));
     let error = |name: &str| Profile::named(name).unwrap().fit().unwrap().rate_error_percent;
     assert!(error("samsung_ssd_970_evo_500gb") <= 1.2, "{}", error("samsung_ssd_970_evo_500gb"));
-    // Its three runs wrote 32, 196 and 213 MB/s.
+    // The three runs wrote 32, 196 and 213 MB/s.
     assert!(error("skhynix_phoenix") > 75.0);
     let usual = family.usual_spread_percent();
     assert!((error("wd_black_sn770_1tb") - usual).abs() < 0.1 && (2.0..20.0).contains(&usual), "{usual}");

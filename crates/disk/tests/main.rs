@@ -1,4 +1,4 @@
-//! The models, against what is known of disks and against stated properties.
+//! Comparison of the models with measurements of disks and with stated properties.
 
 mod anchors;
 mod array;

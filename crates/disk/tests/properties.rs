@@ -1,4 +1,4 @@
-//! Random commands against what must hold for any.
+//! Properties that hold for any commands, tested with random ones.
 
 use crate::common::{Outcome, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write, WriteZeroes};
@@ -7,7 +7,7 @@ use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
 use iosched_disk::{Command, Device, Hdd, HddConfig, Model, Profile, Ssd};
 use proptest::prelude::*;
 
-/// A small disk in which every boundary is near: odd tracks, two zones, a cache of a few extents.
+/// A small disk with many boundaries: odd tracks, two zones, a cache of a few extents.
 const SMALL: &str = r#"
 kind = "hdd"
 [hdd]
@@ -38,7 +38,7 @@ fn small() -> HddConfig {
     }
 }
 
-/// A small disk that reads ahead in one of the ways there are.
+/// Generates small disks with all kinds of read-ahead.
 fn any_small() -> impl Strategy<Value = HddConfig> {
     let after = prop_oneof![Just(ReadAheadAfter::AnyRead), Just(ReadAheadAfter::ContinuedRead)];
     let until = [ReadAheadUntil::Distance, ReadAheadUntil::Track, ReadAheadUntil::NextTrack, ReadAheadUntil::Cylinder];
@@ -55,7 +55,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![8 => Just(Read), 8 => Just(Write), 1 => Just(WriteZeroes), 1 => Just(Discard), 2 => Just(Flush)]
 }
 
-/// Commands within `capacity`, some at the very end, some right behind the last, with think times.
+/// Generates commands within `capacity`, with think times. Some are at the very end, and some
+/// directly follow the previous one.
 fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
     let sector = prop_oneof![4 => 0..capacity, 1 => capacity - 20..capacity, 4 => Just(u64::MAX)];
     let nr_sectors = prop_oneof![8 => 1u32..40, 1 => 1u32..2000];
@@ -73,18 +74,18 @@ fn commands(capacity: u64) -> impl Strategy<Value = Vec<(u64, Command)>> {
     })
 }
 
-/// A device whose write cache is watched. After every call it is within its size, with what the head
-/// is writing. When a flush completes, it holds nothing that was acknowledged before the flush was
-/// submitted.
+/// A device whose write cache is checked. After every call the cache is within its size, including
+/// the current write of the head. When a flush completes, the cache has no data that was
+/// acknowledged before the flush was submitted.
 struct Watched {
     hdd: Hdd,
-    /// Sectors of the cache, and of what the head writes at once.
+    /// Sectors of the cache plus those that the head writes at once.
     most: u64,
     outstanding: Vec<Option<Command>>,
-    /// Sectors of writes submitted, and completed.
+    /// Sectors of writes that were submitted, and that completed.
     submitted: u64,
     acknowledged: u64,
-    /// By tag: what `acknowledged` was when the flush was submitted.
+    /// Value of `acknowledged` at the submission of each flush, by tag.
     before: Vec<u64>,
 }
 
@@ -142,7 +143,8 @@ fn run(config: &HddConfig, depth: u32, commands: &[(u64, Command)]) -> (Vec<Outc
     (outcomes, device.hdd)
 }
 
-/// Time of so many sectors of the outer zone, in ns: as fast as the medium can be.
+/// Returns the time of this number of sectors in the outer zone, ns. This is the fastest the medium
+/// can be.
 fn transfer_ns(config: &HddConfig, nr_sectors: u64) -> u64 {
     nr_sectors * (60e9 / config.rpm) as u64 / u64::from(config.zones[0].sectors_per_track)
 }
@@ -174,10 +176,10 @@ proptest! {
         for outcome in outcomes.iter().filter(|outcome| !matches!(outcome.command.op, Discard | Flush)) {
             let Command { sector, nr_sectors, op, .. } = outcome.command;
             let seek_ns = at.map_or(0, |at| hdd.seek_ns(at, sector));
-            // The single sector that a segment holds may be the first wanted.
+            // The single sector in a segment can be the first requested one.
             let medium_ns = transfer_ns(&config, u64::from(nr_sectors) - u64::from(op == Read).min(u64::from(nr_sectors)));
             if op == Read && nr_sectors == 1 {
-                // Whether it moved the head is not known from outside.
+                // It is not visible from outside whether the head moved.
                 at = None;
                 continue;
             }
@@ -211,8 +213,8 @@ proptest! {
     #[test]
     fn nobody_starves(config in any_small(), commands in commands(9_990), depth in 1u32..=8) {
         let (outcomes, _) = run(&config, depth, &commands);
-        // Once a command is too old only older ones go before it, each with the longest seek, a revolution, its
-        // transfer with track switches, and a piece written back.
+        // Only older commands precede a command that is too old. Each takes at most the longest
+        // seek, a revolution, its transfer with track switches, and a piece of writing back.
         let longest_ns = outcomes
             .iter()
             .map(|outcome| transfer_ns(&config, u64::from(outcome.command.nr_sectors)) * 4)

@@ -1,4 +1,4 @@
-//! What servers behind one queue do, each property by itself.
+//! Behaviour of servers behind one queue, one property per test.
 
 use crate::common::{Outcome, closed_loop};
 use iosched::{Op, Time};
@@ -43,8 +43,8 @@ fn profile(config: ServerConfig) -> Profile {
     Profile::of("mine", "a test's", Model::Server(Box::new(config)), Vec::new()).unwrap()
 }
 
-/// Latencies of `count` reads of `nr_sectors`, `depth` at a time, in order of completion, and when the last was
-/// complete, ns.
+/// Returns the latencies of `count` reads of `nr_sectors`, `depth` at a time, in the order of
+/// completion, and the time of the last completion, ns.
 fn read(profile: &Profile, depth: u32, nr_sectors: u32, count: usize) -> (Vec<u64>, u64) {
     let command = Command { tag: 0, op: Op::Read, sector: 0, nr_sectors, fua: false };
     let mut left = count;
@@ -100,7 +100,7 @@ fn leaving_the_order_to_chance_changes_latencies_and_no_rate() {
         latencies[latencies.len() * 99 / 100]
     };
     assert_eq!(p99_ns(in_order.0), 8 * FULL_NS);
-    // One of seven is taken each time: after 30 times one in a hundred still waits.
+    // One of seven is taken each time, so one in a hundred still waits after 30 times.
     let by_chance_ns = p99_ns(by_chance.0);
     assert!((25 * FULL_NS..36 * FULL_NS).contains(&by_chance_ns), "{by_chance_ns}");
 }
@@ -115,12 +115,13 @@ fn a_missed_turn_adds_a_wait_and_keeps_the_rate() {
         assert_eq!(end_ns, 10 * in_order.1);
         latencies.sort_unstable();
         let turns = |share: f64| latencies[(latencies.len() as f64 * share) as usize] / FULL_NS;
-        // One in ten misses a turn, one in a hundred two, and those before it are up to seven.
+        // One in ten misses a turn, and one in a hundred misses two. Up to seven commands are
+        // before it.
         assert!(turns(0.5) <= 8, "{}", turns(0.5));
         assert!((7 + again..=9 + again).contains(&turns(0.95)), "{behind}: {}", turns(0.95));
         assert!(turns(0.995) >= 7 + 2 * again, "{behind}: {}", turns(0.995));
     }
-    // Alone nobody misses anything.
+    // A single command never misses its turn.
     assert!(read(&profile(missed(0.9, 16)), 1, 8, 100).0.iter().all(|&ns| ns == FULL_NS));
 }
 
@@ -153,12 +154,13 @@ fn commands_of_a_batch_complete_together() {
     let batch = Some(ServerBatch { commands: 64, gather_ns: 20_000 });
     let read_times = ServerTimes { transit_ns: 80_000, ..times() };
     let server = profile(ServerConfig { batch, read: read_times, ..config() });
-    // Latency is a straight line over depth, from the first on: 100 us for all, and 100 us for each.
+    // Latency is linear in the depth, from depth 1 on: 100 us for the batch, and 100 us for each
+    // command.
     for depth in [1, 2, 3, 8, 64] {
         let (latencies, end_ns) = read(&server, depth, 8, 640);
         let one_ns = 100_000 + u64::from(depth) * FULL_NS;
         assert!(latencies.iter().take(600).all(|&ns| ns == one_ns), "{depth}: {latencies:?}");
-        // The last are fewer.
+        // The last batch has fewer commands.
         let missing = u64::from(depth) - 1 - 639 % u64::from(depth);
         assert_eq!(end_ns, 640_u64.div_ceil(depth.into()) * one_ns - missing * FULL_NS);
     }
@@ -170,7 +172,7 @@ fn the_size_of_a_batch_is_limited() {
     let server = |servers| profile(ServerConfig { batch, servers, ..config() });
     let latencies = |servers| read(&server(servers), 10, 8, 10).0;
     let us = |us: [u64; 10]| us.map(|us| us * 1000).to_vec();
-    // Gathered anew each time a server is free.
+    // A batch is gathered each time a server is free.
     assert_eq!(latencies(1), us([420, 420, 420, 420, 840, 840, 840, 840, 1060, 1060]));
     assert_eq!(latencies(3), us([220, 220, 420, 420, 420, 420, 420, 420, 420, 420]));
 }
@@ -234,7 +236,7 @@ fn a_stall_holds_up_everything_for_its_length() {
     let stalls = Some(ServerStalls { every_ns: 4_000_000, length });
     let server = profile(ServerConfig { stalls, ..config() });
     let (latencies, end_ns) = read(&server, 1, 8, 20_000);
-    // A tenth more time; as many commands are late as there were stalls.
+    // The run takes a tenth more time. The number of late commands equals the number of stalls.
     assert!(end_ns.abs_diff(20_000 * (FULL_NS + FULL_NS / 10)) < end_ns / 50, "{end_ns}");
     let late = latencies.iter().filter(|&&ns| ns > FULL_NS).count();
     assert!((450..550).contains(&late), "{late}");
@@ -325,7 +327,7 @@ fn a_cache_that_fills_is_credits_for_the_bytes_of_writes() {
         left -= 1;
         (left >= 0).then_some((0, write))
     });
-    // 3 MiB: one is taken at once, and meanwhile some of it leaves again.
+    // 3 MiB are written. 1 MiB is accepted at once, and some of it is emptied in the meantime.
     let end_ns = outcomes.last().unwrap().done_ns;
     assert!((end_ns as f64 / 1e9 - 2.0).abs() < 0.01, "{end_ns}");
     assert_eq!(outcomes[100].latency_ns(), FULL_NS);
@@ -341,7 +343,7 @@ fn writes_may_have_some_of_the_servers_only() {
         let op = if number % 2 == 0 { Op::Write } else { Op::Read };
         (number <= 400).then_some((0, Command { tag: 0, op, sector: 0, nr_sectors: 8, fua: false }))
     });
-    // 200 writes, one at a time, while reads pass them.
+    // 200 writes run one at a time, while reads pass them.
     assert_eq!(outcomes.last().unwrap().done_ns, 200 * FULL_NS);
     let batch = ServerBatch { commands: 4, gather_ns: 1 };
     let error = ServerConfig { write_servers: Some(1), batch: Some(batch), ..config() }.validate().unwrap_err();

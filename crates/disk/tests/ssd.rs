@@ -1,4 +1,4 @@
-//! What flash does, one behaviour each.
+//! Behaviour of flash, one property per test.
 
 use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write};
@@ -13,7 +13,7 @@ fn config() -> SsdConfig {
     }
 }
 
-/// 256 MiB: small enough to be written over and over.
+/// 256 MiB, which is small enough to be overwritten several times.
 fn small() -> SsdConfig {
     let mut config = config();
     config.capacity_sectors = 1 << 19;
@@ -28,7 +28,7 @@ fn list(device: &mut Ssd, depth: u32, commands: &[(u64, Command)]) -> Vec<Outcom
     closed_loop(device, depth, || commands.next())
 }
 
-/// 4 KiB commands anywhere, as many as `count`, `depth` at a time; ns per command.
+/// Runs `count` random 4 KiB commands, `depth` at a time, and returns ns per command.
 fn random_ns(device: &mut Ssd, op: Op, depth: u32, count: u64) -> u64 {
     let (mut random, mut left, blocks) = (SplitMix64::new(3), count, device.card().capacity_sectors / 8);
     let outcomes = closed_loop(device, depth, || {
@@ -64,7 +64,7 @@ fn a_full_buffer_makes_writes_wait_for_programs() {
     config.interface.bytes_per_second = 10_000_000_000;
     config.interface.write_command_ns = 0;
     let per_write_ns = random_ns(&mut Ssd::new(&config).unwrap(), Write, 32, 4000);
-    // Two units at most are under way, of four writes each.
+    // At most two units of four writes each are in flight.
     let floor_ns = config.flash.program_ns / 8;
     assert!((floor_ns..floor_ns * 5 / 4).contains(&per_write_ns), "{per_write_ns}, {floor_ns}");
 }
@@ -162,7 +162,7 @@ fn discarding_everything_makes_a_device_as_new() {
 
 #[test]
 fn writing_a_part_of_a_page_reads_the_rest() {
-    // With one die, a read that comes at the same time has to wait for that.
+    // With one die, a read at the same time must wait for this.
     let read_ns = |nr_sectors| {
         let mut config = config();
         (config.flash.dies, config.flash.channels, config.flash.erase_sectors) = (1, 1, 1 << 20);
@@ -232,7 +232,7 @@ fn wrong_parameters_are_named() {
     check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
 }
 
-/// A buffer of two units and a link that takes no time.
+/// A buffer of two units, and a link without delay.
 fn with_little_buffer() -> SsdConfig {
     let mut config = config();
     config.buffer.sectors = 2 * config.flash.program_sectors;
@@ -255,7 +255,7 @@ fn reads_wait_behind_a_full_buffer_when_all_command_slots_are_taken() {
     let (free, blocked) = (read_ns(None), read_ns(Some(16)));
     let program_ns = config().flash.program_ns;
     assert!(free < program_ns, "{free}");
-    // 49 writes of four to a unit leave before it, two units at a time.
+    // 49 writes come first, four to a unit, and two units at a time.
     assert!((5 * program_ns..7 * program_ns).contains(&blocked), "{blocked}");
     assert!(read_ns(Some(65)) == free);
 }
@@ -280,7 +280,7 @@ fn writes_are_fast_until_the_cache_is_full() {
     let before = random_ns(&mut device, Write, 64, 900 * unit / 8);
     random_ns(&mut device, Write, 64, 200 * unit / 8);
     let after = random_ns(&mut device, Write, 64, 1000 * unit / 8);
-    // A unit of the cache and one that is moved: 1.1 programs instead of a tenth.
+    // One program in the cache and one for the moved unit: 1.1 programs instead of a tenth.
     assert!((8 * before..13 * before).contains(&after), "{before}, then {after}");
     config.start.overwritten_percent = 100;
     let full = random_ns(&mut Ssd::new(&config).unwrap(), Write, 64, 900 * unit / 8);

@@ -1,4 +1,4 @@
-//! One sequential stream gets the rate of the disk, at every size and depth.
+//! One sequential stream reaches the rate of the disk, at every size and depth.
 
 use std::collections::VecDeque;
 
@@ -8,37 +8,37 @@ use iosched_disk::measure::Figure;
 use iosched_disk::{Command, Device, HddConfig, Model, Profile};
 use proptest::prelude::*;
 
-/// Bytes that a stream reads, if not fewer in [`REQUESTS_MAX`] requests.
+/// Bytes that a stream reads, limited to [`REQUESTS_MAX`] requests.
 const RUN: u64 = 64 << 20;
 const REQUESTS_MAX: u64 = 4096;
-/// Sizes of requests, 4 KiB to 16 MiB, in sectors.
+/// Sizes of requests, sectors: 4 KiB to 16 MiB.
 const SIZES: [u64; 13] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
 
-/// How a host reads or writes one file from its first sector on.
+/// Sequential access of a host to one file from its first sector on.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     op: Op,
     /// Sectors of a request.
     sectors: u64,
-    /// Requests under way at a time.
+    /// Requests in flight.
     depth: u64,
-    /// Most sectors of a command: the host splits larger requests.
+    /// Largest command, sectors. The host splits larger requests.
     command_sectors: u64,
-    /// From the end of a request to the next one, in ns.
+    /// Time from the end of a request to the next one, ns.
     think_ns: u64,
 }
 
-/// How many requests a stream has.
+/// Returns the number of requests of a stream.
 fn requests(config: Option<&HddConfig>, stream: Stream) -> u64 {
     if stream.op == Op::Read {
         return (RUN / 512 / stream.sectors).clamp(16, REQUESTS_MAX);
     }
-    // Much more than the cache holds.
+    // Much more data than the cache can have.
     let cache_sectors = config.map_or(0, |config| u64::from(config.write_cache.sectors));
     (4 * cache_sectors).clamp(32_768, 262_144).div_ceil(stream.sectors).max(8)
 }
 
-/// Bytes a second that a stream gets, until all of them are on the medium.
+/// Returns the bytes per second of a stream, until all its data is on the medium.
 fn rate(profile: &Profile, stream: Stream) -> f64 {
     let Stream { op, sectors, depth, command_sectors, think_ns } = stream;
     let mut device = profile.device(1);
@@ -89,13 +89,13 @@ fn rate(profile: &Profile, stream: Stream) -> f64 {
     (requests * sectors * 512) as f64 * 1e9 / now.as_ns() as f64
 }
 
-/// The parameters of a rotating disk.
+/// Returns the parameters of a rotating disk.
 fn hdd(profile: &Profile) -> Option<&HddConfig> {
     if let Model::Hdd(config) = profile.model() { Some(config) } else { None }
 }
 
-/// Bytes a second that the disk reads on at: what the profile names, or one track of the outermost
-/// zone in each revolution and the skew behind it.
+/// Returns the sequential rate of the disk, bytes per second. It is the anchor of the profile, or
+/// else one track of the outermost zone per revolution and skew.
 fn media_rate(profile: &Profile, config: &HddConfig) -> f64 {
     if let Some(anchor) = profile.anchors().iter().find(|anchor| anchor.figure == Figure::SequentialReadOuterEdge) {
         return anchor.value * 1e6;
@@ -106,8 +106,8 @@ fn media_rate(profile: &Profile, config: &HddConfig) -> f64 {
     f64::from(zone.sectors_per_track) * 512.0 / (revolution_s + skew_s.max(config.head_switch_ns as f64 / 1e9))
 }
 
-/// Whether the head reads on until the segment has no room for what the host has not asked for.
-/// Some old disks stop before, and wait for the next command.
+/// Returns whether the head continues to read until the segment has no space for data that was not
+/// requested. Some old disks stop before this, and wait for the next command.
 fn streams(config: &HddConfig) -> bool {
     let cache = &config.read_cache;
     cache.replace_requested
@@ -115,8 +115,8 @@ fn streams(config: &HddConfig) -> bool {
         && cache.read_ahead_after == ReadAheadAfter::AnyRead
 }
 
-/// The least that a stream has to get, in bytes a second; `None` where the host is what the disk
-/// waits for.
+/// Returns the smallest valid rate of a stream, bytes per second. `None` if the disk waits for the
+/// host.
 fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
     let Stream { op, sectors, depth, command_sectors, think_ns } = stream;
     if op == Op::Write {
@@ -131,7 +131,7 @@ fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f
     let served_ns = (sectors.div_ceil(command_sectors) * overhead_ns) as f64 + link_ns;
     let host_ns = served_ns.max((served_ns + think_ns as f64) / depth as f64);
     if !streams(config) {
-        // At each end of a track or segment the head may be a revolution late.
+        // At each end of a track or segment the head can be a revolution late.
         let leg = config.zones[0].sectors_per_track.min(config.read_cache.segment_sectors);
         let lost_ns = 60e9 / config.rpm * sectors as f64 / f64::from(leg);
         return Some(bytes * 1e9 / (host_ns.max(media_ns) + lost_ns));
@@ -142,7 +142,7 @@ fn least_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f
     (host_ns <= media_ns).then_some(bytes * 1e9 / media_ns)
 }
 
-/// The least that a stream of writes has to get, until all is on the medium.
+/// Returns the smallest valid rate of a stream of writes, until all data is on the medium.
 fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Option<f64> {
     let Stream { sectors, depth, command_sectors, think_ns, .. } = stream;
     let all = requests(Some(config), stream);
@@ -154,8 +154,8 @@ fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Op
     let overhead_ns = |of: Option<[u64; 2]>| of.map_or(config.interface.command_ns, |of| of[1]) as f64;
     let request_ns = if config.write_cache.enabled {
         let served_ns = commands * overhead_ns(config.interface.overheads.write_hit_ns) + link_ns;
-        // Sectors that are written apart from those before cost a revolution. A cache that holds
-        // little more than a track has to be written back in such pieces.
+        // Sectors that are written separately from the previous ones cost a revolution. A cache of
+        // little more than a track must be written back in such pieces.
         let cache = &config.write_cache;
         let lost = if cache.sectors < 2 * config.zones[0].sectors_per_track {
             sectors as f64 / f64::from(cache.destage_sectors.min(config.zones[0].sectors_per_track))
@@ -164,18 +164,18 @@ fn least_write_rate(profile: &Profile, config: &HddConfig, stream: Stream) -> Op
         };
         served_ns.max((served_ns + think_ns as f64) / depth as f64).max(media_ns + lost * revolution_ns)
     } else {
-        // Without a cache a command that is not queued in time waits for a revolution.
+        // Without a cache, a command that is queued too late waits for a revolution.
         let served_ns = commands * overhead_ns(config.interface.overheads.write_miss_ns) + link_ns;
         let late_ns = served_ns + (think_ns + config.head_switch_ns) as f64;
         let is_queued = (depth as f64 - 1.0) * media_ns > late_ns;
         media_ns.max(served_ns) + if is_queued { 0.0 } else { think_ns as f64 + revolution_ns }
     };
-    // The first write needs to be positioned, and so may the last.
+    // The first write must be positioned, and the last may have to be.
     let ends_ns = 2.0 * revolution_ns + config.write_cache.idle_ns as f64;
     Some(bytes * all as f64 * 1e9 / (request_ns * all as f64 + ends_ns))
 }
 
-/// The rotating disks that ship.
+/// Returns the rotating disks among the built-in profiles.
 fn disks() -> impl Iterator<Item = (Profile, HddConfig)> {
     Profile::names().filter_map(|name| {
         let profile = Profile::named(name).unwrap();
@@ -185,15 +185,14 @@ fn disks() -> impl Iterator<Item = (Profile, HddConfig)> {
     })
 }
 
-/// Commands are as large as the disk takes, as large as Linux makes them unless told otherwise, or
-/// of 128 KiB.
+/// Returns the sizes of commands: the largest of the disk, the default of Linux, and 128 KiB.
 fn command_sizes(profile: &Profile) -> impl Iterator<Item = u64> {
     let most = u64::from(profile.card().max_hw_sectors_kb) * 2;
     [65_534, 2560, 256].into_iter().map(move |sectors| most.min(sectors))
 }
 
-/// Checks one stream at every size and depth on every rotating disk; violations, and how many rates
-/// had a bound.
+/// Checks one stream at every size and depth on every rotating disk. Returns the violations, and
+/// the number of rates with a bound.
 fn check(op: Op) -> (Vec<String>, usize) {
     let (mut off, mut checked) = (Vec::new(), 0);
     for (profile, config) in disks() {

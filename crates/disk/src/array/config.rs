@@ -7,28 +7,29 @@ use crate::config::{self, ConfigError, within};
 /// Sectors of a cached page: 4 KiB.
 pub(super) const PAGE_SECTORS: u64 = 8;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Most members.
+/// Largest number of members.
 const MEMBERS_MAX: u32 = 256;
 
 /// Parameters of [`Array`](super::Array).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
-    /// Size in sectors of 512 bytes; if absent, all that the members hold in whole stripes.
+    /// Size in sectors of 512 bytes. If absent, the sum of the members in whole stripes.
     #[serde(default)]
     pub capacity_sectors: Option<u64>,
-    /// Commands it takes at once, 1 to 65,535.
+    /// Number of commands that the array takes at once, 1 to 65,535.
     pub depth: u32,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
-    /// Sectors that lie together on one member before the next has its turn: a multiple of 8, up to 65,536.
+    /// Size of a chunk, sectors: a multiple of 8, up to 65,536. Consecutive chunks are on
+    /// consecutive members.
     pub chunk_sectors: u32,
-    /// The disks, in the order in which chunks go round them.
+    /// The disks, in the order of the stripes.
     pub members: Vec<ArrayMemberConfig>,
-    /// The memory that outlives a loss of power.
+    /// The non-volatile memory for writes.
     pub write_cache: ArrayWriteCacheConfig,
-    /// The memory for what was read.
+    /// The memory for reads.
     pub read_cache: ArrayReadCacheConfig,
     /// The link to the host.
     pub link: ArrayLinkConfig,
@@ -38,41 +39,45 @@ pub struct ArrayConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayMemberConfig {
-    /// Their profile; in a profile that is a file also another file, seen from there.
+    /// Profile of the members. In a profile from a file, this can also be a path relative to that
+    /// file.
     pub profile: String,
-    /// How many, at least 1; 256 members in all.
+    /// Number of members, at least 1; 256 members in all.
     pub count: u32,
 }
 
-/// Write-back memory: what is in it is safe.
+/// Non-volatile write-back memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayWriteCacheConfig {
-    /// Its size in sectors, 64 to 2^30.
+    /// Size, sectors, 64 to 2^30.
     pub sectors: u32,
-    /// From the end of a write's transfer, once there is room for it, to its acknowledgement, in ns, up to a second.
+    /// Time from the end of a write's transfer to its acknowledgement if the memory has space, ns,
+    /// up to a second.
     pub acknowledge_ns: u64,
-    /// Writing back begins when it is so full, in percent, 1 to 100, and goes on until nothing is left to write back.
+    /// Fill level at which writing back begins, per cent, 1 to 100. It continues until no dirty
+    /// data is left.
     pub destage_percent: u32,
-    /// Or when something was in it for this long, in ns, up to a thousand seconds.
+    /// Age of the oldest data at which writing back begins, ns, up to a thousand seconds.
     pub destage_after_ns: u64,
-    /// Commands each member has at once for it, at least 1.
+    /// Number of commands for writing back that each member has at once, at least 1.
     pub destage_depth: u32,
-    /// Most sectors of such a command, 8 to 65,536.
+    /// Largest command for writing back, sectors, 8 to 65,536.
     pub destage_sectors: u32,
 }
 
-/// Memory for what was read or written, least recently used first to go.
+/// Memory for data that was read or written, with least-recently-used replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayReadCacheConfig {
-    /// Its size in sectors, up to 2^31; 0 for none.
+    /// Size, sectors, up to 2^31; 0 for none.
     pub sectors: u32,
-    /// What the controller needs for a read beside members and link, in ns, up to a second.
+    /// Time of the controller for a read, in addition to members and link, ns, up to a second.
     pub latency_ns: u64,
-    /// How far it reads ahead of a sequential reader, in sectors, up to 2^20 and half the cache; 0 for none.
+    /// Distance of the read-ahead for a sequential reader, sectors, up to 2^20 and half the cache;
+    /// 0 for none.
     pub read_ahead_sectors: u32,
-    /// Sequential readers it can tell apart, 1 to 1,024.
+    /// Number of sequential readers that are distinguished, 1 to 1,024.
     pub streams: u32,
 }
 
@@ -80,17 +85,18 @@ pub struct ArrayReadCacheConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayLinkConfig {
-    /// What a command occupies the link beyond its data, in ns, up to a second.
+    /// Time of a command on the link in addition to its data, ns, up to a second.
     pub command_ns: u64,
-    /// Its rate each way at the same time, in bytes per second, a million to a trillion.
+    /// Rate in each direction, bytes per second, a million to a trillion. Both directions can be
+    /// used at the same time.
     pub bytes_per_second: u64,
 }
 
 impl ArrayConfig {
-    /// Checks every parameter but those that depend on what the members are.
+    /// Checks every parameter, except those that depend on the members.
     ///
     /// # Errors
-    /// Names the first that is out of range or contradicts another.
+    /// The first parameter that is out of range or contradicts another.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if let Some(capacity_sectors) = self.capacity_sectors {
             within("array.capacity_sectors", capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;

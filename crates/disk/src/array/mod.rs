@@ -1,15 +1,16 @@
-//! `array`: disks behind a controller with memory, as a storage area network offers them.
+//! `array`: disks behind a controller with memory, as in a storage area network.
 //!
-//! - Data lies in chunks that go round the members. Reads that the memory does not hold go to the members that have the chunks;
-//!   a sequential reader is read ahead of.
-//! - Writes are acknowledged from memory that outlives a loss of power, as long as it has room. Writing back begins when it is filled
-//!   to a share or something is old, goes on until nothing is left, and goes over each member in order of address, some commands
-//!   at a time beside reads. When there is no room, writes wait for that.
-//! - All commands share one link, each way for itself. A flush waits for nothing.
+//! - Data is striped over the members in chunks. Reads that miss the memory go to the members with
+//!   the chunks. The controller reads ahead for sequential readers.
+//! - Writes are acknowledged from non-volatile memory while it has space. Writing back begins when
+//!   the memory is filled to a share or some data is old, and continues until no dirty data is
+//!   left. It writes to each member in order of address, some commands at a time next to reads.
+//!   Without space, writes wait for it.
+//! - All commands share one link, which is full duplex. A flush waits for nothing.
 //!
-//! The members are devices of their own, each with its queue and its caches.
+//! The members are separate devices, each with its queue and its caches.
 //!
-//! Left out: redundancy (no member fails, and no parity is written), more than one path, other hosts.
+//! Not modelled: redundancy (no member fails, and no parity is written), multipath, other hosts.
 
 mod config;
 mod pages;
@@ -28,26 +29,26 @@ use crate::config::{ConfigError, within};
 use crate::link::{Arrival, LinkRate};
 use crate::{Card, Command, Device};
 
-/// Never, in ns.
+/// A time that never comes, ns.
 const NEVER_NS: u64 = u64::MAX;
 
-/// Whether a command brings data.
+/// Returns whether a command writes data.
 const fn is_data(op: Op) -> bool {
     matches!(op, Op::Write | Op::WriteZeroes)
 }
 
-/// A command that a member has, or will have.
+/// A command that a member has or will have.
 #[derive(Clone, Debug)]
 struct Job {
     member: u32,
-    /// Pages of the member's.
+    /// Pages of the member.
     pages: Range<u64>,
     kind: JobKind,
 }
 
 #[derive(Clone, Debug)]
 enum JobKind {
-    /// Fetches pages of the array for commands.
+    /// A fetch of pages of the array for waiting commands.
     Fetch {
         pages: Range<u64>,
         waiters: Vec<u32>,
@@ -55,21 +56,21 @@ enum JobKind {
     WriteBack,
 }
 
-/// A disk and what waits for it.
+/// A member disk, and its pending work.
 #[derive(Clone, Debug)]
 struct Member {
     device: AnyDevice,
-    /// Jobs to be fetched.
+    /// Fetches that wait for the member.
     queue: VecDeque<u32>,
     dirty: Dirty,
-    /// Commands it has for reading and for writing back.
+    /// Commands in flight for reads and for writing back.
     fetching: u32,
     writing: u32,
-    /// When it wants to be looked at.
+    /// Time of the member's next event, ns.
     next_ns: u64,
 }
 
-/// A read whose pages are on their way.
+/// A read that waits for pages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     parts: u32,
@@ -78,7 +79,7 @@ struct Reading {
     sequence: u64,
 }
 
-/// A write that waits for room, or the part of it that does.
+/// A write, or the rest of one, that waits for space.
 #[derive(Clone, Debug)]
 struct Waiting {
     pages: Range<u64>,
@@ -90,7 +91,7 @@ struct Waiting {
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     next_sector: u64,
-    /// The page up to which it was read ahead of.
+    /// End of the pages that were read ahead.
     ahead_page: u64,
 }
 
@@ -106,20 +107,20 @@ pub struct Array {
     members: Vec<Member>,
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
-    /// What is being fetched: first page to job.
+    /// Current fetches: first page to job.
     fetches: BTreeMap<u64, u32>,
     recent: Recent,
-    /// Most recent first.
+    /// Sequential readers, the most recent first.
     streams: VecDeque<Stream>,
     readings: Vec<Reading>,
     free_slots: Vec<u32>,
     arrivals: VecDeque<Arrival>,
     waiting: VecDeque<Waiting>,
-    /// Pages in the write cache, those being written back included.
+    /// Pages in the write cache, including pages that are being written back.
     cached_pages: u64,
-    /// Whether writing back goes on.
+    /// Whether writing back is active.
     destaging: bool,
-    /// When it begins for the age of what is there, or [`NEVER_NS`].
+    /// Time at which writing back begins because of the age of the data, or [`NEVER_NS`].
     destage_ns: u64,
     link_out_ns: u64,
     link_in_ns: u64,
@@ -128,10 +129,12 @@ pub struct Array {
 }
 
 impl Array {
-    /// An idle array with empty memory. `members` has a device for each entry of the configuration's.
+    /// Creates an idle array with empty memory. `members` has one device for each entry in the
+    /// configuration.
     ///
     /// # Errors
-    /// As [`ArrayConfig::validate`]; also if a member is an array, or the members hold less than the capacity.
+    /// As [`ArrayConfig::validate`], and if a member is an array, or the members are smaller than
+    /// the capacity.
     pub fn new(config: &ArrayConfig, members: &[AnyDevice]) -> Result<Self, ConfigError> {
         config.validate()?;
         if members.len() != config.members.len() {
@@ -194,12 +197,13 @@ impl Array {
         })
     }
 
-    /// The members.
+    /// Returns the members.
     pub(crate) fn members_mut(&mut self) -> impl Iterator<Item = &mut AnyDevice> {
         self.members.iter_mut().map(|member| &mut member.device)
     }
 
-    /// Sectors acknowledged and not yet on members, in whole pages of 4 KiB.
+    /// Returns the number of sectors that are acknowledged and not yet on members, in whole pages
+    /// of 4 KiB.
     #[must_use]
     pub fn cached_sectors(&self) -> u64 {
         self.cached_pages * PAGE_SECTORS
@@ -210,7 +214,8 @@ impl Array {
         self.command_ns + self.link.ns(nr_sectors as u64)
     }
 
-    /// The member that has a page, which of its pages that is, and how many follow in the chunk, this one included.
+    /// Returns the member with a page, the number of the page on this member, and the number of
+    /// pages from it to the end of the chunk.
     #[inline]
     fn locate(&self, page: u64) -> (usize, u64, u64) {
         let (chunk, offset) = (page / self.chunk_pages, page % self.chunk_pages);
@@ -218,7 +223,7 @@ impl Array {
         ((chunk % members) as usize, chunk / members * self.chunk_pages + offset, self.chunk_pages - offset)
     }
 
-    /// The pages that a command touches.
+    /// Returns the pages of a command.
     fn pages_of(command: &Command) -> Range<u64> {
         let end = command.sector + u64::from(command.nr_sectors.max(1));
         command.sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS)
@@ -251,7 +256,7 @@ impl Array {
         (self.readings.len() - 1) as u32
     }
 
-    /// Has the pages fetched that are not held; the command in `slot` waits for them.
+    /// Fetches the pages that are not cached. The command in `slot` waits for them.
     fn fetch(&mut self, now_ns: u64, pages: Range<u64>, slot: Option<u32>) {
         let mut page = pages.start;
         while page < pages.end {
@@ -282,8 +287,8 @@ impl Array {
         }
     }
 
-    /// Up to which page of `pages` nothing is held or being fetched, where the first is not: all of one
-    /// chunk, on `member` from `own_page` on.
+    /// Returns the end of the part of `pages` that is neither cached nor being fetched. The first
+    /// page must be missing. All pages are in one chunk, on `member` from `own_page` on.
     fn missing_until(&self, pages: Range<u64>, member: usize, own_page: u64) -> u64 {
         let Range { start: page, end } = pages;
         let end = self.fetches.range(page + 1..end).next().map_or(end, |(&fetched, _)| fetched);
@@ -292,7 +297,7 @@ impl Array {
         dirty.map_or(end, |dirty| end.min(page + (dirty - own_page)))
     }
 
-    /// If a page is being fetched: up to which page, and by which job.
+    /// If a page is being fetched, returns the end of the fetch, and its job.
     #[inline]
     fn fetched_already(&self, page: u64) -> Option<(u64, u32)> {
         if self.fetches.is_empty() {
@@ -314,7 +319,7 @@ impl Array {
         (self.jobs.len() - 1) as u32
     }
 
-    /// Reads on for a reader that continues.
+    /// Reads ahead for a sequential reader.
     fn read_ahead(&mut self, now_ns: u64, command: &Command, pages: &Range<u64>) {
         let ahead_pages = u64::from(self.read.read_ahead_sectors) / PAGE_SECTORS;
         if ahead_pages == 0 {
@@ -337,7 +342,7 @@ impl Array {
         self.streams.push_front(stream);
     }
 
-    /// Something a read waits for is there.
+    /// Records that one part of a read is complete.
     fn part_done(&mut self, now_ns: u64, slot: u32) {
         let reading = &mut self.readings[slot as usize];
         reading.parts -= 1;
@@ -358,7 +363,7 @@ impl Array {
         self.done.push(Time::from_ns(now_ns + self.write.acknowledge_ns), sequence, tag);
     }
 
-    /// Takes waiting writes into the write cache, as far as there is room.
+    /// Moves waiting writes into the write cache while it has space.
     fn admit(&mut self, now_ns: u64) {
         let most = u64::from(self.write.sectors) / PAGE_SECTORS;
         while let Some(Waiting { pages, tag, sequence }) = self.waiting.front().cloned() {
@@ -383,7 +388,7 @@ impl Array {
         }
     }
 
-    /// Begins writing back, or goes on with what is new.
+    /// Begins writing back, or continues with new data.
     fn destage(&mut self, now_ns: u64) {
         self.destage_ns = NEVER_NS;
         self.destaging = true;
@@ -393,7 +398,7 @@ impl Array {
         self.end_destaging();
     }
 
-    /// Ends writing back if nothing is left that was not begun.
+    /// Ends writing back if all dirty data is being written.
     fn end_destaging(&mut self) {
         if self.destaging && self.members.iter().all(|member| member.dirty.is_empty()) {
             self.destaging = false;
@@ -401,7 +406,8 @@ impl Array {
         }
     }
 
-    /// Gives a member what it can take: reads first, but writing back has its share of its queue.
+    /// Submits jobs to a member. Reads come first, but writing back has a share of the member's
+    /// queue.
     fn pump(&mut self, now_ns: u64, index: usize) {
         let depth = self.members[index].device.card().depth;
         let share = self.write.destage_depth.min(depth.max(2) - 1);
@@ -437,7 +443,7 @@ impl Array {
         device.submit(Time::from_ns(now_ns), command);
     }
 
-    /// Takes what a member completes at `now_ns`.
+    /// Handles the completions of a member at `now_ns`.
     fn member_event(&mut self, now_ns: u64, index: usize) {
         let mut freed = false;
         while let Some(id) = self.members[index].device.advance(Time::from_ns(now_ns)) {
@@ -469,14 +475,14 @@ impl Array {
         }
     }
 
-    /// The member that wants to be looked at first, and when.
+    /// Returns the time of the first event of a member, and the member.
     #[inline]
     fn first_member(&self) -> (u64, usize) {
         let times = self.members.iter().enumerate().map(|(i, member)| (member.next_ns, i));
         times.min().unwrap_or((NEVER_NS, 0))
     }
 
-    /// Does everything that is due at `now_ns`.
+    /// Executes everything that is due at `now_ns`.
     fn run(&mut self, now_ns: u64) {
         loop {
             let arrival_ns = self.arrivals.front().map_or(NEVER_NS, |arrival| arrival.at_ns);

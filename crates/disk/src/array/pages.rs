@@ -1,16 +1,17 @@
-//! Sets of pages: what the read cache holds, least recently used first to go, and what each member has still to write.
+//! Sets of pages: the read cache with least-recently-used replacement, and the dirty pages of each
+//! member.
 //!
-//! Pages are kept by 32 neighbours, a segment, with a bit for each.
+//! Pages are stored in segments of 32 neighbours, with one bit per page.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Pages of a segment.
+/// Pages per segment.
 const SEGMENT: u64 = 32;
-/// No entry.
+/// Number of an entry that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// The segments that `pages` touches, and which of its pages are meant.
+/// Returns the segments of `pages`, each with a mask of its pages.
 fn segments(pages: Range<u64>) -> impl Iterator<Item = (u64, u32)> {
     (pages.start / SEGMENT..pages.end.div_ceil(SEGMENT)).map(move |segment| {
         let from = pages.start.max(segment * SEGMENT) - segment * SEGMENT;
@@ -27,7 +28,7 @@ struct Entry {
     younger: u32,
 }
 
-/// Pages of which the segments used least recently are forgotten.
+/// Pages with least-recently-used replacement of segments.
 #[derive(Clone, Debug)]
 pub(super) struct Recent {
     entries: Vec<Entry>,
@@ -38,17 +39,17 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Room for so many pages.
+    /// Creates a set with space for this number of pages.
     pub(super) fn new(pages: u64) -> Self {
         let entries_max = (pages / SEGMENT) as usize;
         Self { entries: Vec::new(), by_segment: BTreeMap::new(), oldest: NONE, youngest: NONE, entries_max }
     }
 
-    /// Whether a page is there; if it is, its segment becomes the youngest.
+    /// Returns whether a page is in the set. Its segment then becomes the youngest.
     #[inline]
     pub(super) fn find(&mut self, page: u64) -> bool {
         let segment = page / SEGMENT;
-        // Most often the page follows on one just looked for.
+        // Usually the page follows a page that was found just before.
         let entry = match self.entries.get(self.youngest as usize) {
             Some(youngest) if youngest.segment == segment => self.youngest,
             _ => match self.by_segment.get(&segment) {
@@ -63,7 +64,7 @@ impl Recent {
         found
     }
 
-    /// The first of `pages` that is there; whoever looks does not use it.
+    /// Returns the first of `pages` that is in the set, without counting this as a use.
     pub(super) fn first_in(&self, pages: Range<u64>) -> Option<u64> {
         segments(pages).find_map(|(segment, mask)| {
             let found = self.entries[*self.by_segment.get(&segment)? as usize].mask & mask;
@@ -71,7 +72,7 @@ impl Recent {
         })
     }
 
-    /// Puts pages in.
+    /// Adds pages.
     pub(super) fn insert(&mut self, pages: Range<u64>) {
         if self.entries_max == 0 {
             return;
@@ -129,11 +130,11 @@ impl Recent {
     }
 }
 
-/// Pages to be written, in order.
+/// Dirty pages, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dirty {
     segments: BTreeMap<u64, u32>,
-    /// Where writing back goes on.
+    /// Position at which writing back continues.
     cursor: u64,
 }
 
@@ -146,7 +147,7 @@ impl Dirty {
         self.segments.get(&(page / SEGMENT)).is_some_and(|mask| mask >> (page % SEGMENT) & 1 > 0)
     }
 
-    /// Puts a page in; whether it was not there.
+    /// Adds a page. Returns whether it is new.
     pub(super) fn insert(&mut self, page: u64) -> bool {
         let mask = self.segments.entry(page / SEGMENT).or_default();
         let bit = 1 << (page % SEGMENT);
@@ -155,7 +156,8 @@ impl Dirty {
         new
     }
 
-    /// Takes out the next pages without a gap, at most so many, going round from the lowest to the highest.
+    /// Removes and returns the next contiguous pages, at most `most`. After the highest page, it
+    /// continues at the lowest.
     pub(super) fn take(&mut self, most: u64) -> Option<Range<u64>> {
         let start = self.first_from(self.cursor).or_else(|| self.first_from(0))?;
         let mut end = start;
@@ -174,7 +176,7 @@ impl Dirty {
         Some(start..end)
     }
 
-    /// The first page from `page` on.
+    /// Returns the first page from `page` on.
     pub(super) fn first_from(&self, page: u64) -> Option<u64> {
         let beyond = |segment: u64| if segment == page / SEGMENT { u32::MAX << (page % SEGMENT) } else { u32::MAX };
         self.segments

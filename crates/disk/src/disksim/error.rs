@@ -1,16 +1,16 @@
-//! What can be wrong with a file.
+//! Errors of DiskSim's files.
 
-/// Something that is wrong with a file, and where.
+/// An error in a file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {problem}; {remedy}", .line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct DiskSimError {
-    /// The file, as the caller called it.
+    /// Name of the file, as the caller gave it.
     pub file: String,
-    /// The line, from 1; `None` if it is about something missing.
+    /// Line, from 1; `None` if something is missing.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What would be right.
+    /// A remedy.
     pub remedy: String,
 }
 

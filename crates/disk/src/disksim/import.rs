@@ -1,4 +1,4 @@
-//! From a description to the parameters of the `hdd` model.
+//! Conversion of a description into parameters of the `hdd` model.
 
 use super::error::DiskSimError;
 use super::parameters::{self, Block, Located, Value, whole};
@@ -11,8 +11,9 @@ use crate::hdd::{
 /// Longest time of a mechanical parameter or an overhead, ms.
 const MS_MAX: f64 = 1_000.0;
 
-/// Fields that change nothing here, whatever they say: names and reports, what follows from other fields, how exactly
-/// DiskSim computes, the order of commands (a description is of one at a time) and spares that no sector is behind.
+/// Fields that have no effect here, whatever their values are. They are names and reports, values
+/// that follow from other fields, and the precision of DiskSim. Others are the order of commands
+/// (descriptions have one command at a time) and spares after the last sector.
 const WITHOUT_EFFECT: [&str; 10] = [
     "Access time type",
     "Avg sectors per cylinder",
@@ -25,7 +26,7 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "Rangesize for sparing",
     "Scheduler",
 ];
-/// Fields of what the model has nothing like, and what they say of a disk that has nothing like it either.
+/// Fields of features that are not modelled, with the values of a disk that lacks these features.
 const NOT_MODELLED: [(&str, f64); 39] = [
     ("Hold bus entire read xfer", 0.0),
     ("Hold bus entire write xfer", 0.0),
@@ -68,7 +69,7 @@ const NOT_MODELLED: [(&str, f64); 39] = [
     ("Percent error in rpms", 0.0),
 ];
 
-/// The three files, each as (what it is called in errors, text).
+/// The three files, each as (name in errors, text).
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'t> {
     /// Geometry and mechanics, `*.model`.
@@ -82,25 +83,25 @@ pub struct Sources<'t> {
 /// A disk as DiskSim describes it.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// What the description calls the disk.
+    /// Name of the disk in the description.
     pub name: String,
     /// The parameters of the model.
     pub config: HddConfig,
-    /// What the description says and the model does otherwise, a sentence each.
+    /// Differences between the description and the model, one sentence each.
     pub remarks: Vec<String>,
-    /// A seek of one cylinder, as the description gives it apart from the seek times, ns.
+    /// Seek over one cylinder from the separate field of the description, ns.
     pub one_cylinder_ns: u64,
-    /// A seek over all cylinders, the same, ns.
+    /// Seek over all cylinders from the separate field of the description, ns.
     pub full_seek_ns: u64,
     pub(super) files: [String; 3],
 }
 
 impl Description {
-    /// Reads a description.
+    /// Parses a description.
     ///
     /// # Errors
-    /// A file is not what it should be, a field that is needed is missing, or the disk has something that the model
-    /// cannot have: always with file and line.
+    /// A file is not valid, a necessary field is missing, or the disk has a feature that is not
+    /// supported. The error always has file and line.
     pub fn read(sources: &Sources<'_>) -> Result<Self, DiskSimError> {
         let model = parameters::parse(sources.model.0, sources.model.1)?;
         let specs = parameters::parse(sources.specs.0, sources.specs.1)?;
@@ -143,7 +144,7 @@ impl Description {
     }
 }
 
-/// What is to be said of a field that nobody has asked for.
+/// Returns the remark on a field that was not read.
 fn ignored((name, located): (&str, &Located)) -> Option<String> {
     if WITHOUT_EFFECT.contains(&name) {
         return None;
@@ -187,12 +188,12 @@ impl Mechanics {
     }
 }
 
-/// A time in ms, as ns.
+/// Converts a time in ms to ns.
 fn ns(file: &str, block: &Block, name: &str) -> Result<u64, DiskSimError> {
     Ok((block.number(file, name, (0.0, MS_MAX))? * 1e6).round() as u64)
 }
 
-/// Where the spares are.
+/// Place of the spare sectors.
 #[derive(Clone, Copy)]
 enum Sparing {
     None,
@@ -270,7 +271,7 @@ fn zones(file: &str, layout: &Block, remarks: &mut Vec<String>) -> Result<Vec<Zo
     Ok(zones)
 }
 
-/// Slipped slots, sorted, each once.
+/// Returns the slipped slots, sorted and without duplicates.
 fn slips(file: &str, list: &[Located]) -> Result<Vec<u64>, DiskSimError> {
     let mut slips: Vec<u64> =
         list.iter().map(|slip| whole(file, "slips", slip, u64::from(u32::MAX))).collect::<Result<_, _>>()?;
@@ -325,7 +326,8 @@ fn interface(file: &str, specs: &Block) -> Result<InterfaceConfig, DiskSimError>
         write_hit_ns: Some(pair("Write hit")?),
         write_miss_ns: Some(pair("Write miss")?),
     };
-    // A sector in less than half a nanosecond, or in more than half a millisecond, is beyond any link.
+    // No link transfers a sector in less than half a nanosecond, or in more than half a
+    // millisecond.
     let sector_ms = specs.number(file, "Bulk sector transfer time", (0.000_000_6, 0.5))?;
     Ok(InterfaceConfig {
         command_ns: overheads.read_hit_ns.map_or(0, |ns| ns[0]),

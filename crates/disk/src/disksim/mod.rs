@@ -1,10 +1,12 @@
-//! DiskSim's descriptions of disks, and what was measured of them.
+//! DiskSim's descriptions of disks, and measurements of them.
 //!
-//! The simulator DiskSim came with descriptions of real disks, extracted from them by measurement: geometry with
-//! zones, skews and slipped sectors (`*.model`), seek times (`*.seek`), bus, cache and overheads
-//! (`*.diskspecs`); and with traces of what the disks did (`*.trace`). [`Description`] makes a profile for the
-//! [`Hdd`](crate::Hdd) model of the first three, [`service_times`] reads the last. The meaning of the fields is that
-//! of "The DiskSim Simulation Environment, Version 4.0 Reference Manual" (Bucy, Schindler, Schlosser, Ganger 2008).
+//! The simulator DiskSim included descriptions of real disks, which were extracted by measurement.
+//! They consist of geometry with zones, skews and slipped sectors (`*.model`), seek times
+//! (`*.seek`), and bus, cache and overheads (`*.diskspecs`). DiskSim also included traces of the
+//! disks (`*.trace`). [`Description`] creates a profile for the [`Hdd`](crate::Hdd) model from the
+//! first three files. [`service_times`] reads the traces. The meaning of the fields is that of "The
+//! DiskSim Simulation Environment, Version 4.0 Reference Manual" (Bucy, Schindler, Schlosser,
+//! Ganger 2008).
 
 mod error;
 mod import;

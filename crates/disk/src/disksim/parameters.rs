@@ -1,38 +1,38 @@
 //! The syntax of parameter files: `type name { field = value, ... }`.
 //!
-//! A value is a number, a word, a list `[ ... ]` or another block. `#` begins a comment. Names of fields consist of
-//! several words, so a field is what stands before `=`.
+//! A value is a number, a word, a list `[ ... ]` or another block. `#` begins a comment. The name
+//! of a field can have several words. It is the text before `=`.
 
 use std::cell::Cell;
 
 use super::error::DiskSimError;
 
-/// Deepest nesting of blocks and lists that is read.
+/// Largest nesting of blocks and lists.
 const DEPTH_MAX: u32 = 16;
 
-/// A value.
+/// Value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Number(f64),
-    /// Anything that is neither number, list nor block, words separated by one space.
+    /// Words that are neither number, list nor block, separated by one space.
     Words(String),
     List(Vec<Located>),
     Block(Block),
 }
 
-/// A value and the line it begins on.
+/// A value, and the line on which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Located {
     pub(crate) line: u32,
     pub(crate) value: Value,
 }
 
-/// A block.
+/// A block of fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
-    /// Its type, as `dm_disk`.
+    /// Type of the block, such as `dm_disk`.
     pub(crate) kind: String,
-    /// Its name; empty if it has none.
+    /// Name of the block; empty if it has none.
     pub(crate) name: String,
     pub(crate) line: u32,
     fields: Vec<Field>,
@@ -43,19 +43,20 @@ pub(crate) struct Block {
 struct Field {
     name: String,
     value: Located,
-    /// Whether anybody has asked for it.
+    /// Whether the field was read.
     is_read: Cell<bool>,
 }
 
 impl Block {
-    /// The field of that name, with whatever space between its words.
+    /// Returns the field with this name. The space between its words does not matter.
     pub(crate) fn field(&self, name: &str) -> Option<&Located> {
         let field = self.fields.iter().find(|field| field.name == name)?;
         field.is_read.set(true);
         Some(&field.value)
     }
 
-    /// What nobody has asked for, here and in the blocks that somebody has asked for, with its name.
+    /// Returns the fields that were not read, with their names, in this block and in the blocks
+    /// that were read.
     pub(crate) fn unread(&self) -> Vec<(&str, &Located)> {
         let mut unread = Vec::new();
         for Field { name, value, is_read } in &self.fields {
@@ -75,7 +76,7 @@ impl Block {
         unread
     }
 
-    /// A field that must be there.
+    /// Returns a field that must exist.
     pub(crate) fn required(&self, file: &str, name: &str) -> Result<&Located, DiskSimError> {
         self.field(name).ok_or_else(|| {
             let problem = format!("{} has no field {name:?}", self.kind);
@@ -83,22 +84,22 @@ impl Block {
         })
     }
 
-    /// A number within `allowed`.
+    /// Returns a number within `allowed`.
     pub(crate) fn number(&self, file: &str, name: &str, allowed: (f64, f64)) -> Result<f64, DiskSimError> {
         number(file, name, self.required(file, name)?, allowed)
     }
 
-    /// A whole number within 0 and `most`.
+    /// Returns an integer from 0 to `most`.
     pub(crate) fn whole(&self, file: &str, name: &str, most: u32) -> Result<u32, DiskSimError> {
         whole(file, name, self.required(file, name)?, most.into()).map(|value| value as u32)
     }
 
-    /// A field that is 0 or 1.
+    /// Returns a field that is 0 or 1.
     pub(crate) fn flag(&self, file: &str, name: &str) -> Result<bool, DiskSimError> {
         Ok(self.whole(file, name, 1)? == 1)
     }
 
-    /// A field that is a block.
+    /// Returns a field that is a block.
     pub(crate) fn block(&self, file: &str, name: &str) -> Result<&Block, DiskSimError> {
         let located = self.required(file, name)?;
         match &located.value {
@@ -109,7 +110,7 @@ impl Block {
         }
     }
 
-    /// A field that is a list.
+    /// Returns a field that is a list.
     pub(crate) fn list(&self, file: &str, name: &str) -> Result<&[Located], DiskSimError> {
         let located = self.required(file, name)?;
         match &located.value {
@@ -119,7 +120,7 @@ impl Block {
     }
 }
 
-/// A number within `allowed`.
+/// Returns a number within `allowed`.
 pub(crate) fn number(file: &str, name: &str, located: &Located, allowed: (f64, f64)) -> Result<f64, DiskSimError> {
     match located.value {
         Value::Number(value) if (allowed.0..=allowed.1).contains(&value) => Ok(value),
@@ -133,7 +134,7 @@ pub(crate) fn number(file: &str, name: &str, located: &Located, allowed: (f64, f
     }
 }
 
-/// A whole number within 0 and `most`.
+/// Returns an integer from 0 to `most`.
 pub(crate) fn whole(file: &str, name: &str, located: &Located, most: u64) -> Result<u64, DiskSimError> {
     let value = number(file, name, located, (0.0, most as f64))?;
     if value.fract() != 0.0 {
@@ -143,7 +144,7 @@ pub(crate) fn whole(file: &str, name: &str, located: &Located, most: u64) -> Res
     Ok(value as u64)
 }
 
-/// What a text consists of.
+/// A token of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
     Word(&'t str),
@@ -151,7 +152,7 @@ enum Token<'t> {
     Mark(char),
 }
 
-/// The first block of a file.
+/// Parses the first block of a file.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Block, DiskSimError> {
     let mut parser = Parser { file, tokens: tokens(text), at: 0 };
     let line = parser.line();
@@ -204,7 +205,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// The words from here to the end of the line, or to a mark.
+    /// Returns the words from here to the end of the line, or to a mark.
     fn words(&mut self) -> Vec<&'t str> {
         let line = self.line();
         let mut words = Vec::new();
@@ -247,7 +248,8 @@ impl<'t> Parser<'t> {
         Ok(Located { line, value })
     }
 
-    /// What follows `[`. Commas separate values; one after the last does no harm.
+    /// Parses the rest of a list after `[`. Commas separate values. A comma after the last value is
+    /// allowed.
     fn list(&mut self, depth: u32) -> Result<Vec<Located>, DiskSimError> {
         let mut list = Vec::new();
         while !self.next_if(']') {
@@ -259,7 +261,7 @@ impl<'t> Parser<'t> {
         Ok(list)
     }
 
-    /// What follows `{`.
+    /// Parses the rest of a block after `{`.
     fn fields(&mut self, depth: u32) -> Result<Vec<Field>, DiskSimError> {
         let mut fields: Vec<Field> = Vec::new();
         while !self.next_if('}') {

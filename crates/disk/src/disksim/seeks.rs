@@ -1,9 +1,9 @@
-//! Measured seek times: a head line, then `distance in cylinders, time in ms` a line.
+//! Measured seek times: a header line, then lines with distance in cylinders and time in ms.
 
 use super::error::DiskSimError;
 use crate::hdd::SeekPoint;
 
-/// Reads seek times.
+/// Parses seek times.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimError> {
     let mut points: Vec<SeekPoint> = Vec::new();
     for (line, number) in text.lines().zip(1..) {

@@ -1,16 +1,17 @@
-//! What a real disk did: a request a line, sent one at a time.
+//! Traces of real disks: one request per line, sent one at a time.
 //!
-//! `R|W Hit|Miss|Doub|Trip block count service_us next_us`: how the request seemed to be served, the first block and
-//! the number of blocks of 512 bytes, the time to its completion, and the time from there to the next request.
+//! The format is `R|W Hit|Miss|Doub|Trip block count service_us next_us`. The second field is the
+//! apparent kind of service. The next two are the first block and the number of blocks of 512
+//! bytes. The last two are the time to the completion, and the time from there to the next request.
 
 use iosched::Op;
 
 use super::error::DiskSimError;
 
-/// Longest time that is read, in us: a thousand seconds.
+/// Longest valid time, us: a thousand seconds.
 const US_MAX: f64 = 1e9;
 
-/// A request to a real disk, and what it took.
+/// A request to a real disk, and its measured times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Read or write.
@@ -19,16 +20,17 @@ pub struct Service {
     pub sector: u64,
     /// Length in sectors, at least 1.
     pub nr_sectors: u32,
-    /// From the request to its completion, ns.
+    /// Time from the request to its completion, ns.
     pub service_ns: u64,
-    /// From its completion to the next request, ns.
+    /// Time from the completion to the next request, ns.
     pub next_ns: u64,
 }
 
-/// Reads requests of a disk of so many sectors.
+/// Parses the requests of a disk of `capacity_sectors`.
 ///
 /// # Errors
-/// A line is no request, or the request is not on the disk; or there is none.
+/// A line is not a valid request, a request is beyond the end of the disk, or there are no
+/// requests.
 pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Vec<Service>, DiskSimError> {
     let mut services = Vec::new();
     for (line, number) in text.lines().zip(1..) {
@@ -53,7 +55,7 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
     Ok(services)
 }
 
-/// How a request seemed to be served, as the measurers wrote it. `Doub` and `Trip` stand in the trace of the HP C2247A.
+/// Apparent kinds of service in the traces. `Doub` and `Trip` occur in the trace of the HP C2247A.
 const SEEMED: [&str; 4] = ["Hit", "Miss", "Doub", "Trip"];
 
 fn parse(line: &str) -> Option<Service> {

@@ -1,4 +1,4 @@
-//! A description as the text of a profile.
+//! Conversion of a description into the text of a profile.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use super::import::Description;
 use crate::hdd::{HddConfig, SeekConfig, SeekPoint, TrackOrder, ZoneConfig};
 
 impl Description {
-    /// The text of a profile; `about` is its line for lists, made up of the parameters if absent. Each part says in a
-    /// comment which file it comes from.
+    /// Returns the text of a profile. `about` is its description for lists. If it is absent, the
+    /// description is made from the parameters. A comment in each part names its source file.
     #[must_use]
     pub fn to_toml(&self, about: Option<&str>) -> String {
         let mut text = String::new();
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = self.write(&mut text, about);
         text
     }
@@ -146,7 +146,7 @@ fn write_zone(out: &mut String, zone: &ZoneConfig) -> std::fmt::Result {
     writeln!(out, "]")
 }
 
-/// A number as TOML likes it: `17_938_986`.
+/// Formats a number in TOML's syntax: `17_938_986`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

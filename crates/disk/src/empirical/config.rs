@@ -8,11 +8,11 @@ use crate::config::{self, ConfigError, is_default, within};
 use crate::credits::CreditsConfig;
 use crate::rest::RestConfig;
 
-/// Most points of a distribution.
+/// Largest number of points of a distribution.
 const SHARES_MAX: usize = 64;
-/// Most sizes, and most numbers of commands under way.
+/// Largest number of sizes, and of numbers of commands in flight.
 const SIDE_MAX: usize = 32;
-/// Most that company changes.
+/// Largest factor of commands with the opposite direction.
 const FACTOR_MAX: f64 = 1_000.0;
 
 /// Parameters of [`Empirical`](super::Empirical).
@@ -21,62 +21,66 @@ const FACTOR_MAX: f64 = 1_000.0;
 pub struct EmpiricalConfig {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands it takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at once, 1 to 65,535.
     pub depth: u32,
-    /// Hardware queues it takes them from, 1 to 1,024; 1 if absent.
+    /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "one_queue")]
     pub hw_queues: u16,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
-    /// Whether it says of itself that seeking costs.
+    /// Whether the device reports that it is rotational.
     #[serde(default)]
     pub rotational: bool,
-    /// Whether it says that it has a volatile cache.
+    /// Whether the device reports a volatile cache.
     #[serde(default)]
     pub write_cache: bool,
-    /// Whether the host may ask for force-unit-access.
+    /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
-    /// What a flush takes, in ns, up to a thousand seconds.
+    /// Time of a flush, ns, up to a thousand seconds.
     #[serde(default)]
     pub flush_ns: u64,
-    /// At which shares of commands times are given: rising from 0 to 1.
+    /// Shares of commands at which latencies are given, ascending from 0 to 1.
     pub shares: Vec<f64>,
-    /// Factors on the times of reads if every other command is a write, one for each share; none if there are none.
+    /// Factors on the latencies of reads if every other command is a write, one for each share.
+    /// Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reads_beside_writes: Vec<f64>,
-    /// Likewise of writes if every other command is a read.
+    /// Factors on the latencies of writes if every other command is a read, one for each share.
+    /// Empty: no effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_beside_reads: Vec<f64>,
-    /// What a rest costs; nothing if absent.
+    /// Cost of a rest; none if absent.
     #[serde(default)]
     pub rest: Option<RestConfig>,
-    /// Reads that do not begin where another ended.
+    /// Reads that do not begin where another command ended.
     pub random_reads: Vec<EmpiricalCell>,
-    /// Reads that do; as the others if there are none.
+    /// Reads that begin where another command ended. If empty, `random_reads` applies.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sequential_reads: Vec<EmpiricalCell>,
-    /// Writes; as reads if there are none.
+    /// Writes that do not begin where another command ended. If there are no writes, the reads
+    /// apply.
     #[serde(default, skip_serializing_if = "is_default")]
     pub random_writes: Vec<EmpiricalCell>,
-    /// Writes that begin where another command ended; as the others if there are none.
+    /// Writes that begin where another command ended. If empty, `random_writes` applies.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sequential_writes: Vec<EmpiricalCell>,
-    /// What commands are paid for with beforehand; nothing if there are none.
+    /// Buckets of credits for commands; none if empty.
     #[serde(default, skip_serializing_if = "is_default")]
     pub credits: Vec<CreditsConfig>,
 }
 
-/// Times of commands of one size, so many being under way. The cells of a list are every size with every number.
+/// Latencies of commands of one size with a given number in flight. The cells of a list must
+/// combine every size with every number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmpiricalCell {
-    /// Their size, at least 1.
+    /// Size of the commands, sectors, at least 1.
     pub sectors: u32,
-    /// How many are under way, the one that comes included, at least 1.
+    /// Number of commands in flight, including the new one, at least 1.
     pub under_way: u32,
-    /// From submission to completion, in ns, 1 to a thousand seconds, one for each share; not falling.
+    /// Latencies, ns, 1 to a thousand seconds, one for each share, not decreasing.
     pub ns: Vec<u64>,
 }
 
@@ -88,7 +92,7 @@ impl EmpiricalConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first that is out of range or contradicts another.
+    /// The first parameter that is out of range or contradicts another.
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("empirical.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
         within("empirical.depth", self.depth, 1..=config::DEPTH_MAX)?;

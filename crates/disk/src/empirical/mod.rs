@@ -1,14 +1,18 @@
-//! `empirical`: no mechanism, but measured latencies, drawn again.
+//! `empirical`: random latencies from measured distributions, without a mechanism.
 //!
-//! Of a device that no mechanism explains, what it did is known nevertheless: how long commands took, by what they do,
-//! their size, and how many were under way. A command's time is drawn from what was measured nearest to it, between
-//! sizes and numbers on straight lines of logarithms; beyond the largest size or number it grows in proportion. Who is
-//! under way with it counts by what it costs the device when that is busy: beside few large commands a small one waits
-//! as long as beside many of its own. What came shortly before counts as well: whether it continues another command,
-//! how many of the last were writes, whether the device had rested. In a closed loop of so many equal commands the rate
-//! follows: it is their number over their mean time.
+//! This model is for devices whose mechanism is unknown. It uses measured latencies of commands by
+//! operation, size, and number of commands in flight. The latency of a command is drawn from the
+//! nearest measurements. Values between measured sizes and numbers are interpolated linearly in
+//! logarithms. Beyond the largest size or number, the latency grows in proportion.
 //!
-//! It knows no order: what came first may come back last. And it knows of nothing that was not measured.
+//! Commands in flight are weighted by their cost for a busy device. A small command therefore waits
+//! as long next to a few large commands as next to many small ones. Earlier commands matter, too:
+//! whether the command continues another one, the share of writes among the last commands, and
+//! whether the device has rested. In a closed loop with a constant number of equal commands, the
+//! rate is their number divided by their mean latency.
+//!
+//! Commands have no order: the first one submitted can complete last. Effects that were not
+//! measured are missing.
 
 mod config;
 
@@ -23,19 +27,19 @@ use crate::ends::Ends;
 use crate::rest::Rest;
 use crate::{Card, Command, Device};
 
-/// How much a command counts in the share of writes of late.
+/// Weight of one command in the recent share of writes.
 const RECENT: f64 = 1.0 / 32.0;
 
-/// Measured times of commands of one kind.
+/// Measured latencies of commands of one kind.
 #[derive(Clone, Debug, Default)]
 struct Grid {
-    /// Logarithms of the sizes, in sectors, rising.
+    /// Logarithms of the sizes in sectors, ascending.
     sizes: Vec<f64>,
-    /// Likewise of the numbers of commands under way.
+    /// Logarithms of the numbers of commands in flight, ascending.
     numbers: Vec<f64>,
-    /// By size, then by number: times, ns, at each share.
+    /// Latencies at each share, ns, by size, then by number.
     ns: Vec<Vec<f64>>,
-    /// Logarithms of what a command costs the device when it is busy, by size, ns.
+    /// Logarithms of the cost of a command for a busy device, ns, by size.
     costs: Vec<f64>,
 }
 
@@ -50,7 +54,7 @@ impl Grid {
             all.into_iter().map(|value| f64::from(value).ln()).collect()
         };
         let numbers: Vec<f64> = logarithms(&|cell| cell.under_way);
-        // The last of each size has the largest number.
+        // The last cell of each size has the largest number of commands.
         let busiest = cells.iter().skip(numbers.len().max(1) - 1).step_by(numbers.len().max(1));
         let cost = |cell: &&EmpiricalCell| (mean_ns(&cell.ns, shares) / f64::from(cell.under_way)).ln();
         Self {
@@ -61,7 +65,7 @@ impl Grid {
         }
     }
 
-    /// What a command of that size costs the device when it is busy, ns.
+    /// Returns the cost of a command of this size for a busy device, ns.
     fn cost_ns(&self, nr_sectors: u32) -> f64 {
         let (size, part, beyond) = between(&self.sizes, f64::from(nr_sectors.max(1)).ln());
         let first = self.costs[size];
@@ -72,7 +76,8 @@ impl Grid {
         self.ns.is_empty()
     }
 
-    /// The time of a command of that size, with so many under way, at a place between two shares; its logarithm, of ns.
+    /// Returns the logarithm of the latency in ns of a command of this size, with `under_way`
+    /// commands in flight, at a place between two shares.
     fn ln_ns(&self, nr_sectors: u32, under_way: f64, place: Place) -> f64 {
         let (size, size_part, size_beyond) = between(&self.sizes, f64::from(nr_sectors.max(1)).ln());
         let (number, number_part, number_beyond) = between(&self.numbers, under_way.ln());
@@ -90,13 +95,14 @@ impl Grid {
     }
 }
 
-/// The mean of times at shares.
+/// Returns the mean of a distribution, given as times at shares.
 fn mean_ns(ns: &[u64], shares: &[f64]) -> f64 {
     let part = |i: usize| (shares[i + 1] - shares[i]) * (ns[i] + ns[i + 1]) as f64 / 2.0;
     (0..shares.len() - 1).map(part).sum()
 }
 
-/// Where `value` is among rising values: behind which, how far to the next, and how far beyond the last.
+/// Returns the place of `value` among ascending values: the index before it, the part of the way to
+/// the next, and the distance beyond the last.
 fn between(values: &[f64], value: f64) -> (usize, f64, f64) {
     let behind = values.partition_point(|&known| known <= value);
     match (behind.checked_sub(1), values.get(behind)) {
@@ -114,44 +120,45 @@ struct Place {
 }
 
 impl Place {
-    /// That of `share`, 0 to 1.
+    /// Returns the place of `share`, 0 to 1.
     fn among(shares: &[f64], share: f64) -> Self {
         let behind = shares.partition_point(|&known| known <= share).clamp(1, shares.len() - 1) - 1;
         Self { behind, part: (share - shares[behind]) / (shares[behind + 1] - shares[behind]) }
     }
 
-    /// What is there in values at the shares.
+    /// Returns the interpolated value at this place.
     fn of(self, values: &[f64]) -> f64 {
         values[self.behind] + self.part * (values[self.behind + 1] - values[self.behind])
     }
 }
 
-/// A device that does what was measured.
+/// A device with random latencies from measured distributions.
 #[derive(Clone, Debug)]
 pub struct Empirical {
     card: Card,
     flush_ns: u64,
     shares: Vec<f64>,
-    /// By whether they write, then by whether they continue another command.
+    /// Grids by whether commands write, then by whether they continue another command.
     grids: [[Grid; 2]; 2],
-    /// Logarithms of the factors on a time if every other command does the opposite, by whether it writes.
+    /// Logarithms of the factors on latencies if every other command has the opposite direction, by
+    /// whether the command writes.
     company: [Vec<f64>; 2],
     rest: Rest,
     credits: Credits,
     completions: Completions,
-    /// What each command under way costs the device, by its tag, ns; and all of them.
+    /// Cost of each command in flight by its tag, ns, and the sum of these costs.
     costs_ns: Vec<f64>,
     all_costs_ns: f64,
     submitted: u64,
-    /// Where the last commands ended.
+    /// Ends of the last commands.
     ends: Ends,
-    /// Share of writes of late.
+    /// Recent share of writes.
     writes: f64,
     random: SplitMix64,
 }
 
 impl Empirical {
-    /// A device that never did anything.
+    /// Creates an idle device.
     ///
     /// # Errors
     /// As [`EmpiricalConfig::validate`].
@@ -187,16 +194,16 @@ impl Empirical {
         })
     }
 
-    /// Decides everything that is drawn, before any command.
+    /// Sets the seed of all random values. Must be called before any command.
     pub(crate) const fn set_seed(&mut self, seed: u64) {
         self.random = SplitMix64::new(seed);
     }
 
-    /// The measured times that are nearest to such a command.
+    /// Returns the measured latencies of the nearest kind of command.
     fn grid(&self, is_write: bool, continues: bool) -> &Grid {
         let grids = &self.grids[usize::from(is_write)];
         let kind = if grids.iter().all(Grid::is_empty) { &self.grids[0] } else { grids };
-        // Of writes there may be only one of the two.
+        // For writes, only one of the two grids may have been measured.
         if kind[usize::from(continues)].is_empty() {
             &kind[usize::from(!continues)]
         } else {
@@ -204,7 +211,8 @@ impl Empirical {
         }
     }
 
-    /// How long a command with data takes, and what it costs whoever comes while it is under way, ns.
+    /// Returns the latency of a command with data, and its cost for commands that arrive while it
+    /// is in flight, ns.
     fn data_ns(&mut self, command: &Command) -> (u64, f64) {
         let is_write = command.op != Op::Read;
         let continues = self.ends.continues(command);
@@ -212,7 +220,8 @@ impl Empirical {
         let place = Place::among(&self.shares, share);
         let grid = self.grid(is_write, continues);
         let cost_ns = grid.cost_ns(command.nr_sectors);
-        // Of one that is larger half is done already, on average; those alike are counted as they were measured.
+        // On average half of a larger command is already done. Commands of the same size count in
+        // full, as in the measurement.
         let largest_ns = self.costs_ns.iter().copied().fold(0.0, f64::max);
         let others_ns = self.all_costs_ns - 0.5 * (largest_ns - cost_ns).max(0.0);
         let mut ln_ns = grid.ln_ns(command.nr_sectors, 1.0 + others_ns.max(0.0) / cost_ns, place);
@@ -259,7 +268,7 @@ impl Device for Empirical {
         self.all_costs_ns -= std::mem::take(&mut self.costs_ns[tag as usize]);
         if self.completions.len() == 0 {
             self.rest.idles(now.as_ns());
-            // Nothing is left of what was lost in rounding.
+            // This removes accumulated rounding errors.
             self.all_costs_ns = 0.0;
         }
         Some(tag)

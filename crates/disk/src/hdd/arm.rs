@@ -1,4 +1,4 @@
-//! What the arm does: what it turns to next, and what comes of it.
+//! Decisions of the arm: the next command or extent, and its execution.
 
 use iosched::Time;
 
@@ -6,25 +6,25 @@ use super::geometry::Pass;
 use super::queue::Pending;
 use super::{Hdd, NEVER_NS};
 
-/// Extents weighed against each other when the next to write back is chosen.
+/// Number of extents to compare for the next one to write back.
 const DESTAGE_CHOICE: usize = 32;
 
-/// What the head turns to next.
+/// The next work of the head.
 enum Choice {
     Command(usize),
-    /// The extent at a position of the write cache.
+    /// The extent at this position of the write cache.
     Destage(usize),
 }
 
 impl Hdd {
-    /// Decides what is to be decided up to `now_ns`.
+    /// Executes all decisions up to `now_ns`.
     #[inline]
     pub(super) fn run(&mut self, now_ns: u64) {
         while self.wake_ns <= now_ns {
             let at_ns = self.wake_ns;
             if self.write_cache.has_chunk() {
                 self.chunk_done(at_ns);
-                // What was written may have been all there was to do.
+                // After this chunk there may be no work left.
                 self.reschedule(at_ns);
                 if self.wake_ns > at_ns {
                     continue;
@@ -35,7 +35,7 @@ impl Hdd {
         }
     }
 
-    /// A chunk is on the medium: room for writes that wait, and perhaps the end of a flush.
+    /// Handles a chunk that is on the medium. Waiting writes get space, and flushes may complete.
     fn chunk_done(&mut self, at_ns: u64) {
         self.write_cache.chunk_done();
         let oldest = self.write_cache.oldest_epoch();
@@ -47,7 +47,7 @@ impl Hdd {
         self.take_waiting(at_ns);
     }
 
-    /// Takes waiting writes into the cache, as far as there is room.
+    /// Moves waiting writes into the cache while it has space.
     fn take_waiting(&mut self, at_ns: u64) {
         while let Some(&write) = self.waiting.front() {
             let mut rest = write;
@@ -59,7 +59,7 @@ impl Hdd {
         }
     }
 
-    /// Sends the free head to the next command or extent.
+    /// Moves the free head to the next command or extent.
     #[inline]
     fn turn_to_next(&mut self, at_ns: u64) {
         let reached = self.follow(at_ns);
@@ -73,7 +73,8 @@ impl Hdd {
         }
     }
 
-    /// What comes next: what has waited too long, or what the head reaches first.
+    /// Chooses the next work: a command that has waited too long, or else the one that the head
+    /// reaches first.
     #[inline]
     fn choose(&mut self, at_ns: u64, reached: u64) -> Option<Choice> {
         let urgent = self.is_urgent() && self.cached_ns <= at_ns;
@@ -85,7 +86,8 @@ impl Hdd {
             None => oldest_ns.saturating_add(self.settings.starvation_ns) <= at_ns,
         };
         if !write_back_only && self.has_just_written(at_ns) {
-            // A write that goes on here needs no positioning: the skew of the tracks covers it.
+            // A write that continues here needs no positioning, because the skew of the tracks
+            // covers it.
             if let Some(index) = self.queue.next_write(at_ns, self.pass_end) {
                 return Some(Choice::Command(index));
             }
@@ -109,14 +111,15 @@ impl Hdd {
         choice
     }
 
-    /// When the oldest command that waits for writing back was submitted, or [`NEVER_NS`].
+    /// Returns the submission time of the oldest command that waits for writing back, or
+    /// [`NEVER_NS`].
     #[inline]
     fn oldest_write_back_ns(&self) -> u64 {
         let write_ns = self.waiting.front().map_or(NEVER_NS, |write| write.submitted_ns);
         self.flushes.front().map_or(NEVER_NS, |flush| flush.submitted_ns).min(write_ns)
     }
 
-    /// Begins a command on the medium, at a head that has `reached` a sector.
+    /// Begins a command on the medium. The head has `reached` a sector.
     #[inline]
     fn serve(&mut self, at_ns: u64, reached: u64, pending: &Pending) {
         let &Pending { first, start, end, place, .. } = pending;
@@ -163,33 +166,33 @@ impl Hdd {
         }
         self.filling = Some(segment);
         self.read_ns = self.busy_until_ns;
-        // What a segment holds crosses the link first.
+        // The part that is in the segment crosses the link first.
         let first_block_ns = self.pass.passed_ns(geometry, &self.spindle, end.min(start + self.settings.block_sectors));
         let linked_ns = first_block_ns.max(ready_ns + self.link_ns(start - first));
         self.done_while_read(linked_ns, media_ns, end - start, pending.sequence, pending.tag);
         self.attach(at_ns);
     }
 
-    /// Whether a segment has no room for more, and may not drop what it holds: a read that goes on
-    /// behind it takes another segment.
+    /// Returns whether a segment is full and must keep its sectors. A read that continues after it
+    /// needs another segment.
     #[inline]
     fn is_full(&self, segment: usize) -> bool {
         !self.settings.replace_requested && self.read_cache.end(segment) >= self.read_cache.full_end(segment)
     }
 
-    /// Whether the head has come to the end of a write at this moment.
+    /// Returns whether the head is at the end of a write at this time.
     #[inline]
     fn has_just_written(&self, at_ns: u64) -> bool {
         self.writing && self.busy_until_ns == at_ns
     }
 
-    /// Whether the pass goes on until `at_ns`, if nothing breaks it off.
+    /// Returns whether the pass continues until `at_ns`, if nothing interrupts it.
     #[inline]
     fn passes_on_until(&self, at_ns: u64) -> bool {
         self.pass.passed_ns(&self.geometry, &self.spindle, self.pass_end) >= at_ns
     }
 
-    /// Lets queued reads join that begin where the head is now certain to pass. Coming back for
+    /// Lets queued reads join if they begin where the head will certainly pass. A later return to
     /// their first sectors would cost a revolution.
     #[inline]
     fn attach(&mut self, at_ns: u64) {
@@ -226,7 +229,7 @@ impl Hdd {
         let (start, place) = self.write_cache.start(position);
         let goes_on = start == self.pass_end && self.has_just_written(at_ns);
         let meets_ns = if goes_on { at_ns } else { at_ns + self.head(at_ns).positioning_ns(&place, true) };
-        // The head does not overtake the link: only sectors that have crossed it are written.
+        // The head does not overtake the link: only sectors that have crossed the link are written.
         let crossed_end = self.taken_end.saturating_sub(self.settings.link.sectors_in(meets_ns, self.link_free_ns));
         if (crossed_end..self.taken_end).contains(&start) {
             let behind = (self.taken_end - start).saturating_sub(self.settings.block_sectors);

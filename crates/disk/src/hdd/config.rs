@@ -11,77 +11,82 @@ use crate::config::{self, ConfigError, within};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddConfig {
-    /// Size in sectors of 512 bytes; ends within the last zone.
+    /// Size in sectors of 512 bytes. It ends within the last zone.
     pub capacity_sectors: u64,
-    /// Commands it takes at once, 1 to 256. Above 1 it chooses the order itself.
+    /// Number of commands that the disk takes at once, 1 to 256. If it is above 1, the disk chooses
+    /// the order.
     pub depth: u32,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
-    /// Whether the host may ask for force-unit-access.
+    /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
     /// Revolutions per minute, 1,000 to 100,000.
     pub rpm: f64,
     /// Surfaces with a head, 1 to 64.
     pub heads: u32,
-    /// What the medium gives and takes at once, in bytes, 512 to 65,536: a sector of 512, or a block of 4,096 of which
-    /// the host sees eight.
+    /// Unit of the medium, bytes, 512 to 65,536. It is a sector of 512, or a block of 4,096 that
+    /// the host sees as eight sectors.
     #[serde(default = "default_physical_block_bytes")]
     pub physical_block_bytes: u32,
-    /// In which order the tracks of a cylinder are numbered.
+    /// Order of the tracks of a cylinder.
     #[serde(default)]
     pub track_order: TrackOrder,
-    /// From one head to another of the same cylinder until it can read or write, in ns, less than a revolution.
+    /// Time of a switch to another head of the same cylinder, until it can read or write, ns, less
+    /// than a revolution.
     pub head_switch_ns: u64,
-    /// What a write needs to settle beyond a read after a seek or a head switch, in ns, less than a revolution.
+    /// Additional settle time of a write after a seek or a head switch, ns, less than a revolution.
     pub write_settle_ns: u64,
-    /// What a read on the cylinder of a write before it needs to settle, in ns, less than a revolution: the element
-    /// that reads is not where the one that writes is, so the arm moves a little. If absent, what a short seek takes
-    /// whatever its distance.
+    /// Settle time of a read after a write on the same cylinder, ns, less than a revolution. The
+    /// elements that read and write have different positions, so the arm moves a little. If absent,
+    /// the constant part of a short seek.
     #[serde(default)]
     pub write_to_read_ns: Option<u64>,
-    /// Time by which the default skews exceed the switch they cover, in ns, less than a revolution.
+    /// Time by which the default skews exceed the switch they cover, ns, less than a revolution.
     #[serde(default)]
     pub skew_margin_ns: u64,
-    /// How long the arm takes over how many cylinders.
+    /// Seek times by distance in cylinders.
     pub seek: SeekConfig,
-    /// From the outer edge, where sector 0 is, inwards; 1 to 1,024.
+    /// Zones from the outer edge, where sector 0 is, inwards; 1 to 1,024.
     pub zones: Vec<ZoneConfig>,
     /// The link to the host.
     pub interface: InterfaceConfig,
     /// The order of commands.
     pub queue: QueueConfig,
-    /// What it keeps of what it read, and how far it reads on.
+    /// Segments of data that was read, and read-ahead.
     pub read_cache: ReadCacheConfig,
-    /// What it acknowledges before it is on the medium.
+    /// Cache for writes that are acknowledged before they are on the medium.
     pub write_cache: WriteCacheConfig,
 }
 
-/// A seek curve: time from the start of the movement until the head can read, by distance in cylinders.
+/// A seek curve: time from the start of the movement until the head can read, by distance in
+/// cylinders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SeekConfig {
-    /// A root for short seeks, where the arm accelerates all the way, and a line for long ones, where it coasts
-    /// (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
+    /// A root for short seeks, during which the arm accelerates, and a line for long ones, during
+    /// which it coasts (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994).
     Formula(SeekFormula),
-    /// Measured points, straight lines between them; ascending in distance, the first of one cylinder.
+    /// Measured points with linear interpolation, ascending in distance. The first point is for one
+    /// cylinder.
     Table(Vec<SeekPoint>),
 }
 
-/// `near_ns + near_root_ns * sqrt(d)` up to `knee_cylinders`, `far_ns + far_cylinder_ns * d` beyond.
+/// The function `near_ns + near_root_ns * sqrt(d)` up to `knee_cylinders`, and
+/// `far_ns + far_cylinder_ns * d` beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekFormula {
-    /// Constant part of a short seek, in ns.
+    /// Constant part of a short seek, ns.
     pub near_ns: f64,
-    /// Factor of the root of the distance, in ns.
+    /// Factor of the root of the distance, ns.
     pub near_root_ns: f64,
-    /// Longest short seek, in cylinders.
+    /// Longest short seek, cylinders.
     pub knee_cylinders: u32,
-    /// Constant part of a long seek, in ns.
+    /// Constant part of a long seek, ns.
     pub far_ns: f64,
-    /// Each further cylinder of a long seek, in ns.
+    /// Time per cylinder of a long seek, ns.
     pub far_cylinder_ns: f64,
 }
 
@@ -89,83 +94,84 @@ pub struct SeekFormula {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekPoint {
-    /// Distance in cylinders, at least 1.
+    /// Distance, cylinders, at least 1.
     pub cylinders: u32,
-    /// Its time in ns.
+    /// Time of the seek, ns.
     pub ns: u64,
 }
 
-/// In which order the tracks of a zone are numbered.
+/// Order of the tracks in a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrackOrder {
-    /// Every cylinder from the first head to the last.
+    /// From the first head to the last in every cylinder.
     #[default]
     Ascending,
-    /// Every other cylinder of a zone from the last head to the first, so that the head stays when the cylinder
-    /// changes.
+    /// From the last head to the first in every second cylinder of a zone, so that the head stays
+    /// the same when the cylinder changes.
     Serpentine,
 }
 
-/// Neighbouring cylinders with tracks of one length.
+/// Neighbouring cylinders whose tracks have the same length.
 ///
-/// A *slot* is a place for a sector on the medium. Slots are counted from the first of the zone on; some hold no
-/// sector: those in front, spare ones, and slipped ones, which were found bad before the disk was sold.
+/// A *slot* is a place for a sector on the medium. Slots are numbered from the first of the zone.
+/// Some have no sector: unused ones at the start, spare ones, and slipped ones, which were bad when
+/// the disk was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneConfig {
-    /// How many, at least 1.
+    /// Number of cylinders, at least 1.
     pub cylinders: u32,
     /// Sectors of 512 bytes on each track, 8 to 65,536.
     pub sectors_per_track: u32,
-    /// How far the first sector of a track lies behind that of the track before in the same cylinder, in
-    /// sectors; if absent, as far as a head switch and the margin need.
+    /// Skew from one track to the next in the same cylinder, sectors. If absent, the skew that a
+    /// head switch and the margin need.
     #[serde(default)]
     pub track_skew_sectors: Option<u32>,
-    /// The same from the last track of a cylinder to the next cylinder; if absent, as far as a seek of one cylinder and
-    /// the margin need.
+    /// Skew from the last track of a cylinder to the next cylinder, sectors. If absent, the skew
+    /// that a seek over one cylinder and the margin need.
     #[serde(default)]
     pub cylinder_skew_sectors: Option<u32>,
-    /// Cylinders between the zone before and this one that hold nothing for the host.
+    /// Cylinders without data between the previous zone and this one.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_cylinders_before: u32,
-    /// Where the zone's first slot is, in sectors of this zone behind the index mark; if absent, where skew from the
-    /// zone before leads.
+    /// Position of the zone's first slot, in sectors of this zone after the index mark. If absent,
+    /// it follows from the skew after the previous zone.
     #[serde(default)]
     pub first_slot_sectors: Option<u32>,
-    /// Slots at the beginning of the zone that hold nothing.
+    /// Slots without data at the beginning of the zone.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub unused_slots_before: u64,
-    /// Spare slots at the end of each region; slipped slots of the region are among them. At most a quarter of the
-    /// region.
+    /// Spare slots at the end of each region, including the slipped slots of the region. At most a
+    /// quarter of the region.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub spare_slots: u32,
-    /// Cylinders of a region; if absent, the whole zone is one.
+    /// Cylinders of a region; if absent, the whole zone is one region.
     #[serde(default)]
     pub spare_region_cylinders: Option<u32>,
-    /// Slots that were slipped: the sectors from there on lie one slot further. Ascending.
+    /// Slipped slots, ascending. The sectors from each slipped slot on are one slot further.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
 }
 
-/// The link to the host and the work per command.
+/// The link to the host, and the overhead per command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
-    /// Work per command before anything else happens to it, in ns, up to a second.
+    /// Overhead at the start of each command, ns, up to a second.
     pub command_ns: u64,
-    /// Rate of the link after encoding and framing, in bytes per second, a million to a trillion.
+    /// Rate of the link after encoding and framing, bytes per second, a million to a trillion.
     pub bytes_per_second: u64,
-    /// Where the work of a kind of command differs from `command_ns`.
+    /// Overheads of kinds of commands that differ from `command_ns`.
     #[serde(default, skip_serializing_if = "config::is_default")]
     pub overheads: OverheadsConfig,
 }
 
-/// Work per command by kind, in ns, up to a second each: [after a read, after a write].
+/// Overheads by kind of command, ns, up to a second: [after a read, after a write].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadsConfig {
-    /// Reads of what is in the cache.
+    /// Reads from the cache.
     pub read_hit_ns: Option<[u64; 2]>,
     /// Reads from the medium.
     pub read_miss_ns: Option<[u64; 2]>,
@@ -175,59 +181,61 @@ pub struct OverheadsConfig {
     pub write_miss_ns: Option<[u64; 2]>,
 }
 
-/// The order of commands: shortest positioning time first, but for old ones.
+/// The order of commands: shortest positioning time first, except old commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
-    /// A command that waited this long goes before all younger ones, in ns, up to a thousand seconds.
+    /// Wait after which a command precedes all younger ones, ns, up to a thousand seconds.
     pub starvation_ns: u64,
 }
 
-/// Read segments: each holds one stretch of sectors, and grows while the head has nothing else to do.
+/// Read segments. Each has one range of sectors, and grows while the head is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCacheConfig {
-    /// How many, 1 to 256.
+    /// Number of segments, 1 to 256.
     pub segments: u32,
-    /// Size of each in sectors, 1 to 2^24.
+    /// Size of each segment, sectors, 1 to 2^24.
     pub segment_sectors: u32,
-    /// How far reading goes on behind what the host wanted, in sectors; at most a segment; 0 for none.
+    /// Distance of the read-ahead after the requested sectors, in sectors, at most a segment; 0 for
+    /// none.
     pub read_ahead_sectors: u32,
-    /// How far it goes on even if another command waits, after a read that continued an earlier one; at most
-    /// `read_ahead_sectors`.
+    /// Part of the read-ahead that is completed even if another command waits, after a read that
+    /// continued an earlier one, in sectors. At most `read_ahead_sectors`.
     #[serde(default)]
     pub sequential_read_ahead_sectors: u32,
-    /// After which reads it reads ahead.
+    /// Reads that start read-ahead.
     #[serde(default)]
     pub read_ahead_after: ReadAheadAfter,
-    /// Where reading ahead ends at the latest.
+    /// End of the read-ahead at the latest.
     #[serde(default)]
     pub read_ahead_until: ReadAheadUntil,
-    /// Whether it keeps what passes under the head between its arrival on the track and the first sector wanted.
+    /// Whether the disk stores the sectors that pass under the head between its arrival on the
+    /// track and the first requested sector.
     #[serde(default)]
     pub read_on_arrival: bool,
-    /// Whether reading ahead may replace, within the segment, what the host has asked for already; else it ends
-    /// when the segment is full, until the host reads on.
+    /// Whether read-ahead can replace, within the segment, sectors that the host has already read.
+    /// Otherwise read-ahead ends when the segment is full, until the host continues to read.
     #[serde(default = "config::yes")]
     pub replace_requested: bool,
-    /// Whether what was written takes a segment, to be read from there.
+    /// Whether written data is stored in a segment, from which it can be read.
     #[serde(default)]
     pub keep_written: bool,
 }
 
-/// After which reads a disk reads ahead.
+/// Reads that start read-ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAheadAfter {
-    /// After any.
+    /// All reads.
     #[default]
     AnyRead,
-    /// After one that goes on where an earlier one ended.
+    /// Reads that begin where an earlier one ended.
     ContinuedRead,
 }
 
 impl fmt::Display for ReadAheadAfter {
-    /// As in a profile.
+    /// Writes the name as in a profile.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AnyRead => "any-read",
@@ -236,18 +244,18 @@ impl fmt::Display for ReadAheadAfter {
     }
 }
 
-/// Where reading ahead ends, if it has not come as far as `read_ahead_sectors` before.
+/// End of the read-ahead, if this comes before `read_ahead_sectors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAheadUntil {
-    /// There.
+    /// Only `read_ahead_sectors` is the limit.
     #[default]
     Distance,
-    /// With the track.
+    /// End of the track.
     Track,
-    /// With the track, or with the next one if the segment began on an earlier track.
+    /// End of the track, or of the next track if the segment began on an earlier one.
     NextTrack,
-    /// With the cylinder.
+    /// End of the cylinder.
     Cylinder,
 }
 
@@ -255,25 +263,25 @@ pub enum ReadAheadUntil {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheConfig {
-    /// Whether writes are acknowledged from it.
+    /// Whether writes are acknowledged from the cache.
     pub enabled: bool,
-    /// Its size in sectors, up to 2^24; a longer write goes past it.
+    /// Size, sectors, up to 2^24. A longer write bypasses the cache.
     pub sectors: u32,
-    /// Separate stretches it can hold, 1 to 65,535.
+    /// Largest number of separate ranges of sectors, 1 to 65,535.
     pub extents: u32,
-    /// Above this share of either it is written back in competition with reads, in percent, 1 to 100.
+    /// Share of either limit above which writing back competes with reads, per cent, 1 to 100.
     pub high_percent: u32,
-    /// Below it is written back once no read came for this long, in ns.
+    /// Time without reads after which writing back begins below this share, ns.
     pub idle_ns: u64,
-    /// Most that is written back in one go, in sectors, at least 8.
+    /// Largest number of sectors that are written back at once, at least 8.
     pub destage_sectors: u32,
-    /// What a flush that found something to write costs beyond writing it, in ns.
+    /// Time of a flush that had dirty data, in addition to writing it, ns.
     #[serde(default)]
     pub flush_ns: u64,
 }
 
 impl fmt::Display for ReadAheadUntil {
-    /// As in a profile.
+    /// Writes the name as in a profile.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Distance => "distance",
@@ -288,7 +296,7 @@ impl HddConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first that is out of range or contradicts another.
+    /// The first parameter that is out of range or contradicts another.
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("hdd.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
         within("hdd.depth", self.depth, 1..=256)?;
@@ -337,18 +345,18 @@ const fn default_physical_block_bytes() -> u32 {
 }
 
 impl ZoneConfig {
-    /// Slots of the zone.
+    /// Returns the number of slots of the zone.
     pub(crate) fn slots(&self, heads: u32) -> u64 {
         u64::from(self.cylinders) * u64::from(heads) * u64::from(self.sectors_per_track)
     }
 
-    /// Slots of each region but the last, which may be shorter.
+    /// Returns the number of slots of each region except the last, which can be shorter.
     fn region_slots(&self, heads: u32) -> u64 {
         let cylinders = self.spare_region_cylinders.unwrap_or(self.cylinders);
         u64::from(cylinders) * u64::from(heads) * u64::from(self.sectors_per_track)
     }
 
-    /// The slots that hold no sector: stretches in ascending order, none empty.
+    /// Returns the slots without sectors, as ascending ranges that are not empty.
     pub(crate) fn holes(&self, heads: u32) -> Vec<Range<u64>> {
         let (slots, region_slots) = (self.slots(heads), self.region_slots(heads));
         let mut slips = self.slips.iter().copied().peekable();
@@ -373,7 +381,7 @@ impl ZoneConfig {
         holes
     }
 
-    /// Sectors the zone holds for the host.
+    /// Returns the number of sectors of the zone for the host.
     fn sectors(&self, heads: u32) -> u64 {
         self.slots(heads) - self.holes(heads).iter().map(|hole| hole.end - hole.start).sum::<u64>()
     }
@@ -390,7 +398,7 @@ impl ZoneConfig {
         let slots = self.slots(heads);
         let region_cylinders = self.spare_region_cylinders.unwrap_or(self.cylinders);
         within(&field("spare_region_cylinders"), region_cylinders, 1..=self.cylinders)?;
-        // The last region may be short: it holds its spares and at least as many sectors.
+        // The last region can be short. It must have its spares and at least as many sectors.
         let last = slots - (slots - 1) / self.region_slots(heads) * self.region_slots(heads);
         within(&field("spare_slots"), u64::from(self.spare_slots), 0..=last / 4)?;
         within(&field("unused_slots_before"), self.unused_slots_before, 0..=slots / 4)?;
@@ -423,7 +431,7 @@ impl ZoneConfig {
 }
 
 impl InterfaceConfig {
-    /// Work per kind of command, [after a read, after a write].
+    /// Returns the overheads by kind of command, each [after a read, after a write].
     pub(crate) fn overheads(&self) -> [[u64; 2]; 4] {
         let OverheadsConfig { read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns } = self.overheads;
         [read_hit_ns, read_miss_ns, write_hit_ns, write_miss_ns].map(|ns| ns.unwrap_or([self.command_ns; 2]))

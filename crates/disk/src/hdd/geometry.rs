@@ -1,8 +1,9 @@
-//! Where a sector is: zone, cylinder, head and angle.
+//! Places of sectors: zone, cylinder, head and angle.
 //!
-//! Sectors fill a track, then the other tracks of the cylinder head by head, then the next cylinder inwards.
-//! From one track to the next the first sector is skewed, so that reading on loses no revolution. Slots that hold no
-//! sector, spare and slipped ones above all, are stepped over.
+//! Sectors fill a track, then the other tracks of the cylinder head by head, then the next cylinder
+//! inwards. The first sector of each track is skewed relative to the previous track, so that
+//! sequential reads lose no revolution. Slots without sectors, mainly spare and slipped ones, are
+//! skipped.
 
 use std::ops::Range;
 
@@ -10,12 +11,13 @@ use super::config::{HddConfig, TrackOrder, ZoneConfig};
 use super::seek::SeekTable;
 use super::spindle::{Angle, Spindle};
 
-/// Bits behind the point of a transfer time in ns.
+/// Fractional bits of a transfer time in ns.
 const TRANSFER_BITS: u32 = 20;
-/// Entries of the table from sector to zone.
+/// Number of entries of the table from sector to zone.
 const ZONE_HINTS: u64 = 512;
 
-/// Division by a constant with a multiplication, exact while dividend times divisor is less than 2^64.
+/// Division by a constant with a multiplication. It is exact while dividend times divisor is less
+/// than 2^64.
 #[derive(Clone, Copy, Debug)]
 struct Divisor {
     divisor: u32,
@@ -24,12 +26,12 @@ struct Divisor {
 
 impl Divisor {
     const fn new(divisor: u32) -> Self {
-        // For a divisor of 1 the reciprocal is 2^64, which `divide` takes for granted.
+        // For a divisor of 1 the reciprocal would be 2^64, so `divide` handles it separately.
         let reciprocal = if divisor == 1 { 0 } else { u64::MAX / divisor as u64 + 1 };
         Self { divisor, reciprocal }
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline]
     const fn divide(self, dividend: u64) -> (u64, u32) {
         if self.divisor == 1 {
@@ -40,15 +42,15 @@ impl Divisor {
     }
 }
 
-/// From a sector on, how many slots of the zone before it hold nothing.
+/// Number of slots without sectors before a sector, from this sector on.
 #[derive(Clone, Copy, Debug)]
 struct Skip {
-    /// The sector, counted from the zone's first.
+    /// The sector, counted from the first of the zone.
     from: u64,
     slots: u64,
 }
 
-/// Neighbouring cylinders with tracks of one length.
+/// Neighbouring cylinders whose tracks have the same length.
 #[derive(Clone, Debug)]
 struct Zone {
     first_lbn: u64,
@@ -59,31 +61,31 @@ struct Zone {
     sector_angle: u64,
     /// Time of one sector.
     sector_ns: u64,
-    /// Sectors in a nanosecond, in units of 2^-32.
+    /// Sectors per nanosecond, in units of 2^-32.
     sectors_per_ns: u64,
-    /// Where the zone's first slot is.
+    /// Angle of the zone's first slot.
     first_angle: Angle,
     track_skew: Angle,
-    /// From the first slot of a cylinder to that of the next.
+    /// Angle from the first slot of a cylinder to that of the next.
     cylinder_step: Angle,
-    /// Ascending; empty if every slot holds a sector.
+    /// Skips in ascending order; empty if every slot has a sector.
     skips: Vec<Skip>,
 }
 
-/// Where the head has to be for a sector, and where it comes along.
+/// Position of the head for a sector, and the angle of the sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct HeadPosition {
     pub(crate) cylinder: u32,
     pub(crate) angle: Angle,
     pub(crate) head: u16,
     zone: u16,
-    /// Slot within its track.
+    /// Slot in the track.
     pub(crate) slot: u32,
-    /// Sectors that follow each other without a gap from here on, on this track.
+    /// Number of contiguous sectors from here to the end of the track or to a gap.
     run: u32,
 }
 
-/// The layout of a disk. Immutable.
+/// The immutable layout of a disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
@@ -98,7 +100,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The layout that a valid configuration describes.
+    /// Creates the layout of a valid configuration.
     pub(crate) fn new(config: &HddConfig, spindle: &Spindle) -> Self {
         let cylinders = config.zones.iter().map(|zone| zone.unused_cylinders_before + zone.cylinders).sum();
         let seeks = SeekTable::new(&config.seek, cylinders);
@@ -153,7 +155,7 @@ impl Geometry {
         }
     }
 
-    /// Where sector `lbn` is; one beyond the capacity is taken for the last.
+    /// Returns the place of sector `lbn`. A sector beyond the capacity counts as the last one.
     #[inline]
     pub(crate) fn locate(&self, lbn: u64) -> HeadPosition {
         let lbn = lbn.min(self.capacity_sectors - 1);
@@ -177,8 +179,8 @@ impl Geometry {
         }
     }
 
-    /// How many sectors before `lbn`, which is at `place`, the head sees that reaches the track `wait_ns` earlier. Only
-    /// those count that follow each other without a gap up to it.
+    /// Returns the number of sectors before `lbn` that pass under a head that reaches the track
+    /// `wait_ns` earlier. `lbn` is at `place`. Only contiguous sectors directly before `lbn` count.
     pub(crate) fn seen_before(&self, lbn: u64, place: &HeadPosition, wait_ns: u64) -> u64 {
         let zone = &self.zones[place.zone as usize];
         let sector = lbn - zone.first_lbn;
@@ -188,21 +190,21 @@ impl Geometry {
         passed.min(u64::from(place.slot)).min(sector - run_start)
     }
 
-    /// The sectors of the track that `lbn` is on.
+    /// Returns the sectors of the track with `lbn`.
     pub(crate) fn track(&self, lbn: u64) -> Range<u64> {
         let (zone, track) = self.track_of(lbn);
         let slots = u64::from(zone.sectors_per_track.divisor);
         zone.first_sector(track * slots)..zone.first_sector((track + 1) * slots)
     }
 
-    /// The sector behind the last of the cylinder that `lbn` is on.
+    /// Returns the sector after the last one of the cylinder with `lbn`.
     pub(crate) fn cylinder_end(&self, lbn: u64) -> u64 {
         let (zone, track) = self.track_of(lbn);
         let heads = u64::from(self.heads.divisor);
         zone.first_sector((track / heads + 1) * heads * u64::from(zone.sectors_per_track.divisor))
     }
 
-    /// The zone that `lbn` is in, and which of its tracks.
+    /// Returns the zone with `lbn`, and the number of its track.
     fn track_of(&self, lbn: u64) -> (&Zone, u64) {
         let lbn = lbn.min(self.capacity_sectors - 1);
         let zone = &self.zones[self.locate(lbn).zone as usize];
@@ -210,7 +212,7 @@ impl Geometry {
         (zone, zone.sectors_per_track.divide(sector + zone.skipped(sector).0).0)
     }
 
-    /// What it takes to get from one place to another, in ns, without rotation.
+    /// Returns the time from one place to another, ns, without rotation.
     #[inline]
     fn switch_ns(&self, from: &HeadPosition, to: &HeadPosition) -> u64 {
         let seek_ns = self.seeks.ns(from.cylinder.abs_diff(to.cylinder));
@@ -218,7 +220,7 @@ impl Geometry {
     }
 }
 
-/// The skips that the holes of a zone make.
+/// Returns the skips for the slots without sectors of a zone.
 fn skips(zone: &ZoneConfig, heads: u32) -> Vec<Skip> {
     let mut slots = 0;
     let skip = |hole: std::ops::Range<u64>| {
@@ -227,7 +229,7 @@ fn skips(zone: &ZoneConfig, heads: u32) -> Vec<Skip> {
         Skip { from, slots }
     };
     let mut skips: Vec<Skip> = zone.holes(heads).into_iter().map(skip).collect();
-    // Of stretches that touch, the last counts them all.
+    // If ranges touch, the last one counts the slots of all.
     skips.dedup_by(|later, earlier| {
         let touch = later.from == earlier.from;
         if touch {
@@ -244,14 +246,14 @@ impl Zone {
         ((slot as u64).wrapping_mul(self.sector_angle) >> 32) as Angle
     }
 
-    /// The angle of the first slot on a track: that of number `order` in the zone's cylinder of number `cylinder`.
+    /// Returns the angle of the first slot of the track `order` in the zone's cylinder `cylinder`.
     #[inline]
     const fn track_angle(&self, cylinder: u32, order: u32) -> Angle {
         let to_cylinder = self.first_angle.wrapping_add(cylinder.wrapping_mul(self.cylinder_step));
         to_cylinder.wrapping_add(self.track_skew.wrapping_mul(order))
     }
 
-    /// The sector in the first slot from `slot` of the zone on that holds one.
+    /// Returns the first sector at or after `slot` of the zone.
     fn first_sector(&self, slot: u64) -> u64 {
         let behind = self.skips.partition_point(|skip| skip.from + skip.slots <= slot);
         let before = if behind == 0 { 0 } else { self.skips[behind - 1].slots };
@@ -259,7 +261,8 @@ impl Zone {
         (self.first_lbn + held).min(self.end_lbn)
     }
 
-    /// How many slots before a sector hold nothing, and how many sectors follow before the next such slot.
+    /// Returns the number of slots without sectors before a sector, and the number of sectors
+    /// before the next such slot.
     #[inline]
     fn skipped(&self, sector: u64) -> (u64, u64) {
         if self.skips.is_empty() {
@@ -271,14 +274,14 @@ impl Zone {
     }
 }
 
-/// A head that follows the tracks from some sector on: the one thing that tells when a sector has passed by.
+/// A head that follows the tracks from a sector on. It determines when each sector has passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
-    /// A sector of the present run that was, or will be, followed from its beginning.
+    /// A sector of the current run that is followed from its beginning.
     lbn: u64,
-    /// When it comes under the head, in ns.
+    /// Time at which this sector is under the head, ns.
     at_ns: u64,
-    /// The sector at which the run ends: at the end of the track, or before a slot that holds nothing.
+    /// End of the run: at the end of the track, or before a slot without a sector.
     run_end: u64,
     sector_ns: u64,
     sectors_per_ns: u64,
@@ -286,7 +289,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// A head that meets sector `lbn`, which is at `place`, at `at_ns`.
+    /// Creates a pass of a head that meets sector `lbn`, which is at `place`, at `at_ns`.
     #[inline]
     pub(crate) fn new(geometry: &Geometry, place: HeadPosition, lbn: u64, at_ns: u64) -> Self {
         let zone = &geometry.zones[place.zone as usize];
@@ -305,7 +308,7 @@ impl Pass {
         self.at_ns + (((end - self.lbn) * self.sector_ns) >> TRANSFER_BITS)
     }
 
-    /// Moves on to the next run, to be at its first sector.
+    /// Moves to the first sector of the next run.
     #[inline(never)]
     fn turn(&mut self, geometry: &Geometry, spindle: &Spindle) {
         let next = geometry.locate(self.run_end);
@@ -314,7 +317,8 @@ impl Pass {
         *self = Self::new(geometry, next, self.run_end, at_ns);
     }
 
-    /// When the sectors before `end` have passed by, in ns; `end` is not before the present position.
+    /// Returns the time at which the sectors before `end` have passed, ns. `end` must not be before
+    /// the current position.
     #[inline]
     pub(crate) fn passed_ns(mut self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
         while end > self.run_end {
@@ -323,13 +327,15 @@ impl Pass {
         self.end_ns(end.max(self.lbn))
     }
 
-    /// Follows until `now_ns`, not beyond `end`; tells up to which sector everything has passed by.
+    /// Advances until `now_ns`, but not beyond `end`. Returns the sector up to which all have
+    /// passed.
     #[inline]
     pub(crate) fn follow(&mut self, geometry: &Geometry, spindle: &Spindle, now_ns: u64, end: u64) -> u64 {
         loop {
             let run_end = self.run_end.min(end).max(self.lbn);
             let elapsed_ns = now_ns.saturating_sub(self.at_ns);
-            // A nanosecond more, so that rounding never withholds a sector whose end `passed_ns` announced for now.
+            // One more nanosecond, so that rounding never excludes a sector whose end is now
+            // according to `passed_ns`.
             let passed = ((elapsed_ns + 1).saturating_mul(self.sectors_per_ns + 1) >> 32).min(run_end - self.lbn);
             let lbn = self.lbn + if elapsed_ns == 0 { 0 } else { passed };
             if lbn < self.run_end || lbn >= end {
@@ -339,7 +345,7 @@ impl Pass {
         }
     }
 
-    /// Sectors of the present track.
+    /// Returns the number of sectors of the current track.
     pub(crate) fn track_sectors(&self, geometry: &Geometry) -> u64 {
         u64::from(geometry.zones[self.place.zone as usize].sectors_per_track.divisor)
     }
@@ -350,7 +356,7 @@ mod tests {
     use super::*;
     use crate::{Model, Profile};
 
-    /// Two heads, ten sectors a track, four cylinders, and another zone behind.
+    /// A zone with two heads, ten sectors per track and four cylinders, and another zone after it.
     fn config(zone: ZoneConfig) -> HddConfig {
         let profile = Profile::named("sata-7200").unwrap();
         let Model::Hdd(config) = profile.model() else { unreachable!("sata-7200 is an hdd") };
@@ -359,7 +365,7 @@ mod tests {
         HddConfig { heads: 2, zones: vec![zone, last], capacity_sectors: 1000, ..(**config).clone() }
     }
 
-    /// Cylinder, head and slot of sectors.
+    /// Returns cylinder, head and slot of sectors.
     fn places(config: &HddConfig, sectors: impl IntoIterator<Item = u64>) -> Vec<(u32, u16, u32)> {
         let geometry = Geometry::new(config, &Spindle::new(config.rpm));
         let place = |sector| geometry.locate(sector);
@@ -412,7 +418,7 @@ mod tests {
     #[test]
     fn spares_end_their_region_and_slips_take_them() {
         let region = ZoneConfig { spare_slots: 3, spare_region_cylinders: Some(2), ..ZoneConfig::default() };
-        // 37 sectors in 40 slots.
+        // There are 37 sectors in 40 slots.
         assert_eq!(places(&config(region.clone()), [36, 37, 73, 74]), [(1, 1, 6), (2, 0, 0), (3, 1, 6), (4, 0, 0)]);
         let config = config(ZoneConfig { slips: vec![5, 45], ..region });
         assert_eq!(
@@ -441,7 +447,7 @@ mod tests {
         let slot_ns = spindle.revolution_ns() / 10;
         let geometry = Geometry::new(&config(ZoneConfig { slips: vec![4], ..ZoneConfig::default() }), &spindle);
         let pass = Pass::new(&geometry, geometry.locate(2), 2, 0);
-        // At rest the angle of sector 2 is not under the head: what counts is the time from one sector to another.
+        // At rest sector 2 is not under the head. The time from one sector to another counts.
         let mut spindle = spindle;
         spindle.start = geometry.locate(2).angle;
         let passed = |end| pass.passed_ns(&geometry, &spindle, end);

@@ -1,27 +1,29 @@
 //! `hdd`: a rotating disk.
 //!
-//! One arm, a spindle that never stops, a cache in front. Time is spent as in Ruemmler and Wilkes, "An
-//! introduction to disk drive modeling" (1994): seek by a curve, head switch, rotation to the sector, transfer at
-//! the zone's rate with skewed tracks; read segments that read ahead, a volatile write cache, and a command
-//! queue served by shortest positioning time (Jacobson and Wilkes, "Disk scheduling algorithms based on rotational
-//! position", 1991).
+//! The disk has one arm, a spindle that never stops, and a cache. Times follow Ruemmler and Wilkes,
+//! "An introduction to disk drive modeling" (1994). They consist of a seek by a curve, a head
+//! switch, rotation to the sector, and a transfer at the rate of the zone with skewed tracks. There
+//! are read segments with read-ahead, a volatile write cache, and a command queue. The queue serves
+//! the command with the shortest positioning time first (Jacobson and Wilkes, "Disk scheduling
+//! algorithms based on rotational position", 1991).
 //!
-//! The disk looks at the world only when something is decided: when a command comes, and when the head becomes
-//! free while something waits. What the head does in between, reading ahead above all, is worked out from its
-//! pass when it matters.
+//! The model acts only at decisions: when a command arrives, and when the head becomes free while
+//! something waits. Other actions of the head, mostly read-ahead, are computed from its pass when
+//! they matter.
 //!
-//! Reads of one stream lose no revolution. The head is certain to pass the sectors up to the end of
-//! the present read, and a little more behind a read that continued an earlier one. A read that
-//! begins there, queued or arriving, joins: its first sectors cross the link as they pass, and the
-//! head reads on for the rest. So reads may be larger than a segment, which keeps only the latest
-//! sectors of its stream.
+//! Sequential reads lose no revolution. The head always passes the sectors up to the end of the
+//! current read. After a read that continued an earlier one, it passes some more sectors. A read
+//! that begins there, queued or arriving, joins the pass. Its first sectors cross the link as they
+//! pass, and the head continues for the rest. Reads can therefore be larger than a segment, which
+//! keeps only the latest sectors of its stream.
 //!
-//! A write crosses the link in parts, as room in the write cache frees: link and head work at the
-//! same time, and a write may be larger than the cache. The head never overtakes the link. A write
-//! that begins where the head has just written needs no positioning.
+//! A write crosses the link in parts, as space in the write cache becomes free. Link and head work
+//! at the same time, and a write can be larger than the cache. The head never overtakes the link. A
+//! write that begins where the head has just written needs no positioning.
 //!
-//! Left out: sectors remapped in use, thermal recalibration, retries, reading the end of a command before its beginning
-//! where the head arrives in between, contention of a medium transfer with other transfers on the link.
+//! Not modelled: sectors remapped in use, thermal recalibration, and retries. A head that arrives
+//! in the middle of a command does not read its end first. Transfers from the medium do not compete
+//! with other transfers on the link.
 
 mod arm;
 mod config;
@@ -51,10 +53,10 @@ use crate::config::ConfigError;
 use crate::link::LinkRate;
 use crate::{Card, Command, Device};
 
-/// Never, in ns.
+/// A time that never comes, ns.
 const NEVER_NS: u64 = u64::MAX;
 
-/// What a command does first, for the work it costs.
+/// Kind of a command's first action, for its overhead.
 #[derive(Clone, Copy)]
 enum Work {
     ReadHit,
@@ -63,13 +65,14 @@ enum Work {
     WriteMiss,
 }
 
-/// Parameters as the model needs them.
+/// Parameters in the form that the model needs.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     command_ns: u64,
-    /// By [`Work`], [after a read, after a write].
+    /// Overheads by [`Work`], each [after a read, after a write].
     overheads_ns: [[u64; 2]; 4],
-    /// Sectors the medium gives at once: those of a read that cross the link after its last came from the medium.
+    /// Unit of the medium in sectors. The last unit of a read crosses the link after it has come
+    /// from the medium.
     block_sectors: u64,
     link: LinkRate,
     write_settle_ns: u64,
@@ -88,16 +91,16 @@ struct Settings {
     starvation_ns: u64,
 }
 
-/// A write that waits for room in the cache, or the rest of one.
+/// A write that waits for space in the cache, or the rest of one.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     tag: u32,
     sequence: u64,
     submitted_ns: u64,
-    /// First sector that the cache has not taken.
+    /// First sector that is not in the cache.
     start: u64,
     end: u64,
-    /// The work until its next part crosses the link: none once the first part has.
+    /// Overhead before the next part crosses the link. 0 after the first part.
     overhead_ns: u64,
 }
 
@@ -107,7 +110,7 @@ struct Flush {
     tag: u32,
     sequence: u64,
     submitted_ns: u64,
-    /// The last epoch it is about.
+    /// Last epoch that the flush covers.
     epoch: u64,
 }
 
@@ -115,33 +118,33 @@ struct Flush {
 #[derive(Clone, Debug)]
 pub struct Hdd {
     card: Card,
-    /// What never changes: shared by all disks of a type.
+    /// Immutable layout, shared by all disks of a type.
     geometry: Arc<Geometry>,
     settings: Settings,
     spindle: Spindle,
-    /// The way of the head since it was last positioned.
+    /// Path of the head since it was last positioned.
     pass: Pass,
-    /// The sector at which the pass stops.
+    /// Sector at which the pass stops.
     pass_end: u64,
-    /// The sector up to which the pass will not be broken off.
+    /// Sector up to which the pass cannot be interrupted.
     committed_end: u64,
-    /// The read segment that the pass fills.
+    /// Read segment that the pass fills.
     filling: Option<usize>,
-    /// Whether the pass is, or the latest was, a write.
+    /// Whether the current or latest pass is a write.
     writing: bool,
-    /// Whether the command before was a write.
+    /// Whether the previous command was a write.
     after_write: bool,
-    /// Until when the head is not free.
+    /// Time at which the head becomes free.
     busy_until_ns: u64,
-    /// When the medium was last busy with a read.
+    /// End of the last read of the medium.
     read_ns: u64,
-    /// When enough of what waits to be written back has crossed the link to begin.
+    /// Time at which enough dirty data has crossed the link to begin writing back.
     cached_ns: u64,
-    /// The sector behind the latest that the write cache took.
+    /// Sector after the last one that the write cache accepted.
     taken_end: u64,
-    /// When the link is free.
+    /// Time at which the link becomes free.
     link_free_ns: u64,
-    /// When something has to be decided, or [`NEVER_NS`].
+    /// Time of the next decision, or [`NEVER_NS`].
     wake_ns: u64,
     queue: Queue,
     read_cache: ReadCache,
@@ -154,7 +157,8 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// An idle disk: arm at the outer edge, caches empty, angle 0 under the heads at the origin of time.
+    /// Creates an idle disk. The arm is at the outer edge, the caches are empty, and angle 0 is
+    /// under the heads at time 0.
     ///
     /// # Errors
     /// As [`HddConfig::validate`].
@@ -219,32 +223,33 @@ impl Hdd {
         })
     }
 
-    /// Sets the angle under the heads at the origin of time, in units of 2^-32 of a revolution. It is what differs
-    /// between two runs of one disk; to be called before any command.
+    /// Sets the angle under the heads at time 0, in units of 2^-32 of a revolution. Two runs of one
+    /// disk differ in this angle. The host calls this before any command.
     pub fn set_start_angle(&mut self, angle: u32) {
         self.spindle.start = angle;
     }
 
-    /// Sectors that the write cache has accepted, and that are not on the medium yet. A sector that
-    /// takes the place of one that the head is writing counts as accepted.
+    /// Returns the number of sectors that the write cache has accepted and that are not on the
+    /// medium yet. A sector that replaces one that the head is writing counts, too.
     #[must_use]
     pub fn dirty_sectors(&self) -> u64 {
         self.write_cache.dirty_sectors()
     }
 
-    /// Commands that the head was sent for: neither reads from the cache, nor writes into it, nor their writing back.
+    /// Returns the number of commands for which the head was positioned. Reads from the cache,
+    /// writes into it, and writing back do not count.
     #[must_use]
     pub fn medium_commands(&self) -> u64 {
         self.medium_commands
     }
 
-    /// Time of a revolution, in ns.
+    /// Returns the time of a revolution, ns.
     #[must_use]
     pub fn revolution_ns(&self) -> u64 {
         self.spindle.revolution_ns()
     }
 
-    /// Time to move the arm between the cylinders of two sectors, in ns, without rotation.
+    /// Returns the time to move the arm between the cylinders of two sectors, ns, without rotation.
     #[must_use]
     pub fn seek_ns(&self, from: u64, to: u64) -> u64 {
         let place = |lbn| self.geometry.locate(lbn).cylinder;
@@ -256,21 +261,21 @@ impl Hdd {
         self.settings.link.ns(nr_sectors)
     }
 
-    /// The work that a command costs, in ns.
+    /// Returns the overhead of a command, ns.
     #[inline]
     const fn overhead_ns(&self, work: Work) -> u64 {
         self.settings.overheads_ns[work as usize][self.after_write as usize]
     }
 
-    /// Completes a command that needs the link only, `overhead_ns` after the link is free for it.
+    /// Completes a command that needs only the link, `overhead_ns` after the link is free.
     #[inline]
     fn transfer(&mut self, now_ns: u64, tag: u32, sequence: u64, nr_sectors: u64, overhead_ns: u64) {
         self.link_free_ns = self.link_free_ns.max(now_ns) + overhead_ns + self.link_ns(nr_sectors);
         self.done.push(Time::from_ns(self.link_free_ns), sequence, tag);
     }
 
-    /// Completes a read that crosses the link while the head passes it: from `ready_ns` on, and not
-    /// before its last sector has passed at `media_ns`.
+    /// Completes a read that crosses the link while the head passes it. The transfer starts at
+    /// `ready_ns`. It ends after the last sector has passed at `media_ns`.
     #[inline]
     fn done_while_read(&mut self, ready_ns: u64, media_ns: u64, nr_sectors: u64, sequence: u64, tag: u32) {
         let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
@@ -284,7 +289,7 @@ impl Hdd {
         self.transfer(now_ns, command.tag, sequence, nr_sectors, self.overhead_ns(Work::ReadHit));
     }
 
-    /// Brings the pass to `now_ns`; returns the sector it has reached.
+    /// Advances the pass to `now_ns`, and returns the sector it has reached.
     #[inline]
     fn follow(&mut self, now_ns: u64) -> u64 {
         let reached = self.pass.follow(&self.geometry, &self.spindle, now_ns, self.pass_end);
@@ -294,8 +299,8 @@ impl Hdd {
         reached
     }
 
-    /// Where reading ends that goes on behind `end`, what the host wanted last, in a segment that begins at
-    /// `segment_start`; `continued`: what it wanted goes on from an earlier read.
+    /// Returns the end of the read-ahead after a read that ends at `end`, in a segment that begins
+    /// at `segment_start`. `continued` is whether the read continues an earlier one.
     #[inline]
     fn read_ahead_end(&self, segment_start: u64, end: u64, continued: bool) -> u64 {
         if self.settings.read_ahead_after == ReadAheadAfter::ContinuedRead && !continued {
@@ -314,7 +319,7 @@ impl Hdd {
         wanted.min(limit).max(end)
     }
 
-    /// Whether writing back competes with reads.
+    /// Returns whether writing back competes with reads.
     #[inline]
     fn is_urgent(&self) -> bool {
         !self.write_cache.is_empty()
@@ -363,7 +368,8 @@ impl Hdd {
         });
     }
 
-    /// Whether the segment being filled holds `start..end`, or will without the head being moved.
+    /// Returns whether the segment being filled has `start..end`, or will have it without moving
+    /// the head.
     #[inline]
     fn read_present(&mut self, now_ns: u64, start: u64, end: u64) -> Present {
         let Some(segment) = self.filling else { return Present::Absent };
@@ -399,8 +405,9 @@ impl Hdd {
         Present::At(self.pass.passed_ns(geometry, &self.spindle, end))
     }
 
-    /// The host took everything before `end` from the segment being filled, which reaches to `reached`: reading ahead
-    /// may go further, or begin again if it had to stop.
+    /// Continues read-ahead after the host has read everything before `end` from the segment being
+    /// filled, which reaches to `reached`. Read-ahead can extend further, or restart if it had
+    /// stopped.
     #[inline]
     fn read_on(&mut self, now_ns: u64, end: u64, reached: u64, runs: bool) {
         let Some(segment) = self.filling else { return };
@@ -447,9 +454,9 @@ impl Hdd {
         }
     }
 
-    /// Takes as much of a write into the cache as there is room for, or will be once the head has
-    /// written what it is writing. Returns whether that is all: the command then completes when its
-    /// last part has crossed the link.
+    /// Moves a part of a write into the cache. The part is limited by the space that is free, or
+    /// that will be free after the current write of the head. Returns whether the whole write is in
+    /// the cache. The command then completes when its last part has crossed the link.
     #[inline]
     fn cache(&mut self, now_ns: u64, write: &mut Waiting) -> bool {
         let &mut Waiting { tag, sequence, start, end, overhead_ns, .. } = write;
@@ -469,7 +476,7 @@ impl Hdd {
             self.read_cache.grow(segment, part_end);
         }
         if first {
-            // A write is written back in one piece, but one that fills the cache has to make room.
+            // A write is written back in one piece, unless it fills the cache and must make space.
             let fits = part_end == end && self.write_cache.free() > 0;
             let piece = if fits { self.settings.destage_sectors } else { self.settings.block_sectors };
             let behind = (part_end - start).saturating_sub(piece);
@@ -482,20 +489,20 @@ impl Hdd {
         part_end == end
     }
 
-    /// So many sectors that would cross the link from `begins_ns` on need room that the head makes:
-    /// a sector crosses when another one has been written.
+    /// Delays sectors that would cross the link from `begins_ns` on until the head has made space.
+    /// A sector can cross after another one has been written.
     fn follow_head(&mut self, begins_ns: u64, nr_sectors: u64) {
         let Some(chunk_start) = self.write_cache.chunk_start() else { return };
         let passed_ns = |end| self.pass.passed_ns(&self.geometry, &self.spindle, end);
         let free = self.write_cache.free();
         let block = self.settings.block_sectors;
-        // Of both, the link and the head, the slower one counts from the first sector that waits on.
+        // The slower one of link and head determines the time, from the first sector that waits.
         let waits_ns = (begins_ns + self.link_ns(free)).max(passed_ns(chunk_start + block));
         let last_ns = passed_ns(chunk_start + self.write_cache.needed(nr_sectors));
         self.link_free_ns = (waits_ns + self.link_ns(nr_sectors - free)).max(last_ns + self.link_ns(block));
     }
 
-    /// Read segments no longer hold what is written.
+    /// Removes written sectors from the read segments.
     #[inline]
     fn forget(&mut self, now_ns: u64, start: u64, end: u64) {
         if let Some(segment) = self.filling {
@@ -515,7 +522,7 @@ impl Hdd {
         self.flushes.push_back(Flush { tag, sequence, submitted_ns: now_ns, epoch });
     }
 
-    /// The sector behind the last of a command, within the capacity.
+    /// Returns the sector after the last one of a command, within the capacity.
     #[inline]
     fn end(&self, command: &Command) -> u64 {
         let end = command.sector.saturating_add(u64::from(command.nr_sectors.max(1)));
@@ -536,7 +543,7 @@ impl Hdd {
         }
     }
 
-    /// Works out when something has to be decided next.
+    /// Computes the time of the next decision.
     #[inline]
     fn reschedule(&mut self, now_ns: u64) {
         self.wake_ns = if !self.queue.is_empty() || self.write_cache.has_chunk() {
@@ -550,15 +557,15 @@ impl Hdd {
     }
 }
 
-/// What the growing segment has of a read.
+/// Presence of a read's sectors in the growing segment.
 enum Present {
-    /// All of it.
+    /// All sectors are in the segment.
     Held,
-    /// All of it, once the head has passed: when, in ns.
+    /// All sectors will be in the segment after the head has passed them, at this time, ns.
     At(u64),
-    /// Its beginning, once the head has come to the end of what it is certain to pass.
+    /// The first sectors will be in the segment at the end of the part that the head always passes.
     Begun,
-    /// Neither.
+    /// No sectors are or will be in the segment.
     Absent,
 }
 
@@ -586,7 +593,7 @@ impl Device for Hdd {
                 self.after_write = true;
             }
             Op::Flush => self.flush(now_ns, command.tag, sequence),
-            // Rotating disks have no use for it.
+            // Rotating disks do not use discards.
             Op::Discard => self.transfer(now_ns, command.tag, sequence, 0, self.settings.command_ns),
         }
         self.reschedule(now_ns);

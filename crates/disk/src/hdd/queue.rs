@@ -1,5 +1,5 @@
-//! The commands that need the medium, and which goes next: the one the head reaches first, unless one has
-//! waited too long.
+//! The commands that need the medium, and the choice of the next one: the one that the head reaches
+//! first, unless one has waited too long.
 
 use super::geometry::{Geometry, HeadPosition};
 use super::spindle::{Angle, Spindle};
@@ -8,41 +8,40 @@ use super::spindle::{Angle, Spindle};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub(crate) tag: u32,
-    /// Its number in order of submission.
+    /// Number of the submission.
     pub(crate) sequence: u64,
     pub(crate) submitted_ns: u64,
-    /// When the head may be sent to it.
+    /// Earliest time at which the head can move to the command.
     pub(crate) ready_ns: u64,
     /// First sector of the command.
     pub(crate) first: u64,
-    /// First sector that the medium has to give or take. A read segment holds the sectors before
-    /// it.
+    /// First sector to read from or write to the medium. A read segment has the sectors before it.
     pub(crate) start: u64,
-    /// The sector behind its last.
+    /// Sector after the last one.
     pub(crate) end: u64,
     pub(crate) write: bool,
-    /// The read segment it continues.
+    /// Read segment that the command continues.
     pub(crate) continues: Option<u32>,
     pub(crate) place: HeadPosition,
 }
 
-/// The head at the moment of a choice.
+/// State of the head at the time of a choice.
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) geometry: &'a Geometry,
     pub(crate) spindle: &'a Spindle,
-    /// What a write needs after any move.
+    /// Settle time of a write after any move.
     pub(crate) write_settle_ns: u64,
-    /// What a read needs where the head does not seek.
+    /// Settle time of a read without a seek.
     pub(crate) read_settle_ns: u64,
     pub(crate) cylinder: u32,
     pub(crate) head: u16,
-    /// The angle under the heads now.
+    /// Angle under the heads now.
     pub(crate) angle: Angle,
 }
 
 impl Head<'_> {
-    /// How long until the head is at `place`, ready to read or write, in ns.
+    /// Returns the time until the head is at `place`, ready to read or write, ns.
     #[inline]
     pub(crate) fn positioning_ns(&self, place: &HeadPosition, write: bool) -> u64 {
         self.positioning_of_ns(&Key::new(place, write))
@@ -54,7 +53,8 @@ impl Head<'_> {
         moved_ns + wait_ns
     }
 
-    /// How long until the head is on the track of `place` and ready, and how long it waits there, in ns.
+    /// Returns the time until the head is on the track of `place` and ready, and the wait there,
+    /// ns.
     #[inline]
     pub(crate) fn moved_and_wait_ns(&self, place: &HeadPosition, write: bool) -> (u64, u64) {
         self.reach_ns(&Key::new(place, write))
@@ -63,7 +63,7 @@ impl Head<'_> {
     #[inline(always)]
     fn reach_ns(&self, key: &Key) -> (u64, u64) {
         let mut move_ns = self.geometry.seeks.ns(key.cylinder.abs_diff(self.cylinder));
-        // Asked first because it can be foreseen: most seeks take longer.
+        // This condition comes first because it is predictable: most seeks take longer.
         if move_ns < self.geometry.head_switch_ns.max(self.read_settle_ns) {
             if key.head != self.head {
                 move_ns = move_ns.max(self.geometry.head_switch_ns);
@@ -80,21 +80,21 @@ impl Head<'_> {
     }
 }
 
-/// The queue. Order inside means nothing.
+/// The queue of commands. The internal order has no meaning.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pending: Vec<Pending>,
-    /// What a choice looks at, apart from the rest.
+    /// The fields that a choice reads, stored separately.
     keys: Vec<Key>,
-    /// The lower half of [`Pending::start`] of each, apart from the rest, so that few instructions
+    /// The lower half of each [`Pending::start`], stored separately so that few instructions
     /// compare all of them.
     starts: Vec<u32>,
     starvation_ns: u64,
-    /// No command in the queue was submitted before this.
+    /// Lower bound of the submission times in the queue.
     oldest_ns: u64,
 }
 
-/// Where a command begins, and what the head needs beyond getting there.
+/// Start of a command, and its head and direction.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     cylinder: u32,
@@ -142,21 +142,23 @@ impl Queue {
         self.pending.swap_remove(index)
     }
 
-    /// Whether a command may need the medium from a sector of `from..=to` on. Seldom true if none does.
+    /// Returns whether a command may need the medium from a sector in `from..=to`. False positives
+    /// are rare.
     #[inline]
     pub(crate) fn may_start_within(&self, from: u64, to: u64) -> bool {
         let (from, length) = (from as u32, (to - from).min(u64::from(u32::MAX)) as u32);
-        // No branch in the loop, so that the compiler takes several at a time.
+        // The loop has no branch, so that the compiler can vectorise it.
         self.starts.iter().fold(false, |any, start| any | (start.wrapping_sub(from) <= length))
     }
 
-    /// The first command from `index` on that needs the medium from a sector of `from..=to` on.
+    /// Returns the first command at or after `index` that needs the medium from a sector in
+    /// `from..=to`.
     pub(crate) fn starts_within(&self, index: usize, from: u64, to: u64) -> Option<usize> {
         let within = |pending: &Pending| pending.start.wrapping_sub(from) <= to - from;
         self.pending[index..].iter().position(within).map(|found| index + found)
     }
 
-    /// The write that needs the medium from sector `start` on, and is ready at `at_ns`.
+    /// Returns the write that needs the medium from sector `start` and is ready at `at_ns`.
     #[inline]
     pub(crate) fn next_write(&self, at_ns: u64, start: u64) -> Option<usize> {
         if !self.may_start_within(start, start) {
@@ -170,7 +172,7 @@ impl Queue {
         &self.pending[index]
     }
 
-    /// The read at `index` continues `segment` at `start`, which is at `place`.
+    /// Lets the read at `index` continue `segment` at `start`, which is at `place`.
     pub(crate) fn attach(&mut self, index: usize, segment: usize, start: u64, place: HeadPosition) {
         let pending = &mut self.pending[index];
         (pending.start, pending.place, pending.continues) = (start, place, Some(segment as u32));
@@ -178,7 +180,7 @@ impl Queue {
         self.keys[index] = Key::new(&place, false);
     }
 
-    /// The command that has waited too long at `now_ns`, the oldest if there are several, and when it was submitted.
+    /// Returns the oldest command that has waited too long at `now_ns`, and its submission time.
     #[inline]
     pub(crate) fn starved(&mut self, now_ns: u64) -> Option<(usize, u64)> {
         let limit_ns = now_ns.checked_sub(self.starvation_ns)?;
@@ -190,7 +192,7 @@ impl Queue {
         oldest.map(|(index, pending)| (index, pending.submitted_ns)).filter(|&(_, oldest_ns)| oldest_ns <= limit_ns)
     }
 
-    /// The command the head reaches first, and in how many ns.
+    /// Returns the command that the head reaches first, and the time until then, ns.
     #[inline]
     pub(crate) fn nearest(&self, head: &Head<'_>) -> Option<(usize, u64)> {
         match &self.keys[..] {
@@ -201,10 +203,10 @@ impl Queue {
     }
 }
 
-/// Apart from its caller, so that its loop has the registers to itself.
+/// A separate function, so that its loop can use all registers.
 #[inline(never)]
 fn nearest_of(keys: &[Key], head: &Head<'_>) -> (usize, u64) {
-    // Time and index in one number, so that no branch depends on which is less.
+    // Time and index are one number, so that no branch depends on the comparison.
     let mut nearest = u64::MAX;
     for (index, key) in keys.iter().enumerate() {
         nearest = nearest.min((head.positioning_of_ns(key) << 16) | index as u64);

@@ -1,24 +1,24 @@
-//! Read segments: the stretches of sectors the disk keeps of what it read.
+//! Read segments: the ranges of sectors that the disk caches after reading them.
 //!
-//! One segment at most is growing: that of the present or latest read, filled by the head as it
-//! passes. A full one slides: it drops its first sectors. The others keep what they hold until they
-//! are the one unused longest and a new stretch needs a place.
+//! At most one segment is growing: that of the current or latest read, which the head fills as it
+//! passes. A full segment slides: it drops its first sectors. The other segments keep their sectors
+//! until they are the least recently used one and a new range needs a segment.
 
 use super::config::ReadCacheConfig;
 
-/// The segments.
+/// All segments.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadCache {
-    /// First sector of each.
+    /// First sector of each segment.
     start: Vec<u64>,
-    /// Sectors in each.
+    /// Number of sectors of each segment.
     length: Vec<u64>,
     /// The segments by last use, in a ring: the next older, and the next younger.
     older: Vec<u8>,
     younger: Vec<u8>,
     youngest: u8,
     segment_sectors: u64,
-    /// A stretch of sectors of which no segment holds any: where the last write was.
+    /// A range without any sector in a segment: the place of the last write.
     gap: (u64, u64),
 }
 
@@ -27,7 +27,8 @@ impl ReadCache {
         let segments = config.segments as usize;
         let ring = |shift: usize| (0..segments).map(|segment| ((segment + shift) % segments) as u8).collect();
         Self {
-            // Where no sector is, so that an empty segment holds none and none continues it.
+            // A position without sectors, so that an empty segment has none and no sector continues
+            // it.
             start: vec![u64::MAX; segments],
             length: vec![0; segments],
             older: ring(1),
@@ -38,12 +39,12 @@ impl ReadCache {
         }
     }
 
-    /// The segment that holds `lbn`, or that `lbn` continues.
+    /// Returns the segment with `lbn`, or the segment that `lbn` continues.
     #[inline]
     pub(crate) fn find(&self, lbn: u64) -> Option<usize> {
         let mut found = usize::MAX;
         for (segment, (&start, &length)) in self.start.iter().zip(&self.length).enumerate() {
-            // No branch: which segment it is, if any, cannot be foreseen.
+            // There is no branch, because the result is not predictable.
             found = if lbn.wrapping_sub(start) <= length { segment } else { found };
         }
         (found != usize::MAX).then_some(found)
@@ -64,19 +65,20 @@ impl ReadCache {
         self.start[segment].wrapping_add(self.length[segment])
     }
 
-    /// The sector at which `segment` is full, if nothing is dropped from its front.
+    /// Returns the sector at which `segment` is full if its front is kept.
     #[inline]
     pub(crate) fn full_end(&self, segment: usize) -> u64 {
         self.start[segment] + self.segment_sectors
     }
 
-    /// Whether `segment` holds some of `start..end`.
+    /// Returns whether `segment` overlaps `start..end`.
     #[inline]
     pub(crate) fn overlaps(&self, segment: usize, start: u64, end: u64) -> bool {
         self.start[segment] < end && start < self.end(segment)
     }
 
-    /// Takes `start..end` out of all segments, with what lies behind it in one that begins before it.
+    /// Removes `start..end` from all segments. If a segment begins before this range, everything
+    /// after the range is removed, too.
     #[inline]
     pub(crate) fn cut(&mut self, start: u64, end: u64) {
         if self.gap.0 <= start && end <= self.gap.1 {
@@ -101,7 +103,7 @@ impl ReadCache {
         self.gap = gap;
     }
 
-    /// Notes that `segment` was of use.
+    /// Marks `segment` as the most recently used one.
     #[inline]
     pub(crate) fn touch(&mut self, segment: usize) {
         let youngest = self.youngest as usize;
@@ -119,17 +121,17 @@ impl ReadCache {
         self.youngest = segment as u8;
     }
 
-    /// Gives up the segment unused longest for a stretch that begins at `lbn`.
+    /// Replaces the least recently used segment by an empty one that begins at `lbn`.
     #[inline]
     pub(crate) fn begin(&mut self, lbn: u64) -> usize {
-        // In the ring the oldest is next to the youngest.
+        // In the ring, the oldest is next to the youngest.
         let segment = self.younger[self.youngest as usize];
         self.youngest = segment;
         (self.start[segment as usize], self.length[segment as usize]) = (lbn, 0);
         segment as usize
     }
 
-    /// `segment` now reaches to `end`, and drops from its front what it has no room for.
+    /// Extends `segment` to `end`, and drops sectors from its front if it is full.
     #[inline]
     pub(crate) fn grow(&mut self, segment: usize, end: u64) {
         let start = self.start[segment];

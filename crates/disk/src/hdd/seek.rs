@@ -1,26 +1,26 @@
-//! Seek time by distance in cylinders, tabulated: exact for short seeks, by straight lines between close points for
-//! long ones.
+//! Table of seek times by distance in cylinders. It is exact for short seeks, and interpolates
+//! linearly between close points for long ones.
 
 use super::config::{SeekConfig, SeekPoint};
 
-/// Seeks shorter than this have an entry each.
+/// Distance below which each seek has an entry.
 const NEAR: u32 = 4096;
-/// Longest seeks that tell what settling takes, in cylinders.
+/// Longest seek from which the settle time is derived, cylinders.
 const SETTLE_CYLINDERS: u32 = 10;
-/// Steps into which the longer ones are divided.
+/// Number of steps for longer seeks.
 const FAR_STEPS: u32 = 2048;
 
-/// Seek times.
+/// Seek times by distance.
 #[derive(Clone, Debug)]
 pub(crate) struct SeekTable {
     near: Vec<u32>,
-    /// At every `1 << shift` cylinders: the time there, and what is added until the next.
+    /// For every `1 << shift` cylinders, the time, and its increase until the next entry.
     far: Vec<(u32, i32)>,
     shift: u32,
 }
 
 impl SeekTable {
-    /// The table for a disk of so many cylinders.
+    /// Creates the table for a disk with this number of cylinders.
     pub(crate) fn new(config: &SeekConfig, cylinders: u32) -> Self {
         let mut shift = 0;
         while cylinders >> shift > FAR_STEPS {
@@ -37,7 +37,7 @@ impl SeekTable {
         }
     }
 
-    /// Time to move over `distance` cylinders, in ns; 0 for no distance.
+    /// Returns the time to move over `distance` cylinders, ns; 0 for no distance.
     #[inline]
     pub(crate) fn ns(&self, distance: u32) -> u64 {
         if let Some(&ns) = self.near.get(distance as usize) {
@@ -58,12 +58,13 @@ fn seek_ns(config: &SeekConfig, distance: u32) -> u32 {
         SeekConfig::Formula(formula) => formula.far_ns + formula.far_cylinder_ns * d,
         SeekConfig::Table(points) => interpolate(points, d),
     };
-    // As a cast saturates, the longest seek is 4.29 s.
+    // A cast saturates, so the longest seek is 4.29 s.
     ns.round() as u32
 }
 
-/// What a short seek takes whatever its distance, in ns: the constant part of a curve that rises with the root of the
-/// distance (Ruemmler and Wilkes, 1994). Of measured points, that of the curve nearest to those of up to ten cylinders.
+/// Returns the settle time of a short seek, ns. This is the constant part of a curve that rises
+/// with the root of the distance (Ruemmler and Wilkes, 1994). For measured points, it is that of
+/// the best fit to the points up to ten cylinders.
 pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
     let points = match config {
         SeekConfig::Formula(formula) => return formula.near_ns.round() as u64,
@@ -77,7 +78,7 @@ pub(crate) fn settle_ns(config: &SeekConfig) -> u64 {
     let spread: f64 = near().map(|point| (root(point) - root_mean).powi(2)).sum();
     let rise: f64 = near().map(|point| (root(point) - root_mean) * (ns(point) - ns_mean)).sum();
     let at_no_distance = if spread > 0.0 { ns_mean - rise / spread * root_mean } else { ns_mean };
-    // No more than the shortest seek.
+    // At most the shortest seek.
     at_no_distance.clamp(0.0, points.first().map_or(0.0, ns)).round() as u64
 }
 
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(table.ns(0), 0);
         for distance in (1..347_000).step_by(37) {
             let exact = i64::from(seek_ns(&config, distance));
-            // Across the knee the table smooths a corner.
+            // At the knee, the table smooths a corner.
             let tolerance_ns = if distance.abs_diff(100_000) < 256 { 300_000 } else { 3_000 };
             assert!((table.ns(distance) as i64 - exact).abs() < tolerance_ns, "{distance}");
         }
@@ -127,7 +128,7 @@ mod tests {
         };
         let config = SeekConfig::Formula(formula);
         assert_eq!(settle_ns(&config), 700_000);
-        // The same curve by its points; those further off do not count.
+        // The same curve as points. Points at larger distances do not count.
         let points = [1, 2, 4, 9, 50].map(|cylinders| SeekPoint {
             cylinders,
             ns: if cylinders == 50 { 9_000_000 } else { u64::from(seek_ns(&config, cylinders)) },

@@ -1,23 +1,23 @@
-//! Rotation: which angle is under the heads when.
+//! Rotation: the angle under the heads at a time.
 //!
-//! Angles are fractions of a revolution in units of 2^-32, so that they wrap by themselves and neither a division nor a
-//! remainder is needed. Rounding of times to nanoseconds could turn "just now" into "a revolution from now"; what lies
-//! less than [`GRACE`] back counts as just now.
+//! Angles are fractions of a revolution in units of 2^-32. They wrap around without a division or
+//! remainder. Rounding of times to nanoseconds could change "just now" into "a revolution from
+//! now". An angle that passed less than [`GRACE`] ago therefore counts as just now.
 
 /// An angle: a fraction of a revolution, in units of 2^-32.
 pub(crate) type Angle = u32;
 
-/// 2^-16 of a revolution: 127 ns at 7200 rpm, a twentieth of a sector.
+/// Tolerance, 2^-16 of a revolution: 127 ns at 7200 rpm, a twentieth of a sector.
 const GRACE: Angle = 1 << 16;
 
-/// The spindle.
+/// The rotation of the platters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spindle {
     revolution_ns: u64,
-    /// Revolutions in a nanosecond, in units of 2^-64.
+    /// Revolutions per nanosecond, in units of 2^-64.
     revolutions_per_ns: u64,
     grace_ns: u64,
-    /// The angle under the heads at the origin of time.
+    /// Angle under the heads at time 0.
     pub(crate) start: Angle,
 }
 
@@ -26,7 +26,7 @@ impl Spindle {
         let revolution_ns = (60e9 / rpm).round() as u64;
         Self {
             revolution_ns,
-            // 2^64 as a float is exact.
+            // 2^64 is exact as a float.
             revolutions_per_ns: (18_446_744_073_709_551_616.0 * rpm / 60e9) as u64,
             grace_ns: (revolution_ns * u64::from(GRACE)) >> 32,
             start: 0,
@@ -37,19 +37,19 @@ impl Spindle {
         self.revolution_ns
     }
 
-    /// The angle under the heads `at_ns` after the origin.
+    /// Returns the angle under the heads at `at_ns`.
     #[inline]
     pub(crate) const fn angle_at(&self, at_ns: u64) -> Angle {
         self.start.wrapping_add(self.turned(at_ns))
     }
 
-    /// The angle it turns in `ns`, whole revolutions left out.
+    /// Returns the angle of the rotation in `ns`, without whole revolutions.
     #[inline]
     pub(crate) const fn turned(&self, ns: u64) -> Angle {
         (ns.wrapping_mul(self.revolutions_per_ns) >> 32) as Angle
     }
 
-    /// How long until `to` is under the heads when `from` is, in ns.
+    /// Returns the time until `to` is under the heads if `from` is there now, ns.
     #[inline]
     pub(crate) const fn wait_ns(&self, from: Angle, to: Angle) -> u64 {
         let ahead = to.wrapping_sub(from).wrapping_add(GRACE);

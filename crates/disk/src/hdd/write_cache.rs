@@ -1,25 +1,25 @@
-//! The volatile write cache: what is acknowledged and not yet on the medium.
+//! The volatile write cache: data that is acknowledged and not yet on the medium.
 //!
-//! Dirty sectors are kept as disjoint extents in order of position. Every flush begins a new epoch; a flush is
-//! done when no extent of its epoch or an earlier one is left. A write over dirty sectors changes what they hold,
-//! not when they have to be on the medium.
+//! Dirty sectors are stored as disjoint extents in order of position. Every flush begins a new
+//! epoch. A flush is done when no extent of its epoch or an earlier one is left. A write to dirty
+//! sectors changes their data, but not the epoch that must be on the medium.
 
 use std::collections::VecDeque;
 
 use super::config::WriteCacheConfig;
 use super::geometry::{Geometry, HeadPosition};
 
-/// A stretch of dirty sectors.
+/// A range of dirty sectors.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     start: u64,
     end: u64,
     epoch: u64,
-    /// Where its start is.
+    /// Place of the start.
     place: HeadPosition,
 }
 
-/// What is on its way to the medium.
+/// The sectors that the head is writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
     pub(crate) start: u64,
@@ -27,27 +27,27 @@ pub(crate) struct Chunk {
     pub(crate) place: HeadPosition,
 }
 
-/// The dirty sectors.
+/// State of the write cache.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteCache {
     extents: Vec<Extent>,
     free: Vec<u16>,
     /// Extents by position.
     order: Vec<u16>,
-    /// Where in `order` the latest write went.
+    /// Position in `order` of the latest write.
     latest: usize,
-    /// Sectors in extents and on their way to the medium.
+    /// Sectors in extents and in the chunk.
     dirty_sectors: u64,
     chunk: Option<Chunk>,
-    /// Epochs of the extents the chunk empties.
+    /// Epochs of the extents that the chunk empties.
     chunk_epochs: Vec<u64>,
-    /// Number of the present epoch.
+    /// Number of the current epoch.
     epoch: u64,
-    /// Extents of each epoch not yet on the medium, up to the present one.
+    /// For each epoch up to the current one, the number of extents that are not on the medium.
     epochs: VecDeque<u32>,
     sectors_max: u64,
-    /// Whether a write takes the place of sectors while the head writes them. A cache that holds
-    /// much more than the head writes at once gains nothing by that.
+    /// Whether a write can replace sectors while the head is writing them. A cache that is much
+    /// larger than one chunk gains nothing from this.
     takes_over: bool,
     extents_max: usize,
     sectors_high: u64,
@@ -75,32 +75,33 @@ impl WriteCache {
         }
     }
 
-    /// Whether nothing waits to be written back.
+    /// Returns whether no extents wait to be written back.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Whether everything acknowledged is on the medium.
+    /// Returns whether all acknowledged data is on the medium.
     #[inline]
     pub(crate) fn is_clean(&self) -> bool {
         self.order.is_empty() && self.chunk.is_none()
     }
 
-    /// Sectors acknowledged and not on the medium.
+    /// Returns the number of sectors that are acknowledged and not on the medium.
     #[inline]
     pub(crate) fn dirty_sectors(&self) -> u64 {
         self.dirty_sectors
     }
 
-    /// Whether it is so full that reads have to wait for writing back.
+    /// Returns whether the cache is so full that writing back competes with reads.
     #[inline]
     pub(crate) fn is_high(&self) -> bool {
         self.dirty_sectors >= self.sectors_high || self.order.len() >= self.extents_high
     }
 
-    /// How many sectors can be taken of a write from `start` on, in a small cache once the head has
-    /// written what it is writing. Sectors that continue the latest write need no further extent.
+    /// Returns the number of sectors that the cache can accept from a write at `start`. In a small
+    /// cache this includes the space of the current chunk. Sectors that continue the latest write
+    /// need no further extent.
     #[inline]
     pub(crate) fn room(&self, start: u64) -> u64 {
         let continues = || self.order.get(self.latest).is_some_and(|&id| self.continues(id, start));
@@ -112,36 +113,36 @@ impl WriteCache {
         }
     }
 
-    /// Whether a write takes the place of sectors while the head writes them.
+    /// Returns whether a write can replace sectors while the head is writing them.
     #[inline]
     pub(crate) fn takes_over(&self) -> bool {
         self.takes_over
     }
 
-    /// How many sectors can be taken at once.
+    /// Returns the number of sectors that the cache can accept now.
     #[inline]
     pub(crate) fn free(&self) -> u64 {
         self.sectors_max.saturating_sub(self.dirty_sectors)
     }
 
-    /// How many sectors have to be written before so many can be taken.
+    /// Returns the number of sectors that must be written before the cache can accept `nr_sectors`.
     pub(crate) fn needed(&self, nr_sectors: u64) -> u64 {
         (self.dirty_sectors + nr_sectors).saturating_sub(self.sectors_max)
     }
 
-    /// Where what is on its way to the medium begins.
+    /// Returns the start of the current chunk.
     pub(crate) fn chunk_start(&self) -> Option<u64> {
         self.chunk.map(|chunk| chunk.start)
     }
 
-    /// Whether the extent `id` grows by what is written from `start` on.
+    /// Returns whether a write at `start` extends the extent `id`.
     #[inline]
     fn continues(&self, id: u16, start: u64) -> bool {
         let extent = &self.extents[id as usize];
         extent.end == start && extent.epoch == self.epoch
     }
 
-    /// Where the extent at `position` begins.
+    /// Returns the start of the extent at `position`, and its place.
     #[inline]
     pub(crate) fn start(&self, position: usize) -> (u64, HeadPosition) {
         let Extent { start, place, .. } = self.extents[self.order[position] as usize];
@@ -153,13 +154,13 @@ impl WriteCache {
         self.order.get(position).map(|&id| &self.extents[id as usize])
     }
 
-    /// The position of the first extent that begins behind `lbn`.
+    /// Returns the position of the first extent that begins after `lbn`.
     #[inline]
     fn behind(&self, lbn: u64) -> usize {
         self.order.partition_point(|&id| self.extents[id as usize].start <= lbn)
     }
 
-    /// Whether all of `start..end` is in the cache.
+    /// Returns whether all of `start..end` is in the cache.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         if self.chunk.is_some_and(|chunk| chunk.start <= start && end <= chunk.end) {
             return true;
@@ -176,7 +177,7 @@ impl WriteCache {
         false
     }
 
-    /// Takes a write for which there is room.
+    /// Adds a write. The cache must have space for it.
     #[inline]
     pub(crate) fn insert(&mut self, geometry: &Geometry, start: u64, end: u64) {
         debug_assert!(start < end && end - start <= self.room(start));
@@ -194,7 +195,8 @@ impl WriteCache {
 
     fn insert_anywhere(&mut self, geometry: &Geometry, start: u64, end: u64) {
         let mut position = self.behind(start);
-        // What the extent before does not hold, and may not grow to hold, begins or continues another.
+        // Sectors that the previous extent does not contain and cannot grow to contain begin or
+        // continue another extent.
         let before = position.checked_sub(1).and_then(|before| self.at(before));
         let grows = |extent: &Extent| extent.end > start || (extent.end == start && extent.epoch == self.epoch);
         if before.is_some_and(grows) {
@@ -218,8 +220,8 @@ impl WriteCache {
         self.fill(position, end);
     }
 
-    /// Extends the extent at `position`, and those behind it that are in the way, until everything before `end` is
-    /// held.
+    /// Extends the extent at `position`, and the following ones in the range, until everything
+    /// before `end` is covered.
     fn fill(&mut self, mut position: usize, end: u64) {
         loop {
             let next = self.at(position + 1).map_or(u64::MAX, |next| next.start);
@@ -252,21 +254,21 @@ impl WriteCache {
         }
     }
 
-    /// Begins a new epoch; returns the one that ends.
+    /// Begins a new epoch, and returns the one that ends.
     pub(crate) fn end_epoch(&mut self) -> u64 {
         self.epochs.push_back(0);
         self.epoch += 1;
         self.epoch - 1
     }
 
-    /// The oldest epoch of which something is not on the medium yet; the present one if nothing is older.
+    /// Returns the oldest epoch with data that is not on the medium, or else the current epoch.
     #[inline]
     pub(crate) fn oldest_epoch(&self) -> u64 {
         self.epoch + 1 - self.epochs.len() as u64
     }
 
-    /// Hands `consider` extents around `lbn`, `most` of them if there are so many, none of an epoch after `epoch`:
-    /// position in the cache and place of each.
+    /// Calls `consider` with position and place of up to `most` extents around `lbn`, of epochs up
+    /// to `epoch`.
     #[inline]
     pub(crate) fn around(&self, lbn: u64, most: usize, epoch: u64, mut consider: impl FnMut(usize, &HeadPosition)) {
         let middle = self.behind(lbn.saturating_sub(1));
@@ -274,7 +276,7 @@ impl WriteCache {
             let old = |position: &usize| self.extents[self.order[*position] as usize].epoch <= epoch;
             let above = (middle..self.order.len()).filter(old).take(most);
             let below = (0..middle).rev().filter(old).take(most);
-            // Half from either side, but for what one side lacks.
+            // Half are from each side. If one side has fewer, the other side gives more.
             let (found_above, found_below) = (above.clone().count(), below.clone().count());
             let take_above = (most / 2).max(most - found_below.min(most)).min(found_above);
             for position in above.take(take_above).chain(below.take(most - take_above)) {
@@ -288,7 +290,8 @@ impl WriteCache {
         }
     }
 
-    /// Sends the extent at `position` to the medium with what follows it without a gap, `most` sectors in all.
+    /// Starts to write the extent at `position` and the extents that follow without a gap, at most
+    /// `most` sectors in all.
     pub(crate) fn take(&mut self, geometry: &Geometry, position: usize, most: u64) -> Chunk {
         debug_assert!(self.chunk.is_none());
         let Extent { start, place, .. } = self.extents[self.order[position] as usize];
@@ -311,7 +314,7 @@ impl WriteCache {
         }
         self.order.drain(position..position + emptied);
         self.latest = match self.latest.checked_sub(position) {
-            // It goes to the medium: the next write looks for its place.
+            // The latest extent is being written, so the next write must search for its position.
             Some(behind) if behind < emptied => usize::MAX,
             Some(_) if self.latest != usize::MAX => self.latest - emptied,
             _ => self.latest,
@@ -321,7 +324,7 @@ impl WriteCache {
         chunk
     }
 
-    /// The chunk sent to the medium is there.
+    /// Records that the chunk is on the medium.
     pub(crate) fn chunk_done(&mut self) {
         let Some(chunk) = self.chunk.take() else { return };
         self.dirty_sectors -= chunk.end - chunk.start;
@@ -334,7 +337,7 @@ impl WriteCache {
         }
     }
 
-    /// Whether a chunk is on its way.
+    /// Returns whether a chunk is being written.
     #[inline]
     pub(crate) fn has_chunk(&self) -> bool {
         self.chunk.is_some()
@@ -368,12 +371,12 @@ mod tests {
     };
     const SECTORS: usize = 120;
 
-    /// What is known of each sector from outside: the epoch of the oldest data not on the medium.
+    /// Expected state of a sector: the epoch of its oldest data that is not on the medium.
     #[derive(Clone, Copy, Default)]
     struct Sector {
-        /// Written and not sent.
+        /// Written to the cache, and not in a chunk.
         dirty: Option<u64>,
-        /// Sent and not there.
+        /// In the chunk, and not on the medium.
         sent: Option<u64>,
     }
 

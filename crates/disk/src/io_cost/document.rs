@@ -1,52 +1,54 @@
-//! Descriptions of devices for io.cost in JSON documents, as resctl-bench writes them: gone by keys alone, at any depth.
-//! An object is a model if it has all six coefficients; a QoS belongs to the models beside and below it; a device is
-//! called what the nearest object says that has a model in it.
+//! Descriptions of devices for io.cost in JSON documents, such as those of resctl-bench. Only the
+//! keys matter, at any depth. An object is a model if it has all six coefficients. A QoS applies to
+//! the models next to it and below it. The name of a device is that of the nearest object that
+//! contains a model.
 
 use serde_json::{Map, Value};
 
 use super::text::{MAX_DEFAULT, MIN_DEFAULT, no_rate};
 use super::{Described, IoCostModel, IoCostQos};
 
-/// What begins a document.
+/// First characters of a document.
 const BEGINNINGS: [char; 2] = ['{', '['];
-/// The ends of keys that a device's name stands at: the model name first, then how the machine calls it.
+/// Endings of keys with the name of a device: the model name first, then the name in the machine.
 const NAMES: [&str; 7] = ["dev_model", "device_model", "disk_model", "model_name", "devnr", "device", "dev"];
 
-/// What is wrong with a document.
+/// An error of a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("line {line}, column {column}: {problem}")]
     Syntax {
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The column, from 1.
+        /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// An object that looks most like a model is none.
+    /// The object that is most similar to a model is not valid.
     #[error("at {place}: {problem}")]
     Model {
-        /// Keys and numbers from the top, with slashes before.
+        /// Path of keys and indices from the top, separated by slashes.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The problem and a remedy.
         problem: String,
     },
-    /// Nothing in it looks like a model.
+    /// No object is similar to a model.
     #[error("the model is missing: no object has {}", IoCostModel::NAMES.join(", "))]
     NoModel,
 }
 
-/// Whether a text is a document, by how it begins.
+/// Returns whether a text is a document, by its first character.
 pub(super) fn is_document(text: &str) -> bool {
     text.trim_start().starts_with(BEGINNINGS)
 }
 
-/// Reads all descriptions, each once. Names that several have are followed by where each stands.
+/// Parses all descriptions, without duplicates. If several have the same name, the name is followed
+/// by the place of each.
 ///
 /// # Errors
-/// No JSON, or no model in it.
+/// The text is not JSON, or has no model.
 pub(super) fn read(text: &str) -> Result<Vec<Described>, DocumentError> {
     let document: Value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -70,17 +72,17 @@ struct Found {
     qos: Option<IoCostQos>,
 }
 
-/// What a part of a document has.
+/// Contents of a part of a document.
 #[derive(Default)]
 struct Part {
     models: Vec<Found>,
-    /// A name that no model of the part has taken: how far down, the place in [`NAMES`], and the name.
+    /// A name that no model of the part has taken: its depth, its rank in [`NAMES`], and the name.
     name: Option<(usize, usize, String)>,
 }
 
 #[derive(Default)]
 struct Search {
-    /// What is wrong with the object that has most coefficients of all that are no models.
+    /// The error of the incomplete model with most coefficients.
     nearest: Option<(usize, DocumentError)>,
 }
 
@@ -108,7 +110,7 @@ impl Search {
             return all;
         }
         let name = all.name.take().map(|(_, _, name)| name);
-        // One that is called so comes before others.
+        // A QoS whose key contains "qos" precedes others.
         let mut beside: Vec<(&String, IoCostQos)> =
             object.iter().filter_map(|(key, value)| Some((key, qos_of(value.as_object()?)?))).collect();
         beside.sort_by_key(|(key, _)| !key.contains("qos"));
@@ -120,7 +122,7 @@ impl Search {
         all
     }
 
-    /// The model that an object is.
+    /// Returns the model if an object is one.
     fn model(&mut self, object: &Map<String, Value>, place: &str) -> Option<Found> {
         let there = IoCostModel::NAMES.iter().filter(|name| object.contains_key(**name)).count();
         if there == 0 {
@@ -143,7 +145,8 @@ impl Search {
 }
 
 impl Part {
-    /// What a part below has, too. The name of one that has models is theirs alone.
+    /// Adds the contents of a part below. The name of a part with models belongs only to these
+    /// models.
     fn add(&mut self, below: Self) {
         let nearer = below.name.map(|(depth, rank, name)| (depth + 1, rank, name));
         self.name = self.name.take().into_iter().chain(nearer).min_by_key(|candidate| (candidate.0, candidate.1));
@@ -164,7 +167,7 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
     Ok(figures)
 }
 
-/// A number from 0 on, rounded.
+/// Returns a number that is not negative, rounded.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| share(value).map(|number| number.round() as u64))
 }
@@ -173,7 +176,7 @@ fn share(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
-/// The QoS that an object is; its bounds may be missing.
+/// Returns the QoS if an object is one. Its bounds can be missing.
 fn qos_of(object: &Map<String, Value>) -> Option<IoCostQos> {
     let bound = |name: &str, default: f64| object.get(name).map_or(Some(default), share);
     Some(IoCostQos {
@@ -186,7 +189,7 @@ fn qos_of(object: &Map<String, Value>) -> Option<IoCostQos> {
     })
 }
 
-/// The name that an object says itself.
+/// Returns the name in an object.
 fn name_of(object: &Map<String, Value>) -> Option<(usize, usize, String)> {
     let rank = |key: &str| {
         NAMES.iter().position(|name| key.strip_suffix(name).is_some_and(|left| left.is_empty() || left.ends_with('_')))
@@ -196,7 +199,7 @@ fn name_of(object: &Map<String, Value>) -> Option<(usize, usize, String)> {
     names.min_by_key(|candidate| candidate.1)
 }
 
-/// Each once, and no two of one name.
+/// Removes duplicates, and makes names unique.
 fn named(found: Vec<Found>) -> Vec<Described> {
     let mut once: Vec<Found> = Vec::new();
     for description in found {
@@ -254,7 +257,7 @@ mod tests {
         assert_eq!(read(&json!([{"spec": {"kind": "storage"}}, job]).to_string()).unwrap(), expected);
         assert_eq!(read(&job.to_string()).unwrap(), expected);
         assert_eq!(read(&json!({"jobs": {"first": [job, job]}}).to_string()).unwrap(), expected, "twice the same");
-        // Above, in itself, or not at all.
+        // The QoS is in an object above, in the same object, or missing.
         let above = json!({"qos": qos(400.0), "result": {"solution": {"model": model(1)}}});
         assert_eq!(read(&above.to_string()).unwrap(), [Described { name: String::new(), ..expected[0].clone() }]);
         let mut itself = model(1);
@@ -275,7 +278,8 @@ mod tests {
         assert_eq!(names(&devices), ["A", "B", "/2/model"]);
         let found = read(&devices.to_string()).unwrap();
         assert_eq!(found.iter().map(|description| description.qos).collect::<Vec<_>>(), [Some(QOS), None, None]);
-        // What is said of all is said of each that says nothing itself; and of several solutions each is told.
+        // A name at the top applies to every description without a name. Each of several solutions
+        // is listed.
         let tuned = json!({"sysinfo": {"dev": "sda"}, "solutions": {
             "bandwidth": {"model": model(1), "qos": qos(400.0)}, "isolation": {"model": model(1), "qos": qos(500.0)}}});
         assert_eq!(names(&tuned), ["sda /solutions/bandwidth/model", "sda /solutions/isolation/model"]);
@@ -305,7 +309,7 @@ mod tests {
             "the model is missing: no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
         );
         assert!(wrong("{\"rbps\": 1,\n]").starts_with("line 2, column 1: "), "{}", wrong("{\"rbps\": 1,\n]"));
-        // As deep as it may be, and deeper.
+        // Deeper than the limit of the nesting.
         assert!(wrong(&"[".repeat(1000)).contains("recursion limit"));
     }
 }

@@ -1,65 +1,66 @@
-//! Families of devices: many of one sort, of each of which only its rates at saturation are known.
+//! Families of devices: many devices of one kind, of which only the rates at saturation are known.
 
 use super::rates::Spread;
 use super::{IoCostModel, IoCostQos};
 
-/// Of single runs it is not known how far another would be off: what four figures of five of repeated runs are within
-/// holds for them.
+/// Share of the metrics that defines the usual spread of repeated runs. The spread is also used for
+/// devices with a single run, whose spread is unknown.
 const MOST: f64 = 0.8;
 
-/// A family.
+/// A family of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Its name.
+    /// Name of the family.
     pub name: &'static str,
-    /// What its members are, and who measured them.
+    /// Kind of the members, and source of the measurements.
     pub about: &'static str,
     text: &'static str,
 }
 
-/// A device of a family: all runs of one model.
+/// A device of a family, with all runs of its model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Its name as a profile: that of the model in small letters.
+    /// Name of the profile: the model name in lower case.
     pub name: String,
-    /// The name that the device says of itself.
+    /// Model name that the device reports.
     pub model_name: String,
-    /// Its size in bytes.
+    /// Size, bytes.
     pub size_bytes: u64,
-    /// Commands it takes at once.
+    /// Number of commands that the device takes at once.
     pub depth: u32,
-    /// What each run gave.
+    /// Results of the runs.
     pub runs: Vec<Run>,
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What it was found to do.
+    /// Measured model.
     pub model: IoCostModel,
-    /// What tuning came to; its bounds are [`IoCostQos::MIN`] and [`IoCostQos::MAX`], none are published.
+    /// Tuned QoS. Its bounds are [`IoCostQos::MIN`] and [`IoCostQos::MAX`], because none are
+    /// published.
     pub qos: IoCostQos,
-    /// Kernel it was measured with.
+    /// Kernel version of the measurement.
     pub kernel: String,
-    /// The result's name where it is published.
+    /// Name of the published result.
     pub result: String,
 }
 
 impl Family {
-    /// All there are.
+    /// All families.
     pub const ALL: &'static [Self] = &[Self {
         name: "ssd",
         about: "SSDs by their rates at saturation, measured for io.cost by the project iocost-benchmarks; no latencies",
         text: include_str!("../../profiles/families/ssd.csv"),
     }];
 
-    /// The one of that name.
+    /// Returns the family with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|family| family.name == name)
     }
 
-    /// Its members by name.
+    /// Returns the members, by name.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         let mut members: Vec<Member> = Vec::new();
@@ -78,7 +79,7 @@ impl Family {
         members
     }
 
-    /// The member of that name in any family, capitals and small letters being alike.
+    /// Returns the member with this name in any family. Case does not matter.
     #[must_use]
     pub fn member(name: &str) -> Option<(&'static Self, Member)> {
         let found = |family: &'static Self| {
@@ -88,7 +89,8 @@ impl Family {
         Self::ALL.iter().find_map(found)
     }
 
-    /// How far a run is off the mean of its model in four figures of five, per cent, where there are several runs.
+    /// Returns the usual spread, per cent: 80 % of the metrics of repeated runs are within this
+    /// distance of the mean of their model.
     #[must_use]
     pub fn usual_spread_percent(&self) -> f64 {
         let several = self.members().into_iter().filter(|member| member.runs.len() > 1);
@@ -98,7 +100,8 @@ impl Family {
         all.get(place.saturating_sub(1)).copied().unwrap_or(0.0)
     }
 
-    /// How far a member's rates may be off, per cent: its runs, or, of a single one, what is usual.
+    /// Returns the possible error of a member's rates, per cent: that of its runs or, for a single
+    /// run, the usual spread.
     #[must_use]
     pub fn spread(&self, member: &Member) -> Spread {
         let runs = member.runs.len();
@@ -107,7 +110,7 @@ impl Family {
 }
 
 impl Member {
-    /// The mean of its runs.
+    /// Returns the mean of the runs.
     #[must_use]
     pub fn mean(&self) -> IoCostModel {
         let mean = |place: usize| {
@@ -117,7 +120,7 @@ impl Member {
         IoCostModel::of([0, 1, 2, 3, 4, 5].map(mean))
     }
 
-    /// The least and the most of each figure.
+    /// Returns the smallest and the largest value of each coefficient.
     #[must_use]
     pub fn range(&self) -> [(u64, u64); 6] {
         [0, 1, 2, 3, 4, 5].map(|place| {
@@ -126,12 +129,12 @@ impl Member {
         })
     }
 
-    /// How far any figure of any run is off its mean, per cent.
+    /// Returns the largest deviation of a coefficient of a run from the mean, per cent.
     fn most_percent(&self) -> f64 {
         self.deviations_percent().fold(0.0, f64::max)
     }
 
-    /// What it is, in a line.
+    /// Returns a description in one line.
     #[must_use]
     pub fn about(&self) -> String {
         let said = match self.runs.len() {
@@ -142,14 +145,14 @@ impl Member {
         format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), no latencies", self.depth)
     }
 
-    /// Where its runs are published.
+    /// Returns the source of the runs.
     #[must_use]
     pub fn source(&self) -> String {
         let names: Vec<&str> = self.runs.iter().map(|run| run.result.as_str()).collect();
         format!("iocost-benchmarks: {}", names.join(", "))
     }
 
-    /// How far each figure of each run is off its mean, per cent.
+    /// Returns the deviation of each coefficient of each run from the mean, per cent.
     fn deviations_percent(&self) -> impl Iterator<Item = f64> + '_ {
         let means = self.mean().figures();
         let off = move |(rate, mean): (u64, u64)| (rate as f64 / mean as f64 - 1.0).abs() * 100.0;
@@ -157,7 +160,7 @@ impl Member {
     }
 }
 
-/// Model name, size in bytes, depth, and what the run gave.
+/// Parses model name, size in bytes, depth, and the result of the run.
 fn of_line(line: &str) -> Option<(&str, u64, u32, Run)> {
     let parts: Vec<&str> = line.split(',').collect();
     let [name, depth, size, rates @ .., rpct, rlat, wpct, wlat, kernel, result] = parts.as_slice() else { return None };

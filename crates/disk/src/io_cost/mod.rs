@@ -1,6 +1,7 @@
-//! What io.cost is told of a device: the linear model (bytes and I/Os a second at saturation, sequential and random,
-//! both ways) and the latencies that are to be kept; as the kernel's files, systemd's hwdb and results of resctl-bench
-//! have them, and as a profile of a device of which nothing else is known.
+//! Parameters of io.cost for a device: the linear model and the target latencies. The linear model
+//! has bytes and I/Os per second at saturation, sequential and random, for reads and writes. Input
+//! and output formats are the kernel's files, systemd's hwdb and results of resctl-bench. A profile
+//! can be created for a device of which only these parameters are known.
 
 mod document;
 mod family;
@@ -16,94 +17,96 @@ pub use self::family::{Family, Member};
 pub use self::rates::{PROBE_BYTES, Spread, server};
 pub use self::text::{PERMANENT, TOLD, TextError, hwdb};
 
-/// Who does so much of its most is busy, with as few commands under way as that takes.
+/// Share of the largest rate at which a device counts as busy. The smallest number of commands in
+/// flight that reaches it counts.
 pub const BUSY: f64 = 0.9;
-/// The share of I/Os that the latencies of a QoS are of.
+/// Share of the I/Os to which the latencies of a QoS apply.
 pub const QOS_SHARE: f64 = 0.95;
 
-/// The linear model of `io.cost.model`: what the device does at saturation.
+/// The linear model of `io.cost.model`: rates of the device at saturation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IoCostModel {
-    /// Bytes read a second by large sequential I/Os.
+    /// Bytes per second of large sequential reads.
     pub rbps: u64,
-    /// 4 KiB sequential reads a second.
+    /// 4 KiB sequential reads per second.
     pub rseqiops: u64,
-    /// 4 KiB random reads a second.
+    /// 4 KiB random reads per second.
     pub rrandiops: u64,
-    /// Bytes written a second by large sequential I/Os.
+    /// Bytes per second of large sequential writes.
     pub wbps: u64,
-    /// 4 KiB sequential writes a second.
+    /// 4 KiB sequential writes per second.
     pub wseqiops: u64,
-    /// 4 KiB random writes a second.
+    /// 4 KiB random writes per second.
     pub wrandiops: u64,
 }
 
-/// The latencies of `io.cost.qos`, and how far the rate may go.
+/// The target latencies of `io.cost.qos`, and the bounds of the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IoCostQos {
-    /// Share of reads that are to take no longer than `rlat_us`, per cent; 0: none are looked at.
+    /// Share of reads that must not take longer than `rlat_us`, per cent; 0: reads are not checked.
     pub rpct: f64,
-    /// Latency of reads, us.
+    /// Target latency of reads, us.
     pub rlat_us: u64,
-    /// Share of writes, per cent.
+    /// Share of writes that must not take longer than `wlat_us`, per cent.
     pub wpct: f64,
-    /// Latency of writes, us.
+    /// Target latency of writes, us.
     pub wlat_us: u64,
-    /// Least rate of virtual time, per cent of what the model says.
+    /// Smallest rate of virtual time, per cent of the model.
     pub min: f64,
-    /// Greatest rate of virtual time, likewise.
+    /// Largest rate of virtual time, per cent of the model.
     pub max: f64,
 }
 
-/// What is said of one device.
+/// Parameters of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
-    /// The device's number or the model name; empty if it is not said whose it is.
+    /// Number or model name of the device; empty if it is not given.
     pub name: String,
-    /// Its model.
+    /// Model of the device.
     pub model: IoCostModel,
-    /// Its QoS, if that is there.
+    /// QoS of the device, if given.
     pub qos: Option<IoCostQos>,
 }
 
-/// What is wrong with descriptions.
+/// An error of descriptions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptionError {
-    /// Of lines or hwdb.
+    /// An error in lines or hwdb.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// Of a JSON document.
+    /// An error in a JSON document.
     #[error(transparent)]
     Document(#[from] DocumentError),
 }
 
-/// Reads descriptions, in their order: lines of the kernel's two files, entries of hwdb, or a JSON document.
+/// Parses descriptions, in their order: lines of the kernel's two files, entries of hwdb, or a JSON
+/// document.
 ///
 /// # Errors
-/// What is none of these, or has no model.
+/// The text has none of these formats, or no model.
 pub fn read(text: &str) -> Result<Vec<Described>, DescriptionError> {
     if document::is_document(text) { Ok(document::read(text)?) } else { Ok(text::read(text)?) }
 }
 
 impl IoCostModel {
-    /// The names of the coefficients, as the kernel has them.
+    /// Names of the coefficients in the kernel.
     pub const NAMES: [&'static str; 6] = ["rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops"];
 
-    /// By [`NAMES`](Self::NAMES).
+    /// Returns the coefficients in the order of [`NAMES`](Self::NAMES).
     #[must_use]
     pub const fn figures(&self) -> [u64; 6] {
         [self.rbps, self.rseqiops, self.rrandiops, self.wbps, self.wseqiops, self.wrandiops]
     }
 
-    /// Of figures by [`NAMES`](Self::NAMES).
+    /// Creates a model from coefficients in the order of [`NAMES`](Self::NAMES).
     #[must_use]
     pub const fn of([rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops]: [u64; 6]) -> Self {
         Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
     }
 
-    /// What is written to `io.cost.model` behind the device's number.
+    /// Returns the text to write to `io.cost.model` after the device's number.
     #[must_use]
     pub fn line(&self) -> String {
         format!("ctrl=user model=linear {self}")
@@ -111,13 +114,13 @@ impl IoCostModel {
 }
 
 impl IoCostQos {
-    /// Bounds of the rate of virtual time where nothing else is known, per cent: a model that is off by half corrects
-    /// itself, and the rate does not rise until weights mean nothing.
+    /// Default bound of the rate of virtual time, per cent. With these bounds a model that is wrong
+    /// by half corrects itself. The rate does not become so high that weights have no effect.
     pub const MIN: f64 = 50.0;
-    /// See [`MIN`](Self::MIN).
+    /// Default upper bound. See [`MIN`](Self::MIN).
     pub const MAX: f64 = 150.0;
 
-    /// What is written to `io.cost.qos` behind the device's number.
+    /// Returns the text to write to `io.cost.qos` after the device's number.
     #[must_use]
     pub fn line(&self) -> String {
         format!("enable=1 ctrl=user {self}")

@@ -1,31 +1,34 @@
-//! A device of which nothing but its rates at saturation is known, as servers behind one queue.
+//! A device of which only the rates at saturation are known, modelled as servers behind one queue.
 
 use super::IoCostModel;
 use crate::server::{ServerConfig, ServerTimes};
 
-/// Size of the I/Os in which bytes a second are counted: so large that a cost per command hardly shows.
+/// Size of the I/Os for rates in bytes per second. It is so large that the cost per command hardly
+/// matters.
 pub const PROBE_BYTES: u64 = 1 << 20;
 const SMALL_BYTES: f64 = 4096.0;
-/// How long a random read takes that waits for nobody, in s: assumed, what flash takes. As many servers as make the
-/// rate of that, but no more than are busy with so many commands under way.
+/// Latency of an uncontended random read, s: an assumption that is typical of flash. The number of
+/// servers follows from this and the rate. It is limited to the number that this many commands in
+/// flight keep busy.
 const READ_S: f64 = 80e-6;
 const SERVERS_MAX: f64 = 32.0;
-/// What a flush takes, ns: assumed.
+/// Time of a flush, ns: assumed.
 const FLUSH_NS: u64 = 1_000_000;
 /// Largest command, KiB: assumed.
 const MAX_HW_SECTORS_KB: u32 = 1024;
 
-/// How far runs of one device are from their mean.
+/// Deviation of the runs of one device from their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// How far off rates are, per cent.
+    /// Deviation of rates, per cent.
     pub percent: f64,
 }
 
-/// Servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and sequential ones of [`PROBE_BYTES`].
-/// `depth` is how many commands the device takes at once.
+/// Returns servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and
+/// sequential I/Os of [`PROBE_BYTES`]. `depth` is the number of commands that the device takes at
+/// once.
 #[must_use]
 pub fn server(model: &IoCostModel, (capacity_sectors, depth): (u64, u32)) -> ServerConfig {
     let servers = (model.rrandiops as f64 * READ_S).round().clamp(1.0, SERVERS_MAX.min(f64::from(depth)));
@@ -58,7 +61,7 @@ pub fn server(model: &IoCostModel, (capacity_sectors, depth): (u64, u32)) -> Ser
     }
 }
 
-/// What is known of one direction, per second.
+/// Known rates of one direction, per second.
 #[derive(Clone, Copy)]
 struct Rates {
     bytes: u64,
@@ -67,7 +70,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// What sequential and random commands take of one of so many servers.
+    /// Returns the times of sequential and random commands on one of `servers` servers.
     fn times(self, servers: f64) -> [ServerTimes; 2] {
         let small_s = |per_second: u64| servers / per_second as f64;
         let large_s = servers * PROBE_BYTES as f64 / self.bytes as f64;
@@ -76,7 +79,8 @@ impl Rates {
         let sequential = if fixed_s >= 0.0 {
             (fixed_s, byte_s)
         } else {
-            // More bytes a second in small ones than in large ones, which no fixed time gives: the middle of both.
+            // Small I/Os move more bytes per second than large ones. No fixed time explains this,
+            // so the geometric mean of both is used.
             (0.0, (small_s(self.sequential) / SMALL_BYTES * large_s / PROBE_BYTES as f64).sqrt())
         };
         let random_s = small_s(self.random) - SMALL_BYTES * sequential.1;

@@ -1,38 +1,40 @@
-//! Descriptions of devices for io.cost: lines of `io.cost.model` and `io.cost.qos`, with or without the device's number,
-//! and entries of systemd's hwdb.
+//! Descriptions of devices for io.cost: lines of `io.cost.model` and `io.cost.qos`, with or without
+//! the number of the device, and entries of systemd's hwdb.
 
 use super::{Described, IoCostModel, IoCostQos};
 
-/// How a property of hwdb begins that has a model, and one that has a QoS.
+/// Prefixes of the hwdb properties with a model and with a QoS.
 const MODEL_OF: &str = "IOCOST_MODEL_";
 const QOS_OF: &str = "IOCOST_QOS_";
 const SOLUTIONS: &str = "IOCOST_SOLUTIONS";
-/// What the kernel takes for a QoS that says nothing of its bounds, per cent.
+/// The kernel's defaults of missing bounds of a QoS, per cent.
 pub(super) const MIN_DEFAULT: f64 = 1.0;
 pub(super) const MAX_DEFAULT: f64 = 10_000.0;
 
-/// How what `iosched device io-cost` prints begins: the lines of the two files, a heading above each, come first.
+/// Start of the output of `iosched device io-cost`. The lines of the two files come first, each
+/// below a heading.
 pub const TOLD: &str = "for /sys/fs/cgroup/io.cost.model";
-/// The beginning of the line after which that text has its values a second time, for hwdb.
+/// Start of the line after which this output repeats its values for hwdb.
 pub const PERMANENT: &str = "to set it permanently";
 
-/// What is wrong with a description.
+/// An error of a description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TextError {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem and a remedy.
     pub problem: String,
 }
 
-/// Reads descriptions, in their order: lines of the two files, or entries of hwdb. What else hwdb has is passed over.
+/// Parses descriptions, in their order: lines of the two files, or entries of hwdb. Other
+/// properties in hwdb are ignored.
 ///
 /// # Errors
-/// A line that is neither, a word that does not belong there, or no model at all.
+/// A line has neither format, a word is not valid there, or there is no model.
 pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let mut found: Vec<(String, Option<IoCostModel>, Option<IoCostQos>)> = Vec::new();
-    // The device that properties of hwdb are of.
+    // Device of the following hwdb properties.
     let mut matched = String::new();
     let is_told = text.starts_with(TOLD);
     for (number, line) in text.lines().enumerate() {
@@ -67,7 +69,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
             }
         };
         match Words::read(rest).map_err(wrong)? {
-            // Of several solutions the first counts: it is the one that serves best.
+            // The first of several solutions counts. It is the best one.
             Words::Model(model) => found[place].1 = found[place].1.or(Some(model)),
             Words::Qos(qos) => found[place].2 = found[place].2.or(Some(qos)),
         }
@@ -85,12 +87,12 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     Ok(whole)
 }
 
-/// What is wrong with a coefficient of 0.
+/// Returns the error of a coefficient of 0.
 pub(super) fn no_rate(said: &str) -> String {
     format!("{said}: a rate of 0 I/Os per second is not possible; give 1 or more")
 }
 
-/// The model name of a match: `block:*:name:MODEL:fwrev:*:`.
+/// Returns the model name in a match: `block:*:name:MODEL:fwrev:*:`.
 fn name_of_match(line: &str) -> String {
     let mut parts = line.split(':');
     parts.find(|part| *part == "name").and_then(|_| parts.next()).unwrap_or_default().to_owned()
@@ -101,12 +103,12 @@ fn is_device_number(word: &str) -> bool {
     word.split_once(':').is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
-/// Whether a key is a property of hwdb that has nothing to do with io.cost.
+/// Returns whether a key is an hwdb property unrelated to io.cost.
 fn is_other_property(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
 }
 
-/// What a line says.
+/// Contents of a line.
 enum Words {
     Model(IoCostModel),
     Qos(IoCostQos),
@@ -161,7 +163,8 @@ impl Words {
     }
 }
 
-/// The entry of systemd's hwdb for devices of a model name: a solution called `measured`.
+/// Returns the entry of systemd's hwdb for devices with a model name, with one solution called
+/// `measured`.
 #[must_use]
 pub fn hwdb(name: &str, model: &IoCostModel, qos: &IoCostQos) -> String {
     format!(
@@ -204,7 +207,7 @@ mod tests {
         assert!(wrong("rbsp=1").contains("\"rbsp\" is not a parameter of the model"));
         assert!(wrong("model=cubic rbps=1").contains("the only supported model is linear"));
         assert!(wrong("nonsense").contains("\"nonsense\" is not NAME=VALUE"));
-        // A QoS by itself is no device.
+        // A QoS without a model is not a device.
         assert!(wrong(&QOS.line()).contains("the model is missing"));
     }
 }

@@ -1,6 +1,6 @@
-//! The figures a device is known by: names, what each means, and in which units it may be given.
+//! Metrics of devices: names, meanings, and valid units.
 //!
-//! The list is closed, so that an anchor is either measured or refused, never passed over.
+//! The list is closed. An anchor is therefore either measured or rejected, and never ignored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a figure is a measure of.
+/// Quantity that a metric measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// A duration, counted in ns.
+    /// A duration; base unit ns.
     Time,
     /// Commands per second.
     Rate,
     /// Bytes per second.
     Throughput,
-    /// A ratio of two figures.
+    /// A ratio of two metrics.
     Ratio,
 }
 
-/// A unit an anchor may be written in.
+/// A unit of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Milliseconds.
@@ -42,11 +42,11 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// All of them.
+    /// All units.
     pub const ALL: &[Self] =
         &[Self::Milliseconds, Self::Microseconds, Self::Iops, Self::MegabytesPerSecond, Self::Times];
 
-    /// As a profile writes it.
+    /// Returns the name of the unit in a profile.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// What it is a unit of.
+    /// Returns the quantity of the unit.
     #[must_use]
     pub const fn quantity(self) -> Quantity {
         match self {
@@ -69,7 +69,8 @@ impl Unit {
         }
     }
 
-    /// How many of what the quantity is counted in it is: ns, IOPS, bytes per second.
+    /// Returns the factor from this unit to the base unit of the quantity: ns, IOPS, bytes per
+    /// second.
     #[must_use]
     pub const fn factor(self) -> f64 {
         match self {
@@ -86,48 +87,49 @@ impl fmt::Display for Unit {
     }
 }
 
-/// No figure is called that.
+/// There is no metric with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no metric {name:?}; available: {known}")]
 pub struct UnknownFigure {
-    /// The name asked for.
+    /// The name that was given.
     pub name: String,
-    /// The names there are.
+    /// Names of the metrics.
     pub known: String,
 }
 
 macro_rules! figures {
     ($($variant:ident $name:literal $quantity:ident $title:literal: $doc:literal,)*) => {
-        /// Something a device is known by. Commands are of 4 KiB if random and of 128 KiB if sequential, aligned to
-        /// that; random ones go anywhere on the device unless said otherwise.
+        /// A metric of a device. Random commands have 4 KiB and sequential ones 128 KiB. They are
+        /// aligned to their size. Random commands are anywhere on the device, unless the metric
+        /// says otherwise.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Figure {
             $(#[doc = $doc] $variant,)*
         }
 
         impl Figure {
-            /// All of them, in the order in which they are shown.
+            /// All metrics in the order of the output.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// As a profile writes it.
+            /// Returns the name of the metric in a profile.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What it is a measure of.
+            /// Returns the quantity of the metric.
             #[must_use]
             pub const fn quantity(self) -> Quantity {
                 match self { $(Self::$variant => Quantity::$quantity,)* }
             }
 
-            /// As a table names it.
+            /// Returns the title of the metric in a table.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
 
-            /// What it is, in a sentence.
+            /// Returns a description of the metric in one sentence.
             #[must_use]
             pub const fn doc(self) -> &'static str {
                 match self { $(Self::$variant => $doc,)* }
@@ -190,7 +192,7 @@ figures! {
 }
 
 impl Figure {
-    /// The unit a table shows it in, for a value counted as its quantity is.
+    /// Returns the unit in tables for a value in the base unit.
     #[must_use]
     pub fn unit_for(self, value: f64) -> Unit {
         match self.quantity() {
@@ -204,7 +206,8 @@ impl Figure {
 }
 
 impl Figure {
-    /// Whether it is another one once flash has to be cleaned, so that what is known of a fresh device says nothing.
+    /// Returns whether the metric changes when flash must be cleaned. Values of a fresh device then
+    /// do not apply.
     #[must_use]
     pub const fn is_of_fresh_flash(self) -> bool {
         matches!(
@@ -217,7 +220,8 @@ impl Figure {
         )
     }
 
-    /// Commands that are outstanding while it is measured, where that is what it is about; else 1.
+    /// Returns the number of outstanding commands during the measurement, if the metric specifies
+    /// it; otherwise 1.
     #[must_use]
     pub const fn depth(self) -> u32 {
         match self {

@@ -1,9 +1,9 @@
-//! How latencies are distributed.
+//! Distributions of latencies.
 
-/// Latencies of some commands, in ns.
+/// Latencies of commands, ns.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// In order of completion until somebody asks; then sorted.
+    /// Latencies in the order of completion, or sorted if `sorted` is set.
     ns: Vec<u64>,
     sorted: bool,
 }
@@ -19,26 +19,27 @@ impl Latencies {
         self.sorted = true;
     }
 
-    /// How many there are.
+    /// Returns the number of latencies.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ns.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no latencies.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ns.is_empty()
     }
 
-    /// Their mean, in ns; 0 of none.
+    /// Returns the mean, ns; 0 without latencies.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         let sum: u128 = self.ns.iter().map(|&ns| u128::from(ns)).sum();
         sum as f64 / self.ns.len().max(1) as f64
     }
 
-    /// The latency that a `share` of them, 0 to 1, does not exceed, in ns; 0 of none.
+    /// Returns the latency that a `share` of the commands, 0 to 1, does not exceed, ns; 0 without
+    /// latencies.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         debug_assert!(self.sorted || self.ns.is_empty(), "sorted before it is shown");
@@ -46,14 +47,14 @@ impl Latencies {
         self.ns.get(rank.clamp(1, self.ns.len().max(1)) - 1).copied().unwrap_or(0)
     }
 
-    /// The largest, in ns; 0 of none.
+    /// Returns the largest latency, ns; 0 without latencies.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.ns.iter().copied().max().unwrap_or(0)
     }
 
-    /// How many fall into each of `bins` bins that are equally wide on a logarithmic scale from `from_ns` to
-    /// `to_ns`; what lies outside counts in the first or the last.
+    /// Returns the counts in `bins` bins of equal width on a logarithmic scale from `from_ns` to
+    /// `to_ns`. Values outside count in the first or the last bin.
     #[must_use]
     pub fn histogram(&self, from_ns: f64, to_ns: f64, bins: usize) -> Vec<u64> {
         let mut counts = vec![0; bins.max(1)];

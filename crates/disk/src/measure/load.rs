@@ -1,4 +1,4 @@
-//! The host that measures: keeps a device busy, and writes down how long each command took.
+//! The host of the measurements. It keeps a device busy and records the latency of each command.
 
 use iosched::{Op, Time};
 
@@ -6,7 +6,7 @@ use super::latency::Latencies;
 use crate::{Command, Device};
 use iosched_numbers::SplitMix64;
 
-/// What to do next.
+/// The next command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     pub(super) op: Op,
@@ -14,28 +14,28 @@ pub(super) struct Next {
     pub(super) nr_sectors: u32,
 }
 
-/// What a closed loop did.
+/// Results of a closed loop.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
-    /// Latency of every command.
+    /// Latencies of all commands.
     pub(super) latencies: Latencies,
-    /// When the first that counts was complete, in ns.
+    /// Completion of the first command that counts, ns.
     first_ns: u64,
-    /// When the last was.
+    /// Completion of the last command, ns.
     pub(super) last_ns: u64,
-    /// Commands complete after the first that counts.
+    /// Number of commands that completed after the first one that counts.
     counted: u64,
 }
 
 impl Done {
-    /// Commands a second.
+    /// Returns commands per second.
     pub(super) fn rate(&self) -> f64 {
         self.counted as f64 * 1e9 / (self.last_ns - self.first_ns).max(1) as f64
     }
 }
 
-/// Keeps `depth` commands outstanding from `now_ns` on, as many of them in the device as it takes, until `next` has no
-/// more. The rate counts from the completion of the command numbered `warm_up` on.
+/// Keeps `depth` commands outstanding from `now_ns` on, as many of them in the device as it takes,
+/// until `next` returns `None`. The rate counts from the completion of command number `warm_up`.
 pub(super) fn closed_loop<D: Device>(
     device: &mut D,
     now_ns: u64,
@@ -77,7 +77,7 @@ pub(super) fn closed_loop<D: Device>(
     }
 }
 
-/// `count` commands of 4 KiB anywhere below `end_sector`.
+/// Generates `count` random commands of 4 KiB below `end_sector`.
 pub(super) fn random(op: Op, end_sector: u64, count: u64, seed: u64) -> impl FnMut() -> Option<Next> {
     let blocks = (end_sector / 8).max(1);
     let (mut random, mut left) = (SplitMix64::new(seed), count);
@@ -87,7 +87,7 @@ pub(super) fn random(op: Op, end_sector: u64, count: u64, seed: u64) -> impl FnM
     }
 }
 
-/// `count` commands of 128 KiB one after another from `start` on.
+/// Generates `count` sequential commands of 128 KiB from `start` on.
 pub(super) fn sequential(op: Op, start: u64, count: u64) -> impl FnMut() -> Option<Next> {
     let mut i = 0;
     move || {

@@ -1,8 +1,9 @@
-//! What a modelled device does, measured by driving it as a benchmark would: the figures that data sheets
-//! and reviews give, beside those of the real device.
+//! Measurement of modelled devices like by a benchmark: the metrics of data sheets and reviews,
+//! next to those of the real device.
 //!
-//! `iosched device show`, the tables of docs/devices.md and the tests of the anchors all ask here, so that they cannot
-//! disagree. Measuring is deterministic: the same profile gives the same figures.
+//! `iosched device show`, the tables of docs/devices.md and the tests of the anchors use these
+//! functions and therefore agree. Measurements are deterministic: the same profile gives the same
+//! results.
 
 mod figure;
 mod latency;
@@ -23,68 +24,69 @@ use iosched_numbers::SplitMix64;
 
 /// Sectors of a sequential command: 128 KiB.
 const SEQUENTIAL_SECTORS: u32 = 256;
-/// Commands from which a random rate of a rotating disk, or of anything else, is taken.
+/// Number of commands for a random rate, on rotating disks and on other devices.
 const RANDOM_ROTATING: u64 = 8_000;
 const RANDOM_OTHER: u64 = 60_000;
-/// The same of an array's writes: half of them fill its memory.
+/// Number of commands for the random writes of an array. Half of them fill its memory.
 const RANDOM_ARRAY_WRITES: u64 = 150_000;
-/// Bytes that are read or written for a sequential rate, if the device has so many.
+/// Bytes of a measurement of a sequential rate, or the size of a smaller device.
 const SEQUENTIAL_BYTES: u64 = 512 << 20;
-/// Places at which the average sequential rate is taken.
+/// Number of places for the average sequential rate.
 const AVERAGE_PLACES: u64 = 16;
-/// Pairs of sectors between which the average seek is taken.
+/// Number of pairs of sectors for the average seek.
 const SEEKS: u64 = 100_000;
-/// Flushes whose mean is taken.
+/// Number of flushes for the mean.
 const FLUSHES: u64 = 40;
-/// Writes after a rest that a cache of any size should take.
+/// Number of writes after a rest. A cache of any size should accept them.
 const WRITES_AFTER_REST: u64 = 200;
-/// Rest between them and the writes before, in ns.
+/// Rest before these writes, ns.
 const REST_NS: u64 = 2_000_000_000;
 
-/// A figure as measured on a model, beside the real device's.
+/// A metric measured on a model, and that of the real device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// Which figure.
+    /// The metric.
     #[serde(rename = "metric")]
     pub figure: Figure,
-    /// The model's value, in `unit`.
+    /// Value of the model, in `unit`.
     pub value: f64,
-    /// The anchor's unit; if there is none, the one that suits the value.
+    /// Unit of the anchor. Without an anchor, a unit that suits the value.
     pub unit: Unit,
-    /// What the profile says of the real device.
+    /// Value of the real device in the profile.
     pub anchor: Option<Anchor>,
 }
 
 impl Measured {
-    /// How far the model is from the real device, as a share of the real value: 0.1 is 10 % more. `None` without
-    /// anchor.
+    /// Returns the deviation of the model as a share of the real value: 0.1 is 10 % more. `None`
+    /// without an anchor.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         self.anchor.as_ref().map(|anchor| self.value / anchor.value - 1.0)
     }
 }
 
-/// How latencies of one kind of command are distributed.
+/// Distribution of the latencies of one kind of command.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    /// Read or write, 4 KiB, random.
+    /// Operation, read or write. Commands are random and have 4 KiB.
     pub op: Op,
-    /// Commands outstanding.
+    /// Number of outstanding commands.
     pub depth: u32,
-    /// Their latencies, sorted.
+    /// Latencies, sorted.
     pub latencies: Latencies,
 }
 
-/// All that is told of a device.
+/// All measurements of a device.
 #[derive(Clone, Debug)]
 pub struct DataSheet {
-    /// The figures that such a device is asked for, and all that have an anchor.
+    /// The usual metrics of this kind of device, and all metrics with an anchor.
     pub figures: Vec<Measured>,
     /// Latencies of random reads and writes.
     pub distributions: Vec<Distribution>,
 }
 
-/// Whether devices like this one have the figure: flash has no seeks, a disk has no depth of 256.
+/// Returns whether a metric exists for this kind of device. Flash has no seeks, and a disk has no
+/// depth of 256.
 #[must_use]
 pub fn applies(model: &Model, card: &Card, figure: Figure) -> bool {
     match figure {
@@ -100,8 +102,8 @@ pub fn applies(model: &Model, card: &Card, figure: Figure) -> bool {
     }
 }
 
-/// Measures one figure, counted as its quantity is (ns, IOPS, bytes per second). `None` if a device of this kind has no
-/// such figure: flash has no seeks.
+/// Measures a metric, in the base unit of its quantity (ns, IOPS, bytes per second). Returns `None`
+/// if the metric does not exist for this kind of device. For example, flash has no seeks.
 #[must_use]
 pub fn measure(profile: &Profile, figure: Figure) -> Option<f64> {
     if !applies(profile.model(), profile.card(), figure) {
@@ -144,14 +146,14 @@ pub fn measure(profile: &Profile, figure: Figure) -> Option<f64> {
     })
 }
 
-/// Measures the figure of an anchor. `None` if a device of this kind has no such figure.
+/// Measures the metric of an anchor. Returns `None` if it does not exist for this kind of device.
 #[must_use]
 pub fn measure_anchor(profile: &Profile, anchor: &Anchor) -> Option<Measured> {
     let value = measure(profile, anchor.figure)? / anchor.unit.factor();
     Some(Measured { figure: anchor.figure, value, unit: anchor.unit, anchor: Some(anchor.clone()) })
 }
 
-/// Measures all that is told of a device.
+/// Measures all metrics and distributions of a device.
 #[must_use]
 pub fn data_sheet(profile: &Profile) -> DataSheet {
     let is_needed = |figure: &Figure| profile.anchor(*figure).is_some() || is_usual(profile, *figure);
@@ -171,7 +173,7 @@ pub fn data_sheet(profile: &Profile) -> DataSheet {
     DataSheet { figures: figures.collect(), distributions: distributions.into() }
 }
 
-/// Whether devices like this one are asked for the figure even if nobody measured the real one.
+/// Returns whether a metric is measured for this kind of device even without an anchor.
 fn is_usual(profile: &Profile, figure: Figure) -> bool {
     match figure {
         Figure::RandomRead4kDepth1
@@ -187,16 +189,16 @@ fn is_usual(profile: &Profile, figure: Figure) -> bool {
     }
 }
 
-/// Where sequential commands begin.
+/// Start of sequential commands.
 #[derive(Clone, Copy)]
 enum SequentialStart {
     First,
     Last,
-    /// One of [`AVERAGE_PLACES`].
+    /// One of [`AVERAGE_PLACES`] places.
     Part(u64),
 }
 
-/// A device on the bench: each measurement begins with a new one.
+/// A profile for measurements. Each measurement begins with a new device.
 struct Bench<'a> {
     profile: &'a Profile,
     capacity: u64,
@@ -211,7 +213,7 @@ impl<'a> Bench<'a> {
         self.profile.card().depth
     }
 
-    /// The seek time between two sectors, in ns.
+    /// Returns a function for the seek time between two sectors, ns.
     fn seek(&self) -> Option<impl Fn(u64, u64) -> u64> {
         let AnyDevice::Hdd(hdd) = self.profile.device(0) else { return None };
         Some(move |from, to| hdd.seek_ns(from, to))
@@ -224,7 +226,8 @@ impl<'a> Bench<'a> {
         Some(sum as f64 / SEEKS as f64)
     }
 
-    /// The shortest seek there is from the first sector: to the first sector that needs one.
+    /// Returns the shortest seek from the first sector: the seek to the first sector that needs
+    /// one.
     fn least_seek(&self) -> Option<f64> {
         let seek_ns = self.seek()?;
         let (mut none, mut some) = (0, self.capacity - 1);
@@ -246,7 +249,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// 4 KiB commands anywhere below `end_sector`. Of writes only the second half counts towards the rate.
+    /// Runs random 4 KiB commands below `end_sector`. For writes, only the second half counts.
     fn random(&self, op: Op, depth: u32, end_sector: u64) -> Done {
         let count = match self.profile.model() {
             Model::Array(_) if op == Op::Write => RANDOM_ARRAY_WRITES,
@@ -263,8 +266,9 @@ impl<'a> Bench<'a> {
         closed_loop(&mut device, 0, 1, 0, random(Op::Write, self.capacity, WRITES_AFTER_REST, 6))
     }
 
-    /// Bytes a second of 128 KiB commands one after another; one at a time on rotating disks, which read ahead, and 32
-    /// elsewhere. The first quarter does not count: it may go into a cache.
+    /// Returns the bytes per second of sequential 128 KiB commands. The depth is 1 on rotating
+    /// disks, which read ahead, and 32 on others. The first quarter does not count, because a cache
+    /// may accept it.
     fn sequential(&self, op: Op, place: SequentialStart) -> f64 {
         let chunk = u64::from(SEQUENTIAL_SECTORS);
         let chunks = self.capacity / chunk;
@@ -290,7 +294,7 @@ impl<'a> Bench<'a> {
         AVERAGE_PLACES as f64 / slowness
     }
 
-    /// Mean latency of a flush right after so many random writes, in ns.
+    /// Returns the mean latency of a flush directly after this number of random writes, ns.
     fn flush_after(&self, writes: u64) -> f64 {
         let mut device = self.profile.device(1);
         let mut places = SplitMix64::new(7);
@@ -310,7 +314,8 @@ impl<'a> Bench<'a> {
         sum / FLUSHES as f64
     }
 
-    /// How much faster random reads are on the first `part`-th of the device.
+    /// Returns the ratio of the random read rates on the first `part`-th of the device and on the
+    /// whole device.
     fn short_stroke(&self, part: u64) -> f64 {
         self.random(Op::Read, 1, self.capacity / part).rate() / self.random(Op::Read, 1, self.capacity).rate()
     }
@@ -328,7 +333,7 @@ mod tests {
         assert!((measured(Figure::RandomRead4kLatency) - 100_000.0).abs() < 1e-6);
         assert!((measured(Figure::RandomRead4kDepth1) - 10_000.0).abs() < 1e-6);
         assert!((measured(Figure::RandomRead4kDepth32) - 20_000.0).abs() < 20.0);
-        // Two commands of 128 KiB in 0.1 ms.
+        // Two commands of 128 KiB take 0.1 ms.
         assert!((measured(Figure::SequentialReadOuterEdge) - 2.621_44e9).abs() < 3e7);
         assert!((measured(Figure::FlushAfterWrite) - 100_000.0).abs() < 1e-6);
         assert_eq!(measure(&profile, Figure::AverageReadSeek), None);

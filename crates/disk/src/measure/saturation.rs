@@ -1,5 +1,6 @@
-//! What a device does at saturation, as io.cost wants to know it: bytes and I/Os a second, sequential and random, both
-//! ways, and what a random I/O takes where the device is busy but not flooded.
+//! Rates of a device at saturation for io.cost: bytes and I/Os per second, sequential and random,
+//! for reads and writes. Also measures the latency of random I/Os when the device is busy but not
+//! overloaded.
 
 use iosched::Op;
 
@@ -7,44 +8,45 @@ use super::load::{Done, Next, closed_loop, random};
 use crate::io_cost::{BUSY, IoCostModel, IoCostQos, PROBE_BYTES, QOS_SHARE};
 use crate::profile::Profile;
 
-/// Numbers of commands under way that are tried.
+/// Numbers of commands in flight that are tried.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Commands of 4 KiB of a probe, on what rotates and on anything else; of writes so many times as many, of which the
-/// first half does not count: it may go into a cache.
+/// Number of 4 KiB commands of a probe, on rotating disks and on other devices, and a factor for
+/// writes. The first half of the writes does not count, because a cache may accept it.
 const SMALL_ROTATING: u64 = 1_000;
 const SMALL: u64 = 10_000;
 const WRITES_TIMES: u64 = 4;
-/// Large commands of a probe; the first quarter does not count.
+/// Number of large commands of a probe. The first quarter does not count.
 const LARGE: u64 = 2_048;
-/// How the share of I/Os that the latencies of a QoS are of is written.
+/// Share of the I/Os to which the latencies of a QoS apply, per cent.
 const QOS_PERCENT: f64 = 95.0;
 
-/// One direction at saturation.
+/// Rates of one direction at saturation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturated {
-    /// Bytes a second of sequential commands of [`PROBE_BYTES`], and commands under way that did it.
+    /// Bytes per second of sequential commands of [`PROBE_BYTES`], and the number of commands in
+    /// flight with this rate.
     pub bytes: (f64, u32),
-    /// 4 KiB sequential commands a second, likewise.
+    /// 4 KiB sequential commands per second, and the number of commands in flight with this rate.
     pub sequential: (f64, u32),
-    /// 4 KiB random commands a second, likewise.
+    /// 4 KiB random commands per second, and the number of commands in flight with this rate.
     pub random: (f64, u32),
-    /// Fewest commands under way with which nine tenths of the random ones are done.
+    /// Smallest number of commands in flight with at least nine tenths of the random rate.
     pub busy_depth: u32,
-    /// Latency that 95 of 100 random commands do not exceed then, ns.
+    /// 95th percentile of the latencies of random commands at this depth, ns.
     pub busy_p95_ns: u64,
 }
 
-/// Both directions at saturation.
+/// Rates of both directions at saturation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
     /// Reads.
     pub reads: Saturated,
-    /// Writes, of a device as new.
+    /// Writes of a new device.
     pub writes: Saturated,
 }
 
 impl Saturation {
-    /// As io.cost's linear model.
+    /// Returns io.cost's linear model.
     #[must_use]
     pub fn model(&self) -> IoCostModel {
         let of = |saturated: &Saturated| {
@@ -54,7 +56,7 @@ impl Saturation {
         IoCostModel::of([a, b, c, d, e, f])
     }
 
-    /// The latencies that the device keeps while it is busy.
+    /// Returns the latencies of the busy device.
     #[must_use]
     pub fn qos(&self) -> IoCostQos {
         let us = |saturated: &Saturated| saturated.busy_p95_ns.div_ceil(1000).max(1);
@@ -69,7 +71,7 @@ impl Saturation {
     }
 }
 
-/// Drives the device until it does no more.
+/// Measures the device at saturation.
 #[must_use]
 pub fn saturation(profile: &Profile) -> Saturation {
     let of = |op| Saturated::of(profile, op);
@@ -86,7 +88,8 @@ impl Saturated {
         let most = |rates: &mut dyn Iterator<Item = (f64, u32)>| {
             rates.fold((0.0, 1), |best, rate| if rate.0 > best.0 * 1.001 { rate } else { best })
         };
-        // Where one at a time or many do most differs: what reads ahead is best asked for one.
+        // The largest rate is at depth 1 or at large depths. Devices that read ahead are best at
+        // depth 1.
         let ends: Vec<u32> =
             depths.iter().copied().filter(|&depth| depth == 1 || depth >= 32 || depth * 2 > card.depth).collect();
         let run = |sectors: u32, count: u64, warm_up: u64, depth: u32| {

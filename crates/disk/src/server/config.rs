@@ -7,9 +7,9 @@ use crate::credits::CreditsConfig;
 use crate::distribution::{self, QuantilePoint};
 use crate::rest::RestConfig;
 
-/// Most servers.
+/// Largest number of servers.
 const SERVERS_MAX: u32 = 4096;
-/// Most turns that are missed: somebody is served soon.
+/// Largest share of missed turns. It ensures that a command is served soon.
 const MISSED_SHARE_MAX: f64 = 0.9;
 const SECOND_NS: u64 = 1_000_000_000;
 const RATE_MIN: u64 = 10_000;
@@ -21,121 +21,131 @@ const RATE_MAX: u64 = 1_000_000_000_000;
 pub struct ServerConfig {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands it takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at once, 1 to 65,535.
     pub depth: u32,
-    /// Hardware queues it takes them from, 1 to 1,024; 1 if absent.
+    /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "one_queue")]
     pub hw_queues: u16,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
-    /// Whether it says of itself that seeking costs. Virtual disks do whether it is so or not, and elevators heed it.
+    /// Whether the device reports that it is rotational. Virtual disks report this whether or not
+    /// it is true, and schedulers depend on it.
     #[serde(default)]
     pub rotational: bool,
-    /// Whether it says that it has a volatile cache.
+    /// Whether the device reports a volatile cache.
     #[serde(default)]
     pub write_cache: bool,
-    /// Whether the host may ask for force-unit-access.
+    /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
-    /// Commands it works on at once, 1 to 4,096.
+    /// Number of commands that the device executes at once, 1 to 4,096.
     pub servers: u32,
-    /// How many of them work on writes at once, at least 1; all, if absent. Not together with `batch`.
+    /// Number of servers that can execute writes at once, at least 1; all if absent. Not combined
+    /// with `batch`.
     #[serde(default)]
     pub write_servers: Option<u32>,
-    /// A free server takes any of so many commands that have waited longest, at least 1; 1, as if absent: the one that
-    /// has. Threads that wait for one lock are served like that.
+    /// Number of the longest-waiting commands from which a free server takes a random one, at least
+    /// 1. 1 (if absent): the one that has waited longest. Threads that wait for a lock are served
+    /// like this.
     #[serde(default = "one")]
     pub choice: u32,
-    /// Whether turns are missed; never if absent.
+    /// Missed turns; none if absent.
     #[serde(default)]
     pub missed_turns: Option<ServerMissedTurns>,
-    /// Whether servers take several commands at once, which come back together; each for itself if absent.
+    /// Batches of commands that a server takes together and that complete together. If absent, each
+    /// command is served separately.
     #[serde(default)]
     pub batch: Option<ServerBatch>,
-    /// Commands are served in pieces of so many sectors, 8 to 65,536, one after the other or by several servers; whole
-    /// if absent.
+    /// Size of the pieces in which commands are served, sectors, 8 to 65,536. Pieces can be on one
+    /// server in sequence or on several servers. If absent, commands are not split.
     #[serde(default)]
     pub piece_sectors: Option<u32>,
-    /// Rate of the link that all servers share, in bytes per second, 10,000 to a trillion; without limit if absent.
+    /// Rate of the link that all servers share, bytes per second, 10,000 to a trillion; no limit if
+    /// absent.
     #[serde(default)]
     pub link_bytes_per_second: Option<u64>,
-    /// What a flush takes of a server, in ns, up to a thousand seconds; nothing but its way there and back if absent.
+    /// Service time of a flush, ns, up to a thousand seconds. If absent, only the transit.
     #[serde(default)]
     pub flush_ns: u64,
-    /// What a read takes.
+    /// Times of a read.
     pub read: ServerTimes,
-    /// What everything else takes; as a read if absent.
+    /// Times of all other commands; those of a read if absent.
     #[serde(default)]
     pub write: Option<ServerTimes>,
-    /// What a read takes that begins where none of the last 64 commands ended; as any read if absent.
+    /// Times of a read that begins at the end of none of the last 64 commands; `read` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_read: Option<ServerTimes>,
-    /// Likewise everything else.
+    /// Times of other commands that begin at the end of none of the last 64 commands; `write` if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_write: Option<ServerTimes>,
-    /// When it does nothing for a while; never if absent.
+    /// Stalls of the device; none if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
-    /// What a rest costs; nothing if absent.
+    /// Cost of a rest; none if absent.
     #[serde(default)]
     pub rest: Option<RestConfig>,
-    /// What commands are paid for with before they wait for a server; nothing if there are none.
+    /// Buckets of credits that commands need before they wait for a server; none if empty.
     #[serde(default, skip_serializing_if = "is_default")]
     pub credits: Vec<CreditsConfig>,
 }
 
-/// How turns are missed: a thread that is woken for a lock finds it taken and waits anew.
+/// Missed turns: a thread that is woken for a lock finds it taken and waits again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerMissedTurns {
-    /// Share of turns that are missed, 0 to 0.9. Whose turn it is is decided as if there were no misses.
+    /// Share of missed turns, 0 to 0.9. Misses do not affect the choice of the next command.
     pub share: f64,
-    /// Who misses it stands behind so many commands, as far as there are as many, 1 to 65,535.
+    /// Number of commands behind which a command waits after a miss, 1 to 65,535, or all if fewer
+    /// wait.
     pub behind: u32,
 }
 
-/// How commands are taken together: who works for a virtual disk is woken by the first, takes all that is there by then
-/// one after the other, and tells of them together.
+/// Batches: the first command wakes the thread that serves a virtual disk. The thread then executes
+/// all commands that have arrived, one after another, and completes them together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBatch {
-    /// Most pieces that a server takes at once, 1 to 65,535.
+    /// Largest number of pieces that a server takes at once, 1 to 65,535.
     pub commands: u32,
-    /// Time from the first that waits, while a server is free, until they are taken, in ns, 1 to a thousand seconds.
-    /// What comes meanwhile is taken with it, and so is what a program sends on the return of those before.
+    /// Time from the first waiting command, while a server is free, until the batch is taken, ns, 1
+    /// to a thousand seconds. Commands that arrive in this time are part of the batch. These
+    /// include commands that a program submits after the completion of the previous batch.
     pub gather_ns: u64,
 }
 
-/// What a command takes, in ns, up to a thousand seconds each.
+/// Times of a command, ns, up to a thousand seconds each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTimes {
-    /// Its way there and back, which keeps no server busy.
+    /// Transit there and back, which keeps no server busy.
     pub transit_ns: u64,
-    /// Each of its pieces keeps a server busy.
+    /// Service time of each piece, which keeps a server busy.
     pub service_ns: u64,
-    /// And that much longer for its data: rate of one server, in bytes per second, 10,000 to a trillion; no longer if
-    /// absent.
+    /// Rate of one server, bytes per second, 10,000 to a trillion. The time of the data adds to the
+    /// service time. No additional time if absent.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// How much of `extra` keeps a server busy, 0 to 1; the rest belongs to the way. Of commands that are taken
-    /// together, that of the first holds for all.
+    /// Part of `extra` that keeps a server busy, 0 to 1. The rest is transit. In a batch, that of
+    /// the first command counts.
     #[serde(default)]
     pub extra_in_service: f64,
-    /// What a command takes beyond that, by share of all commands: drawn for each anew, on straight lines between these
-    /// points. The first has share 0, the last 1; nothing if there is none.
+    /// Distribution of the additional time. Each command draws a value, with linear interpolation
+    /// between the points. The first share is 0 and the last is 1. No additional time if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<QuantilePoint>,
 }
 
-/// Times in which nothing goes on: whoever works for the device, or the host itself, is not given a processor.
+/// Times in which the device does nothing, because its thread or its host gets no processor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerStalls {
-    /// Time between two of them, on average, in ns, 1,000 to a thousand seconds; evenly distributed up to twice that.
+    /// Mean time between two stalls, ns, 1,000 to a thousand seconds. Times are uniformly
+    /// distributed up to twice the mean.
     pub every_ns: u64,
-    /// How long they are, as [`ServerTimes::extra`]; at least the first point and the last.
+    /// Distribution of the length of a stall, as in [`ServerTimes::extra`]; at least the first
+    /// point and the last.
     pub length: Vec<QuantilePoint>,
 }
 
@@ -151,7 +161,7 @@ impl ServerConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first that is out of range or contradicts another.
+    /// The first parameter that is out of range or contradicts another.
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("server.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
         within("server.depth", self.depth, 1..=config::DEPTH_MAX)?;

@@ -1,18 +1,22 @@
-//! `server`: servers behind one queue, with a spread: virtual disks, disks over a network, disks under a limit.
+//! `server`: servers behind one queue, with a measured spread, for virtual disks, disks over a
+//! network, and disks with a rate limit.
 //!
-//! - Where there are credits, a command is paid for before it waits; after a rest the device wakes up first.
-//! - A command waits for a free server, which its service, the time of its data and a part of what it takes beyond that keep
-//!   busy; its data crosses the link that all share; the way there and back keeps nobody busy.
-//! - Of the servers, writes may have some only.
-//! - Which of the waiting commands is served next may be left to chance, as among threads that wait for one lock.
-//! - Whose turn it is may miss it, and waits anew behind others.
-//! - Servers may take all that waits at once, and it comes back together.
-//! - What a command takes beyond its fixed times is drawn from a distribution, as measured.
-//! - Now and then nothing goes on at all.
+//! - If there are credits, a command first waits until it has enough of them. After a rest the
+//!   device first wakes up.
+//! - A command waits for a free server. Its service, the time of its data and a part of its
+//!   additional time keep the server busy. Its data crosses the link that all servers share. The
+//!   transit there and back keeps no server busy.
+//! - Writes can be limited to some of the servers.
+//! - The choice of the next command can be random, as among threads that wait for a lock.
+//! - A command can miss its turn, and then waits again behind others.
+//! - A server can take all waiting commands at once. They then complete together.
+//! - The additional time of a command is drawn from a measured distribution.
+//! - At random times the device stalls.
 //!
-//! Where data lies makes no difference, but that a command which continues none of the last may take other times; and
-//! nothing is remembered but credits: no cache for reads. Everything is counted in *working time*, which stands still in
-//! a stall.
+//! The place of the data does not matter, with one exception: a command that continues none of the
+//! last commands can have different times. Apart from this, from credits and from rests, earlier
+//! commands have no effect. In particular, there is no cache for reads. All times are in *working
+//! time*, which stops during a stall.
 
 mod config;
 mod stalls;
@@ -33,7 +37,7 @@ use crate::rest::Rest;
 use crate::{Card, Command, Device};
 use iosched_numbers::SplitMix64;
 
-/// Times as the model needs them.
+/// Times in the form that the model needs.
 #[derive(Clone, Debug)]
 struct Times {
     transit_ns: u64,
@@ -55,11 +59,11 @@ impl From<&ServerTimes> for Times {
     }
 }
 
-/// Whose times a command takes.
+/// Kind of a command, which selects its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ServingKind {
     is_read: bool,
-    /// Whether it continues none of the last commands, where that makes a difference.
+    /// Whether the command continues none of the last commands, if this matters.
     is_random: bool,
 }
 
@@ -70,9 +74,10 @@ struct Serving {
     sequence: u64,
     kind: ServingKind,
     is_flush: bool,
-    /// Pieces that are not served yet.
+    /// Number of pieces that are not served yet.
     pieces: u32,
-    /// What it takes beyond its fixed times and keeps the server of its first piece busy, and the rest of it, ns.
+    /// Additional time that keeps the server of the first piece busy, and the rest of the
+    /// additional time, ns.
     extra_service_ns: u64,
     extra_transit_ns: u64,
 }
@@ -89,41 +94,41 @@ struct Piece {
 #[derive(Clone, Debug)]
 pub struct Server {
     card: Card,
-    /// By whether a command is random, then by whether it reads.
+    /// Times by whether a command is random, then by whether it is a read.
     times: [[Times; 2]; 2],
-    /// Where the last commands ended, where that makes a difference.
+    /// Ends of the last commands, if these matter.
     ends: Option<Ends>,
     link: Option<LinkRate>,
     flush_ns: u64,
     piece_sectors: u32,
     choice: usize,
     free_servers: u32,
-    /// Servers that may still take a write.
+    /// Number of servers that can still take a write.
     free_write_servers: u32,
     credits: Credits,
     rest: Rest,
-    /// Commands that are not paid for yet, or wait for the device to wake up: by when that is, and by the order in
-    /// which they came.
+    /// Commands that wait for credits or for the device to wake up, by the end of this wait and the
+    /// order of arrival.
     held: BTreeMap<(u64, u64), Command>,
     arrived: u64,
-    /// Commands that did not come back yet.
+    /// Number of commands that have not completed.
     under_way: u32,
     waiting: VecDeque<Piece>,
     missed_turns: Option<ServerMissedTurns>,
-    /// Whether and how pieces are taken together.
+    /// Parameters of batches, if pieces are taken together.
     batch: Option<ServerBatch>,
-    /// When what waits is taken, if it is being gathered.
+    /// Time at which a batch is taken, if one is being gathered.
     gathered_ns: Option<u64>,
     commands: Vec<Serving>,
     free_slots: Vec<u32>,
-    /// What servers have taken: one piece, or those of a batch.
+    /// Pieces that each busy server has taken: one piece or a batch.
     taken: Vec<Vec<Piece>>,
     free_taken: Vec<u32>,
-    /// What is being served: when that ends, a number, its place in `taken`.
+    /// Current services: end, sequence number, index in `taken`.
     served: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// When the link is free.
+    /// Time at which the link becomes free.
     link_ns: u64,
-    /// Commands on their way back: when they arrive, order of submission, tag.
+    /// Commands on the way back: time of arrival, number of the submission, tag.
     back: BinaryHeap<Reverse<(u64, u64, u32)>>,
     submitted: u64,
     begun: u64,
@@ -132,7 +137,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A device with every server free.
+    /// Creates a device with all servers free.
     ///
     /// # Errors
     /// As [`ServerConfig::validate`].
@@ -183,7 +188,7 @@ impl Server {
         })
     }
 
-    /// Decides everything that is drawn, before any command.
+    /// Sets the seed of all random values. Must be called before any command.
     pub(crate) fn set_seed(&mut self, seed: u64) {
         self.random = SplitMix64::new(seed);
         self.stalls.set_seed(!seed);
@@ -194,7 +199,7 @@ impl Server {
         &self.times[usize::from(kind.is_random)][usize::from(kind.is_read)]
     }
 
-    /// What a command is, seen from those before it.
+    /// Returns the kind of a command, which depends on the previous commands.
     fn kind(&mut self, command: &Command) -> ServingKind {
         let is_random = self.ends.as_mut().is_some_and(|ends| {
             let continues = ends.continues(command);
@@ -206,7 +211,7 @@ impl Server {
         ServingKind { is_read: command.op == Op::Read, is_random }
     }
 
-    /// Takes a command's pieces to where they wait.
+    /// Adds the pieces of a command to the queue.
     fn enqueue(&mut self, command: &Command) {
         let kind = self.kind(command);
         let times = self.times(kind);
@@ -242,7 +247,7 @@ impl Server {
         (self.commands.len() - 1) as u32
     }
 
-    /// Free servers take what waits, or begin to gather it.
+    /// Lets free servers take waiting pieces, or begins to gather a batch.
     fn begin(&mut self, working_ns: u64) {
         match self.batch {
             None => self.take(working_ns, 1),
@@ -253,7 +258,7 @@ impl Server {
         }
     }
 
-    /// Gives each free server so many pieces of those that wait.
+    /// Gives each free server up to `most` waiting pieces.
     fn take(&mut self, working_ns: u64, most: u32) {
         while self.free_servers > 0 {
             let Some(first) = self.next_piece() else { break };
@@ -275,8 +280,8 @@ impl Server {
         }
     }
 
-    /// The piece whose turn it is, once somebody does not miss it. `None` if none waits, or only writes of which as
-    /// many as may be are being served.
+    /// Removes and returns the next piece that does not miss its turn. `None` if no piece waits, or
+    /// if only writes wait and the limit of writes is reached.
     fn next_piece(&mut self) -> Option<Piece> {
         loop {
             let chosen = if self.free_write_servers > 0 {
@@ -293,7 +298,8 @@ impl Server {
         }
     }
 
-    /// The place of one of the pieces that have waited longest, of those that may be served.
+    /// Returns the index of one of the pieces that have waited longest, among those that can be
+    /// served.
     #[inline]
     fn choose(&mut self, may_be_served: impl Fn(&Serving) -> bool) -> Option<usize> {
         let mut may =
@@ -306,7 +312,7 @@ impl Server {
         may.nth(number).map(|(place, _)| place)
     }
 
-    /// How long a piece keeps a server busy, ns.
+    /// Returns the time for which a piece keeps a server busy, ns.
     fn busy_ns(&self, piece: Piece, is_first_of_batch: bool) -> u64 {
         let serving = &self.commands[piece.slot as usize];
         let times = self.times(serving.kind);
@@ -316,7 +322,8 @@ impl Server {
         fixed_ns + data_ns + extra_ns
     }
 
-    /// A server is done: it is free, its data crosses the link, and commands of which that was the last piece go back.
+    /// Ends a service. The server becomes free, the data crosses the link, and commands without
+    /// remaining pieces go back.
     fn end(&mut self, end_ns: u64, place: u32) {
         let mut pieces = std::mem::take(&mut self.taken[place as usize]);
         let first = pieces.first().map(|piece| self.commands[piece.slot as usize]).unwrap_or_default();
@@ -338,13 +345,13 @@ impl Server {
                 self.back.push(Reverse((back_ns, sequence, tag)));
             }
         }
-        // Its room is used again.
+        // The memory of the vector is reused.
         self.taken[place as usize] = pieces;
         self.free_taken.push(place);
         self.begin(end_ns);
     }
 
-    /// Does everything that is due at `working_ns`.
+    /// Executes everything that is due at `working_ns`.
     fn run(&mut self, working_ns: u64) {
         while let Some(due_ns) = self.next_step_ns().filter(|&due_ns| due_ns <= working_ns) {
             match self.served.peek() {
@@ -367,12 +374,13 @@ impl Server {
         self.foresee();
     }
 
-    /// When the next command that is held goes on.
+    /// Returns the time at which the next held command continues.
     fn next_held_ns(&self) -> Option<u64> {
         self.held.first_key_value().map(|(&(until_ns, _), _)| until_ns)
     }
 
-    /// When a server is done or takes what was gathered, or a command that is held goes on.
+    /// Returns the time of the next step: a server is done or takes a batch, or a held command
+    /// continues.
     fn next_step_ns(&self) -> Option<u64> {
         let served = self.served.peek().map(|&Reverse((end_ns, ..))| end_ns);
         served.into_iter().chain(self.gathered_ns).chain(self.next_held_ns()).min()
@@ -383,7 +391,7 @@ impl Server {
         self.next_step_ns().into_iter().chain(back).min()
     }
 
-    /// Stalls until what comes next are known.
+    /// Generates the stalls up to the next event.
     fn foresee(&mut self) {
         if let Some(next_ns) = self.next_working_ns() {
             self.stalls.foresee(next_ns);

@@ -1,4 +1,4 @@
-//! Times in which nothing goes on, and the clock that stands still in them.
+//! Stalls of a device, and the working time, which stops during them.
 
 use std::collections::VecDeque;
 
@@ -6,25 +6,25 @@ use super::ServerStalls;
 use crate::distribution::{QuantilePoint, at};
 use iosched_numbers::SplitMix64;
 
-/// A stall.
+/// A stall of a device.
 #[derive(Clone, Copy, Debug)]
 struct Stall {
-    /// When it begins, in working time, ns.
+    /// Start, in working time, ns.
     start_ns: u64,
     length_ns: u64,
 }
 
-/// The stalls of a device. Real time is working time and all stalls before.
+/// The stalls of a device. Real time is working time plus all previous stalls.
 #[derive(Clone, Debug)]
 pub(super) struct Stalls {
     every_ns: u64,
     length: Vec<QuantilePoint>,
     random: SplitMix64,
-    /// Length of all that are over, ns.
+    /// Sum of the past stalls, ns.
     over_ns: u64,
-    /// Those that are not, in order; as far as anybody asked.
+    /// Future stalls that have been generated, in order.
     ahead: VecDeque<Stall>,
-    /// Where the last of them begins, in working time, ns.
+    /// Start of the last one, in working time, ns.
     last_ns: u64,
 }
 
@@ -44,7 +44,7 @@ impl Stalls {
         self.random = SplitMix64::new(seed);
     }
 
-    /// Makes the stalls that begin before `working_ns`, and one more.
+    /// Generates the stalls that begin before `working_ns`, and one more.
     #[inline]
     pub(super) fn foresee(&mut self, working_ns: u64) {
         while self.every_ns > 0 && self.last_ns < working_ns {
@@ -54,7 +54,7 @@ impl Stalls {
         }
     }
 
-    /// The working time at `real_ns`, which never falls.
+    /// Returns the working time at `real_ns`. `real_ns` must not decrease.
     #[inline]
     pub(super) fn working_ns(&mut self, real_ns: u64) -> u64 {
         loop {
@@ -73,7 +73,7 @@ impl Stalls {
         }
     }
 
-    /// When that working time is reached; the stalls before it are known.
+    /// Returns the real time of a working time. The stalls before it must have been generated.
     #[inline]
     pub(super) fn real_ns(&self, working_ns: u64) -> u64 {
         let before = self.ahead.iter().take_while(|stall| stall.start_ns < working_ns);

@@ -1,39 +1,39 @@
-//! The write buffer: pages on their way to the dies, in the order in which they came.
+//! The write buffer: pages that wait for the dies, in the order of arrival.
 //!
-//! Pages gather until a die can be given as many as it programs at once: a unit. A unit's room is free again when it
-//! and all units before it are programmed.
+//! Pages are gathered until there are enough for one program of a die: a unit. The space of a unit
+//! is free when this unit and all units before it are programmed.
 
 use std::collections::VecDeque;
 
-/// What a die is given to program at once.
+/// Pages that a die programs at once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unit {
     pages: u32,
-    /// Stretches of pages it is made of.
+    /// Number of ranges of pages in the unit.
     extents: u32,
     programmed: bool,
 }
 
-/// The buffer.
+/// State of the write buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pages_max: u32,
     unit_pages: u32,
-    /// Pages held, those being programmed included.
+    /// Number of pages in the buffer, including pages that are being programmed.
     pages: u32,
-    /// First page and number of pages, of all units, in order.
+    /// First page and number of pages of each range, for all units in order.
     extents: VecDeque<(u64, u32)>,
-    /// Units given to dies, in order.
+    /// Units that dies have, in order.
     units: VecDeque<Unit>,
-    /// Number of the first of them.
+    /// Number of the first of these units.
     oldest: u64,
-    /// What gathers.
+    /// The unit that is being gathered.
     open: Unit,
     held: PageSet,
 }
 
 impl Buffer {
-    /// A buffer of so many pages, of which a die programs `unit_pages` at once.
+    /// Creates a buffer of `pages_max` pages. A die programs `unit_pages` at once.
     pub(super) fn new(pages_max: u32, unit_pages: u32) -> Self {
         Self {
             pages_max,
@@ -47,26 +47,26 @@ impl Buffer {
         }
     }
 
-    /// Pages there is room for.
+    /// Returns the number of pages that still fit.
     #[inline]
     pub(super) const fn room(&self) -> u32 {
         self.pages_max - self.pages
     }
 
-    /// Pages held.
+    /// Returns the number of pages in the buffer.
     #[inline]
     pub(super) const fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// Whether a page is held.
+    /// Returns whether a page is in the buffer.
     #[inline]
     pub(super) fn holds(&self, page: u64) -> bool {
         self.pages > 0 && self.held.contains(page)
     }
 
-    /// Takes pages from `first` on, at most `nr` and at most what completes a unit; returns how many. There is room for
-    /// one.
+    /// Adds pages from `first` on, at most `nr` and at most to the end of the unit, and returns
+    /// their number. At least one page must fit.
     #[inline]
     pub(super) fn take(&mut self, first: u64, nr: u32) -> u32 {
         let taken = nr.min(self.unit_pages - self.open.pages).min(self.room());
@@ -80,13 +80,14 @@ impl Buffer {
         taken
     }
 
-    /// Whether what gathered is a unit.
+    /// Returns whether the gathered pages are a whole unit.
     #[inline]
     pub(super) const fn is_unit(&self) -> bool {
         self.open.pages == self.unit_pages
     }
 
-    /// Gives what gathered to a die: the number of the unit. `None` if nothing gathered.
+    /// Moves the gathered pages to a unit for a die, and returns the number of the unit. `None` if
+    /// there are no pages.
     #[inline]
     pub(super) fn issue(&mut self) -> Option<u64> {
         if self.open.pages == 0 {
@@ -96,19 +97,20 @@ impl Buffer {
         Some(self.oldest + self.units.len() as u64 - 1)
     }
 
-    /// The first unit that is not programmed yet, or the next to be issued: all before are programmed.
+    /// Returns the first unit that is not programmed, or the next number. All units before it are
+    /// programmed.
     #[inline]
     pub(super) const fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// The number of the next unit.
+    /// Returns the number of the next unit.
     #[inline]
     pub(super) fn next_unit(&self) -> u64 {
         self.oldest + self.units.len() as u64
     }
 
-    /// Unit `number` is programmed.
+    /// Records that unit `number` is programmed.
     #[inline]
     pub(super) fn programmed(&mut self, number: u64) {
         self.units[(number - self.oldest) as usize].programmed = true;
@@ -126,11 +128,12 @@ impl Buffer {
     }
 }
 
-/// A set of pages that counts how often each is in it. Open addressing with linear probing; nothing depends on the
-/// order inside.
+/// A multiset of pages, as a hash table with open addressing and linear probing. The internal order
+/// does not affect results.
 #[derive(Clone, Debug, Default)]
 struct PageSet {
-    /// Page and count; a count of 0 is an empty place. A power of two of them, at most half in use.
+    /// Page and count. A count of 0 is an empty place. The length is a power of two, and at most
+    /// half of the places are used.
     places: Vec<(u64, u32)>,
     used: usize,
 }
@@ -141,7 +144,7 @@ impl PageSet {
         (page.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// The place of a page, or the empty one where it would be.
+    /// Returns the place of a page, or the empty place for it.
     #[inline]
     fn place(&self, page: u64) -> usize {
         let mut at = self.home(page);
@@ -175,7 +178,7 @@ impl PageSet {
         }
     }
 
-    /// Takes a page out once.
+    /// Removes one occurrence of a page.
     #[inline]
     fn remove(&mut self, page: u64) {
         let mut hole = self.place(page);
@@ -184,7 +187,7 @@ impl PageSet {
             return;
         }
         self.used -= 1;
-        // What was pushed past the hole moves back.
+        // Entries after the hole that belong there or before are moved back.
         let mask = self.places.len() - 1;
         let mut at = hole;
         loop {
@@ -215,7 +218,7 @@ mod tests {
         fn a_set_holds_what_went_in_more_often_than_out(steps in prop::collection::vec((0u64..200, any::<bool>()), 1..400)) {
             let (mut set, mut model) = (PageSet::default(), BTreeMap::<u64, u32>::new());
             for (page, insert) in steps {
-                // Pages that share a home are wanted.
+                // The test needs pages with the same home.
                 let page = page << 40;
                 if insert {
                     set.insert(page);

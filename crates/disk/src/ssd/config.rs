@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ConfigError, within};
 
-/// Sectors of a mapped page: 4 KiB, what flash translation layers map by.
+/// Sectors of a mapped page: 4 KiB, the unit of flash translation layers.
 pub(super) const PAGE_SECTORS: u32 = 8;
-/// Erase units beyond the capacity that cleaning needs to go on at all.
+/// Number of blocks beyond the capacity that cleaning needs.
 const SPARE_BLOCKS_MIN: u64 = 8;
-/// Most blocks: with more, too few pages of each would be followed.
+/// Largest number of blocks. With more blocks, too few pages of each would be sampled.
 const BLOCKS_MAX: u64 = 1 << 14;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -22,119 +22,126 @@ fn default_hw_queues() -> u16 {
 pub struct SsdConfig {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Commands it takes at once, 1 to 65,535.
+    /// Number of commands that the device takes at once, 1 to 65,535.
     pub depth: u32,
-    /// Hardware queues it takes them from, 1 to 1,024; 1 if absent.
+    /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "default_hw_queues")]
     pub hw_queues: u16,
-    /// Largest command in KiB; 32,767 if absent.
+    /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
-    /// Whether the host may ask for force-unit-access.
+    /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
     /// The dies.
     pub flash: SsdFlashConfig,
-    /// Where writes wait for the dies.
+    /// Buffer in which writes wait for the dies.
     pub buffer: SsdBufferConfig,
-    /// Flash that stores one bit per cell and takes writes first; none if absent.
+    /// Flash with one bit per cell that accepts writes first; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<SsdCacheConfig>,
-    /// Space beyond the capacity, and how it is won back.
+    /// Space beyond the capacity, and garbage collection.
     pub cleaning: SsdCleaningConfig,
-    /// What was written before the run; nothing if absent.
+    /// Writes before the run; none if absent.
     #[serde(default)]
     pub start: SsdStartConfig,
     /// The link to the host.
     pub interface: SsdInterfaceConfig,
 }
 
-/// The dies.
+/// Parameters of the dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdFlashConfig {
-    /// Dies that work at the same time, 1 to 4,096.
+    /// Number of dies, which work at the same time, 1 to 4,096.
     pub dies: u32,
-    /// Channels that the dies share evenly, 1 to `dies`.
+    /// Number of channels that the dies share evenly, 1 to `dies`.
     pub channels: u32,
-    /// Rate of each channel, in bytes per second, a million to a trillion.
+    /// Rate of each channel, bytes per second, a million to a trillion.
     pub channel_bytes_per_second: u64,
-    /// Sectors a die reads at once, 1 to 65,536: also the unit in which addresses go round the dies.
+    /// Sectors that a die reads at once, 1 to 65,536. Consecutive addresses go to the next die in
+    /// this unit.
     pub read_sectors: u32,
-    /// How long that takes, in ns, up to a second.
+    /// Time of a read, ns, up to a second.
     pub read_ns: u64,
-    /// Sectors a die programs at once, a multiple of 8 up to 65,536.
+    /// Sectors that a die programs at once, a multiple of 8 up to 65,536.
     pub program_sectors: u32,
-    /// How long that takes, in ns, up to a second.
+    /// Time of a program, ns, up to a second.
     pub program_ns: u64,
-    /// Sectors a die erases at once, on all its planes, a multiple of `program_sectors` up to 2^24.
+    /// Sectors that a die erases at once, on all its planes, a multiple of `program_sectors` up to
+    /// 2^24.
     pub erase_sectors: u32,
-    /// How long that takes, in ns, up to a second.
+    /// Time of an erase, ns, up to a second.
     pub erase_ns: u64,
-    /// What a read waits when it interrupts programming or erasing, in ns, up to a second.
+    /// Wait of a read that interrupts a program or erase, ns, up to a second.
     pub suspend_ns: u64,
-    /// How often one programming or erasing may be interrupted; 0 for never.
+    /// Largest number of interruptions of one program or erase; 0 for none.
     pub suspends_max: u32,
-    /// Reads that a die does in a row while it has something to program or erase, at least 1.
+    /// Number of consecutive reads of a die while it has a program or erase to do, at least 1.
     pub reads_in_a_row: u32,
-    /// Dies that program at the same time at most, 1 to `dies`; all if absent. Power and the controller limit them.
+    /// Largest number of dies that program at the same time, 1 to `dies`; all if absent. Power and
+    /// the controller limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs_max: Option<u32>,
-    /// A faster read of few sectors; all reads take `read_ns` if absent.
+    /// A faster read of few sectors. If absent, all reads take `read_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quick_read: Option<SsdQuickReadConfig>,
 }
 
-/// A read of a part of what a die reads at once, which takes less time.
+/// A read of a part of a die's read unit, which takes less time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdQuickReadConfig {
-    /// Sectors of a command at most, 1 to `read_sectors`.
+    /// Largest size of the command, sectors, 1 to `read_sectors`.
     pub sectors: u32,
-    /// How long the read takes, in ns, up to `read_ns`.
+    /// Time of the read, ns, up to `read_ns`.
     pub ns: u64,
 }
 
-/// Flash that stores one bit per cell. Writes go there first. Once it is full, each unit that comes moves another one
-/// to the rest of the flash: the device reads and programs the other unit again (it folds).
+/// Flash with one bit per cell, to which writes go first. When it is full, each new unit causes
+/// another unit to be moved to the rest of the flash. The device reads this unit and programs it
+/// again (folding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdCacheConfig {
-    /// Its size in sectors, at least what a die programs at once. A device that was overwritten before the run starts
-    /// with a full cache.
+    /// Size, sectors, at least one program unit of a die. A device that was overwritten before the
+    /// run starts with a full cache.
     pub sectors: u64,
-    /// How long a die needs to program a unit of it, in ns, up to a second.
+    /// Time of a die to program a unit of the cache, ns, up to a second.
     pub program_ns: u64,
 }
 
-/// The write buffer.
+/// Parameters of the write buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdBufferConfig {
-    /// Its size in sectors: at least twice what a die programs at once, up to 2^24.
+    /// Size, sectors: at least twice the program unit of a die, up to 2^24.
     pub sectors: u32,
-    /// Whether capacitors keep it alive when power fails, so that flushes and forced writes wait for nothing.
+    /// Whether capacitors preserve the buffer at a power loss. Flushes and forced writes then wait
+    /// for nothing.
     #[serde(default)]
     pub power_loss_protection: bool,
-    /// Whether the device says that it has a volatile cache; if absent, it does unless power loss is provided for.
+    /// Whether the device reports a volatile cache. If absent, it does so without power loss
+    /// protection.
     #[serde(default)]
     pub reported: Option<bool>,
-    /// What a flush costs beyond programming what was written: when something was written if the buffer is volatile,
-    /// and always if it is not. In ns, up to a thousand seconds.
+    /// Time of a flush in addition to programming the data, ns, up to a thousand seconds. With a
+    /// volatile buffer it applies only if data was written. With power loss protection it always
+    /// applies.
     pub flush_ns: u64,
 }
 
-/// Garbage collection.
+/// Parameters of garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdCleaningConfig {
-    /// Flash beyond the capacity that pages can be written to, in percent of the capacity, 2 to 400.
+    /// Writable flash beyond the capacity, per cent of the capacity, 2 to 400.
     pub spare_percent: f64,
-    /// Which block is cleaned.
+    /// Choice of the block to clean.
     #[serde(default)]
     pub victim: SsdVictim,
-    /// Sectors that gather before the device moves them, up to 2^24: cleaning and folding come in bursts of that size.
-    /// 0, or absent: the device moves pages in step with the writes.
+    /// Sectors that are gathered before the device moves them, up to 2^24. Cleaning and folding are
+    /// in bursts of this size. 0, or absent: the device moves pages in step with the writes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub burst_sectors: u32,
 }
@@ -149,60 +156,65 @@ const fn is_no_time(value: &u64) -> bool {
     *value == 0
 }
 
-/// How the block to clean is chosen.
+/// Choice of the block to clean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SsdVictim {
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     #[default]
     Greedy,
-    /// The one with the most to win for the work, older ones before: (1 - u) x age / 2u, with u the share of valid
-    /// pages (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, as used
-    /// for flash by Kawaguchi and others, 1995).
+    /// The block with the largest ratio of benefit to cost, with a preference for old ones: (1 - u)
+    /// x age / 2u. u is the share of valid pages (Rosenblum and Ousterhout, "The design and
+    /// implementation of a log-structured file system", 1992, as used for flash by Kawaguchi and
+    /// others, 1995).
     CostBenefit,
 }
 
-/// What was written before the run.
+/// Writes before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdStartConfig {
-    /// Share of the capacity that was written once, from the first sector on, in percent.
+    /// Share of the capacity that was written once, from the first sector on, per cent.
     #[serde(default)]
     pub filled_percent: u32,
-    /// 4 KiB writes anywhere in it after that, in percent of the capacity, up to 1,000. 200 leads to the steady state.
+    /// Random 4 KiB writes in this range after that, per cent of the capacity, up to 1,000. 200
+    /// leads to the steady state.
     #[serde(default)]
     pub overwritten_percent: u32,
 }
 
 impl SsdStartConfig {
-    /// As new.
+    /// A new device.
     pub const FRESH: Self = Self { filled_percent: 0, overwritten_percent: 0 };
-    /// Full, and overwritten at random until nothing changes any more.
+    /// A full device that was overwritten at random until its state is stable.
     pub const STEADY: Self = Self { filled_percent: 100, overwritten_percent: 200 };
 }
 
-/// The link to the host and the work per command.
+/// The link to the host, and the overhead per command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdInterfaceConfig {
-    /// Work for a read beside the link, in ns, up to a second.
+    /// Overhead of a read that does not occupy the link, ns, up to a second.
     pub read_latency_ns: u64,
-    /// Work for a write beside the link, in ns, up to a second.
+    /// Overhead of a write that does not occupy the link, ns, up to a second.
     pub write_latency_ns: u64,
-    /// What a read occupies the link beyond its data, in ns, up to a second.
+    /// Time of a read on the link in addition to its data, ns, up to a second.
     pub read_command_ns: u64,
-    /// What any other command occupies the link beyond its data, in ns, up to a second.
+    /// Time of any other command on the link in addition to its data, ns, up to a second.
     pub write_command_ns: u64,
-    /// Rate of the link, in bytes per second, a million to a trillion.
+    /// Rate of the link, bytes per second, a million to a trillion.
     pub bytes_per_second: u64,
-    /// Whether data goes both ways at the same time, as with PCIe, each way at the full rate.
+    /// Whether data is transferred in both directions at the same time, as with PCIe, each at the
+    /// full rate.
     #[serde(default)]
     pub full_duplex: bool,
-    /// What each page of 4 KiB after the first of a read occupies the link beyond its data, in ns, up to a second.
+    /// Time of each 4 KiB page of a read after the first on the link, in addition to its data, ns,
+    /// up to a second.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub read_page_ns: u64,
-    /// Commands that the controller works on at the same time, 1 to 65,535; `depth` if absent. Later commands wait for
-    /// one of these to end, whatever they are: behind a full write buffer, reads wait like writes.
+    /// Number of commands that the controller executes at the same time, 1 to 65,535; `depth` if
+    /// absent. Later commands of any kind wait for the end of one. When the write buffer is full,
+    /// reads therefore wait like writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_slots: Option<u32>,
 }
@@ -211,7 +223,7 @@ impl SsdConfig {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// Names the first that is out of range or contradicts another.
+    /// The first parameter that is out of range or contradicts another.
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("ssd.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
         within("ssd.depth", self.depth, 1..=config::DEPTH_MAX)?;
@@ -259,12 +271,12 @@ impl SsdConfig {
         Ok(())
     }
 
-    /// Sectors of a block: an erase unit on every die.
+    /// Returns the sectors of a block: an erase unit on every die.
     pub(super) fn block_sectors(&self) -> u64 {
         u64::from(self.flash.erase_sectors) * u64::from(self.flash.dies)
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub(super) fn blocks(&self) -> u64 {
         let sectors = self.capacity_sectors as f64 * (1.0 + self.cleaning.spare_percent / 100.0);
         (sectors / self.block_sectors() as f64) as u64

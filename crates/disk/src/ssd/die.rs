@@ -1,41 +1,41 @@
-//! One die: reads go first, interrupt what takes long, and must let it finish in the end.
+//! A die. Reads come first and interrupt long operations, but these eventually finish.
 
 use std::collections::VecDeque;
 
-/// A read that has no command to report to: a page that is completed before it is written.
+/// Slot of a read without a command: it completes a page before a write.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// What a die reads for a command.
+/// A read of a die for a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// The command's place, or [`NOBODY`].
+    /// Slot of the command, or [`NOBODY`].
     pub(super) slot: u32,
-    /// Sectors that go on to the host.
+    /// Sectors to transfer to the host.
     pub(super) sectors: u32,
     pub(super) busy_ns: u64,
 }
 
-/// What a die has to do when nobody waits for a read.
+/// Work of a die while no read waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) kind: WorkKind,
     pub(super) busy_ns: u64,
 }
 
-/// What it is.
+/// Kind of a die's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkKind {
-    /// Programs the buffer's unit of that number.
+    /// Program the buffer's unit with this number.
     Program(u64),
-    /// Reads pages that are moved.
+    /// Read pages to move.
     MoveOut,
-    /// Programs them.
+    /// Program pages that were moved.
     MoveIn,
     Erase,
 }
 
 impl WorkKind {
-    /// Whether it programs. Data crosses the channel first.
+    /// Returns whether the work is a program. Its data crosses the channel first.
     pub(super) const fn is_program(self) -> bool {
         matches!(self, Self::Program(_) | Self::MoveIn)
     }
@@ -48,7 +48,7 @@ enum Doing {
     Working { work: Work, end_ns: u64, suspends: u32 },
 }
 
-/// What came to an end.
+/// An operation that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Finished {
     Read(Part),
@@ -65,17 +65,18 @@ pub(super) struct Limits {
     pub(super) unit_ns: u64,
 }
 
-/// A die.
+/// State of a die.
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     doing: Doing,
     reads: VecDeque<Part>,
     work: VecDeque<Work>,
-    /// Work that a read interrupted, what is left of it in ns, and how often that happened.
+    /// Work that a read interrupted, its remaining time in ns, and the number of its interruptions.
     suspended: Option<(Work, u64, u32)>,
-    /// Reads since work was done.
+    /// Number of reads since the last work.
     in_a_row: u32,
-    /// Counts what was begun, so that the announced end of something interrupted is known to be void.
+    /// Number of the current operation. The scheduled end of an interrupted operation has another
+    /// number and is ignored.
     begun: u32,
 }
 
@@ -91,13 +92,13 @@ impl Die {
         }
     }
 
-    /// Number of what is being done: an end announced for another number is void.
+    /// Returns the number of the current operation. A scheduled end with another number is void.
     #[inline]
     pub(super) const fn begun(&self) -> u32 {
         self.begun
     }
 
-    /// Takes a read; tells when what is being done ends, if that changed.
+    /// Adds a read. Returns the new end of the current operation, if it changed.
     #[inline]
     pub(super) fn read(&mut self, now_ns: u64, part: Part, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
         self.reads.push_back(part);
@@ -114,14 +115,14 @@ impl Die {
         }
     }
 
-    /// Takes work; tells when what is being done ends, if that changed.
+    /// Adds work. Returns the new end of the current operation, if it changed.
     #[inline]
     pub(super) fn add(&mut self, now_ns: u64, work: Work, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
         self.work.push_back(work);
         self.begin(now_ns, channel_free_ns, limits)
     }
 
-    /// Ends what is being done, at `now_ns`.
+    /// Ends the current operation.
     #[inline]
     pub(super) fn finish(&mut self) -> Option<Finished> {
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
@@ -131,7 +132,8 @@ impl Die {
         }
     }
 
-    /// Begins what comes next; tells when that ends, or `None` if nothing is to be done or something is being done.
+    /// Begins the next operation and returns its end. `None` if there is nothing to do or an
+    /// operation is running.
     #[inline]
     pub(super) fn begin(&mut self, now_ns: u64, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
         if !matches!(self.doing, Doing::Nothing) {
@@ -176,7 +178,8 @@ mod tests {
         Part { slot, sectors: 8, busy_ns: 100 }
     }
 
-    /// Does everything up to the end; when each thing ended, reads by slot, work as none.
+    /// Executes everything. Returns the end of each operation, with the slot of a read or `None`
+    /// for work.
     fn finish_all(die: &mut Die, mut end: Option<u64>) -> Vec<(u64, Option<u32>)> {
         let (mut ends, mut channel) = (Vec::new(), 0);
         while let Some(now_ns) = end {
@@ -211,7 +214,7 @@ mod tests {
             die.begin(at_ns + 110, &mut channel, &LIMITS);
         }
         assert_eq!(die.read(600, part(3), &mut channel, &LIMITS), None);
-        // 1005 and two times suspend and read.
+        // 1005 plus two times suspend and read.
         assert_eq!(finish_all(&mut die, Some(1225)), [(1225, None), (1325, Some(3))]);
     }
 

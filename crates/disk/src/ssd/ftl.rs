@@ -1,48 +1,49 @@
-//! The flash translation layer's accounts: how full blocks are, how much of each is still valid, which is cleaned, and
-//! what that costs.
+//! Accounts of the flash translation layer: the fill level and valid pages of blocks, the choice of
+//! the block to clean, and the cost.
 //!
-//! Only every so many pages one is followed. Pages come in groups of 2^k neighbours, of each group one page, at a place
-//! that a hash says, stands for all (spatial sampling, as Waldspurger and others do for caches in "Efficient MRC
-//! construction with SHARDS", 2015). Blocks fill by the page; how much of one is valid is the number of followed pages
-//! in it, times 2^k. So the memory is 6 MiB at most, however large the device, most writes touch none of it, and small
-//! devices are followed exactly.
+//! Only a sample of the pages is tracked. Groups have 2^k neighbouring pages. One page of each
+//! group, at a place given by a hash, represents all (spatial sampling, as Waldspurger and others
+//! use for caches in "Efficient MRC construction with SHARDS", 2015). Blocks fill page by page. The
+//! number of valid pages of a block is the number of its tracked pages times 2^k. Memory is
+//! therefore at most 6 MiB for any size of the device, and most writes do not access it. Small
+//! devices are tracked exactly.
 //!
-//! Where a page lies within its block, and thus on which die, is not known here.
+//! The place of a page in its block, and thus its die, is not tracked.
 
 use std::collections::VecDeque;
 
 use super::config::{PAGE_SECTORS, SsdConfig, SsdStartConfig, SsdVictim};
 
-/// Pages followed at most.
+/// Largest number of tracked pages.
 const FOLLOWED_MAX: u64 = 1 << 19;
-/// Cleaning goes on while there are no more free blocks than this.
+/// Number of free blocks at or below which cleaning continues.
 const FREE_LOW: usize = 4;
-/// The free block that only cleaning may take.
+/// Number of free blocks reserved for cleaning.
 const FREE_RESERVED: usize = 1;
-/// Bits behind the point of what is owed.
+/// Fractional bits of `owed`.
 const OWED_BITS: u32 = 16;
-/// No page, no block.
+/// Number of a page or block that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// What happened to the flash so far, in pages of 4 KiB and blocks of one erase unit on every die.
+/// Work of the flash so far, in pages of 4 KiB and blocks of one erase unit on every die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SsdWear {
     /// Pages written by the host.
     pub written_pages: u64,
-    /// Pages moved to win blocks back.
+    /// Pages moved by cleaning.
     pub moved_pages: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
 }
 
 impl SsdWear {
-    /// Pages programmed for each page written; 1 if none was.
+    /// Returns the number of programmed pages per page written by the host; 1 if none was written.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
         1.0 + self.moved_pages as f64 / self.written_pages.max(1) as f64
     }
 
-    /// What happened since `earlier`.
+    /// Returns the work since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl SsdWear {
     }
 }
 
-/// What a block is in.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
@@ -65,16 +66,16 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    /// The first of the followed pages in it, plus one; 0 for none.
+    /// First tracked page in the block, plus one; 0 for none.
     first: u32,
-    /// How many there are.
+    /// Number of tracked pages.
     valid: u32,
     state: State,
-    /// Pages the host had written when the block was full.
+    /// Number of pages the host had written when the block became full.
     closed_at: u64,
 }
 
-/// A block that is being written to.
+/// A block that is being written.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     block: u32,
@@ -85,40 +86,40 @@ struct Open {
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     block: u32,
-    /// Pages to move for each page that the host writes.
+    /// Number of pages to move for each page that the host writes, in fixed point.
     ratio: u64,
 }
 
-/// A followed page: the block it is in plus one (0 if it was never written), and its neighbours in the block's list
-/// plus one.
+/// A tracked page: its block plus one (0 if it was never written), and its neighbours in the
+/// block's list plus one.
 type Followed = [u32; 3];
 const BLOCK: usize = 0;
 const NEXT: usize = 1;
 const PREVIOUS: usize = 2;
 
-/// The accounts.
+/// State of the accounts.
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
-    /// One of 2^shift pages is followed.
+    /// One of 2^shift pages is tracked.
     shift: u32,
     victim_by: SsdVictim,
     pages_per_block: u64,
     pages: u64,
-    // An array, so that a new one is zeroed by the system, and only when it is touched.
+    // An array, so that the system provides zeroed memory, and only when it is accessed.
     followed: Vec<Followed>,
     blocks: Vec<Block>,
-    /// The one erased first is used first.
+    /// Free blocks. The one that was erased first is used first.
     free: VecDeque<u32>,
     host: Open,
     cleaned: Open,
     victim: Option<Victim>,
-    /// Pages to be moved, with [`OWED_BITS`] behind the point.
+    /// Pages to move, in fixed point with [`OWED_BITS`] fractional bits.
     owed: u64,
     wear: SsdWear,
 }
 
 impl Ftl {
-    /// A device as its configuration has it start.
+    /// Creates the accounts for the start state of a configuration.
     pub(super) fn new(config: &SsdConfig) -> Self {
         let pages = config.capacity_sectors.div_ceil(u64::from(PAGE_SECTORS));
         let mut shift = 0;
@@ -128,7 +129,7 @@ impl Ftl {
         Self::following(config, shift)
     }
 
-    /// The same with one of 2^shift pages followed.
+    /// Creates the accounts with one of 2^shift pages tracked.
     fn following(config: &SsdConfig, shift: u32) -> Self {
         let pages = config.capacity_sectors.div_ceil(u64::from(PAGE_SECTORS));
         let count = config.blocks() as u32;
@@ -151,7 +152,7 @@ impl Ftl {
         ftl
     }
 
-    /// Writes what was written before the run.
+    /// Executes the writes before the run.
     fn prepare(&mut self, start: SsdStartConfig) {
         let groups = self.followed.len() as u64;
         let filled = groups * u64::from(start.filled_percent) / 100;
@@ -170,14 +171,14 @@ impl Ftl {
         self.wear
     }
 
-    /// The followed page of a group.
+    /// Returns the tracked page of a group.
     #[inline]
     fn page_of(&self, group: u64) -> u64 {
         (group << self.shift) + (scramble(group) & ((1 << self.shift) - 1))
     }
 
-    /// Notes that the host wrote pages `first..end`. What has to be moved and erased for it shows in
-    /// [`wear`](Self::wear).
+    /// Records that the host wrote pages `first..end`. [`wear`](Self::wear) shows the pages moved
+    /// and blocks erased because of this.
     #[inline]
     pub(super) fn write(&mut self, first: u64, end: u64) {
         let end = end.min(self.pages);
@@ -192,7 +193,7 @@ impl Ftl {
         }
     }
 
-    /// Notes that the host no longer wants pages `first..end`.
+    /// Records that the host discarded pages `first..end`.
     pub(super) fn discard(&mut self, first: u64, end: u64) {
         let end = end.min(self.pages);
         for group in first >> self.shift..end.div_ceil(1 << self.shift) {
@@ -202,7 +203,7 @@ impl Ftl {
         }
     }
 
-    /// Writes `pages` pages of the host's, one of them followed or none.
+    /// Writes `pages` pages of the host. At most one of them is tracked.
     #[inline]
     fn append(&mut self, pages: u64, followed: Option<u32>) {
         let mut left = pages;
@@ -229,7 +230,7 @@ impl Ftl {
         }
     }
 
-    /// Moves what is owed, and erases the victim when nothing is left in it.
+    /// Moves the pages that are due, and erases the victim when it has none left.
     #[inline]
     fn move_owed(&mut self) {
         let weight = 1u64 << self.shift;
@@ -267,7 +268,7 @@ impl Ftl {
         self.owed = 0;
     }
 
-    /// Cleans block after block until the host can have one, if there is none for it now.
+    /// Cleans blocks until a free one is available to the host.
     fn reclaim(&mut self) {
         while self.free.len() <= FREE_RESERVED {
             let Some(victim) = self.victim.or_else(|| self.choose_victim()) else { return };
@@ -282,7 +283,7 @@ impl Ftl {
         let pages = self.pages_per_block as f64;
         let (shift, now) = (self.shift, self.wear.written_pages);
         let score = |block: &Block| {
-            // A block may seem to hold more than it can: what is followed is a sample.
+            // The sample can give a block more valid pages than it has.
             let used = ((u64::from(block.valid) << shift) as f64 / pages).min(1.0);
             match self.victim_by {
                 SsdVictim::Greedy => 1.0 - used,
@@ -307,8 +308,8 @@ impl Ftl {
         }
     }
 
-    /// Opens a free block. There is one: the configuration has enough to spare, and the host leaves the last to
-    /// cleaning.
+    /// Opens a free block. One always exists: the configuration has enough spare space, and the
+    /// host leaves the last free block to cleaning.
     fn open(&mut self) -> Open {
         let Some(block) = self.free.pop_front() else { unreachable!("the last free block is left to cleaning") };
         self.blocks[block as usize].state = State::Open;
@@ -342,7 +343,7 @@ impl Ftl {
     }
 }
 
-/// Makes unlike numbers of like ones (the output function of splitmix64).
+/// Mixes the bits of a number (the output function of splitmix64).
 #[inline]
 const fn scramble(number: u64) -> u64 {
     let z = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -356,7 +357,7 @@ mod tests {
     use super::*;
     use crate::{Model, Profile};
 
-    /// 256 MiB in blocks of 1 MiB: small enough to be followed exactly.
+    /// 256 MiB in blocks of 1 MiB, which is small enough to be tracked exactly.
     fn config(spare_percent: f64, start: SsdStartConfig) -> SsdConfig {
         let profile = Profile::named("sata-ssd").unwrap();
         let Model::Ssd(config) = profile.model() else { unreachable!("sata-ssd is an ssd") };
@@ -371,7 +372,8 @@ mod tests {
         config
     }
 
-    /// Pages written per page of the host's under random writes everywhere, in the steady state.
+    /// Returns the pages programmed per page of the host for uniform random writes in the steady
+    /// state.
     fn amplification(ftl: &mut Ftl) -> f64 {
         let before = ftl.wear();
         let pages = ftl.pages;
@@ -383,12 +385,13 @@ mod tests {
         ftl.wear().since(&before).write_amplification()
     }
 
-    /// What theory says of uniform random writes and large blocks, cleaned in the order of their age, which is what
-    /// greedy choice comes to (Desnoyers, "Analytic modeling of SSD write performance", 2012): a / (a + W(-a exp(-a))),
-    /// a being the flash over the capacity.
+    /// Returns the theoretical value for uniform random writes and large blocks that are cleaned in
+    /// the order of age. Greedy choice is equivalent to this (Desnoyers, "Analytic modeling of SSD
+    /// write performance", 2012): a / (a + W(-a exp(-a))). a is the flash over the capacity.
     fn predicted(flash_over_capacity: f64) -> f64 {
         let a = flash_over_capacity;
-        // A page is still valid after one round through the flash with probability u = exp(-a (1 - u)).
+        // A page is still valid after one pass through the flash with probability u = exp(-a (1 -
+        // u)).
         let mut valid = 0.5f64;
         for _ in 0..10_000 {
             valid = (-a * (1.0 - valid)).exp();

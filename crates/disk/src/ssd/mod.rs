@@ -1,20 +1,26 @@
-//! `ssd`: flash dies on channels behind one link, a write buffer, and a flash translation layer that has to clean.
+//! `ssd`: flash dies on channels behind one link, a write buffer, and a flash translation layer
+//! with garbage collection.
 //!
-//! - A read goes to the die that its address says, interrupts programming or erasing there, crosses the die's channel and then the
-//!   link. What is still in the write buffer is not read from flash.
-//!   A command may be read on several dies at once.
-//! - A controller works on a bounded number of commands. Behind a full write buffer, reads wait like writes.
-//! - A write crosses the link into the buffer and is acknowledged there; the buffer fills units that are programmed on one die after
-//!   the other. When it is full, writes wait for programs. A bounded number of dies programs at the same time.
-//! - With a cache in single-level cells, units are programmed there first, faster. Once the cache is full, another
-//!   unit is moved out of it for each one that comes.
-//! - Pages written again leave holes. Once few free blocks are left, blocks are cleaned as the host writes: the pages still
-//!   valid are moved, page by page in step with the host's or in bursts, and the block is erased. So writes become slower by what
-//!   cleaning programs; a device may [start](SsdStartConfig) in that state.
-//! - A flush programs what is in the buffer and waits for it, unless the buffer outlives a loss of power.
+//! - The address of a read determines its die. The read interrupts programming or erasing there.
+//!   Its data crosses the channel of the die and then the link. Data that is still in the write
+//!   buffer is not read from flash. Several dies can read for one command at once.
+//! - A controller executes a limited number of commands. When the write buffer is full, reads wait
+//!   like writes.
+//! - A write crosses the link into the buffer and is then acknowledged. The buffer fills units that
+//!   are programmed on one die after another. When it is full, writes wait for programs. The number
+//!   of dies that program at the same time is limited.
+//! - With a cache in single-level cells, units are programmed there first, which is faster. When
+//!   the cache is full, each new unit causes another unit to be moved out.
+//! - Pages that are written again leave invalid copies. When few free blocks are left, blocks are
+//!   cleaned as the host writes. Valid pages are moved, either page by page with the host's writes
+//!   or in bursts, and the block is erased. Cleaning makes writes slower. A device can
+//!   [start](SsdStartConfig) in this state.
+//! - A flush programs the contents of the buffer and waits for the end, unless the buffer is
+//!   protected against power loss.
 //!
-//! Left out: wear and bad blocks, cleaning and folding while idle, reading faster what was never
-//! written, where on the dies the pages of an address lie after it was written again, limits on power and heat.
+//! Not modelled: wear and bad blocks, cleaning and folding while idle, faster reads of unwritten
+//! data, and limits of power and heat. After an address is written again, its place on the dies is
+//! not tracked.
 
 mod buffer;
 mod config;
@@ -41,24 +47,24 @@ use crate::config::ConfigError;
 use crate::link::{Arrival, LinkRate};
 use crate::{Card, Command, Device};
 
-/// Parameters as the model needs them.
+/// Parameters in the form that the model needs.
 #[derive(Clone, Debug)]
 struct Settings {
     limits: Limits,
     read_sectors: u64,
     read_ns: u64,
-    /// Most sectors of a command that is read faster, and how long a read of it takes.
+    /// Largest command with a quick read, sectors, and the time of the quick read.
     quick_sectors: u32,
     quick_ns: u64,
     program_ns: u64,
-    /// How long a unit of the host's takes.
+    /// Time to program a unit of the host.
     host_program_ns: u64,
     programs_max: u32,
     erase_ns: u64,
     unit_pages: u64,
-    /// Pages that gather before they are moved, at least a unit.
+    /// Number of pages that are gathered before they are moved, at least a unit.
     burst_pages: u64,
-    /// Units that the cache holds; none: there is no cache.
+    /// Size of the cache in units; `None`: there is no cache.
     cache_units: Option<u64>,
     command_slots: u32,
     read_page_ns: u64,
@@ -73,34 +79,34 @@ struct Settings {
     flush_ns: u64,
 }
 
-/// What all devices of a profile share: what they are, and the accounts they start with, made when the first one
-/// writes.
+/// State that all devices of a profile share: the configuration, and the initial translation layer.
+/// The latter is created at the first write of any device.
 #[derive(Debug)]
 struct Template {
     config: SsdConfig,
     start: OnceLock<Ftl>,
 }
 
-/// What happens at a moment.
+/// An event in the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A die ends what it is doing, if it is still that.
+    /// The end of a die's operation, if `begun` still matches.
     Die { die: u32, begun: u32 },
-    /// Part of a read is ready to cross the link.
+    /// Part of a read that is ready to cross the link.
     Fetched { slot: u32, sectors: u32 },
 }
 
-/// A read whose parts are on their way.
+/// A read with parts that are not complete.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     parts: u32,
-    /// Pages of the command.
+    /// Number of pages of the command.
     pages: u32,
     tag: u32,
     sequence: u64,
 }
 
-/// A write that waits for room, or the part of it that does.
+/// A write, or the rest of one, that waits for space.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     first_page: u64,
@@ -110,12 +116,12 @@ struct Waiting {
     sequence: u64,
 }
 
-/// A flush or a forced write that waits for units to be programmed.
+/// A flush or forced write that waits until units are programmed.
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
-    /// The first unit it does not wait for.
+    /// First unit that it does not wait for.
     unit: u64,
-    /// What a flush takes beyond that; none for a forced write.
+    /// Additional time of a flush; `None` for a forced write.
     extra_ns: Option<u64>,
     tag: u32,
     sequence: u64,
@@ -127,48 +133,50 @@ pub struct Ssd {
     card: Card,
     settings: Settings,
     template: Arc<Template>,
-    /// The accounts, once something was written.
+    /// The translation layer, after the first write.
     ftl: Option<Box<Ftl>>,
     dies: Vec<Die>,
-    /// When each channel is free, in ns.
+    /// Time at which each channel becomes free, ns.
     channels: Vec<u64>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// Counts events, so that those of one moment happen in the order in which they were foreseen.
+    /// Counter of events. Events with equal times are executed in the order in which they were
+    /// scheduled.
     foreseen: u64,
-    /// When the link is free, from the device and to it; the same if it is half duplex.
+    /// Times at which the link becomes free, from the device and to it. If it is half duplex, only
+    /// `link_out_ns` is used.
     link_out_ns: u64,
     link_in_ns: u64,
     arrivals: VecDeque<Arrival>,
     readings: Vec<Reading>,
     free_slots: Vec<u32>,
     buffer: Buffer,
-    /// Commands that the controller works on, and those that wait for it.
+    /// Number of commands in the controller, and commands that wait for it.
     inside: u32,
     outside: VecDeque<(Command, u64)>,
     waiting: VecDeque<Waiting>,
-    /// Programs that dies have, and those that wait for one of them to end, with their dies.
+    /// Number of running programs, and programs that wait for one to end, with their dies.
     programs: u32,
     held_programs: VecDeque<(u32, WorkKind)>,
-    /// Units in the cache.
+    /// Number of units in the cache.
     cached_units: u64,
     barriers: VecDeque<Barrier>,
-    /// The die that programs next, the one that is read next for cleaning, and the one that erases next.
+    /// The next die to program, the next die to read for cleaning, and the next die to erase.
     next_die: u32,
     next_source: u32,
     next_erase: u32,
-    /// Pages moved and not yet given to a die, and erase units to be erased.
+    /// Pages to move that no die has yet, and erase units to erase.
     owed_pages: u64,
     owed_erases: u64,
-    /// Whether something was written since the last flush.
+    /// Whether data was written since the last flush.
     written: bool,
-    /// When the last flush is done, as far as that is known, in ns.
+    /// Time at which the last flush is done, if known, ns.
     stable_ns: u64,
     done: Completions,
     submitted: u64,
 }
 
 impl Ssd {
-    /// An idle device with an empty buffer.
+    /// Creates an idle device with an empty buffer.
     ///
     /// # Errors
     /// As [`SsdConfig::validate`].
@@ -249,13 +257,13 @@ impl Ssd {
         })
     }
 
-    /// What happened to the flash since the start.
+    /// Returns the writes and erases of the flash since the start.
     #[must_use]
     pub fn wear(&self) -> SsdWear {
         self.ftl.as_ref().map_or_else(SsdWear::default, |ftl| ftl.wear())
     }
 
-    /// Sectors in the write buffer, in whole pages of 4 KiB.
+    /// Returns the number of sectors in the write buffer, in whole pages of 4 KiB.
     #[must_use]
     pub fn buffered_sectors(&self) -> u64 {
         u64::from(self.buffer.pages() * PAGE_SECTORS)
@@ -266,7 +274,7 @@ impl Ssd {
         self.ftl.get_or_insert_with(|| {
             let config = &template.config;
             if config.start == SsdStartConfig::FRESH {
-                // Memory that was never touched is free only as long as it is not copied.
+                // Memory that was never touched costs nothing if it is not copied.
                 return Box::new(Ftl::new(config));
             }
             Box::new(template.start.get_or_init(|| Ftl::new(config)).clone())
@@ -304,7 +312,7 @@ impl Ssd {
         self.foresee_die(die, end_ns);
     }
 
-    /// Gives work to a die. A program waits while as many dies program as may.
+    /// Gives work to a die. A program waits while the limit of programs is reached.
     #[inline]
     fn give_work(&mut self, now_ns: u64, die: u32, kind: WorkKind) {
         if kind.is_program() {
@@ -317,7 +325,7 @@ impl Ssd {
         self.begin_work(now_ns, die, kind);
     }
 
-    /// A program has ended: the one that has waited longest takes its place.
+    /// Handles the end of a program. The program that has waited longest starts.
     #[inline]
     fn program_ended(&mut self, now_ns: u64) {
         match self.held_programs.pop_front() {
@@ -361,7 +369,7 @@ impl Ssd {
         let (first, last) = (start / read_sectors, (end - 1) / read_sectors);
         let dies = self.dies.len() as u64;
         let (mut parts, mut buffered) = (0, 0);
-        // The units that a die has of the command are read one after the other.
+        // A die reads its units of the command one after another.
         for i in 0..(last - first + 1).min(dies) {
             let (mut units, mut sectors) = (0, 0);
             let mut unit = first + i;
@@ -388,14 +396,14 @@ impl Ssd {
         self.readings[slot as usize].parts = parts;
     }
 
-    /// Whether all of `from..to` is still in the write buffer.
+    /// Returns whether all of `from..to` is still in the write buffer.
     #[inline]
     fn is_buffered(&self, from: u64, to: u64) -> bool {
         let page = u64::from(PAGE_SECTORS);
         self.buffer.pages() > 0 && (from / page..to.div_ceil(page)).all(|page| self.buffer.holds(page))
     }
 
-    /// Takes a command other than a read over the link.
+    /// Transfers a command other than a read over the link.
     #[inline]
     fn send(&mut self, now_ns: u64, command: Command, sequence: u64) {
         let nr_sectors = if matches!(command.op, Op::Discard) { 0 } else { command.nr_sectors };
@@ -437,7 +445,8 @@ impl Ssd {
         }
     }
 
-    /// Reads the rest of the pages that `start..end` does not cover: they are written as a whole.
+    /// Reads the rest of pages that `start..end` covers only in part, because whole pages are
+    /// written.
     #[inline]
     fn complete_pages(&mut self, now_ns: u64, start: u64, end: u64) {
         let page = u64::from(PAGE_SECTORS);
@@ -453,7 +462,7 @@ impl Ssd {
         }
     }
 
-    /// Takes waiting writes into the buffer, as far as there is room.
+    /// Moves waiting writes into the buffer while it has space.
     #[inline]
     fn admit(&mut self, now_ns: u64) {
         while let Some(mut write) = self.waiting.front().copied() {
@@ -493,7 +502,7 @@ impl Ssd {
         self.owed_erases += (now.erased_blocks - before.erased_blocks) * blocks;
     }
 
-    /// Gives what gathered in the buffer to the next die, and to others what cleaning owes.
+    /// Gives the gathered unit to the next die, and pending work of cleaning to others.
     fn issue(&mut self, now_ns: u64) {
         let Some(unit) = self.buffer.issue() else { return };
         match self.settings.cache_units {
@@ -518,7 +527,7 @@ impl Ssd {
         }
     }
 
-    /// The die whose turn it is.
+    /// Returns the next die in a round-robin order.
     #[inline]
     fn turn(&mut self, which: impl Fn(&mut Self) -> &mut u32) -> u32 {
         let dies = self.dies.len() as u32;
@@ -538,7 +547,7 @@ impl Ssd {
         self.release(now_ns);
     }
 
-    /// Completes what waited for units that are all programmed now.
+    /// Completes flushes and forced writes whose units are all programmed.
     #[inline]
     fn release(&mut self, now_ns: u64) {
         while let Some(&Barrier { unit, extra_ns, tag, sequence }) = self.barriers.front() {
@@ -550,7 +559,7 @@ impl Ssd {
                 self.complete(now_ns, sequence, tag);
                 continue;
             };
-            // A flush of nothing new waits for the flush before it.
+            // A flush without new data waits for the previous flush.
             self.stable_ns = self.stable_ns.max(now_ns + extra_ns);
             self.complete(self.stable_ns, sequence, tag);
         }
@@ -581,7 +590,7 @@ impl Ssd {
         self.foresee_die(die, end_ns);
     }
 
-    /// A part of a read crosses the link; the last one brings the command to its end.
+    /// Transfers a part of a read over the link. The last part completes the command.
     #[inline]
     fn fetched(&mut self, now_ns: u64, slot: u32, sectors: u32) {
         let link_ns = self.link_ns(sectors);
@@ -597,7 +606,7 @@ impl Ssd {
         }
     }
 
-    /// The controller begins to work on a command.
+    /// Starts a command in the controller.
     #[inline]
     fn fetch(&mut self, now_ns: u64, command: Command, sequence: u64) {
         match command.op {
@@ -606,7 +615,7 @@ impl Ssd {
         }
     }
 
-    /// Does everything that is due at `now_ns`.
+    /// Executes everything that is due at `now_ns`.
     #[inline]
     fn run(&mut self, now_ns: u64) {
         loop {

@@ -1,10 +1,10 @@
-//! A host: keeps a device busy and writes down what it did.
+//! A host that keeps a device busy and records the results.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use iosched::{Op, Time};
 use iosched_disk::{Command, Device};
 
-/// A command and what became of it.
+/// A command and its times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) command: Command,
@@ -18,11 +18,12 @@ impl Outcome {
     }
 }
 
-/// A closed loop: up to `depth` commands outstanding, of which as many in the device as it takes. `next` gives the
-/// think time before each command, in ns, and the command; its tag is ignored. Returns the outcomes in order of
-/// completion.
+/// Runs a closed loop with up to `depth` outstanding commands, as many of them in the device as it
+/// takes. `next` gives the think time before each command, ns, and the command. The tag of the
+/// command is ignored. Returns the outcomes in the order of completion.
 ///
-/// Fails if a command does not complete exactly once, or if the device wants to be looked at in the past.
+/// Fails if a command does not complete exactly once, or if the next event of the device is in the
+/// past.
 pub(crate) fn closed_loop(
     device: &mut impl Device,
     depth: u32,
@@ -66,7 +67,7 @@ pub(crate) fn closed_loop(
     outcomes
 }
 
-/// A command of no think time.
+/// Returns a command without think time.
 pub(crate) fn at_once(op: Op, sector: u64, nr_sectors: u32) -> (u64, Command) {
     (0, Command { tag: 0, op, sector, nr_sectors, fua: false })
 }
