@@ -99,10 +99,10 @@ pub(crate) const CASES: &[Case] = &[
         for interval in ["0", "-5", "0.05", "2h"] {
             place.iosched(&["top", "--interval", interval]).refused(2, &["give seconds from 0.1 to 3600"]);
         }
-        place.iosched(&["validate", "./x", "-p", "sata-ssd", "--run-for", "0"]).refused(2, &["more than 0"]);
+        place.iosched(&["validate", "./x", "-p", "sata-ssd", "--run-for", "0"]).refused(2, &["give a time from 1ns"]);
         place.iosched(&["compare", "-w", "dd if=/dev/zero of=f bs=x"]).refused(2, &["from 1 to 2^50"]);
         place.iosched(&["compare", "--on", "/tmp", "--until-sure", "-5"]).refused(2, &["percentage from 0.01"]);
-        place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["more than 0"]);
+        place.iosched(&["compare", "--on", "/tmp", "--run-for", "-5"]).refused(2, &["give a time from 1ns"]);
     }),
     case("a workload without its option is named with the option", |place| {
         for command in ["compare", "tune"] {

@@ -187,13 +187,9 @@ pub(crate) const CASES: &[Case] = &[
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
     case("no best is named by a model that is known to be wrong by more", |place| {
-        let device = profile(place, 400);
+        let device = profile(place, 1500);
         let told = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
-        told.says(&[
-            "the model may be wrong by 400 %",
-            "  - the model of ./fitted.toml does not fit the device",
-            "--on",
-        ]);
+        told.says(&["the model may be wrong by ", "  - the model of ./fitted.toml does not fit the device", "--on"]);
         told.never(&["Set ", "better by", "worse by"]);
         let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
         assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");

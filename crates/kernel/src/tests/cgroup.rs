@@ -97,7 +97,7 @@ fn wrong_cgroup_values_name_right_ones() {
     let set = |name: &str, value: &str| message(sda.set_attribute(name, value));
     assert_eq!(
         set("cgroup/db/io.max", "max=2"),
-        "sda: cgroup/db/io.max: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
+        "sda: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
     );
     for (name, value) in [
         ("cgroup/db/io.weight", "0"),

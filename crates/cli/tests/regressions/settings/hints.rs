@@ -172,7 +172,7 @@ pub(super) fn another_device(place: &Sandbox) {
     // A kill left this record, and another disk with its own settings has the name now.
     fs::write(&journal, text.replace("\"sequence\": ", "\"sequence\": 9")).unwrap();
     found.set_attribute("read_ahead_kb", "64").unwrap();
-    place.iosched(&["restore"]).code(1).says(&["the record belongs to another device", "--forget"]).never(&["--force"]);
+    place.iosched(&["restore"]).code(1).says(&["was removed and added again since", "--forget"]).never(&["--force"]);
     place.iosched(&["restore", "--forget"]).code(0).says(&["its record is discarded"]);
     assert_eq!(found.attribute("read_ahead_kb").unwrap().value, "64");
     place.iosched(&["restore"]).code(0).says(&["nothing to restore"]);
