@@ -263,7 +263,7 @@ impl Figure {
     /// Returns the metrics of single tasks, grouped by name, and the number of all names.
     ///
     /// If there are many names, the names with the most I/Os come first, and names beyond
-    /// [`TASK_NAMES_MAX`] have no metrics. A single name has metrics only if it is a job's, or if a
+    /// `TASK_NAMES_MAX` have no metrics. A single name has metrics only if it is a job's, or if a
     /// page cache separates the tasks from the device (`is_cached`). fio's `jobs` also have
     /// latencies of sync calls. If several tasks share a name, the name of the metric contains
     /// their number, with the word for tasks of a workload of this `kind`.

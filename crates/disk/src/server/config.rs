@@ -45,9 +45,9 @@ pub struct ServerConfig {
     /// with `batch`.
     #[serde(default)]
     pub write_servers: Option<u32>,
-    /// Number of the longest-waiting commands from which a free server takes a random one, at least
-    /// 1. 1 (if absent): the one that has waited longest. Threads that wait for a lock are served
-    /// like this.
+    /// Number of the longest-waiting commands from which a free server takes a random one. At least
+    /// one, which is also the default: the server takes the command that has waited longest.
+    /// Threads that wait for a lock are served like this.
     #[serde(default = "one")]
     pub choice: u32,
     /// Missed turns; none if absent.

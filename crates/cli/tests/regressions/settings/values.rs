@@ -183,7 +183,7 @@ pub(super) fn same_words(place: &Sandbox) {
         let said = format!("error: --scheduler {setting}: ");
         place.file(
             "plan.toml",
-            &format!("workloads = [\"read.toml\"]\ndevices = [\"nvme\"]\nschedulers = [\"none\", {setting:?}]\n"),
+            format!("workloads = [\"read.toml\"]\ndevices = [\"nvme\"]\nschedulers = [\"none\", {setting:?}]\n"),
         );
         place
             .iosched(&["sweep", "plan.toml", "--output", "out"])
