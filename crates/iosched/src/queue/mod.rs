@@ -517,7 +517,7 @@ impl RequestQueue {
     /// Returns the elevator's choice. In the multi-queue layer, the elevator is called
     /// only if it has requests. If it has a queue for each hardware queue, the
     /// hardware queues that have room take turns.
-    #[inline]
+    #[inline(always)]
     fn ask_elevator(&mut self) -> Option<RequestId> {
         let Some(multi) = self.allocation.multi_mut() else {
             return self.elevator.dispatch(&mut self.env);
