@@ -34,6 +34,8 @@ fn idle_class_starves_under_bfq_and_mq_deadline_only() {
     let before = scheduler(&below);
     let on = below.device.to_str().unwrap();
     let mut args = vec!["compare", "--on", on, "--workload", "classes.toml", "--runs", "5", "--run-for", "4", "--json"];
+    // An earlier user of the loop device may have left another scheduler.
+    args.extend(["--baseline", "none"]);
     for name in ["none", "mq-deadline", "kyber", "bfq"] {
         args.extend(["--scheduler", name]);
     }
