@@ -136,7 +136,7 @@ fn the_decision_names_tasks_that_starve_under_the_recommended_setting() {
     assert!(decision.contains("The cost: it starves the task backup"), "{decision}");
     assert!(results.baseline().unwrap().starved.is_empty());
     // The records contain the evidence.
-    assert!(tuned.runs.iter().filter(|own| own.setting == best.label).any(|own| own.starved[..] == best.starved[..]));
+    assert!(tuned.runs.iter().filter(|run| run.setting == best.label).any(|run| run.starved[..] == best.starved[..]));
 }
 
 #[test]

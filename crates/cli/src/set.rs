@@ -85,7 +85,7 @@ pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
         return Err(usage(format!("{}: missing NAME=VALUE after the disk, such as scheduler=cfq", args.words[0])));
     }
     disks.check(&assignments)?;
-    let files = assignments.iter().filter_map(|own| disks.only(own).ok()).collect::<Vec<_>>();
+    let files = files_of(&mut disks, &assignments);
     allows(&disks, &files, args.yes)?;
     let mut lasting = match &args.persist {
         Some(directory) => LastingRules::prepare(directory, &disks, &files, args.write)?,
@@ -97,10 +97,15 @@ pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
     });
     let written = write(&mut disks, &assignments, &mut lasting);
     // A tunable of a scheduler that was set at the same time exists only now.
-    let files = assignments.iter().filter_map(|own| disks.only(own).ok()).collect::<Vec<_>>();
+    let files = files_of(&mut disks, &assignments);
     let code = written.map_or_else(|error| report(&error), |()| ExitCode::SUCCESS);
     earlier.report(&files).iter().for_each(|line| say!("{line}"));
     Ok(code)
+}
+
+/// Returns the files of the assignments that exist now.
+fn files_of(disks: &mut Disks, assignments: &[Assignment]) -> Vec<Named> {
+    assignments.iter().filter_map(|assignment| disks.only(assignment).ok()).collect()
 }
 
 /// Writes the values in their order, and adds them to the lasting rules.

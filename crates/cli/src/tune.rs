@@ -275,7 +275,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     let beside =
         if args.controllers.is_empty() && is_today { Controller::ALL.to_vec() } else { args.controllers.clone() };
     let (vary, also) = (args.vary.clone(), args.also.clone());
-    let fix = args.fix.iter().map(|own| (own.name.clone(), own.value.clone())).collect();
+    let fix = args.fix.iter().map(|fixed| (fixed.name.clone(), fixed.value.clone())).collect();
     let of_today = args.controllers.is_empty() && is_today && args.schedulers.is_empty();
     let beside_elevators = if of_today { TODAY_BESIDE.map(str::to_owned).to_vec() } else { Vec::new() };
     let beside_if_possible = args.controllers.is_empty();
@@ -333,7 +333,7 @@ fn command(args: &TuneArgs, experiment: &Experiment) -> String {
     line.options("--baseline", &args.baseline);
     line.list("--vary", &args.vary);
     line.list("--also", &args.also);
-    line.options("--fix", args.fix.iter().map(|own| format!("{}={}", own.name, own.value)));
+    line.options("--fix", args.fix.iter().map(|fixed| format!("{}={}", fixed.name, fixed.value)));
     line.list("--controller", args.controllers.iter().map(|own| own.name()));
     line.options("--space", &args.space);
     line.equal_within(args.verdicts.equal_within);

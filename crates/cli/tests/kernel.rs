@@ -320,7 +320,7 @@ fn a_killed_comparison_is_restored_at_once() {
         command.args(["mq-deadline:fifo_batch=3", "--runs", "2"]).current_dir(&here).stdin(Stdio::null());
         command.env("IOSCHED_STATE_DIR", &state).stdout(Stdio::null()).stderr(Stdio::null());
         let mut running = Running(command.spawn().unwrap());
-        wait_for(|| device.attribute("fifo_batch").is_ok_and(|own| own.value == "3"));
+        wait_for(|| device.attribute("fifo_batch").is_ok_and(|attribute| attribute.value == "3"));
         running.0.kill().unwrap();
         // The process is not waited for, so it ends while restore begins.
         let (code, out, err) = restore(&state, &[]);

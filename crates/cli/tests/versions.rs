@@ -23,7 +23,7 @@ fn run(directory: &Path, args: &[&str]) -> (i32, String, String) {
 }
 
 fn labels(json: &serde_json::Value) -> Vec<&str> {
-    json["plan"]["settings"].as_array().unwrap().iter().map(|own| own["label"].as_str().unwrap()).collect()
+    json["plan"]["settings"].as_array().unwrap().iter().map(|setting| setting["label"].as_str().unwrap()).collect()
 }
 
 #[test]

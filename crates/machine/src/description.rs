@@ -170,31 +170,32 @@ pub struct Cpu {
     pub submit_ns: u64,
 }
 
-/// What direct I/O costs the host: processors that submit and complete requests, and the lock of a scheduler.
+/// Host costs of direct I/O: the time of processors for requests, and the lock of a scheduler.
 ///
-/// Processes are bound to cores in turn. Each time a process runs, it pays `wake_ns`, and `request_ns` for each I/O that
-/// it submits; the process on a core that is busy waits.
+/// Processes are bound to cores in turn. Each run of a process costs `wake_ns`, and each I/O that it
+/// submits costs `request_ns`. A process waits while its core is busy.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Processors, at least 1.
+    /// Number of processors, at least 1.
     pub cores: u32,
-    /// Waking a process and its system call, ns.
+    /// Cost of waking a process and of its system call, ns.
     pub wake_ns: u64,
-    /// Submitting a request and handling its completion without a scheduler, ns.
+    /// Cost of submitting a request and of its completion, without a scheduler, ns.
     pub request_ns: u64,
-    /// What schedulers add, by name; nothing for those that are not named.
+    /// Further costs of each scheduler, by name; 0 for a scheduler without an entry.
     #[serde(default)]
     pub schedulers: std::collections::BTreeMap<String, SchedulerCost>,
 }
 
-/// What a scheduler costs the host for each request.
+/// Host costs of a scheduler for each request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerCost {
-    /// Work beyond that without a scheduler, ns.
+    /// Cost in addition to that without a scheduler, ns.
     pub request_ns: u64,
-    /// How much of all work is done under the lock of the disk's scheduler, which one core at a time can hold, ns.
+    /// Part of the total cost that holds the lock of the disk's scheduler, ns. One core at a time
+    /// can hold the lock.
     #[serde(default)]
     pub lock_ns: u64,
 }
@@ -243,7 +244,7 @@ pub struct Machine {
     pub read_ahead_kb: u32,
     /// CPU time of operations.
     pub cpu: Cpu,
-    /// What direct I/O costs; nothing unless given.
+    /// Host costs of direct I/O; none if absent.
     #[serde(default)]
     pub host: Option<Host>,
     /// Settings of memory.

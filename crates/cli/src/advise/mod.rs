@@ -332,7 +332,7 @@ impl AdviseArgs {
         line.option("--budget", self.budget);
         line.option("--confirm", self.confirm);
         line.option("--runs", self.runs);
-        line.list("--controller", self.controllers.iter().map(|own| own.name()));
+        line.list("--controller", self.controllers.iter().map(|controller| controller.name()));
         self.length.write(&mut line);
         line.options("--until-sure", self.until_sure);
         line.option("--seed", self.seed);

@@ -369,8 +369,8 @@ impl Rules<'_> {
         // Only without a goal did iosched itself choose the metric that decides.
         self.evidence.reason.as_ref()?;
         let gain = |&setting: &usize| {
-            let gains = self.changes(setting, Verdict::Better).into_iter().filter(|own| own.figure.is_of_part());
-            let gains = gains.map(|own| (own, magnitude(own, setting) - advantage(own, to).max(0.0)));
+            let gains = self.changes(setting, Verdict::Better).into_iter().filter(|gain| gain.figure.is_of_part());
+            let gains = gains.map(|gain| (gain, magnitude(gain, setting) - advantage(gain, to).max(0.0)));
             let (gain, gained) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
             let lost = advantage(first, to) - advantage(first, setting);
             let is_much = gained >= TRADE.ln() && gained >= 2.0 * lost;
@@ -652,7 +652,7 @@ fn magnitude(criterion: &Criterion, setting: usize) -> f64 {
 
 /// Returns the magnitude, with a negative sign unless the setting is better than the baseline.
 fn advantage(criterion: &Criterion, setting: usize) -> f64 {
-    let sign = match compared(criterion, setting).map(|own| own.verdict) {
+    let sign = match compared(criterion, setting).map(|found| found.verdict) {
         Some(Verdict::Better) => 1.0,
         _ => -1.0,
     };

@@ -305,7 +305,7 @@ impl ComparisonRequest {
 fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
     let mut all = Vec::new();
     for setting in settings {
-        let is_of_today = setting.registered().is_ok_and(|own| own.layer.is_multi_queue());
+        let is_of_today = setting.registered().is_ok_and(|elevator| elevator.layer.is_multi_queue());
         if setting.kernel().is_some() || !is_of_today {
             all.push(setting);
         } else {

@@ -1,8 +1,8 @@
-//! The processors of the host, as direct I/O keeps them busy.
+//! Processors of the host, and their time for direct I/O.
 //!
-//! A process that runs submits its I/Os at once, and its processor is busy for their cost afterwards. Processes whose
-//! processor is busy wait in the order in which they were woken. The part of the work that a scheduler does under its
-//! lock waits for other processors that hold the lock.
+//! A process submits its I/Os at the moment it runs. Its processor is then busy for their cost.
+//! Processes that need a busy processor wait in the order in which they were woken. A scheduler does
+//! part of its work under a lock. This part waits while another processor holds the lock.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,12 @@ use iosched_machine::description::{Host, SchedulerCost};
 pub(in crate::engine) struct HostState {
     wake_ns: u64,
     request_ns: u64,
-    /// Of each disk: what its scheduler costs, and when its lock is free, ns.
+    /// Cost of the scheduler of each disk, and the time at which its lock becomes free, ns.
     disks: Vec<(SchedulerCost, u64)>,
     processors: Vec<Processor>,
-    /// What the process that runs now costs without waiting, ns, and when it has had all locks.
+    /// Cost of the process that runs now, without waits, ns.
     work_ns: u64,
+    /// Time at which the process that runs now has released its last lock, ns.
     locked_until_ns: u64,
 }
 
@@ -27,7 +28,7 @@ struct Processor {
 }
 
 impl HostState {
-    /// The idle host of disks with these schedulers.
+    /// Creates an idle host of disks with these schedulers.
     pub(in crate::engine) fn new(host: &Host, schedulers: &[&str]) -> Self {
         let cost = |&scheduler: &&str| host.schedulers.get(scheduler).copied().unwrap_or_default();
         Self {
@@ -44,7 +45,8 @@ impl HostState {
         task as usize % self.processors.len()
     }
 
-    /// A task is to run. `false`: it has to wait, and runs when its processor [is free](Self::free).
+    /// Starts a task on its processor. Returns `false` if the processor is busy. The task then waits
+    /// until [`Self::free`] returns it.
     #[inline]
     pub(super) fn takes(&mut self, task: u32) -> bool {
         let processor = self.processor_of(task);
@@ -58,27 +60,27 @@ impl HostState {
         true
     }
 
-    /// The task that runs has submitted a request to this disk.
+    /// Adds the cost of a request that the running task has submitted to a disk.
     #[inline]
     pub(super) fn submitted(&mut self, disk: usize, now_ns: u64) {
         let (cost, lock_free_ns) = &mut self.disks[disk];
         self.work_ns += self.request_ns + cost.request_ns;
         if cost.lock_ns > 0 {
-            // Its turn comes after what it has done before, and after those who came earlier.
+            // It takes the lock after its earlier work and after earlier holders of the lock.
             let begins_ns = now_ns + self.work_ns - cost.lock_ns.min(self.work_ns);
             *lock_free_ns = (*lock_free_ns).max(begins_ns.max(self.locked_until_ns)) + cost.lock_ns;
             self.locked_until_ns = *lock_free_ns;
         }
     }
 
-    /// The task has run. Its processor, and when that is free.
+    /// Ends the turn of a task. Returns its processor, and the time at which that becomes free, ns.
     #[inline]
     pub(super) fn ran(&mut self, task: u32, now_ns: u64) -> (u32, u64) {
         let free_ns = (now_ns + self.work_ns).max(self.locked_until_ns);
         (self.processor_of(task) as u32, free_ns)
     }
 
-    /// A processor is free. The task that runs on it next, if one waits.
+    /// Frees a processor. Returns the next task that waits for it.
     #[inline]
     pub(super) fn free(&mut self, processor: u32) -> Option<u32> {
         let Processor { is_busy, waiting } = &mut self.processors[processor as usize];
