@@ -37,16 +37,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<std::process::ExitCode> {
 fn tunables() -> String {
     let mut page = String::from(
         "# Attributes and tunables\n\n\
-         This page lists the attributes of the request queue and the tunables of each scheduler. To set them:\n\n\
+         This page lists the attributes of the request queue and the tunables of each scheduler. This\n\
+         example compares CFQ with its defaults and with two other values:\n\n\
          ```\n\
          iosched compare --workload docs/examples/mixed.fio --device sata-7200 \\\n    \
              --scheduler cfq --scheduler cfq:slice_idle=0,nr_requests=64\n\
          ```\n\n\
          iosched refuses a value outside of the range, and nothing changes. If the range says `clamped`,\n\
-         iosched uses the nearest value instead. `iosched tune` searches the values in the column *worth\n\
-         trying*. `cargo xtask reference` writes this page from the declarations in the code.\n\n\
+         iosched uses the nearest value in the range instead. `iosched tune` searches the values in the\n\
+         column *worth trying*. `cargo xtask reference` writes this page from the declarations in the code.\n\n\
          ## The request queue\n\n\
-         Reading `scheduler` prints all schedulers, the current one in brackets. Writing a name switches.\n\n",
+         The attribute `scheduler` lists all schedulers, with the current scheduler in brackets. To change\n\
+         the scheduler, write its name.\n\n",
     );
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
     page.push_str(

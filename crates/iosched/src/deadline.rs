@@ -47,7 +47,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             500,
             0..=MAX,
             "2.6.0",
-            "age at which a read is served before the current batch of reads continues",
+            "a read older than this begins the next batch of reads",
             { tuning: Span::of(16, 2_000) }
         ),
         tunable!(
@@ -58,7 +58,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             5000,
             0..=MAX,
             "2.6.0",
-            "age at which a write is served before the current batch of writes continues",
+            "a write older than this begins the next batch of writes",
             { tuning: Span::of(78, 20_000) }
         ),
         tunable!(

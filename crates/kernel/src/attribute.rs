@@ -267,8 +267,8 @@ static NUMBERS: [Spec; 5] = [
             Unit::Count,
             1,
             (0, 2),
-            "CPU that completes a request: 0 the one with the interrupt, 1 one near the submitting CPU, 2 the \
-             submitting CPU",
+            "CPU that completes a request. 0: the CPU with the interrupt; 1: a CPU near the submitting CPU; 2: \
+             the submitting CPU",
         )
     },
     Spec {

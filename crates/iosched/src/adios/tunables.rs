@@ -35,17 +35,17 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Values.window_ns, "global_latency_window", Nanoseconds, 1, 16_000_000, 0..=u64::MAX, "3.3.0",
-            "largest predicted time of a batch and the requests in flight together; the default \
-             is 22000000 on a device with seek times", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
+            "largest predicted time of a batch and the requests in flight together. Default with seek times: \
+             22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
         tunable!(Values.refill_percent, "bq_refill_below_ratio", Count, 1, 20, 0..=100, "3.3.0",
-            "percentage of global_latency_window; ADIOS prepares the next batch when the requests \
-             in flight need less time", { tuning: Span::or_zero(5, 100) }),
+            "percentage of global_latency_window. If the predicted time in flight is below it, ADIOS prepares \
+             the next batch", { tuning: Span::or_zero(5, 100) }),
         tunable!(Values.limit_ns, "lat_model_latency_limit", Nanoseconds, 1, 500_000_000, 0..=2_000_000_000, "3.3.0",
             "longest latency that ADIOS learns from or predicts", { reads: Reads::U64 }),
         tunable!(Values.order, "batch_order", Switch, 1, 0, 0..=1, "3.3.0",
             "1: serve async requests of a batch in sector order; only on a device with seek times", { tuning: Span::SWITCH }),
         tunable!(Values.compliance, "compliance_flags", Count, 1, 0, 0..=u64::MAX, "3.3.0",
-            "odd numbers: leave the predicted time out of the deadline of a request", { reads: Reads::U64, tuning: Span::SWITCH }),
+            "1 (or any odd number): the deadline of a request does not include its predicted time", { reads: Reads::U64, tuning: Span::SWITCH }),
         tunable!(Values.batch_read, "batch_limit_read", Requests, 1, 36, 1..=u64::MAX, "3.3.0",
             "reads in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 256) }),
         tunable!(Values.batch_write, "batch_limit_write", Requests, 1, 72, 1..=u64::MAX, "3.3.0",
@@ -62,14 +62,14 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
             "time from the start of an async discard to its deadline; writing to this file clears \
              the learnt latencies of discards", { reads: Reads::U64 }),
         tunable!(Values.shrink_kreqs, "shrink_at_kreqs", Count, 1, 5_000, 1..=100_000, "3.3.0",
-            "thousands of small samples after which old samples lose weight", { reads: Reads::U64 }),
+            "after this many thousands of small samples, old samples lose weight", { reads: Reads::U64 }),
         tunable!(Values.shrink_gbytes, "shrink_at_gbytes", Count, 1, 50, 1..=1_000, "3.3.0",
-            "GiB of large samples after which old samples lose weight", { reads: Reads::U64 }),
+            "after this many GiB of large samples, old samples lose weight", { reads: Reads::U64 }),
         tunable!(Values.shrink_resist, "shrink_resist", Count, 1, 2, 1..=3, "3.3.0",
             "1: old samples lose 1/2 of their weight; 2: 1/4; 3: 1/8", { reads: Reads::U64 }),
         tunable!(Values.read_priority, "read_priority", Count, 1, 8, 0..=19, "3.3.0",
-            "priority of reads while other requests wait too: 0 gives both the same time, 19 \
-             gives reads the most, -20 the least", { signed: true, min: NICE_MIN, tuning: Span::or_zero(1, 19) }),
+            "priority of reads while other requests wait too. 0: reads and other requests get equal time; 19: \
+             reads get most; -20: reads get least", { signed: true, min: NICE_MIN, tuning: Span::or_zero(1, 19) }),
     ],
 };
 

@@ -37,7 +37,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "4.12",
-            "age at which a sync request is served next in its queue; at most once per turn",
+            "a sync request older than this goes first in its queue; at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -48,7 +48,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "4.12",
-            "age at which an async request is served next in its queue; at most once per turn",
+            "an async request older than this goes first in its queue; at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -124,8 +124,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0,
             0..=1,
             "4.12",
-            "1: only one request in the device, and a wait for every queue; shares are exact, and \
-             throughput is lower",
+            "1: bfq sends one request at a time and idles for every queue, so shares are exact and throughput is lower",
             { clamps: true, reads: Reads::U64, tuning: Span::SWITCH }
         ),
         tunable!(

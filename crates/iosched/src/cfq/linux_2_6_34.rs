@@ -104,7 +104,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.32",
-            "scale slices so that all get a turn within 300 ms, and hold async requests back after delayed sync ones",
+            "1: shorten slices to give every queue a turn within 300 ms; send few async requests after delayed \
+             sync requests",
             { clamps: true, tuning: Span::SWITCH }
         ),
         YIELD,

@@ -135,7 +135,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "age at which a sync request is served first in the turn of its queue",
+            "a sync request older than this goes first in the turn of its queue",
             { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -146,7 +146,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "age at which an async request is served first in the turn of its queue",
+            "an async request older than this goes first in the turn of its queue",
             { tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -234,7 +234,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.32",
-            "1: shorten slices to meet target_latency, and hold back async requests after late sync requests",
+            "1: shorten slices to meet target_latency; send few async requests after delayed sync requests",
             { tuning: Span::SWITCH }
         ),
         tunable!(

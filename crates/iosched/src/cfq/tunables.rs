@@ -83,7 +83,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 8),
         1..=MAX,
         "2.6.10",
-        "age at which a sync request is served first in the turn of its queue",
+        "a sync request older than this goes first in the turn of its queue",
         { clamps: true, tuning: Span::of(8, 1_000) }
     );
 
@@ -93,7 +93,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 4),
         1..=MAX,
         "2.6.10",
-        "age at which an async request is served first in the turn of its queue",
+        "an async request older than this goes first in the turn of its queue",
         { clamps: true, tuning: Span::of(16, 4_000) }
     );
 

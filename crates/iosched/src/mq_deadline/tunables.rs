@@ -26,11 +26,11 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.read_expire, "read_expire", Jiffies(500), 0..=MAX, "4.11",
-            "age at which a read is served before the current batch of reads continues", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
+            "a read older than this begins the next batch of reads", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
         tunable!(Tunables.write_expire, "write_expire", Jiffies(5000), 0..=MAX, "4.11",
-            "age at which a write is served before the current batch of writes continues", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
+            "a write older than this begins the next batch of writes", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
         tunable!(Tunables.prio_aging_expire, "prio_aging_expire", Jiffies(10_000), 0..=MAX, "5.14",
-            "age at which a request of a lower class is served before those of higher classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
+            "a request of a lower class older than this goes before requests of higher classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",
             "requests in one batch", { clamps: true, reads: Reads::I32, tuning: Span::of(1, 128) }),
         tunable!(Tunables.writes_starved, "writes_starved", Count, 1, 2, 0..=MAX, "4.11",
@@ -38,8 +38,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.front_merges, "front_merges", Switch, 1, 1, 0..=1, "4.11",
             "1: also merge a bio with the beginning of a request", { clamps: true, reads: Reads::I32, tuning: Span::SWITCH }),
         tunable!(Tunables.async_depth, "async_depth", Requests, 1, 256, 1..=MAX, "5.14",
-            "tags that all requests except reads can use together; a write to nr_requests sets it \
-             to the same value",
+            "tags that all requests except reads can use together. If you write nr_requests, this gets the same value",
             { clamps: true, reads: Reads::I32, tuning: Span::of(4, 256) }),
     ],
 };

@@ -33,9 +33,8 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             128,
             1..=u32::MAX as u64,
             "2.6.0",
-            "largest number of requests at once, waiting or in the device; the legacy queue \
-             counts sync and async requests separately, and blk-mq counts each hardware queue; \
-             4294967295: no limit",
+            "largest number of requests, waiting or in the device. The legacy queue counts sync and async \
+             requests separately; blk-mq counts each hardware queue. 4294967295: no limit",
             { tuning: Span::of(16, 1_024) }
         ),
         tunable!(
@@ -84,7 +83,9 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             0,
             0..=u32::MAX as u64,
             "4.10",
-            "writeback throttling, with schedulers of blk-mq only: target latency of reads beside buffered writes; 0: off. Default of simulated disks, as in Linux: 2000 without seek times, 75000 with seek times, 0 under bfq. Default of served disks: 0"
+            "target latency of reads for writeback throttling (blk-mq only); 0: off. Default on simulated \
+             disks, as in Linux: 2000 without seek times, 75000 with seek times, 0 under bfq. Default on served \
+             disks: 0"
         ),
         tunable!(
             Attributes.iostats,
