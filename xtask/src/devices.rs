@@ -31,7 +31,7 @@ fn tables() -> anyhow::Result<String> {
     for name in Profile::names() {
         let profile = Profile::named(name)?;
         let _ = writeln!(text, "### {name}\n\n{}.\n", profile.about());
-        text.push_str("| figure | unit | model | real | off | source |\n|---|---|---:|---:|---:|---|\n");
+        text.push_str("| metric | unit | model | real | off | source |\n|---|---|---:|---:|---:|---|\n");
         for anchor in profile.anchors() {
             let measured = measure_anchor(&profile, anchor).context("a profile has anchors of its own kind only")?;
             let off = measured.deviation().unwrap_or(0.0) * 100.0;
@@ -44,7 +44,7 @@ fn tables() -> anyhow::Result<String> {
         text.push('\n');
     }
     text.push_str(
-        "### Figures\n\nAn anchor can be one of these metrics:\n\n| name | unit | meaning |\n|---|---|---|\n",
+        "### Metrics\n\nAn anchor can be one of these metrics:\n\n| name | unit | meaning |\n|---|---|---|\n",
     );
     for figure in Figure::ALL {
         let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();

@@ -53,7 +53,8 @@ fn tunables() -> String {
     table(&mut page, &RequestQueue::attribute_specs().collect::<Vec<_>>());
     page.push_str(
         "\nA setting with a blk-mq scheduler can also contain controllers: `io.max`, `io.latency`,\n\
-         `io.weight`, `io.cost.qos` and `io.cost.model`. [Controllers](controllers.md) has their syntax.\n",
+         `io.weight`, `io.cost.qos` and `io.cost.model`. The page [Controllers](controllers.md) has their\n\
+         syntax.\n",
     );
     page.push_str("\n## Attributes of the kernel's request queue only\n\n");
     table(&mut page, &kernel_numbers().collect::<Vec<_>>());

@@ -142,41 +142,41 @@ figures! {
     AverageReadSeek "average_read_seek" Time "average seek, read":
         "Mean seek time between two random sectors, without rotation.",
     AverageWriteSeek "average_write_seek" Time "average seek, write":
-        "The same for writes.",
+        "Mean seek time between two random sectors, for writes.",
     TrackToTrackReadSeek "track_to_track_read_seek" Time "single-track seek, read":
         "Seek time from one cylinder to the next.",
     TrackToTrackWriteSeek "track_to_track_write_seek" Time "single-track seek, write":
-        "The same for writes.",
+        "Seek time from one cylinder to the next, for writes.",
     FullStrokeReadSeek "full_stroke_read_seek" Time "full-stroke seek, read":
         "Seek time from the first sector to the last.",
     FullStrokeWriteSeek "full_stroke_write_seek" Time "full-stroke seek, write":
-        "The same for writes.",
+        "Seek time from the first sector to the last, for writes.",
     RandomRead4kLatency "random_read_4k_latency" Time "random read, one at a time":
         "Mean latency of 4 KiB random reads, one at a time.",
     RandomRead4kDepth1 "random_read_4k_depth_1" Rate "random read, depth 1":
-        "4 KiB random reads a second, one at a time.",
+        "4 KiB random reads per second, one in flight.",
     RandomRead4kDepth32 "random_read_4k_depth_32" Rate "random read, depth 32":
-        "4 KiB random reads a second, 32 outstanding.",
+        "4 KiB random reads per second, 32 in flight.",
     RandomRead4kDepth256 "random_read_4k_depth_256" Rate "random read, depth 256":
-        "4 KiB random reads a second, 256 outstanding.",
+        "4 KiB random reads per second, 256 in flight.",
     RandomWrite4kLatency "random_write_4k_latency" Time "random write, one at a time":
-        "Mean latency of 4 KiB random writes, one at a time, the first 200 of a new device, taken by a cache.",
+        "Mean latency of the first 200 random 4 KiB writes to a new device, one at a time. Its cache takes them.",
     RandomWrite4kDepth1 "random_write_4k_depth_1" Rate "random write, depth 1":
-        "4 KiB random writes a second, one at a time, once caches are full.",
+        "4 KiB random writes per second, one in flight, after caches are full.",
     RandomWrite4kDepth32 "random_write_4k_depth_32" Rate "random write, depth 32":
-        "4 KiB random writes a second, 32 outstanding, once caches are full.",
+        "4 KiB random writes per second, 32 in flight, after caches are full.",
     SteadyRandomWrite4kDepth32 "steady_random_write_4k_depth_32" Rate "random write, steady state":
-        "4 KiB random writes a second, 32 outstanding, on flash that was filled and then overwritten at random.",
+        "4 KiB random writes per second, 32 in flight, on flash that was filled and then overwritten at random.",
     SequentialReadOuterEdge "sequential_read_outer_edge" Throughput "sequential read, first sectors":
-        "Rate of sequential reads from the first sector on: a rotating disk's outer edge.",
+        "Rate of sequential reads from the first sector on (on a rotating disk, the outer edge).",
     SequentialReadAverage "sequential_read_average" Throughput "sequential read, average":
         "Rate of sequential reads of the whole device.",
     SequentialReadInnerEdge "sequential_read_inner_edge" Throughput "sequential read, last sectors":
-        "Rate of sequential reads up to the last sector: a rotating disk's inner edge.",
+        "Rate of sequential reads up to the last sector (on a rotating disk, the inner edge).",
     SequentialWriteOuterEdge "sequential_write_outer_edge" Throughput "sequential write, first sectors":
-        "Rate of sequential writes from the first sector on, once caches are full.",
+        "Rate of sequential writes from the first sector on, after caches are full.",
     SequentialWriteInnerEdge "sequential_write_inner_edge" Throughput "sequential write, last sectors":
-        "Rate of sequential writes up to the last sector, once caches are full.",
+        "Rate of sequential writes up to the last sector, after caches are full.",
     FlushAfterWrite "flush_after_write" Time "flush after one write":
         "Latency of a flush right after one 4 KiB write was acknowledged.",
     FlushAfter4ScatteredWrites "flush_after_4_scattered_writes" Time "flush after 4 random writes":
@@ -186,9 +186,9 @@ figures! {
     FlushAfter64ScatteredWrites "flush_after_64_scattered_writes" Time "flush after 64 random writes":
         "Mean latency of a flush right after 64 random 4 KiB writes were acknowledged.",
     ShortStrokeHalf "short_stroke_half" Ratio "random read on half, gain":
-        "4 KiB random reads a second on the first half of the device, relative to the whole device, one at a time.",
+        "Rate of 4 KiB random reads on the first half of the device, divided by the rate on the whole device.",
     ShortStrokeTenth "short_stroke_tenth" Ratio "random read on a tenth, gain":
-        "4 KiB random reads a second on the first tenth of the device, relative to the whole device, one at a time.",
+        "Rate of 4 KiB random reads on the first tenth of the device, divided by the rate on the whole device.",
 }
 
 impl Figure {
