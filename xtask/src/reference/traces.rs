@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use iosched::{Flags, Op};
-use iosched_trace::{Columns, Format, FormatSpec, Holds, LOST_PERCENT_MAX, UNMATCHED_MIN};
+use iosched_trace::{Format, FormatSpec, Holds, LOST_PERCENT_MAX, UNMATCHED_MIN};
 
 /// Text of the page, with names in double braces for generated parts.
 const TEMPLATE: &str = include_str!("traces.md");
@@ -14,7 +14,6 @@ pub(super) fn page() -> String {
         ("formats", formats()),
         ("examples", examples()),
         ("written", written()),
-        ("columns", Columns::known()),
         ("lost_percent", LOST_PERCENT_MAX.to_string()),
         ("unmatched", UNMATCHED_MIN.to_string()),
     ];
