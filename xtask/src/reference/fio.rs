@@ -8,7 +8,7 @@ const HEAD: &str = "\
 # Options of fio
 
 This page lists every option and every I/O engine of fio, and whether iosched supports it. For
-example, `iodepth` is honoured, and `cpus_allowed` has no effect. [fio job
+example, `iodepth` is honoured, and `cpus_allowed` has no effect. The page [fio job
 files](fio.md#support-of-options) explains the words of the third column. `iosched job options NAME`
 prints the row of one option.
 
