@@ -20,7 +20,6 @@
 //! therefore comparable. Instructions, in [`counts`], need no unit and are the same in every run.
 
 mod counts;
-mod load;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -28,8 +27,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use iosched::Registry;
-
-use load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
+use iosched_judge::load::{Alone, BESIDE, BESIDE_SHAPE, Load, Nothing, Random, SHAPES, Shape, Target, Whole};
 
 /// Arguments of `cargo xtask cost`.
 #[derive(clap::Args)]
@@ -117,7 +115,7 @@ impl Unit {
 
 /// Returns a load in its steady state, ready to be measured.
 fn loaded<'a, T: Target>(elevator: &str, shape: &'a Shape) -> anyhow::Result<Load<'a, T>> {
-    let mut load = Load::new(elevator, shape, shape.warm_up())?;
+    let mut load = Load::new(&Registry::linux(), elevator, shape, shape.warm_up())?;
     load.requests(ROUND_REQUESTS);
     Ok(load)
 }
@@ -248,7 +246,8 @@ fn wanted(only: Option<&str>, shape: &Shape) -> Vec<&'static str> {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(case) = &args.counted {
-        return counts::run_counted(case);
+        iosched_judge::cost::run_counted(&Registry::linux(), case)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if args.instructions {
         return counts::run(args.name.as_deref(), args.record, args.check);

@@ -21,7 +21,9 @@ pub enum Preset {
 /// Configuration of a run. All of it follows from the elevator and the seed.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The first elevator, to which the run returns: an index of [`elevators`].
+    /// The elevators that the run switches between.
+    pub registry: Registry,
+    /// The first elevator, to which the run returns: its index in the registry.
     pub home: usize,
     /// Queue and device.
     pub queue: QueueConfig,
@@ -58,9 +60,21 @@ pub fn elevator_index(name: &str) -> Option<usize> {
 }
 
 impl Config {
-    /// Returns the configuration of `seed` for an elevator.
+    /// Returns the configuration of `seed` for an elevator of Linux.
     #[must_use]
     pub fn from_seed(home: usize, seed: u64) -> Self {
+        Self::of(Registry::linux(), home, seed)
+    }
+
+    /// Returns the first elevator.
+    #[must_use]
+    pub fn first(&self) -> Registered {
+        self.registry.elevators()[self.home]
+    }
+
+    /// Returns the configuration of `seed` for the elevator with index `home` in `registry`.
+    #[must_use]
+    pub fn of(registry: Registry, home: usize, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x636F_6E66_6967);
         let depth = random.pick(&[1, 1, 2, 4, 8, 31, 32, 128]);
         let queue = QueueConfig {
@@ -84,6 +98,7 @@ impl Config {
         };
         let tasks = random.pick(&[1, 2, 4, 8, 20]);
         Self {
+            registry,
             home,
             queue,
             depth,

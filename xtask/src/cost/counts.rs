@@ -2,17 +2,15 @@
 //! program give the same count, whatever else the machine does.
 //! `xtask/counts.tsv` stores the counts, so that an increase is noticed.
 //!
-//! This program runs itself under valgrind twice: once with only the warm-up, and once with
-//! [`REQUESTS`] more requests. The difference is the count of these requests. The loop of
-//! the measurement is counted without an elevator and subtracted from the column *elevator*.
+//! [`Counter`] runs this program again under valgrind.
 
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use iosched_judge::cost::{Column, CostError, Counter};
+use iosched_judge::load::SHAPES;
 
-use super::load::{Alone, Load, Nothing, SHAPES, Shape, Target, Whole};
 use super::{rounded, wanted};
 use crate::page;
 use crate::parallel::on_all_processors;
@@ -20,85 +18,10 @@ use crate::parallel::on_all_processors;
 /// Path of the stored counts, from the root of the repository.
 const TABLE: &str = "xtask/counts.tsv";
 const HEADER: &str = "elevator\tload\televator_instructions\twhole_instructions";
-/// Number of counted requests of a case.
-const REQUESTS: u64 = 10_000;
-/// Upper limit of the warm-up, because valgrind is slow.
-const WARM_UP_MAX: u64 = 10_000;
 /// Largest increase over the recorded count, per cent:
 /// with the same compiler, and with another one.
 const MORE_PERCENT: f64 = 3.0;
 const MORE_PERCENT_OF_OTHERS: f64 = 10.0;
-/// The fastest tool of valgrind that counts exactly.
-/// callgrind takes twice the time, lackey twenty times.
-const VALGRIND: &[&str] = &["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-
-/// Target whose instructions are counted: the loop, the elevator or the whole queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Column {
-    Loop,
-    Elevator,
-    Whole,
-}
-
-const COLUMNS: &[(Column, &str)] = &[(Column::Loop, "loop"), (Column::Elevator, "elevator"), (Column::Whole, "whole")];
-
-impl Column {
-    fn name(self) -> &'static str {
-        COLUMNS.iter().find(|(column, _)| *column == self).map_or("", |(_, name)| name)
-    }
-}
-
-/// Runs a load as the hidden argument says.
-pub(super) fn run_counted(case: &[String]) -> Result<ExitCode> {
-    let [column, elevator, load, requests] = case else { bail!("column, elevator, load, requests") };
-    let shape = SHAPES.iter().find(|shape| shape.name == load).with_context(|| format!("{load:?} is no load"))?;
-    let requests = requests.parse()?;
-    match COLUMNS.iter().find(|(_, name)| name == column) {
-        Some((Column::Loop, _)) => go_through::<Nothing>(elevator, shape, requests)?,
-        Some((Column::Elevator, _)) => go_through::<Alone>(elevator, shape, requests)?,
-        Some((Column::Whole, _)) => go_through::<Whole>(elevator, shape, requests)?,
-        None => bail!("{column:?} is no column"),
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn go_through<T: Target>(elevator: &str, shape: &Shape, requests: u64) -> Result<()> {
-    let mut load = Load::<T>::new(elevator, shape, shape.warm_up().min(WARM_UP_MAX))?;
-    load.requests(requests);
-    Ok(())
-}
-
-/// Returns the instructions of this program with one load.
-fn count_once(column: Column, elevator: &str, load: &str, requests: u64) -> Result<u64> {
-    let program = std::env::current_exe()?;
-    let result = Command::new("valgrind")
-        .args(VALGRIND)
-        .arg(program)
-        .args(["cost", "--counted", column.name(), elevator, load, &requests.to_string()])
-        .output();
-    let output = match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            bail!("valgrind counts the instructions, and is not installed here (apt-get install valgrind)")
-        }
-        result => result.context("valgrind cannot be run")?,
-    };
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "valgrind has failed with {elevator} {load}: {said}");
-    instructions_in(&said).with_context(|| format!("valgrind does not say how many instructions: {said}"))
-}
-
-/// Returns the count from the output of cachegrind: `==4711== I   refs:      4,486,782`.
-fn instructions_in(said: &str) -> Option<u64> {
-    let line = said.lines().find(|line| line.contains("refs:") && line.contains(" I "))?;
-    let (_, count) = line.split_once("refs:")?;
-    count.trim().replace(',', "").parse().ok()
-}
-
-/// Returns the instructions per request.
-fn count(column: Column, elevator: &str, load: &str) -> Result<f64> {
-    let [without, with] = [0, REQUESTS].map(|requests| count_once(column, elevator, load, requests));
-    Ok((with? as f64 - without? as f64) / REQUESTS as f64)
-}
 
 /// Instructions per request of one case, with one decimal.
 #[derive(Clone, PartialEq, Debug)]
@@ -130,8 +53,9 @@ impl Table {
         let names: Vec<(&str, &str)> = names.collect();
         let columns = |&(elevator, load)| [Column::Elevator, Column::Whole].map(|column| (column, elevator, load));
         let cases: Vec<_> = loops.chain(names.iter().flat_map(columns)).collect();
-        let counts = on_all_processors(&cases, |(column, elevator, load)| count(*column, elevator, load));
-        let counts = counts.into_iter().collect::<Result<Vec<f64>>>()?;
+        let counter = Counter::of_this_program(&["cost", "--counted"])?;
+        let counts = on_all_processors(&cases, |(column, elevator, load)| counter.count(*column, elevator, load));
+        let counts = counts.into_iter().collect::<Result<Vec<f64>, CostError>>()?;
         let found = |case| cases.iter().position(|other| *other == case).map_or(f64::NAN, |at| counts[at]);
         let tenth = |count| rounded(count, 1);
         for shape in &shapes {
@@ -278,12 +202,5 @@ mod tests {
         let recorded = table("a", &[("cfq", 1000.0, 2000.0)]);
         assert!(table("b", &[("cfq", 1099.0, 2000.0)]).against(&recorded).0.is_empty());
         assert_eq!(table("b", &[("cfq", 1101.0, 2000.0)]).against(&recorded).0.len(), 1);
-    }
-
-    #[test]
-    fn the_count_is_found_in_what_valgrind_says() {
-        assert_eq!(instructions_in("==1== Cachegrind\n==1== I   refs:      4,486,782\n"), Some(4_486_782));
-        assert_eq!(instructions_in("==1== I refs:        14\n"), Some(14));
-        assert_eq!(instructions_in("==1== nothing\n"), None);
     }
 }

@@ -19,6 +19,7 @@ const FOLDERS: &[&str] = &[
     "crates/disk/src/",
     "crates/golden/src/",
     "crates/iosched/src/",
+    "crates/judge/src/",
     "crates/kernel/src/",
     "crates/lab/src/",
     "crates/live/src/",

@@ -73,6 +73,18 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched-advise",
         ]),
     ),
+    (
+        "iosched-judge",
+        Some(&[
+            "iosched",
+            "iosched-check",
+            "iosched-numbers",
+            "iosched-disk",
+            "iosched-workload",
+            "iosched-sim",
+            "iosched-lab",
+        ]),
+    ),
     ("iosched-golden", Some(&["iosched", "iosched-workload", "iosched-disk", "iosched-sim"])),
     ("iosched-system", Some(&[])),
     (

@@ -1,12 +1,11 @@
 //! Control operations: processes, cgroups, tunables, attributes, switching.
 
 use iosched::controllers::Wbt;
-use iosched::{Cgroup, CgroupId, IoPriority, QueueConfig, Registry, RequestQueue, Spec, Unit};
+use iosched::{Cgroup, CgroupId, IoPriority, QueueConfig, RequestQueue, Spec, Unit};
 
 use super::submit::Recent;
 use super::{CGROUPS_MAX, Host, Task};
 use crate::config::Preset;
-use crate::config::elevators;
 use crate::model::Layer;
 use crate::operation::Value;
 use crate::violation::{Checked, ensure};
@@ -175,7 +174,7 @@ impl Host {
             let set = self.driver.set_attribute(self.now, "nr_requests", &u32::MAX.to_string());
             ensure!(set.is_ok(), Control, "the largest nr_requests: {set:?}");
         }
-        let specs = (elevators()[self.config.home].tunables)();
+        let specs = (self.config.first().tunables)();
         for spec in specs.into_iter().filter(|spec| spec.alias_of.is_none() && !spec.read_only) {
             let value = match preset {
                 Preset::Default => continue,
@@ -195,7 +194,7 @@ impl Host {
 
     pub(super) fn write_tunable(&mut self, which: u8, value: Value) -> Checked {
         let scheduler = self.driver.queue().scheduler();
-        let specs = Registry::linux().get(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
+        let specs = self.config.registry.get(scheduler).map(|elevator| (elevator.tunables)()).unwrap_or_default();
         let Write { name, text, value, endless } = write(&specs, &self.config.queue, which, value);
         self.endless |= endless;
         let read = |queue: &RequestQueue| specs.iter().map(|spec| queue.tunable(spec.name)).collect::<Vec<_>>();
@@ -257,13 +256,19 @@ impl Host {
     // ---- switching
 
     pub(super) fn switch(&mut self, to: u8) -> Checked {
-        let home = elevators()[self.config.home].name;
-        let names: Vec<_> =
-            elevators().iter().map(|elevator| elevator.name).chain([home, home, "no-such-elevator"]).collect();
+        let home = self.config.first().name;
+        let names: Vec<_> = self
+            .config
+            .registry
+            .elevators()
+            .iter()
+            .map(|elevator| elevator.name)
+            .chain([home, home, "no-such-elevator"])
+            .collect();
         let name = names[usize::from(to) % names.len()];
         let (before, switching) = (self.driver.queue().scheduler(), self.driver.queue().is_switching());
         let layer = self.layer();
-        let elevator = Registry::linux().get(name);
+        let elevator = self.config.registry.get(name);
         if let Ok(elevator) = elevator {
             self.driver.switch(self.now, elevator);
         }

@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use iosched::{BioDone, CgroupId, ContextId, Driver, IoError, Op, RequestId, RequestQueue, Rerun, Step, Time};
 
 use crate::config::Config;
-use crate::config::elevators;
 use crate::coverage::Coverage;
 use crate::model::audit::Audit;
 use crate::model::{Layer, Model, Seen};
@@ -74,7 +73,7 @@ impl Host {
     /// # Errors
     /// If a property is already violated.
     pub fn new(config: &Config, record: bool) -> Result<Self, Violation> {
-        let queue = RequestQueue::new(config.origin, &config.queue, elevators()[config.home]);
+        let queue = RequestQueue::new(config.origin, &config.queue, config.first());
         let mut host = Self {
             model: Model::new(&config.queue, config.origin),
             audit: None,

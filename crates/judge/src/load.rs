@@ -7,8 +7,30 @@ use std::hint::black_box;
 use iosched::bare::Bare;
 use iosched::{
     Bio, Cgroup, CgroupId, ContextId, Driver, Due, Flags, IoPriority, Op, QueueConfig, Registry, RequestId,
-    RequestQueue, Rerun, Step, Submit, Time,
+    RequestQueue, Rerun, Step, Submit, Time, UnknownElevator,
 };
+
+/// Reason why a load cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The registry has no scheduler of this name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownElevator),
+    /// The queue refuses an attribute of the load.
+    #[error("{file}: {problem}")]
+    Attribute {
+        /// Name of the attribute or of the cgroup's file.
+        file: &'static str,
+        /// Reason.
+        problem: String,
+    },
+}
+
+/// Adds the name of the attribute to its error.
+fn set<T, E: std::fmt::Display>(file: &'static str, result: Result<T, E>) -> Result<T, LoadError> {
+    result.map_err(|problem| LoadError::Attribute { file, problem: problem.to_string() })
+}
 
 /// Place of a task's next request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,8 +41,9 @@ enum Pattern {
 }
 
 /// A shape of load.
-pub(super) struct Shape {
-    pub(super) name: &'static str,
+pub struct Shape {
+    /// Name of the shape.
+    pub name: &'static str,
     tasks: u64,
     queued_per_task: u64,
     pattern: Pattern,
@@ -30,7 +53,8 @@ pub(super) struct Shape {
     lookup: bool,
 }
 
-pub(super) const SHAPES: &[Shape] = &[
+/// All shapes.
+pub const SHAPES: &[Shape] = &[
     shape("sequential", 64, 16, Pattern::Sequential, 0, false),
     shape("random", 64, 16, Pattern::Random, 0, false),
     shape("random, half writes", 64, 16, Pattern::Random, 50, false),
@@ -59,7 +83,8 @@ impl Shape {
     }
 
     /// Returns the number of requests until the steady state.
-    pub(super) fn warm_up(&self) -> u64 {
+    #[must_use]
+    pub fn warm_up(&self) -> u64 {
         2 * self.tasks * self.queued_per_task.max(50)
     }
 }
@@ -70,10 +95,12 @@ const SERVICE_NS: u64 = 100_000;
 const BEGIN: Time = Time::from_ns(1_000_000_000_000);
 
 /// The generator xorshift64, whose cost does not disturb the measurement.
-pub(super) struct Random(pub(super) u64);
+pub struct Random(pub u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u64 {
+    /// Returns the next number.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and an iterator's Option would be measured, too")]
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -83,7 +110,7 @@ impl Random {
 
 /// Requests in the device, oldest first.
 #[derive(Default)]
-pub(super) struct Device(VecDeque<RequestId>);
+pub struct Device(VecDeque<RequestId>);
 
 impl Device {
     fn has_room(&self) -> bool {
@@ -92,10 +119,14 @@ impl Device {
 }
 
 /// Target of a load.
-pub(super) trait Target: Sized {
+pub trait Target: Sized {
     /// Creates the target for an elevator and a shape of load.
-    fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self>;
+    ///
+    /// # Errors
+    /// The registry has no such elevator, or the queue refuses an attribute of the load.
+    fn new(registry: &Registry, elevator: &str, shape: &Shape) -> Result<Self, LoadError>;
 
+    /// Creates the context of a process.
     fn create_context(&mut self, pid: u32) -> ContextId;
 
     /// Submits `bio`, and starts the requests that must start before anything else happens.
@@ -120,14 +151,16 @@ pub(super) trait Target: Sized {
 
 /// An elevator with a controller that does not limit
 /// anything, which shows the cost of its presence.
-pub(super) struct Beside {
-    pub(super) name: &'static str,
+pub struct Beside {
+    /// Name of the case.
+    pub name: &'static str,
     elevator: &'static str,
     /// Files and values: files of the group of all tasks or of the root, or `wbt_lat_usec`.
     files: &'static [(&'static str, &'static str)],
 }
 
-pub(super) const BESIDE: &[Beside] = &[
+/// The cases with controllers.
+pub const BESIDE: &[Beside] = &[
     Beside { name: "none+wbt", elevator: "none", files: &[("wbt_lat_usec", "2000")] },
     Beside { name: "none+io.max", elevator: "none", files: &[("io.max", "riops=1000000000")] },
     Beside { name: "none+io.latency", elevator: "none", files: &[("io.latency", "target=1000000")] },
@@ -144,7 +177,7 @@ pub(super) const BESIDE: &[Beside] = &[
     },
 ];
 /// The load of these cases. Controllers delay none of its requests.
-pub(super) const BESIDE_SHAPE: &str = "random";
+pub const BESIDE_SHAPE: &str = "random";
 
 /// Returns the elevator of a case.
 fn elevator_of(case: &str) -> &str {
@@ -152,29 +185,29 @@ fn elevator_of(case: &str) -> &str {
 }
 
 /// A request queue with an elevator, and its driver.
-pub(super) struct Whole {
+pub struct Whole {
     driver: Driver,
     /// The group of all tasks.
     cgroup: CgroupId,
 }
 
 impl Target for Whole {
-    fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self> {
-        let mut queue =
-            RequestQueue::new(BEGIN, &QueueConfig::default(), Registry::linux().get(elevator_of(elevator))?);
-        queue.set_attribute(BEGIN, "nr_requests", &shape.nr_requests().to_string())?;
-        queue.set_attribute(BEGIN, "nomerges", if shape.lookup { "0" } else { "1" })?;
+    fn new(registry: &Registry, elevator: &str, shape: &Shape) -> Result<Self, LoadError> {
+        let mut queue = RequestQueue::new(BEGIN, &QueueConfig::default(), registry.get(elevator_of(elevator))?);
+        let nomerges = if shape.lookup { "0" } else { "1" };
+        set("nr_requests", queue.set_attribute(BEGIN, "nr_requests", &shape.nr_requests().to_string()))?;
+        set("nomerges", queue.set_attribute(BEGIN, "nomerges", nomerges))?;
         let mut driver = Driver::new(queue, Rerun::LINUX);
         let mut cgroup = CgroupId::ROOT;
         if let Some(Beside { files, .. }) = BESIDE.iter().find(|load| load.name == elevator) {
             let group = Cgroup { name: "all".to_owned(), parent: None, weight: None, leaf_weight: None };
-            cgroup = driver.create_cgroup(group)?;
+            cgroup = set("cgroup", driver.create_cgroup(group))?;
             for &(file, text) in *files {
                 if file == "wbt_lat_usec" {
-                    driver.set_attribute(BEGIN, file, text)?;
+                    set(file, driver.set_attribute(BEGIN, file, text))?;
                 } else {
                     let of = if file.starts_with("io.cost") { CgroupId::ROOT } else { cgroup };
-                    driver.set_cgroup_attribute(BEGIN, of, file, text)?;
+                    set(file, driver.set_cgroup_attribute(BEGIN, of, file, text))?;
                 }
             }
         }
@@ -231,7 +264,7 @@ impl Target for Whole {
 }
 
 /// An elevator without a queue.
-pub(super) struct Alone {
+pub struct Alone {
     elevator: Bare,
     is_multi_queue: bool,
     /// Unused requests.
@@ -239,8 +272,8 @@ pub(super) struct Alone {
 }
 
 impl Target for Alone {
-    fn new(elevator: &str, shape: &Shape) -> anyhow::Result<Self> {
-        let registered = Registry::linux().get(elevator_of(elevator))?;
+    fn new(registry: &Registry, elevator: &str, shape: &Shape) -> Result<Self, LoadError> {
+        let registered = registry.get(elevator_of(elevator))?;
         let bare = Bare::new(BEGIN, &QueueConfig::default(), registered, shape.nr_requests(), shape.lookup);
         Ok(Self { elevator: bare, is_multi_queue: registered.layer.is_multi_queue(), free: Vec::new() })
     }
@@ -302,7 +335,7 @@ fn renewed(elevator: &mut Bare, free: &mut Vec<RequestId>, now: Time, bio: &Bio)
 
 /// A target without an elevator, which shows the cost of the measuring loop. It
 /// serves requests in their order of arrival, with the same requests as [`Alone`].
-pub(super) struct Nothing {
+pub struct Nothing {
     /// Owner of the requests. The elevator is not called.
     elevator: Bare,
     free: Vec<RequestId>,
@@ -310,8 +343,8 @@ pub(super) struct Nothing {
 }
 
 impl Target for Nothing {
-    fn new(_: &str, shape: &Shape) -> anyhow::Result<Self> {
-        let Alone { elevator, free, .. } = Alone::new("noop", shape)?;
+    fn new(registry: &Registry, _: &str, shape: &Shape) -> Result<Self, LoadError> {
+        let Alone { elevator, free, .. } = Alone::new(registry, "noop", shape)?;
         Ok(Self { elevator, free, waiting: VecDeque::new() })
     }
 
@@ -348,7 +381,7 @@ impl Target for Nothing {
 }
 
 /// A queue that tasks keep full. Each completion causes a new request.
-pub(super) struct Load<'a, T> {
+pub struct Load<'a, T> {
     shape: &'a Shape,
     target: T,
     contexts: Vec<ContextId>,
@@ -360,8 +393,11 @@ pub(super) struct Load<'a, T> {
 
 impl<'a, T: Target> Load<'a, T> {
     /// Creates a load of `shape` for `elevator`, after `warm_up` requests.
-    pub(super) fn new(elevator: &str, shape: &'a Shape, warm_up: u64) -> anyhow::Result<Self> {
-        let mut target = T::new(elevator, shape)?;
+    ///
+    /// # Errors
+    /// The registry has no such elevator, or the queue refuses an attribute of the load.
+    pub fn new(registry: &Registry, elevator: &str, shape: &'a Shape, warm_up: u64) -> Result<Self, LoadError> {
+        let mut target = T::new(registry, elevator, shape)?;
         let contexts = (0..shape.tasks).map(|task| target.create_context(task as u32)).collect();
         let positions = (0..shape.tasks).map(|task| task * 100_000_000).collect();
         let random = Random(0x1234_5678_9ABC_DEF1);
@@ -397,7 +433,7 @@ impl<'a, T: Target> Load<'a, T> {
     }
 
     /// Completes `count` requests.
-    pub(super) fn requests(&mut self, count: u64) {
+    pub fn requests(&mut self, count: u64) {
         let mut completed = 0;
         while completed < count {
             self.target.turn(self.now, &mut self.device);
@@ -416,7 +452,7 @@ impl<'a, T: Target> Load<'a, T> {
     ///
     /// # Panics
     /// An invariant is violated.
-    pub(super) fn check(&self) {
+    pub fn check(&self) {
         self.target.check();
     }
 }

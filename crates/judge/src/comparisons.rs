@@ -1,0 +1,100 @@
+//! Comparisons of the judged schedulers with those of Linux, on modelled devices.
+
+use iosched::Setting;
+use iosched_disk::Profile;
+use iosched_lab::goal::Goal;
+use iosched_lab::{Control, Experiment, LabError, Results, Verdict, execute};
+use iosched_workload::Workload;
+use serde::Serialize;
+
+use crate::judge::{JudgeError, JudgeRequest};
+use crate::workloads::{DEVICES, JudgedWorkload, WORKLOADS, linux_default};
+
+/// Linux' schedulers that every card shows beside the judged one.
+pub const LINUX: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// The metric of one scheduler in one workload on one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Mean of the runs, in the unit of the metric.
+    pub mean: f64,
+    /// Difference from Linux' default scheduler, per cent of its mean. `None` for the default
+    /// itself.
+    pub percent: Option<f64>,
+    /// Verdict over the runs, on the model alone: the model's error is not added.
+    pub verdict: Option<Verdict>,
+}
+
+/// The metric that matters in a workload on a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Name of the workload.
+    pub workload: &'static str,
+    /// The metric, in the notation of goals.
+    pub goal: &'static str,
+    /// Name of the device's profile.
+    pub device: &'static str,
+    /// Linux' default scheduler for this device: the baseline.
+    pub baseline: &'static str,
+    /// The schedulers: Linux' own, then the judged ones that are not among them.
+    pub cells: Vec<Cell>,
+}
+
+impl Compared {
+    /// Returns the cell of a scheduler.
+    #[must_use]
+    pub fn cell(&self, scheduler: &str) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.scheduler == scheduler)
+    }
+}
+
+/// Returns the names of all compared schedulers.
+fn compared<'a>(judged: &[&'a str]) -> Vec<&'a str> {
+    let others = judged.iter().copied().filter(|name| !LINUX.contains(name));
+    LINUX.into_iter().chain(others).collect()
+}
+
+/// Compares the `judged` schedulers in one workload on one device. Returns `None` if `control` was
+/// interrupted.
+pub(crate) fn compare(
+    request: &JudgeRequest,
+    judged: &[&str],
+    (workload, device): (&JudgedWorkload, &'static str),
+    control: &Control,
+) -> Result<Option<Compared>, JudgeError> {
+    let names = compared(judged);
+    let settings = names.iter().map(|name| Setting::parse(name, &request.registry)).collect::<Result<Vec<_>, _>>()?;
+    let profile = Profile::named(device)?;
+    let (baseline, time_ns) = (linux_default(&profile), request.run_ns(&profile));
+    let mut experiment = Experiment::new(Workload::Tasks(Box::new(workload.tasks()?)), profile, settings)?;
+    experiment.set_baseline(baseline)?;
+    (experiment.runs, experiment.seed, experiment.fairness) = (request.runs, request.seed, false);
+    experiment.limit.time_ns = Some(time_ns);
+    experiment.goals = vec![workload.goal.parse::<Goal>()?];
+    let finished = execute(&experiment, control, |_| Ok(()))?;
+    if finished.interrupted {
+        return Ok(None);
+    }
+    let records = finished.records;
+    let results = records.devices().next().map(Results::of).ok_or(JudgeError::Lab(LabError::NoRuns))?;
+    let figure = results.figures.iter().find(|figure| figure.goal);
+    let cells = names.iter().enumerate().filter_map(|(at, name)| {
+        let found = figure?.settings[at].as_ref()?;
+        let comparison = found.comparison.as_ref();
+        Some(Cell {
+            scheduler: (*name).to_owned(),
+            mean: found.mean,
+            percent: comparison.and_then(|comparison| comparison.percent),
+            verdict: comparison.map(|comparison| comparison.seen.unwrap_or(comparison.verdict)),
+        })
+    });
+    let cells = cells.collect();
+    Ok(Some(Compared { workload: workload.name, goal: workload.goal, device, baseline, cells }))
+}
+
+/// Returns all pairs of a workload and a device, in the order of the report card.
+pub(crate) fn pairs() -> impl Iterator<Item = (&'static JudgedWorkload, &'static str)> {
+    WORKLOADS.iter().flat_map(|workload| DEVICES.iter().map(move |&device| (workload, device)))
+}

@@ -1,0 +1,143 @@
+//! Properties of whole judgements.
+
+use std::collections::VecDeque;
+
+use iosched::{Elevator, Env, Registered, Registry, RequestId};
+use iosched_judge::{DEVICES, JudgeError, JudgeRequest, Judgement, Part, WORKLOADS, judge};
+use iosched_lab::{Control, Verdict};
+
+/// Serves the newest request first, so that old ones starve.
+#[derive(Default)]
+struct NewestFirst {
+    queued: VecDeque<RequestId>,
+}
+
+impl Elevator for NewestFirst {
+    fn insert(&mut self, _: &mut Env, id: RequestId) {
+        self.queued.push_back(id);
+    }
+
+    fn dispatch(&mut self, _: &mut Env) -> Option<RequestId> {
+        self.queued.pop_back()
+    }
+
+    fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
+        self.queued.retain(|&id| id != absorbed);
+    }
+}
+
+/// Gives one request in a thousand to nobody.
+#[derive(Default)]
+struct Forgetful {
+    queued: VecDeque<RequestId>,
+    inserted: u64,
+}
+
+impl Elevator for Forgetful {
+    fn insert(&mut self, _: &mut Env, id: RequestId) {
+        self.inserted += 1;
+        if self.inserted % 1_000 != 0 {
+            self.queued.push_back(id);
+        }
+    }
+
+    fn dispatch(&mut self, _: &mut Env) -> Option<RequestId> {
+        self.queued.pop_front()
+    }
+
+    fn absorb(&mut self, _: &mut Env, _: RequestId, absorbed: RequestId) {
+        self.queued.retain(|&id| id != absorbed);
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::linux();
+    registry.add(Registered::new("newest", &|_| Box::new(NewestFirst::default()))).unwrap();
+    registry.add(Registered::new("forgetful", &|_| Box::new(Forgetful::default()))).unwrap();
+    registry
+}
+
+/// A small judgement without comparisons, which take longest.
+fn judged(schedulers: &[&str]) -> Judgement {
+    let mut request = JudgeRequest::new(registry(), schedulers);
+    (request.tries, request.operations, request.compare) = (4, 30_000, false);
+    judge(&request, &Control::new(2), |_| ()).unwrap()
+}
+
+#[test]
+fn a_scheduler_that_loses_requests_breaks_a_rule() {
+    let judgement = judged(&["forgetful", "noop"]);
+    let violations: Vec<_> = judgement.cards.iter().map(|card| card.rules.clone().unwrap().violation).collect();
+    assert!(judgement.is_broken() && violations[0].is_some() && violations[1].is_none(), "{violations:?}");
+}
+
+#[test]
+fn the_search_finds_a_wait_that_has_no_bound() {
+    let judgement = judged(&["newest", "mq-deadline"]);
+    let grows = |card: usize| judgement.cards[card].waits.iter().filter(|wait| wait.grows).count();
+    assert!(grows(0) > 0, "{:?}", judgement.cards[0].waits);
+    assert_eq!(grows(1), 0, "{:?}", judgement.cards[1].waits);
+}
+
+#[test]
+fn bfq_shares_by_weight_and_none_does_not() {
+    let judgement = judged(&["bfq", "none"]);
+    let share = |card: usize| {
+        let shares = &judgement.cards[card].shares;
+        shares.iter().find(|share| share.rivalry.contains("weight") && share.device == "sata-7200").unwrap().first
+    };
+    assert!(share(0) > 0.75 && (0.4..0.6).contains(&share(1)), "{} {}", share(0), share(1));
+}
+
+#[test]
+fn the_same_request_gives_the_same_cards() {
+    let text = |jobs| {
+        let mut request = JudgeRequest::new(registry(), &["kyber"]);
+        (request.tries, request.operations, request.compare) = (3, 20_000, false);
+        judge(&request, &Control::new(jobs), |_| ()).unwrap().markdown()
+    };
+    assert_eq!(text(1), text(3));
+}
+
+#[test]
+fn unknown_schedulers_and_single_runs_are_refused() {
+    let refused = |schedulers: &[&str], runs| {
+        let mut request = JudgeRequest::new(registry(), schedulers);
+        request.runs = runs;
+        judge(&request, &Control::new(1), |_| ()).unwrap_err()
+    };
+    assert!(matches!(refused(&[], 5), JudgeError::Nothing));
+    assert!(matches!(refused(&["bfq"], 1), JudgeError::Runs(1)));
+    assert!(refused(&["fifo"], 5).to_string().starts_with("there is no scheduler \"fifo\"; available: noop"));
+}
+
+#[test]
+fn an_interrupted_judgement_says_so() {
+    let control = Control::new(1);
+    let request = JudgeRequest::new(registry(), &["none"]);
+    let judgement = judge(&request, &control, |part| {
+        if matches!(part, Part::Comparison { number: 1, .. }) {
+            control.interrupt();
+        }
+    });
+    let judgement = judgement.unwrap();
+    assert!(!judgement.complete && judgement.compared.is_empty());
+}
+
+#[test]
+fn a_card_has_every_workload_on_every_device() {
+    let mut request = JudgeRequest::new(registry(), &["newest"]);
+    (request.runs, request.tries, request.operations, request.time_percent) = (2, 1, 1_000, 5);
+    let judgement = judge(&request, &Control::new(2), |_| ()).unwrap();
+    assert_eq!(judgement.compared.len(), WORKLOADS.len() * DEVICES.len());
+    for compared in &judgement.compared {
+        let baseline = compared.cell(compared.baseline).unwrap();
+        assert_eq!((baseline.verdict, compared.cells.len()), (None, 5), "{compared:?}");
+        assert!(compared.cells.iter().all(|cell| cell.mean > 0.0), "{compared:?}");
+    }
+    let worse = judgement
+        .compared
+        .iter()
+        .filter(|compared| compared.cell("newest").is_some_and(|cell| cell.verdict == Some(Verdict::Worse)));
+    assert!(worse.count() > 5);
+}
