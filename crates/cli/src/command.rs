@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Advise(Box<crate::advise::AdviseArgs>),
     Sweep(Box<crate::sweep::SweepArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
+    Judge(crate::judge::JudgeArgs),
     Record(crate::record::RecordArgs),
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),

@@ -30,6 +30,7 @@ mod here;
 mod import;
 mod io_cost;
 mod job;
+mod judge;
 mod lasting;
 mod ls;
 mod man;
@@ -95,6 +96,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Advise(args) => return advise::run(&args),
         Command::Sweep(args) => return sweep::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args),
+        Command::Judge(args) => return judge::run(&args),
         Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
