@@ -7,6 +7,7 @@
 //! | `trace.rs` | `Trace`: recorded I/O, from files and tables, and back |
 //! | `frame.rs` | traces from tables in memory, row by row |
 //! | `compare.rs` | `compare` and `Comparison`: comparisons of settings, as in `iosched compare` |
+//! | `judge.rs` | `judge` and `Judgement`: report cards, as in `iosched judge` |
 //! | `policy.rs` | elevators written in Python |
 //! | `question.rs` | the common arguments of `compare` and `tune` |
 //! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
@@ -26,6 +27,7 @@
 mod compare;
 mod error;
 mod frame;
+mod judge;
 mod page;
 mod policy;
 mod question;
@@ -48,6 +50,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
+    #[pymodule_export]
+    use crate::judge::{Judgement, judge};
     #[pymodule_export]
     use crate::policy::Request;
     #[pymodule_export]

@@ -12,6 +12,7 @@ __all__ = [
     "Device",
     "FleetSummary",
     "Goal",
+    "Judgement",
     "Request",
     "Run",
     "Search",
@@ -25,6 +26,7 @@ __all__ = [
     "compare",
     "devices",
     "estimate",
+    "judge",
     "read_trace",
     "schedulers",
     "simulate",
@@ -312,6 +314,28 @@ def compare(
     jobs: int | None = None,
     kernel: str | Iterable[str] | None = None,
 ) -> Comparison: ...
+@final
+class Judgement:
+    @property
+    def comparisons(self) -> Table: ...
+    @property
+    def shares(self) -> Table: ...
+    @property
+    def waits(self) -> Table: ...
+    @property
+    def rules(self) -> Table: ...
+    def markdown(self) -> str: ...
+
+def judge(
+    scheduler: _AnySetting | Iterable[_AnySetting],
+    *,
+    runs: int = 5,
+    seed: int = 1,
+    tries: int = 16,
+    operations: int = 200_000,
+    comparisons: bool = True,
+    jobs: int | None = None,
+) -> Judgement: ...
 def simulate(
     workload: _AnyWorkload | None = None,
     device: _AnyDevice | None = None,
