@@ -79,11 +79,27 @@ impl Judgement {
         text
     }
 
+    /// Returns the number of comparisons with each verdict, in a sentence.
+    fn summary(&self, scheduler: &str) -> String {
+        let verdicts = self.compared.iter().filter_map(|compared| compared.cell(scheduler)?.verdict);
+        let verdicts: Vec<Verdict> = verdicts.collect();
+        let count = |wanted: Verdict| verdicts.iter().filter(|&&verdict| verdict == wanted).count();
+        format!(
+            "In {} comparisons with Linux' default scheduler: {} better, {} worse, {} equal, {} undecided.",
+            verdicts.len(),
+            count(Verdict::Better),
+            count(Verdict::Worse),
+            count(Verdict::Equal),
+            count(Verdict::CannotTell)
+        )
+    }
+
     /// Writes the difference from Linux' default scheduler for each workload and device.
     fn comparisons(&self, scheduler: &str, text: &mut String) {
         if self.compared.iter().all(|compared| compared.cell(scheduler).is_none()) {
             return;
         }
+        let _ = writeln!(text, "\n{}", self.summary(scheduler));
         let cells = |device| self.compared.iter().filter(move |compared| compared.device == device);
         let header = DEVICES.iter().map(|&device| {
             let baseline = cells(device).next().map_or("", |compared| compared.baseline);
@@ -116,7 +132,7 @@ fn difference(verdict: Option<Verdict>, percent: Option<f64>) -> String {
     let Some(verdict) = verdict else { return "the default".to_owned() };
     let word = match verdict {
         Verdict::Equal => return "equal".to_owned(),
-        Verdict::CannotTell => "cannot tell",
+        Verdict::CannotTell => "undecided",
         Verdict::Better | Verdict::More => "better",
         Verdict::Worse | Verdict::Less => "worse",
     };
@@ -193,7 +209,7 @@ mod tests {
             (Some(Verdict::Better), Some(-58.4), "better, -58 %"),
             (Some(Verdict::Worse), Some(340.0), "worse, 4.4 times"),
             (Some(Verdict::Equal), Some(1.0), "equal"),
-            (Some(Verdict::CannotTell), Some(7.0), "cannot tell, +7 %"),
+            (Some(Verdict::CannotTell), Some(7.0), "undecided, +7 %"),
         ];
         for (verdict, percent, shown) in cases {
             assert_eq!(difference(verdict, percent), shown);

@@ -36,7 +36,7 @@ struct Forgetful {
 impl Elevator for Forgetful {
     fn insert(&mut self, _: &mut Env, id: RequestId) {
         self.inserted += 1;
-        if self.inserted % 1_000 != 0 {
+        if !self.inserted.is_multiple_of(1_000) {
             self.queued.push_back(id);
         }
     }
@@ -140,4 +140,25 @@ fn a_card_has_every_workload_on_every_device() {
         .iter()
         .filter(|compared| compared.cell("newest").is_some_and(|cell| cell.verdict == Some(Verdict::Worse)));
     assert!(worse.count() > 5);
+}
+
+#[test]
+fn the_page_has_the_program_of_the_example() {
+    let page = include_str!("../../../docs/elevator-howto.md");
+    let example = include_str!("../examples/judge_sedf.rs");
+    let (_, rest) = page.split_once("```rs\n").unwrap();
+    let (program, _) = rest.split_once("```").unwrap();
+    let in_example = |line: &str| line.replace("std::process::", "").replace("(SEDF)", "(sedf::SEDF)");
+    assert!(example.contains(&in_example(program)), "{}", in_example(program));
+}
+
+#[test]
+fn the_page_of_cards_has_all_workloads_and_devices() {
+    let page = include_str!("../../../docs/report-cards.md");
+    for scheduler in ["adios", "bfq", "kyber", "mq-deadline", "cfq"] {
+        let (_, card) = page.split_once(&format!("\n## {scheduler}\n")).unwrap();
+        let card = card.split("\n## ").next().unwrap();
+        assert!(WORKLOADS.iter().all(|workload| card.contains(&format!("| {} | {} |", workload.name, workload.goal))));
+        assert!(DEVICES.iter().all(|device| card.contains(&format!(" {device} (default "))), "{scheduler}");
+    }
 }
