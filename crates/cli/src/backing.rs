@@ -8,8 +8,8 @@ use iosched_kernel::Roots;
 use iosched_kernel::block::{self, BlockDevice, Usage};
 use iosched_live::backend::Spec;
 
-use crate::fail::usage;
-use crate::output::say;
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::say;
 
 /// Refuses a backing that is in use. With `force`, it only warns.
 pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use iosched_lab::Experiment;
 
-use crate::fail::usage;
-use crate::output::{Kind, Output, Outputs};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{Kind, Output, Outputs};
 
 /// The file of one setting on one device.
 pub(crate) struct BlockTrace {

@@ -3,7 +3,7 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::watched::ProgressKind;
+use iosched_terminal::progress::ProgressKind;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///

@@ -12,7 +12,8 @@ use iosched_disk::{Fit, Profile, Validated};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
-use crate::{io_cost, output, show};
+use crate::io_cost;
+use iosched_terminal::{output, show};
 
 /// Columns of a latency plot.
 const PLOT_COLUMNS: usize = 32;

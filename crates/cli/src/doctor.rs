@@ -12,11 +12,11 @@ use iosched_lab::request::nearest;
 use iosched_trace::{RATES_BYTES_MAX, rates_of, read_text};
 use serde::Serialize;
 
-use crate::fail::{of_file, usage};
-use crate::output;
 use crate::served::size;
-use crate::show::{Look, Tone, left};
 use iosched_attributes::SYS_BLOCK;
+use iosched_terminal::fail::{of_file, usage};
+use iosched_terminal::output;
+use iosched_terminal::show::{Look, Tone, left};
 
 /// Check which I/O settings take effect on a disk, and which do nothing
 ///

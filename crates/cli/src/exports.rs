@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use iosched_live::SyncWrites;
 use iosched_live::nbd::{Export, Exports, ExportsError};
 
-use crate::fail::usage;
+use iosched_terminal::fail::usage;
 
 /// The exports of a disk.
 #[derive(Args, Clone, Debug)]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 
-use crate::output;
 use iosched_attributes::{Disks, Named};
+use iosched_terminal::output;
 
 /// Read attributes of disks
 ///

@@ -9,8 +9,8 @@ use iosched_disk::disksim::{Description, Sources};
 use iosched_disk::io_cost::{Family, Spread};
 use iosched_lab::request::quoted;
 
-use crate::fail::{of_file, usage};
-use crate::output::{Kind, Outputs, WriteArgs, say};
+use iosched_terminal::fail::{of_file, usage};
+use iosched_terminal::output::{Kind, Outputs, WriteArgs, say};
 
 /// Largest file that is read, bytes.
 const BYTES_MAX: u64 = 64 << 20;

@@ -6,8 +6,8 @@ use anyhow::Result;
 use iosched_attributes::{Disks, LastingRule, Named};
 use iosched_kernel::settings::rule_name;
 
-use crate::fail::usage;
-use crate::output::{self, Kind, MARK, Output, Outputs, WriteArgs};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, Kind, MARK, Output, Outputs, WriteArgs};
 
 const QUEUE: &str = "queue/";
 

@@ -8,9 +8,9 @@ use clap::{Args, ValueHint};
 use iosched_attributes::{DiskSummary, Disks, KernelDisk, SYS_BLOCK, lives};
 use iosched_kernel::block::{DeviceCard, Mount, Swap};
 
-use crate::output;
 use crate::served::size;
-use crate::show::{Look, left, right};
+use iosched_terminal::output;
+use iosched_terminal::show::{Look, left, right};
 
 /// List disks and their schedulers
 ///

@@ -8,10 +8,8 @@
 //! file or folder with its arguments and its code |
 //! | `options/` | shared arguments: numbers, schedulers,
 //! workloads, replay, length of runs, judgement of differences |
-//! | `output/` | output: files that appear complete or not at
-//! all, links, devices and pipes, and messages during long work |
-//! | `show/` | results as text (tables, verdicts, closing sentences), JSON, CSV and Markdown |
-//! | `fail.rs`, `signals.rs`, `watched.rs` | exit codes, signals, progress |
+//!
+//! Results, messages, errors and files are written by `crates/terminal`.
 #![forbid(unsafe_code)]
 
 mod advise;
@@ -24,7 +22,8 @@ mod complete;
 mod device;
 mod doctor;
 mod exports;
-mod fail;
+#[cfg(test)]
+mod file_arguments;
 mod get;
 mod here;
 mod import;
@@ -36,7 +35,6 @@ mod ls;
 mod man;
 mod mount;
 mod options;
-mod output;
 mod record;
 mod report;
 mod reproduce;
@@ -44,8 +42,6 @@ mod restore;
 mod serve;
 mod served;
 mod set;
-mod show;
-mod signals;
 mod sweep;
 mod tell;
 mod top;
@@ -54,7 +50,6 @@ mod tune;
 mod ublk;
 mod validate;
 mod vhost;
-mod watched;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -64,6 +59,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use command::{Cli, Command};
 use iosched_kernel::Roots;
+use iosched_terminal::{fail, output};
 
 fn main() -> ExitCode {
     complete::answer(command::command);

@@ -10,8 +10,8 @@ use clap_mangen::Man;
 use console::Term;
 use iosched_lab::request::did_you_mean;
 
-use crate::fail::usage;
-use crate::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
 
 /// Show the man page of iosched or of a command
 ///

@@ -8,9 +8,9 @@ use clap::{Args, ValueHint};
 use iosched_live::fuse::{self, MountOptions, Mounted, Unmounted, Unmounter};
 use iosched_live::reactor::Served;
 
-use crate::fail::usage;
-use crate::output::{self, say};
 use crate::served::{Chosen, DiskArgs, Ending, about, end};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, say};
 
 /// Serve a disk as a file in a mounted directory, through a scheduler
 ///

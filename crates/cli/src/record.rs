@@ -16,13 +16,13 @@ use iosched_lab::grouped;
 use iosched_lab::request::quoted;
 use iosched_trace::{ProcessSummary, ReadOptions, TraceSummary};
 
-use crate::fail::FAILED;
 use crate::options::seconds_above_0;
-use crate::output::{self, Kind, Outputs, Room, WriteArgs};
-use crate::show;
-use crate::signals::on_signal;
 use crate::trace::first_processes;
-use crate::watched::Meter;
+use iosched_terminal::fail::FAILED;
+use iosched_terminal::output::{self, Kind, Outputs, Room, WriteArgs};
+use iosched_terminal::progress::Meter;
+use iosched_terminal::show;
+use iosched_terminal::signals::on_signal;
 
 /// Interval of reading the kernel's events.
 const TICK: Duration = Duration::from_millis(5);

@@ -8,9 +8,9 @@ use iosched_lab::request::{did_you_mean, quoted};
 use iosched_lab::{LabError, RecordReader, Records};
 use iosched_report::NoPlot;
 
-use crate::fail::usage;
-use crate::output::{self, Kind, LAST_PAGE, Output, Outputs, WriteArgs, say};
-use crate::show::{self, Page};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, Kind, LAST_PAGE, Output, Outputs, WriteArgs, say};
+use iosched_terminal::show::{self, Page};
 
 /// Make a report from records, without running anything again
 ///

@@ -14,8 +14,8 @@ use iosched_kernel::settings::{self, Change, LeftAlone, PutBack, Restoration, Re
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 use iosched_lab::request::quoted;
 
-use crate::fail::usage;
-use crate::output::{self, say};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, say};
 
 /// Put back settings that a killed iosched has changed
 ///

@@ -14,12 +14,12 @@ use iosched_live::reactor::nbd::{Config, Limits, Listener};
 use iosched_live::{Handle, OwnedListener};
 
 use crate::exports::{ExportArgs, changes, describe};
-use crate::fail::usage;
 use crate::options::whole_seconds;
-use crate::output::say;
 use crate::served::{
     DiskArgs, Ending, about, address, bind, bind_control, by_options, check_sockets, wait, warn_if_ignored,
 };
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::say;
 
 /// Serve a disk to NBD clients, through a scheduler
 ///

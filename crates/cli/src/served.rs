@@ -17,10 +17,10 @@ use iosched_live::{Handle, OwnedListener, Shares, is_printable, reactor};
 use iosched_lab::request::SettingTarget;
 
 use crate::backing;
-use crate::fail::usage;
-use crate::output::{self, Outputs, Replacing, say};
-use crate::signals::{on_signal, on_signal_and_hangup};
 use iosched_attributes::socket_to_make;
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, Outputs, Replacing, say};
+use iosched_terminal::signals::{on_signal, on_signal_and_hangup};
 
 /// Base of the exit code after a signal, as in shells. The number of the signal is added.
 const BY_SIGNAL: i32 = 128;

@@ -11,9 +11,9 @@ use iosched_kernel::settings::RULES;
 use iosched_lab::request::{AttributeValue as Assignment, did_you_mean};
 use iosched_live::Shares;
 
-use crate::fail::{is_usage, report, usage};
 use crate::lasting::LastingRules;
-use crate::output::{self, WriteArgs, say};
+use iosched_terminal::fail::{is_usage, report, usage};
+use iosched_terminal::output::{self, WriteArgs, say};
 
 /// Change attributes of disks
 ///

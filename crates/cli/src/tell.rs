@@ -7,8 +7,8 @@ use clap::Subcommand;
 use iosched::controllers::{About, FileOf, policies};
 use iosched::{Layer, Registered, RequestQueue, Spec, TextSpec};
 
-use crate::fail::usage;
-use crate::show;
+use iosched_terminal::fail::usage;
+use iosched_terminal::show;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchedulerCommand {

@@ -13,11 +13,11 @@ use iosched_trace::{
     read_rates, summarize, summarize_stages,
 };
 
-use crate::fail::usage;
 use crate::options::any_duration;
 use crate::options::reading::{self, Reading};
-use crate::output::{self, Kind, Output, Outputs, WriteArgs, say};
-use crate::show;
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs, say};
+use iosched_terminal::show;
 
 /// Largest number of processes that are named.
 const PROCESSES_SHOWN: usize = 4;

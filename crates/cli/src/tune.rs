@@ -15,11 +15,11 @@ use iosched_disk::Profile;
 use iosched_lab::request::{self, AttributeValue, CommandLine, SettingTarget};
 use iosched_lab::{Control, Experiment, LabError};
 
-use crate::fail::{INTERRUPTED, of_comparison, usage};
 use crate::options::{self, ReplayMode, VerdictArgs, or_cpus, speed};
-use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
-use crate::show::{Look, tuning};
-use crate::watched::{RUNS, Watched, on_interrupt};
+use iosched_terminal::fail::{INTERRUPTED, of_comparison, usage};
+use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
+use iosched_terminal::progress::{RUNS, Watched, on_interrupt};
+use iosched_terminal::show::{Look, tuning};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///

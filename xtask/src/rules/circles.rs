@@ -27,6 +27,7 @@ const FOLDERS: &[&str] = &[
     "crates/report/src/",
     "crates/sim/src/",
     "crates/system/src/",
+    "crates/terminal/src/",
     "crates/trace/src/",
     "crates/workload/src/",
     "xtask/src/",

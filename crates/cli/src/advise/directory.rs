@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use iosched_kernel::settings::{DropIn, Lasting, rule_name};
 
-use crate::fail::usage;
-use crate::output::{Kind, MARK, Output, Outputs, Records, all_of};
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{Kind, MARK, Output, Outputs, Records, all_of};
 
 /// Subdirectory of the setting that was not tried on the device.
 const UNTRIED: &str = "untried";
@@ -149,7 +149,7 @@ fn script(commands: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WriteArgs;
+    use iosched_terminal::output::WriteArgs;
 
     fn lasting(drop_in: &str) -> Lasting {
         Lasting {

@@ -18,12 +18,12 @@ use iosched_lab::request::{self, CommandLine};
 use iosched_lab::{Control, Progress};
 
 use crate::calibrate::{MEASURING, observe};
-use crate::fail::{INTERRUPTED, of_advice, of_comparison, usage};
 use crate::options::{self, ReplayMode, VerdictArgs, speed};
-use crate::output::{self, Kind, Outputs, WriteArgs, all_of};
-use crate::show::{Look, advice};
-use crate::watched::{Meter, RUNS, on_interrupt};
 use directory::AdviceDirectory;
+use iosched_terminal::fail::{INTERRUPTED, of_advice, of_comparison, usage};
+use iosched_terminal::output::{self, Kind, Outputs, WriteArgs, all_of};
+use iosched_terminal::progress::{Meter, RUNS, on_interrupt};
+use iosched_terminal::show::{Look, advice};
 
 /// Recommend settings for a device and a workload, and show the evidence
 ///

@@ -19,10 +19,10 @@ use iosched_advise::calibrate::{
 use iosched_disk::Profile;
 use iosched_lab::request::{CommandLine, quoted};
 
-use crate::fail::{FAILED, INTERRUPTED, of_place, usage};
-use crate::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
-use crate::signals::on_signal;
-use crate::watched::Meter;
+use iosched_terminal::fail::{FAILED, INTERRUPTED, of_place, usage};
+use iosched_terminal::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
+use iosched_terminal::progress::Meter;
+use iosched_terminal::signals::on_signal;
 
 /// Default file of the measurements.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
         if args.json { show::json(&measurements, &calibration)? } else { as_text(next, &measurements, &calibration) };
     written.extend(made);
     written.extend(report.map(|out| out.text(&iosched_report::calibration_html(&measurements, &calibration))));
-    written.push(crate::show::answer(&shown, args.json));
+    written.push(iosched_terminal::show::answer(&shown, args.json));
     all_of(written)?;
     Ok(match (interrupted, calibration.verdict.fits) {
         (true, _) => ExitCode::from(INTERRUPTED),

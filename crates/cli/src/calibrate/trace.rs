@@ -15,10 +15,10 @@ use iosched_lab::validate::Closeness;
 use serde_json::json;
 
 use super::CalibrateArgs;
-use crate::fail::{INTERRUPTED, usage};
 use crate::import;
-use crate::output::{Kind, Outputs, all_of};
-use crate::watched::Meter;
+use iosched_terminal::fail::{INTERRUPTED, usage};
+use iosched_terminal::output::{Kind, Outputs, all_of};
+use iosched_terminal::progress::Meter;
 
 /// Capacity above that of any disk, sectors.
 const CAPACITY_SECTORS_MAX: u64 = 1 << 48;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &At
     let fit = fit.map_err(usage)?;
     let made = out.map(|out| out.text(&(preface(&fit, &command(args, trace)) + &fit.profile.to_toml()?))).transpose();
     let text = if args.json { json_of(&fit, &shown)? } else { text_of(&fit, &shown, args.start.is_some()) };
-    all_of([made.map(|_| ()), crate::show::answer(&text, args.json)])?;
+    all_of([made.map(|_| ()), iosched_terminal::show::answer(&text, args.json)])?;
     Ok(if interrupt.load(Ordering::Relaxed) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -9,7 +9,7 @@ use iosched_lab::request::DEVICE;
 
 use super::RealArgs;
 use crate::options::{Reading, ReplayMode, VerdictArgs, sample, speed, whole};
-use crate::output::WriteArgs;
+use iosched_terminal::output::WriteArgs;
 
 /// Default number of runs of each setting, and the default maximum with --until-sure.
 const RUNS: u32 = 10;

@@ -12,12 +12,12 @@ use anyhow::Result;
 use iosched_lab::request::quoted;
 use iosched_lab::{Finished, LabError, Progress};
 
-use crate::fail::INTERRUPTED;
 use crate::options::files;
-use crate::output::{self, Kind, Output, Outputs, Records, all_of};
 use crate::report::html;
-use crate::show::{self, Page};
-use crate::watched::{RUNS, Watched};
+use iosched_terminal::fail::INTERRUPTED;
+use iosched_terminal::output::{self, Kind, Output, Outputs, Records, all_of};
+use iosched_terminal::progress::{RUNS, Watched};
+use iosched_terminal::show::{self, Page};
 
 pub(crate) use args::{CompareArgs, OutputFormat};
 pub(crate) use real::RealArgs;

@@ -16,9 +16,9 @@ use iosched_lab::verify::{
 use iosched_lab::{Control, Figure};
 
 use super::{CompareArgs, Comparing, Written, outputs};
-use crate::fail::{of_comparison, of_device_request, usage};
 use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
-use crate::watched::on_interrupt;
+use iosched_terminal::fail::{of_comparison, of_device_request, usage};
+use iosched_terminal::progress::on_interrupt;
 
 /// Options of runs on a real device.
 #[derive(Args, Debug)]

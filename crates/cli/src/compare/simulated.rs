@@ -10,9 +10,9 @@ use iosched_workload::Workload;
 
 use super::{CompareArgs, Comparing, OutputFormat, Written, outputs};
 use crate::blktrace;
-use crate::fail::{of_comparison, usage};
 use crate::options::{open_workload, or_cpus};
-use crate::watched::on_interrupt;
+use iosched_terminal::fail::{of_comparison, usage};
+use iosched_terminal::progress::on_interrupt;
 
 pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let experiment = experiment(args)?;

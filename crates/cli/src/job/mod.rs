@@ -13,7 +13,7 @@ use clap::{Subcommand, ValueHint};
 use iosched_lab::request::ProcessEnvironment;
 use iosched_workload::fio::CheckedJobs;
 
-use crate::show::{self, Look};
+use iosched_terminal::show::{self, Look};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {

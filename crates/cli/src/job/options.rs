@@ -6,7 +6,7 @@ use anyhow::Result;
 use iosched_workload::fio::{Category, JobOption, Treatment, job_options};
 use serde_json::json;
 
-use crate::fail::usage;
+use iosched_terminal::fail::usage;
 
 /// Returns all options, or those with `name` in their names.
 pub(super) fn list(name: Option<&str>, as_json: bool) -> Result<String> {

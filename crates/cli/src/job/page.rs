@@ -7,7 +7,7 @@ use iosched_workload::fio::{CheckedJobs, Files, Job, JobLine};
 use serde_json::{Value, json};
 
 use super::describe;
-use crate::show::{Column, Look, Tone, set};
+use iosched_terminal::show::{Column, Look, Tone, set};
 
 /// A row of the table: a job and the number of its copies.
 struct Row<'a> {

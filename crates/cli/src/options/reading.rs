@@ -3,7 +3,7 @@
 use clap::Args;
 use iosched_trace::{Columns, Completeness, Format, Gap, InCgroup, Ionice, ReadOptions, TimeUnit};
 
-use crate::output::say;
+use iosched_terminal::output::say;
 
 /// How to read a trace.
 #[derive(Args, Debug, Default)]

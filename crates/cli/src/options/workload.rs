@@ -7,7 +7,7 @@ use iosched_lab::request;
 use iosched_workload::Workload;
 
 use super::reading::{self, Reading};
-use crate::fail::of_comparison;
+use iosched_terminal::fail::of_comparison;
 
 /// Returns the files of a workload. A trace can have several.
 pub(crate) fn files(workload: &Path) -> Vec<PathBuf> {

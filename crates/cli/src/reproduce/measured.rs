@@ -12,11 +12,11 @@ use iosched_lab::measured::{
 use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, significant};
 
 use super::ReproduceArgs;
-use crate::fail::{INTERRUPTED, usage};
 use crate::options::or_cpus;
-use crate::output;
-use crate::show::{Column, Look, Tone, set};
-use crate::watched::{Meter, on_interrupt};
+use iosched_terminal::fail::{INTERRUPTED, usage};
+use iosched_terminal::output;
+use iosched_terminal::progress::{Meter, on_interrupt};
+use iosched_terminal::show::{Column, Look, Tone, set};
 
 /// Name of this group of experiments.
 pub(super) const MEASURED: &str = "measured";

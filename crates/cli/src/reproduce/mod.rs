@@ -18,11 +18,11 @@ use iosched_lab::request::CommandLine;
 use iosched_lab::{Control, grouped};
 
 use crate::compare::next;
-use crate::fail::{INTERRUPTED, usage};
 use crate::options::or_cpus;
-use crate::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
-use crate::show::{self, Look, reproduction};
-use crate::watched::{Meter, on_interrupt};
+use iosched_terminal::fail::{INTERRUPTED, usage};
+use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
+use iosched_terminal::progress::{Meter, on_interrupt};
+use iosched_terminal::show::{self, Look, reproduction};
 
 /// Name that stands for every experiment.
 const ALL: &str = "all";

@@ -60,7 +60,7 @@ pub(crate) struct SweepArgs {
     json: bool,
 
     #[command(flatten)]
-    write: crate::output::WriteArgs,
+    write: iosched_terminal::output::WriteArgs,
 }
 
 const EXAMPLES: &str = "Examples:

@@ -14,12 +14,12 @@ use iosched_sweep::{
 use serde::Serialize;
 
 use super::SweepArgs;
-use crate::fail::{INTERRUPTED, of_comparison, of_file, usage};
 use crate::options::or_cpus;
-use crate::output::{Kind, Outputs, all_of, said::say};
-use crate::show::left;
-use crate::signals::on_signal;
-use crate::watched::Meter;
+use iosched_terminal::fail::{INTERRUPTED, of_comparison, of_file, usage};
+use iosched_terminal::output::{Kind, Outputs, all_of, say};
+use iosched_terminal::progress::Meter;
+use iosched_terminal::show::left;
+use iosched_terminal::signals::on_signal;
 
 const UNITS: &str = "{bar:30} {pos} of {len} comparisons, {eta} to go";
 /// Largest number of failures that are listed.
@@ -74,7 +74,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     } else {
         told(&units, &outcome, summary.as_ref(), elapsed)
     };
-    all_of(reported.into_iter().chain([crate::show::answer(&text, args.json)]))?;
+    all_of(reported.into_iter().chain([iosched_terminal::show::answer(&text, args.json)]))?;
     Ok(match &outcome {
         Outcome { interrupted: true, .. } => ExitCode::from(INTERRUPTED),
         Outcome { failed, .. } if !failed.is_empty() => ExitCode::FAILURE,
@@ -150,13 +150,13 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
             format!("{refused} workloads do not exist; {unreadable} of the sampled files are not workloads"),
         );
     }
-    crate::show::page(&columns(&rows))?;
+    iosched_terminal::show::page(&columns(&rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Duration) -> String {
     let decision = summary.map(Summary::decision).unwrap_or_default();
-    let look = crate::show::Look::of_standard_output();
+    let look = iosched_terminal::show::Look::of_standard_output();
     let mut text: String = decision.iter().map(|own| look.wrap(own, "") + "\n").collect();
     if !text.is_empty() {
         text.push('\n');

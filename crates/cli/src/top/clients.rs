@@ -9,8 +9,8 @@ use iosched_kernel::attribute::chosen;
 
 use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
-use crate::fail::usage;
 use iosched_attributes::{Disk, Disks, Named, Tree, TreeError};
+use iosched_terminal::fail::usage;
 
 const COLUMNS: &[Column] = &[
     Column { head: "no", name: "client", width: 4, kind: Kind::Number(0) },

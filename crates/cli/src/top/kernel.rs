@@ -11,8 +11,8 @@ use iosched_kernel::attribute::chosen;
 use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
 use super::writers::Writers;
-use crate::fail::usage;
 use iosched_attributes::{Disk, Disks, Tree};
+use iosched_terminal::fail::usage;
 
 const COLUMNS: &[Column] = &[
     Column { head: "disk", name: "disk", width: 9, kind: Kind::Text },

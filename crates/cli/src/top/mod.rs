@@ -22,8 +22,8 @@ use self::clients::Clients;
 use self::kernel::KernelDisks;
 use self::table::Sample;
 use crate::options::seconds_in;
-use crate::output;
 use iosched_attributes::{Disks, SYS_BLOCK};
+use iosched_terminal::output;
 
 /// Show the load of disks and its sources: rates, waits and shares
 ///

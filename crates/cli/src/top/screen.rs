@@ -15,7 +15,7 @@ use ratatui::widgets::{Block, Paragraph};
 
 use super::Source;
 use super::table::{Cell, Kind, Row, Sample};
-use crate::signals::on_signal;
+use iosched_terminal::signals::on_signal;
 
 /// Interval of checks for signals.
 const LOOK: Duration = Duration::from_millis(200);

@@ -23,11 +23,11 @@ use iosched_lab::verify::scheduled_disk;
 use iosched_lab::{Control, grouped};
 use serde_json::json;
 
-use crate::fail::{INTERRUPTED, of_device_request, of_place, usage};
 use crate::options::seconds_above_0;
-use crate::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
-use crate::show::Look;
-use crate::watched::{Meter, on_interrupt};
+use iosched_terminal::fail::{INTERRUPTED, of_device_request, of_place, usage};
+use iosched_terminal::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
+use iosched_terminal::progress::{Meter, on_interrupt};
+use iosched_terminal::show::Look;
 
 /// Default file of the runs.
 const RECORDS_DEFAULT: &str = "validation.jsonl";
@@ -133,7 +133,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
         None => None,
     };
     let text = if args.json { as_json(&measured, &profile, &battery)? } else { as_text(&measured, &profile, &battery) };
-    all_of([recorded].into_iter().chain(made).chain([crate::show::answer(&text, args.json)]))?;
+    all_of([recorded].into_iter().chain(made).chain([iosched_terminal::show::answer(&text, args.json)]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -17,9 +17,10 @@ use iosched_lab::grouped;
 use iosched_lab::validate::{Closeness, Validation, validate};
 use serde_json::json;
 
-use crate::fail::usage;
-use crate::output::{Kind, Outputs, WriteArgs, all_of};
-use crate::{import, show};
+use crate::import;
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{Kind, Outputs, WriteArgs, all_of};
+use iosched_terminal::show;
 
 /// Check device models against measurements, and the simulator against recorded decisions
 ///

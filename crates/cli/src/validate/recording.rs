@@ -14,8 +14,8 @@ use iosched_live::reactor::RECORDING_MARK;
 use iosched_sim::{RecordedError, Replayed, replay_recorded};
 use serde_json::json;
 
-use crate::fail::{of_file, usage};
-use crate::output;
+use iosched_terminal::fail::{of_file, usage};
+use iosched_terminal::output;
 
 /// Longest line, bytes. Decisions and names are short.
 const LINE_BYTES_MAX: u64 = 1 << 16;

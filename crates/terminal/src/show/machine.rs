@@ -14,7 +14,7 @@ use super::{Page, Sheet, cells};
 
 /// Returns all results as one document. One device has its results
 /// beside the plan. Several devices are a list with an overview.
-pub(crate) fn json(page: &Page<'_>) -> Result<String> {
+pub fn json(page: &Page<'_>) -> Result<String> {
     let mut document = json!({ "plan": page.header });
     let fields = document.as_object_mut().into_iter();
     match (&page.overview, page.sheets.as_slice()) {
@@ -154,7 +154,7 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
 
 /// Returns a line per metric and setting, and per device if there are several. Numbers are
 /// not rounded. Differences are the value minus the baseline, in the unit of the metric.
-pub(crate) fn csv(page: &Page<'_>) -> String {
+pub fn csv(page: &Page<'_>) -> String {
     let several = page.overview.is_some();
     let mut text = if several { "device," } else { "" }.to_owned();
     text.push_str("metric,unit,setting,mean,sd,n,diff,ci_low,ci_high,verdict,published_rule,level\n");
@@ -196,7 +196,7 @@ fn field(text: &str) -> String {
 
 /// Returns the decision, tables of the metrics and of the verdicts, and the reservations.
 /// Several devices follow one another, and then the best setting of each device.
-pub(crate) fn markdown(page: &Page<'_>) -> String {
+pub fn markdown(page: &Page<'_>) -> String {
     let header = page.header;
     let Some(overview) = &page.overview else {
         let of_one = |sheet: &Sheet<'_>| {

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use crate::fail::usage;
 
 /// Default page of these records, in the current directory.
-pub(crate) const LAST_PAGE: &str = "last.html";
+pub const LAST_PAGE: &str = "last.html";
 pub(super) const LAST: &str = "last.jsonl";
 
 /// Returns the state directory: IOSCHED_STATE_DIR, or
@@ -33,7 +33,7 @@ pub(super) fn directory() -> Result<PathBuf> {
 ///
 /// # Errors
 /// There are no such records.
-pub(crate) fn last_records() -> Result<PathBuf> {
+pub fn last_records() -> Result<PathBuf> {
     let path = directory()?.join(LAST);
     if path.exists() {
         return Ok(path);

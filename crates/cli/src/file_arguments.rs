@@ -10,7 +10,7 @@ use clap::{Arg, Command, FromArgMatches, ValueHint};
 use iosched_kernel::{BlockDevice, Roots};
 
 use crate::command::{Cli, command};
-use crate::fail::is_usage;
+use iosched_terminal::fail::is_usage;
 
 const FOREIGN: &str = "a file of another program\n";
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 4\n";

@@ -16,21 +16,23 @@ use super::text::{seconds, subject};
 use super::tuning::{figures, many, shown, verdicts};
 
 /// The content of the output.
-pub(crate) struct AdviceView<'a> {
-    pub(crate) advice: &'a Advice<'a>,
-    pub(crate) found: &'a AdviceResults,
+pub struct AdviceView<'a> {
+    /// The advice.
+    pub advice: &'a Advice<'a>,
+    /// Calibration, predictions and measurements behind the advice.
+    pub found: &'a AdviceResults,
     /// Commands and files for the advised setting. `None` if the present setting should stay.
-    pub(crate) lasting: Option<&'a Lasting>,
+    pub lasting: Option<&'a Lasting>,
     /// Commands and files for the best simulated setting that could not be tried.
-    pub(crate) untried: Option<&'a Lasting>,
+    pub untried: Option<&'a Lasting>,
     /// Whether the setting was to be applied, and whether it was.
-    pub(crate) set: (bool, bool),
+    pub set: (bool, bool),
     /// Directory of the results, if they are stored.
-    pub(crate) kept_in: Option<&'a Path>,
+    pub kept_in: Option<&'a Path>,
 }
 
 /// Returns the whole page.
-pub(crate) fn text(told: &AdviceView<'_>, look: Look) -> String {
+pub fn text(told: &AdviceView<'_>, look: Look) -> String {
     let AdviceView { advice, found, .. } = told;
     let to_set = told.lasting.map_or(&[][..], |own| own.commands.as_slice());
     let mut text = decision(&advice.decision(), to_set, None, look) + &heading(told, look);
@@ -151,7 +153,7 @@ fn how(lasting: &Lasting, applied: bool) -> String {
 }
 
 /// Returns all results as one JSON document.
-pub(crate) fn json(told: &AdviceView<'_>) -> Value {
+pub fn json(told: &AdviceView<'_>) -> Value {
     let AdviceView { advice, found, lasting, set, .. } = told;
     let (_, applied) = set;
     let verdict = found.calibration.as_ref().map(|(_, own)| &own.verdict);

@@ -6,12 +6,10 @@
 mod args;
 mod kind;
 mod last;
+mod messages;
 mod place;
 mod plan;
 mod records;
-pub(crate) mod said;
-#[cfg(test)]
-mod tests;
 mod whole;
 
 use std::io::{self, Write};
@@ -19,13 +17,13 @@ use std::io::{self, Write};
 use anyhow::{Result, anyhow};
 
 use crate::fail::Unread;
-pub(crate) use args::WriteArgs;
-pub(crate) use kind::{Kind, MARK};
-pub(crate) use last::{LAST_PAGE, last_records};
-pub(crate) use plan::{Output, Outputs, Replacing, all_of};
-pub(crate) use records::Records;
-pub(crate) use said::{announce, exit, finish, messages, say, say_line};
-pub(crate) use whole::Room;
+pub use args::WriteArgs;
+pub use kind::{Kind, MARK};
+pub use last::{LAST_PAGE, last_records};
+pub use messages::{announce, exit, finish, messages, say, say_line};
+pub use plan::{Output, Outputs, Replacing, all_of};
+pub use records::Records;
+pub use whole::Room;
 
 /// Name of standard output on command lines.
 const STANDARD_OUTPUT: &str = "-";
@@ -39,12 +37,12 @@ fn of_standard_output(written: io::Result<()>) -> Result<()> {
 }
 
 /// Writes `text` to standard output.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     of_standard_output(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Writes one JSON document to standard output.
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
+pub fn json(value: &impl serde::Serialize) -> Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }

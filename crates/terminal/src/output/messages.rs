@@ -16,12 +16,12 @@ static MESSAGES: OnceLock<Messages> = OnceLock::new();
 static ANNOUNCEMENTS: OnceLock<Messages> = OnceLock::new();
 
 /// Returns the messages on standard error, which do not wait for their reader.
-pub(crate) fn messages() -> &'static Messages {
+pub fn messages() -> &'static Messages {
     MESSAGES.get_or_init(|| Messages::to(own(&io::stderr())))
 }
 
 /// Writes the whole lines of `text` to standard output, without waiting for the reader.
-pub(crate) fn announce(text: &str) {
+pub fn announce(text: &str) {
     ANNOUNCEMENTS.get_or_init(|| Messages::to(own(&io::stdout()))).say(text.trim_end_matches('\n'));
 }
 
@@ -34,7 +34,7 @@ fn own(stream: &impl AsFd) -> Box<dyn Write + Send> {
 }
 
 /// Waits a short time until the messages are written.
-pub(crate) fn finish() {
+pub fn finish() {
     for said in [&ANNOUNCEMENTS, &MESSAGES].into_iter().filter_map(OnceLock::get) {
         // Messages that are not read in time are dropped.
         said.finish(LAST_WORDS);
@@ -42,20 +42,21 @@ pub(crate) fn finish() {
 }
 
 /// Exits immediately.
-pub(crate) fn exit(code: i32) -> ! {
+pub fn exit(code: i32) -> ! {
     finish();
     std::process::exit(code)
 }
 
 /// Writes a message to standard error. A missing reader neither delays nor ends the command.
+#[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::output::say_line(format_args!($($text)*))
     };
 }
-pub(crate) use say;
+pub use crate::say;
 
 /// Implements [`say!`].
-pub(crate) fn say_line(text: Arguments<'_>) {
+pub fn say_line(text: Arguments<'_>) {
     messages().say(&text.to_string());
 }

@@ -25,7 +25,7 @@ const LINES_OF_PLAN: u64 = 1;
 
 /// The records of a command.
 #[derive(Default)]
-pub(crate) struct Records {
+pub struct Records {
     name: PathBuf,
     sink: Sink,
     lines: u64,
@@ -53,7 +53,7 @@ impl Outputs {
     ///
     /// # Errors
     /// The file cannot be written, must not be replaced, or is in use by another comparison.
-    pub(crate) fn records(&mut self, path: &Path, kind: Kind) -> Result<Records> {
+    pub fn records(&mut self, path: &Path, kind: Kind) -> Result<Records> {
         let sink = match self.place("--records", path, kind)? {
             Destination::StandardOutput => {
                 return Err(usage("records cannot go to standard output; name a file or a pipe"));
@@ -79,13 +79,13 @@ impl Outputs {
 
 impl Records {
     /// Creates records that are not stored.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self::default()
     }
 
     /// Creates the records of a comparison without a named
     /// file. If they cannot be stored, it only warns.
-    pub(crate) fn last() -> Self {
+    pub fn last() -> Self {
         let begun = directory().and_then(|directory| {
             let begun = Last::begin(&directory);
             begun.map_err(|error| anyhow!("{}: {error}", directory.display()))
@@ -102,12 +102,12 @@ impl Records {
     }
 
     /// Writes a record.
-    pub(crate) fn record(&mut self, record: &impl Serialize) {
+    pub fn record(&mut self, record: &impl Serialize) {
         self.line_of(|line| RecordWriter::new(line).write(record));
     }
 
     /// Writes the line that `write` produces.
-    pub(crate) fn line_of(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
+    pub fn line_of(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
         if self.problem.is_some() || matches!(self.sink, Sink::Nowhere) {
             return;
         }
@@ -172,12 +172,12 @@ impl Records {
     }
 
     /// Returns the path of the finished runs, if they are stored.
-    pub(crate) fn kept(&self) -> Option<&Path> {
+    pub fn kept(&self) -> Option<&Path> {
         self.published.then_some(&*self.name)
     }
 
     /// Returns whether `iosched report --last` shows these records.
-    pub(crate) const fn are_last(&self) -> bool {
+    pub const fn are_last(&self) -> bool {
         self.unasked
     }
 
@@ -185,7 +185,7 @@ impl Records {
     ///
     /// # Errors
     /// The records were requested and are incomplete.
-    pub(crate) fn finish(&mut self) -> Result<()> {
+    pub fn finish(&mut self) -> Result<()> {
         let name = self.name.display();
         if let Sink::File(file, target) = std::mem::take(&mut self.sink)
             && !target.is(&file)

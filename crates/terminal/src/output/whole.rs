@@ -81,7 +81,7 @@ impl New {
 }
 
 /// Room that is reserved in the file system of an output before the output is written.
-pub(crate) struct Room {
+pub struct Room {
     /// The file that reserves the room. `None` for a pipe or a file system without reservations.
     file: Option<New>,
     bytes: u64,
@@ -100,7 +100,7 @@ impl Room {
     ///
     /// # Errors
     /// The file system is full, or a quota is exceeded. Earlier reservations remain.
-    pub(crate) fn take(&mut self, bytes: u64) -> io::Result<()> {
+    pub fn take(&mut self, bytes: u64) -> io::Result<()> {
         use rustix::io::Errno;
         let Some(new) = &self.file else { return Ok(()) };
         if bytes + Self::STEP_BYTES / 2 <= self.bytes {

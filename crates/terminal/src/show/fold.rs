@@ -7,12 +7,12 @@ use crate::output;
 const REST_MIN: usize = 24;
 
 /// Prints text. On a terminal, lines are folded to its width where their words allow.
-pub(crate) fn page(text: &str) -> anyhow::Result<()> {
+pub fn page(text: &str) -> anyhow::Result<()> {
     output::print(&fold(text, Look::of_standard_output().width))
 }
 
 /// Prints an answer: a JSON document unchanged, or text like [`page`].
-pub(crate) fn answer(text: &str, is_json: bool) -> anyhow::Result<()> {
+pub fn answer(text: &str, is_json: bool) -> anyhow::Result<()> {
     if is_json { output::print(text) } else { page(text) }
 }
 

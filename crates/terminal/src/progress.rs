@@ -16,13 +16,13 @@ use crate::output::{Records, say};
 use crate::signals::on_signal;
 
 /// Template of the progress bar of runs.
-pub(crate) const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
+pub const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
 /// Interval between lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// How progress is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProgressKind {
+pub enum ProgressKind {
     /// A bar, only on a terminal
     #[default]
     Auto,
@@ -37,7 +37,7 @@ static KIND: AtomicU8 = AtomicU8::new(ProgressKind::Auto as u8);
 
 impl ProgressKind {
     /// Sets the kind of progress for the whole process.
-    pub(crate) fn choose(self) {
+    pub fn choose(self) {
         KIND.store(self as u8, Ordering::Relaxed);
     }
 
@@ -48,7 +48,7 @@ impl ProgressKind {
 }
 
 /// A meter of progress. Its bar disappears when it is dropped.
-pub(crate) struct Meter {
+pub struct Meter {
     bar: ProgressBar,
     /// Time of the last line, for progress by lines.
     line: Option<Mutex<Instant>>,
@@ -56,7 +56,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Creates a meter at 0, with the template of its bar.
-    pub(crate) fn new(template: &str) -> Self {
+    pub fn new(template: &str) -> Self {
         let kind = ProgressKind::chosen();
         let target = match kind {
             ProgressKind::Auto => ProgressDrawTarget::stderr(),
@@ -70,39 +70,39 @@ impl Meter {
     }
 
     /// Sets the total.
-    pub(crate) fn set_length(&self, length: u64) {
+    pub fn set_length(&self, length: u64) {
         self.bar.set_length(length);
     }
 
     /// Sets the completed amount.
-    pub(crate) fn set_position(&self, position: u64) {
+    pub fn set_position(&self, position: u64) {
         self.bar.set_position(position);
         self.say_line();
     }
 
     /// Adds 1 to the completed amount.
-    pub(crate) fn advance(&self) {
+    pub fn advance(&self) {
         self.set_position(self.bar.position() + 1);
     }
 
     /// Sets the completed amount and the total.
-    pub(crate) fn set(&self, done: usize, of: usize) {
+    pub fn set(&self, done: usize, of: usize) {
         self.set_length(of as u64);
         self.set_position(done as u64);
     }
 
     /// Sets the message about the current work.
-    pub(crate) fn message(&self, message: impl Display) {
+    pub fn message(&self, message: impl Display) {
         self.bar.set_message(message.to_string());
     }
 
     /// Prints a warning above the meter.
-    pub(crate) fn warn(&self, warning: Option<String>) {
+    pub fn warn(&self, warning: Option<String>) {
         self.bar.suspend(|| warning.iter().for_each(|warning| eprintln!("warning: {warning}")));
     }
 
     /// Removes the bar, so that other output can follow.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
@@ -137,41 +137,41 @@ impl Drop for Meter {
 }
 
 /// Work in progress.
-pub(crate) struct Watched {
+pub struct Watched {
     /// Records of the work.
-    pub(crate) records: Records,
+    pub records: Records,
     meter: Meter,
 }
 
 impl Watched {
     /// Creates the progress with the template of its bar.
-    pub(crate) fn new(template: &str, records: Records) -> Self {
+    pub fn new(template: &str, records: Records) -> Self {
         Self { records, meter: Meter::new(template) }
     }
 
     /// Writes a record.
-    pub(crate) fn record(&mut self, record: &impl Serialize) {
+    pub fn record(&mut self, record: &impl Serialize) {
         self.records.record(record);
     }
 
     /// Sets the completed amount and the total.
-    pub(crate) fn done(&self, done: usize, of: usize) {
+    pub fn done(&self, done: usize, of: usize) {
         self.meter.set(done, of);
     }
 
     /// Prints a warning above the meter.
-    pub(crate) fn warn(&self, warning: Option<String>) {
+    pub fn warn(&self, warning: Option<String>) {
         self.meter.warn(warning);
     }
 
     /// Removes the bar, so that other output can follow.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.meter.clear();
     }
 }
 
 /// Makes the first signal end the work after the current runs.
-pub(crate) fn on_interrupt(control: &Arc<Control>) -> Result<()> {
+pub fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
     on_signal(move |_| {
         control.interrupt();

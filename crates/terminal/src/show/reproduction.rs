@@ -13,12 +13,7 @@ use super::columns::figures_column;
 use super::grid::{Column, Look, Tone, set};
 
 /// Returns the text of all experiments and their summary.
-pub(crate) fn text(
-    header: &ReproductionHeader,
-    results: &[ExperimentResults<'_>],
-    elapsed_s: f64,
-    look: Look,
-) -> String {
+pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elapsed_s: f64, look: Look) -> String {
     let mut text = String::new();
     let (run, not_run): (Vec<_>, Vec<_>) = results.iter().partition(|own| own.was_run());
     for own in run {
@@ -184,7 +179,7 @@ fn words(verdict: Judgement) -> String {
 
 /// Returns the assumed values that the documents do not give,
 /// and the values that were fitted to published results.
-pub(crate) fn assumptions(experiments: &[Experiment], look: Look) -> String {
+pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
     let mut text = String::new();
     for (number, own) in experiments.iter().enumerate() {
         let _ = writeln!(text, "{}{}: {}", if number > 0 { "\n" } else { "" }, own.name, own.title);
@@ -289,7 +284,7 @@ mod tests {
         } else {
             assert_eq!(
                 found, EXPECTED,
-                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-cli\n{found}"
+                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-terminal\n{found}"
             );
         }
     }

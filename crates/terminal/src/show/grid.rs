@@ -7,13 +7,13 @@ use console::{Style, Term};
 
 /// Width, colours and detail of the output.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub struct Look {
     /// Columns of the terminal. `None` without a terminal.
-    pub(crate) width: Option<usize>,
+    pub width: Option<usize>,
     /// Whether to use colours.
-    pub(crate) colours: bool,
+    pub colours: bool,
     /// Whether to show everything instead of the answer and its reasons.
-    pub(crate) details: bool,
+    pub details: bool,
 }
 
 /// Largest width of prose, even on a wider terminal.
@@ -26,7 +26,7 @@ const GAPS: [&str; 2] = ["   ", "  "];
 impl Look {
     /// Returns the look of standard output. Colours are
     /// used only on a terminal, and not with NO_COLOR.
-    pub(crate) fn of_standard_output() -> Self {
+    pub fn of_standard_output() -> Self {
         let term = Term::stdout();
         let width = if term.is_term() { term.size_checked().map(|(_, columns)| columns.into()) } else { None };
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -34,17 +34,17 @@ impl Look {
     }
 
     /// Returns this look with the given detail.
-    pub(crate) fn with_details(self, details: bool) -> Self {
+    pub fn with_details(self, details: bool) -> Self {
         Self { details, ..self }
     }
 
     /// Returns this look with tables that are no wider than prose if there is no terminal.
-    pub(crate) fn no_wider_than_prose(self) -> Self {
+    pub fn no_wider_than_prose(self) -> Self {
         Self { width: self.width.or(Some(PROSE_WIDTH_MAX)), ..self }
     }
 
     /// Wraps text. Lines after the first begin with `indent`.
-    pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
+    pub fn wrap(self, text: &str, indent: &str) -> String {
         let width = self.width.unwrap_or(PROSE_WIDTH_MAX).clamp(WIDTH_MIN, PROSE_WIDTH_MAX);
         // A no-break space keeps the number with its unit.
         let text = &text.replace(" %", "\u{a0}%");
@@ -70,7 +70,8 @@ impl Look {
         wrapped.replace('\u{a0}', " ")
     }
 
-    pub(crate) fn paint(self, text: &str, tone: Tone) -> String {
+    /// Returns the text with the colour of the tone, if colours are shown.
+    pub fn paint(self, text: &str, tone: Tone) -> String {
         let style = match tone {
             Tone::Plain => return text.to_owned(),
             _ if !self.colours => return text.to_owned(),
@@ -84,23 +85,27 @@ impl Look {
 
 /// Meaning of a cell's colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// Neither good nor bad.
     #[default]
     Plain,
+    /// Better.
     Good,
+    /// Worse.
     Bad,
+    /// Less important.
     Faint,
 }
 
 /// A column with its head, which can have several lines, and its cells.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Column {
+pub struct Column {
     /// The head. It can be broken after `:` and `,`.
-    pub(crate) head: String,
+    pub head: String,
     /// A separate line under the head.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// The cells.
-    pub(crate) cells: Vec<(String, Tone)>,
+    pub cells: Vec<(String, Tone)>,
 }
 
 impl Column {
@@ -132,12 +137,12 @@ impl Column {
 
 /// Pads a text on the right to `width` columns. Rust's own formats
 /// panic on a width above 65,535, and names of jobs can be that long.
-pub(crate) fn left(text: &str, width: usize) -> String {
+pub fn left(text: &str, width: usize) -> String {
     text.to_owned() + &blanks_beside(text, width)
 }
 
 /// Pads a text on the left to `width` columns.
-pub(crate) fn right(text: &str, width: usize) -> String {
+pub fn right(text: &str, width: usize) -> String {
     blanks_beside(text, width) + text
 }
 
@@ -146,7 +151,7 @@ fn blanks_beside(text: &str, width: usize) -> String {
 }
 
 /// Formats `columns` beside the row heads, in several blocks if the terminal is too narrow.
-pub(crate) fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
+pub fn set(row_heads: &[String], columns: &[Column], look: Look) -> String {
     let heads_width = row_heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
     let fits = |used: usize| look.width.is_none_or(|width| used <= width);
     let whole = |gap: &str| heads_width + columns.iter().map(|column| gap.len() + column.width()).sum::<usize>();

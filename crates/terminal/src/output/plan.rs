@@ -15,9 +15,11 @@ use crate::fail::{tell, usage};
 
 /// Whether files that iosched did not make may be replaced, and the option that allows it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Replacing {
-    pub(crate) is_allowed: bool,
-    pub(crate) option: &'static str,
+pub struct Replacing {
+    /// Whether such a file may be replaced.
+    pub is_allowed: bool,
+    /// The option that allows it.
+    pub option: &'static str,
 }
 
 impl From<WriteArgs> for Replacing {
@@ -28,7 +30,7 @@ impl From<WriteArgs> for Replacing {
 
 /// All files that a command reads and writes by name.
 #[derive(Debug)]
-pub(crate) struct Outputs {
+pub struct Outputs {
     replacing: Replacing,
     /// Device and inode of each input file, and its name.
     inputs: Vec<((u64, u64), PathBuf)>,
@@ -39,12 +41,12 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Creates an empty plan.
-    pub(crate) fn new(replacing: impl Into<Replacing>) -> Self {
+    pub fn new(replacing: impl Into<Replacing>) -> Self {
         Self { replacing: replacing.into(), inputs: Vec::new(), files: Vec::new(), printed: None }
     }
 
     /// Adds an input file, if it exists. An input file is never replaced, even with --overwrite.
-    pub(crate) fn reads(mut self, path: impl AsRef<Path>) -> Self {
+    pub fn reads(mut self, path: impl AsRef<Path>) -> Self {
         if let Ok(metadata) = fs::metadata(&path) {
             self.inputs.push(((metadata.dev(), metadata.ino()), path.as_ref().to_owned()));
         }
@@ -52,12 +54,12 @@ impl Outputs {
     }
 
     /// Adds several input files.
-    pub(crate) fn reads_all(self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+    pub fn reads_all(self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         paths.into_iter().fold(self, Self::reads)
     }
 
     /// Sets the description of the command's output on standard output.
-    pub(crate) fn prints(mut self, what: &str) -> Self {
+    pub fn prints(mut self, what: &str) -> Self {
         self.printed = Some(what.to_owned());
         self
     }
@@ -66,7 +68,7 @@ impl Outputs {
     ///
     /// # Errors
     /// The file cannot be written, or the existing file must not be replaced.
-    pub(crate) fn output(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Output> {
+    pub fn output(&mut self, option: &str, path: &Path, kind: Kind) -> Result<Output> {
         let place = self.place(option, path, kind)?;
         let stream = if let Destination::Stream(stream) = &place { Some(open_stream(stream)?) } else { None };
         Ok(Output { name: path.to_owned(), kind, place, stream, replacing: self.replacing })
@@ -77,7 +79,7 @@ impl Outputs {
     ///
     /// # Errors
     /// The same as those of [`Outputs::output`], or `path` is standard output or standard error.
-    pub(crate) fn streamed(&mut self, option: &str, path: &Path) -> Result<PathBuf> {
+    pub fn streamed(&mut self, option: &str, path: &Path) -> Result<PathBuf> {
         match self.place(option, path, Kind::Trace)? {
             Destination::File(place) => Ok(place.path().to_owned()),
             Destination::Stream(path) => Ok(path),
@@ -89,7 +91,7 @@ impl Outputs {
     }
 
     /// Adds the output of an optional option.
-    pub(crate) fn optional(&mut self, option: &str, path: Option<&PathBuf>, kind: Kind) -> Result<Option<Output>> {
+    pub fn optional(&mut self, option: &str, path: Option<&PathBuf>, kind: Kind) -> Result<Option<Output>> {
         path.map(|path| self.output(option, path, kind)).transpose()
     }
 
@@ -157,7 +159,7 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
 
 /// An output that is written as a whole.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub struct Output {
     name: PathBuf,
     kind: Kind,
     place: Destination,
@@ -171,7 +173,7 @@ impl Output {
     ///
     /// # Errors
     /// The destination cannot be written, or `write` fails.
-    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    pub fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         match &self.place {
             Destination::StandardOutput => self.stream(io::stdout().lock(), write),
             Destination::StandardError => self.stream(io::stderr().lock(), write),
@@ -194,7 +196,7 @@ impl Output {
     ///
     /// # Errors
     /// The destination cannot be written.
-    pub(crate) fn text(&self, text: &str) -> Result<()> {
+    pub fn text(&self, text: &str) -> Result<()> {
         self.write(|out| Ok(out.write_all(text.as_bytes())?))
     }
 
@@ -202,7 +204,7 @@ impl Output {
     ///
     /// # Errors
     /// The file was not made by iosched, or cannot be removed.
-    pub(crate) fn remove(&self) -> Result<()> {
+    pub fn remove(&self) -> Result<()> {
         let Destination::File(file) = &self.place else { return Ok(()) };
         may_replace(&self.name, file, self.kind, self.replacing)?;
         match file.remove() {
@@ -214,12 +216,12 @@ impl Output {
     }
 
     /// Returns the name as the user gave it.
-    pub(crate) fn name(&self) -> &Path {
+    pub fn name(&self) -> &Path {
         &self.name
     }
 
     /// Returns whether the destination is a file.
-    pub(crate) const fn is_file(&self) -> bool {
+    pub const fn is_file(&self) -> bool {
         matches!(self.place, Destination::File(_))
     }
 
@@ -227,13 +229,13 @@ impl Output {
     ///
     /// # Errors
     /// The destination cannot be written.
-    pub(crate) fn room(&self) -> Result<Room> {
+    pub fn room(&self) -> Result<Room> {
         let file = if let Destination::File(file) = &self.place { Some(file) } else { None };
         Room::at(file).map_err(|error| self.cannot(&error))
     }
 
     /// Returns whether the destination is standard output.
-    pub(crate) const fn is_standard_output(&self) -> bool {
+    pub const fn is_standard_output(&self) -> bool {
         matches!(self.place, Destination::StandardOutput)
     }
 
@@ -251,7 +253,8 @@ impl Output {
         }
     }
 
-    pub(crate) fn cannot(&self, error: &io::Error) -> anyhow::Error {
+    /// Returns the error of a file that cannot be written.
+    pub fn cannot(&self, error: &io::Error) -> anyhow::Error {
         if self.is_standard_output() && error.kind() == io::ErrorKind::BrokenPipe {
             return Unread.into();
         }
@@ -297,7 +300,7 @@ fn copy(error: &io::Error) -> io::Error {
 ///
 /// # Errors
 /// The first error of `results`.
-pub(crate) fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+pub fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut errors = results.into_iter().filter_map(Result::err);
     let Some(first) = errors.next() else { return Ok(()) };
     for other in errors.filter(|other| !other.is::<Unread>()) {

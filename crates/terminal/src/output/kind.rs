@@ -13,11 +13,11 @@ use super::place::Place;
 /// Number of bytes of a file that identify its kind.
 const HEAD_BYTES: u64 = 16 * 1024;
 /// First line of texts without a mark of their own.
-pub(crate) const MARK: &str = "# Made by iosched";
+pub const MARK: &str = "# Made by iosched";
 
 /// Kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A report as an HTML page.
     Page,
     /// A single plot as SVG, PNG or PDF.
@@ -41,7 +41,6 @@ pub(crate) enum Kind {
     /// A man page.
     Manual,
     /// The units of a sweep that failed.
-    #[cfg_attr(not(feature = "sweep"), allow(dead_code, reason = "only sweeps write it"))]
     Failures,
     /// A trace. Trace formats have no mark of iosched, so an
     /// existing trace is never replaced without the option.
@@ -106,13 +105,13 @@ impl Kind {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn recognises(self, path: &Path) -> io::Result<bool> {
+    pub fn recognises(self, path: &Path) -> io::Result<bool> {
         Ok(self.is_of(&head(File::open(path)?)?))
     }
 
     /// Opens a file of records of this kind, with its name. `None` if it is of another
     /// kind or cannot be read. The caller tries all kinds and reports the error.
-    pub(crate) fn records(self, path: &Path) -> Result<Option<(BufReader<File>, String)>, LabError> {
+    pub fn records(self, path: &Path) -> Result<Option<(BufReader<File>, String)>, LabError> {
         if !self.recognises(path).unwrap_or(false) {
             return Ok(None);
         }

@@ -16,13 +16,7 @@ use super::{Cell, row};
 const USUAL: [&str; 5] = ["throughput", "mean(sync)", "p99(sync)", "worst(sync)", "p99(async)"];
 
 /// Returns the whole page.
-pub(crate) fn text(
-    results: &TuneResults<'_>,
-    elapsed_s: f64,
-    next: Option<&str>,
-    input: Option<&str>,
-    look: Look,
-) -> String {
+pub fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>, input: Option<&str>, look: Look) -> String {
     let best = results.recommended().filter(|_| results.recommends());
     let to_set = best.map_or_else(Vec::new, |best| commands_explained(&best.setting));
     let mut text = decision(&results.decision(), &to_set, input, look);

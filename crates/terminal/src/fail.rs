@@ -32,21 +32,22 @@ use iosched_workload::fio::JobError;
 use crate::output::{self, say};
 
 /// Exit code after Ctrl-C, as shells report a program that SIGINT ended.
-pub(crate) const INTERRUPTED: u8 = 130;
-pub(crate) const FAILED: u8 = 1;
+pub const INTERRUPTED: u8 = 130;
+/// Exit code of a command that failed.
+pub const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 
 /// Whether error messages include details.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// Makes error messages include details from now on.
-pub(crate) fn be_verbose() {
+pub fn be_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
 }
 
 /// An error of usage: a different command line or file would work.
 #[derive(Debug)]
-pub(crate) struct Usage(String);
+pub struct Usage(String);
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,15 +60,15 @@ impl std::error::Error for Usage {}
 /// The reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("the reader of standard output has ended")]
-pub(crate) struct Unread;
+pub struct Unread;
 
 /// Returns an error of usage.
-pub(crate) fn usage(problem: impl fmt::Display) -> anyhow::Error {
+pub fn usage(problem: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(problem.to_string()))
 }
 
 /// Converts an error of a comparison request to the names of options.
-pub(crate) fn of_comparison(error: RequestError) -> anyhow::Error {
+pub fn of_comparison(error: RequestError) -> anyhow::Error {
     match error {
         RequestError::Argument { .. } => usage(format_args!("--{error}")),
         RequestError::Workload(error) => error.into(),
@@ -77,7 +78,7 @@ pub(crate) fn of_comparison(error: RequestError) -> anyhow::Error {
 }
 
 /// Converts an error of a device, file or directory to measure.
-pub(crate) fn of_place(error: PlaceError) -> anyhow::Error {
+pub fn of_place(error: PlaceError) -> anyhow::Error {
     match error {
         PlaceError::Directory(error) => error.into(),
         PlaceError::File(error) => error.into(),
@@ -89,7 +90,7 @@ pub(crate) fn of_place(error: PlaceError) -> anyhow::Error {
 }
 
 /// Converts an error of the advice.
-pub(crate) fn of_advice(error: AdviseError) -> anyhow::Error {
+pub fn of_advice(error: AdviseError) -> anyhow::Error {
     match error {
         AdviseError::Request(error) => of_device_request(error),
         AdviseError::Place(error) => of_place(error),
@@ -104,7 +105,7 @@ pub(crate) fn of_advice(error: AdviseError) -> anyhow::Error {
 }
 
 /// Converts an error of a request for runs on a real device.
-pub(crate) fn of_device_request(error: DeviceRequestError) -> anyhow::Error {
+pub fn of_device_request(error: DeviceRequestError) -> anyhow::Error {
     match error {
         DeviceRequestError::Request(error) => of_comparison(error),
         DeviceRequestError::Lab(error) => error.into(),
@@ -117,7 +118,7 @@ pub(crate) fn of_device_request(error: DeviceRequestError) -> anyhow::Error {
 }
 
 /// Prints the error, and returns the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<Unread>() {
         return ExitCode::SUCCESS;
     }
@@ -127,7 +128,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Prints an error of the arguments and exits. The
 /// output of `--help` and `--version` also comes here.
-pub(crate) fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
+pub fn wrong_arguments(mut error: clap::Error, command: &clap::Command) -> ! {
     if let Some(tip) = workload_tip(&error, command) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -151,7 +152,7 @@ fn workload_tip(error: &clap::Error, command: &clap::Command) -> Option<String> 
 }
 
 /// Prints the error message.
-pub(crate) fn tell(error: &anyhow::Error) {
+pub fn tell(error: &anyhow::Error) {
     let tried = of_trace(error).filter(|_| VERBOSE.load(Ordering::Relaxed)).and_then(TraceError::tried);
     let tried = tried.map(|tried| format!("\n{tried}")).unwrap_or_default();
     say!("{}", with_short_arguments(&format!("error: {error}{}{}{tried}", meant(error), hint(error))));
@@ -175,7 +176,7 @@ fn is_wrong_file(error: &io::Error) -> bool {
 }
 
 /// Returns the error of a file. It is an error of usage if another name would work.
-pub(crate) fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
+pub fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
     if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
 }
 
@@ -256,7 +257,7 @@ fn hint(error: &anyhow::Error) -> &'static str {
 }
 
 /// Returns whether another command line, setting or file would work.
-pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
+pub fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<WorkloadError>() {
         return match error {
             WorkloadError::Io { source, .. } => is_wrong_file(source),

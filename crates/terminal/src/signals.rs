@@ -11,18 +11,18 @@ use signal_hook::iterator::Signals;
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Like [`on_signal`], but does nothing if the command has already installed a handler.
-pub(crate) fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
+pub fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     if TOLD.load(Ordering::SeqCst) { Ok(()) } else { on_signal(asked) }
 }
 
 /// Calls `asked` with the number of each signal from now on, on its own
 /// thread. SIGHUP stays ignored if it was ignored at the start, as with nohup.
-pub(crate) fn on_signal(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
+pub fn on_signal(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
     on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), asked)
 }
 
 /// Like [`on_signal`], but SIGHUP calls `hung_up` and does not end the command.
-pub(crate) fn on_signal_and_hangup(
+pub fn on_signal_and_hangup(
     mut asked: impl FnMut(i32) + Send + 'static,
     mut hung_up: impl FnMut() + Send + 'static,
 ) -> Result<()> {

@@ -1,67 +1,62 @@
 //! Output of results as text, JSON, CSV and Markdown.
 
-pub(crate) mod advice;
+pub mod advice;
 mod closing;
 mod columns;
 mod fold;
 mod grid;
 mod machine;
 mod overview;
-pub(crate) mod reproduction;
+pub mod reproduction;
 mod text;
-pub(crate) mod tuning;
+pub mod tuning;
 
 use std::path::PathBuf;
 
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, OnDevice, Overview, Records, Results};
 
-pub(crate) use fold::{answer, page};
-pub(crate) use grid::{Column, Look, Tone, left, right, set};
-pub(crate) use machine::{csv, json, markdown};
-pub(crate) use text::text;
+pub use fold::{answer, page};
+pub use grid::{Column, Look, Tone, left, right, set};
+pub use machine::{csv, json, markdown};
+pub use text::text;
 
 /// The content of the output.
 #[derive(Clone, Debug)]
-pub(crate) struct Page<'a> {
+pub struct Page<'a> {
     /// The plan.
-    pub(crate) header: &'a Header,
+    pub header: &'a Header,
     /// Results of each device.
-    pub(crate) sheets: Vec<Sheet<'a>>,
+    pub sheets: Vec<Sheet<'a>>,
     /// The common view of several devices. `None` for one device.
-    pub(crate) overview: Option<Overview>,
+    pub overview: Option<Overview>,
     /// Duration of the comparison, s. Not shown if unknown.
-    pub(crate) elapsed_s: Option<f64>,
+    pub elapsed_s: Option<f64>,
     /// Path of the records, if they are stored.
-    pub(crate) records: Option<PathBuf>,
+    pub records: Option<PathBuf>,
     /// The next command to suggest.
-    pub(crate) next: Option<String>,
+    pub next: Option<String>,
     /// Sentence that the workload or the device is a sample, and how to choose others.
-    pub(crate) input: Option<String>,
+    pub input: Option<String>,
 }
 
 /// The results of one device.
 #[derive(Clone, Debug)]
-pub(crate) struct Sheet<'a> {
+pub struct Sheet<'a> {
     /// The plan.
-    pub(crate) header: &'a Header,
+    pub header: &'a Header,
     /// The device.
-    pub(crate) device: &'a DeviceRecord,
+    pub device: &'a DeviceRecord,
     /// Results on the device.
-    pub(crate) results: Results,
+    pub results: Results,
     /// Doubts about this device. Doubts about all devices are in the overview.
-    pub(crate) doubts: Vec<Doubt>,
+    pub doubts: Vec<Doubt>,
     /// Device time of the runs that only measure fairness, ns.
-    pub(crate) alone_ns: u64,
+    pub alone_ns: u64,
 }
 
 impl<'a> Page<'a> {
     /// Creates the page of all records.
-    pub(crate) fn of(
-        gathered: &'a Records,
-        elapsed_s: Option<f64>,
-        records: Option<PathBuf>,
-        next: Option<String>,
-    ) -> Self {
+    pub fn of(gathered: &'a Records, elapsed_s: Option<f64>, records: Option<PathBuf>, next: Option<String>) -> Self {
         let header = &gathered.header;
         let results: Vec<Results> = gathered.devices().map(Results::of).collect();
         let overview = (results.len() > 1).then(|| Overview::of(gathered, &results));
@@ -94,7 +89,7 @@ impl<'a> Page<'a> {
     }
 
     /// Returns the number of complete rounds, which is the same on every device.
-    pub(crate) fn rounds(&self) -> u32 {
+    pub fn rounds(&self) -> u32 {
         self.sheets.first().map_or(0, |sheet| sheet.results.rounds)
     }
 }

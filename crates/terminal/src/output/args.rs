@@ -4,8 +4,8 @@ use clap::Args;
 
 /// How files are written.
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub(crate) struct WriteArgs {
+pub struct WriteArgs {
     /// Replace existing files that iosched did not write; without this option, such a file is an error
     #[arg(long, alias = "force")]
-    pub(crate) overwrite: bool,
+    pub overwrite: bool,
 }

@@ -16,7 +16,7 @@ use super::overview::{by_device, wins_where};
 use super::{Cell, Page, Sheet, cells};
 
 /// Returns the whole page. With several devices and without details, only the overview is shown.
-pub(crate) fn text(page: &Page<'_>, look: Look) -> String {
+pub fn text(page: &Page<'_>, look: Look) -> String {
     let look = look.no_wider_than_prose();
     let mut text = match (&page.overview, page.sheets.first()) {
         (Some(overview), _) => {
@@ -327,7 +327,7 @@ mod tests {
         } else {
             assert_eq!(
                 found, expected,
-                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-cli\n{found}"
+                "if this is meant to be: IOSCHED_RERECORD=1 cargo test -p iosched-terminal\n{found}"
             );
         }
     }

@@ -1,0 +1,19 @@
+//! What the command writes: results, messages, errors with exit codes, progress and files.
+//!
+//! # Contents
+//!
+//! | file | content |
+//! |---|---|
+//! | `show/` | results as text (tables, verdicts, closing sentences), JSON, CSV and Markdown |
+//! | `output/` | files that appear complete or not at all, links, devices and pipes, and messages during long work |
+//! | `fail.rs` | error messages and exit codes |
+//! | `progress.rs` | progress of long work, and records that are written during it |
+//! | `signals.rs` | signals that end the command |
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod fail;
+pub mod output;
+pub mod progress;
+pub mod show;
+pub mod signals;
