@@ -15,6 +15,7 @@
 //! | `change.rs` | changes of several attributes in order: check all, write, read back |
 //! | `earlier.rs` | values before a change, and how to undo it |
 //! | `lasting.rs` | values for every start of the system, in a udev rule |
+//! | `load/` | rates, waits and shares of disks and clients over an interval, for `iosched top` |
 //! | `summary.rs` | one line about each disk, for `iosched ls` |
 //! | `directory.rs`, `kernel.rs`, `socket.rs` | the three trees |
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ mod earlier;
 mod error;
 mod kernel;
 mod lasting;
+pub mod load;
 mod name;
 mod place;
 mod socket;

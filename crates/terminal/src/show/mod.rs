@@ -8,6 +8,8 @@ mod grid;
 mod machine;
 mod overview;
 pub mod reproduction;
+#[cfg(feature = "screen")]
+pub mod screen;
 mod text;
 pub mod tuning;
 

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
 use iosched_kernel::attribute::chosen;
 
 use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
 use super::writers::Writers;
-use iosched_attributes::{Disk, Disks, Tree};
-use iosched_terminal::fail::usage;
+use crate::error::wrong;
+use crate::{AttributesError, Disk, Disks, Tree};
 
 const COLUMNS: &[Column] = &[
     Column { head: "disk", name: "disk", width: 9, kind: Kind::Text },
@@ -82,9 +81,9 @@ pub(super) struct KernelDisks {
 }
 
 impl KernelDisks {
-    pub(super) fn of(mut disks: Disks, shows_all: bool) -> Result<Self> {
+    pub(super) fn of(mut disks: Disks, shows_all: bool) -> Self {
         let before = counters(&mut disks);
-        Ok(Self { disks, shows_all, before, since: Instant::now(), writers: Writers::at(Path::new("/proc")) })
+        Self { disks, shows_all, before, since: Instant::now(), writers: Writers::at(Path::new("/proc")) }
     }
 }
 
@@ -94,7 +93,7 @@ fn counters(disks: &mut Disks) -> BTreeMap<String, Counters> {
 }
 
 impl Source for KernelDisks {
-    fn sample(&mut self) -> Result<Sample> {
+    fn sample(&mut self) -> Result<Sample, AttributesError> {
         let now = counters(&mut self.disks);
         let seconds = self.since.elapsed().as_secs_f64();
         self.since = Instant::now();
@@ -115,8 +114,8 @@ impl Source for KernelDisks {
         Ok(Sample { title, columns: COLUMNS, sorted_by: BUSY, rows, note, settable: &[] })
     }
 
-    fn set(&mut self, row: &str, attribute: &str, _: &str) -> Result<()> {
-        Err(usage(format!("{row}: disks of the kernel have no {attribute} of clients")))
+    fn set(&mut self, row: &str, attribute: &str, _: &str) -> Result<(), AttributesError> {
+        Err(wrong(format!("{row}: disks of the kernel have no {attribute} of clients")))
     }
 }
 

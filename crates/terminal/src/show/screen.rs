@@ -13,9 +13,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use super::Source;
-use super::table::{Cell, Kind, Row, Sample};
-use iosched_terminal::signals::on_signal;
+use crate::signals::on_signal;
+use iosched_attributes::load::{Cell, Kind, Row, Sample, Source};
 
 /// Interval of checks for signals.
 const LOOK: Duration = Duration::from_millis(200);
@@ -23,7 +22,10 @@ const LOOK: Duration = Duration::from_millis(200);
 const FIRST: Duration = Duration::from_millis(300);
 
 /// Shows the samples of `source` at each `interval`, until q, Ctrl-C or a signal.
-pub(super) fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
+///
+/// # Errors
+/// The terminal cannot be drawn on, or the source has ended.
+pub fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&ended);
     on_signal(move |_| asked.store(true, Ordering::SeqCst))?;
@@ -307,8 +309,8 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::table::Column;
     use super::*;
+    use iosched_attributes::load::Column;
 
     const COLUMNS: &[Column] = &[
         Column { head: "client", name: "client", width: 10, kind: Kind::Text },

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
 use iosched_kernel::attribute::chosen;
 
 use super::Source;
 use super::table::{Cell, Column, Kind, Row, Sample};
-use iosched_attributes::{Disk, Disks, Named, Tree, TreeError};
-use iosched_terminal::fail::usage;
+use crate::error::{failed, wrong};
+use crate::{AttributesError, Disk, Disks, Named, Tree, TreeError};
 
 const COLUMNS: &[Column] = &[
     Column { head: "no", name: "client", width: 4, kind: Kind::Number(0) },
@@ -69,23 +68,23 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn of(mut disks: Disks, at: &Path) -> Result<Self> {
+    pub(super) fn of(mut disks: Disks, at: &Path) -> Result<Self, AttributesError> {
         let [disk] = &disks.disks[..] else {
-            return Err(usage(format!("{}: top shows one served disk; name it as {0}/NAME", at.display())));
+            return Err(wrong(format!("{}: top shows one served disk; name it as {0}/NAME", at.display())));
         };
         let disk = disk.clone();
         if disks.tree.list(&disk.path_of("clients")).is_err() {
-            return Err(usage(format!("{}: has no list of clients; it is not a served disk", at.display())));
+            return Err(wrong(format!("{}: has no list of clients; it is not a served disk", at.display())));
         }
         let before = clients(disks.tree.as_mut(), &disk);
         Ok(Self { disks, disk, at: at.to_owned(), before, since: Instant::now() })
     }
 
     /// Converts an error of a missing file: the server has ended.
-    fn ended(&self, error: TreeError) -> anyhow::Error {
+    fn ended(&self, error: TreeError) -> AttributesError {
         let at = self.at.display();
         if error.is_absence() || error.is_end() {
-            anyhow!("{at}: the server of the disk has ended")
+            failed(format_args!("{at}: the server of the disk has ended"))
         } else {
             error.into()
         }
@@ -93,7 +92,7 @@ impl Clients {
 }
 
 impl Source for Clients {
-    fn sample(&mut self) -> Result<Sample> {
+    fn sample(&mut self) -> Result<Sample, AttributesError> {
         let scheduler =
             self.disks.tree.read(&self.disk.path_of("queue/scheduler")).map_err(|error| self.ended(error))?;
         let now = clients(self.disks.tree.as_mut(), &self.disk);
@@ -104,12 +103,12 @@ impl Source for Clients {
         Ok(sample)
     }
 
-    fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<()> {
+    fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<(), AttributesError> {
         let name = format!("clients/{row}/{attribute}");
         let file = Named { disk: self.disk.clone(), path: self.disk.path_of(&name), name };
         let scheduler = self.disks.scheduler(&self.disk).unwrap_or_default();
         if let Some(problem) = self.disks.wrong_value(&file, &scheduler, value) {
-            return Err(usage(problem));
+            return Err(wrong(problem));
         }
         Ok(self.disks.tree.write(&file.path, value)?)
     }

@@ -6,20 +6,20 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 /// A column of the table.
-pub(super) struct Column {
+pub struct Column {
     /// Head above the column.
-    pub(super) head: &'static str,
+    pub head: &'static str,
     /// Name of the column in JSON, with its unit.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Width in characters. All columns with their gaps fit 80.
-    pub(super) width: usize,
+    pub width: usize,
     /// Kind of the cells.
-    pub(super) kind: Kind,
+    pub kind: Kind,
 }
 
 /// Kind of a column's cells.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Text.
     Text,
     /// Numbers with this many decimals, or fewer if they do not fit.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 
 /// A cell of a row.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Cell {
+pub enum Cell {
     /// Text.
     Text(String),
     /// A number.
@@ -42,40 +42,40 @@ pub(super) enum Cell {
 
 /// A row of the table.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Row {
+pub struct Row {
     /// Id of the row in every table.
-    pub(super) id: String,
+    pub id: String,
     /// The cells, one for each column.
-    pub(super) cells: Vec<Cell>,
+    pub cells: Vec<Cell>,
     /// Further details, one per line.
-    pub(super) details: Vec<String>,
+    pub details: Vec<String>,
 }
 
 /// A table of one interval.
-pub(super) struct Sample {
+pub struct Sample {
     /// Title of the table.
-    pub(super) title: String,
+    pub title: String,
     /// Columns of the table.
-    pub(super) columns: &'static [Column],
+    pub columns: &'static [Column],
     /// Number of the column that sorts the rows by default.
-    pub(super) sorted_by: usize,
+    pub sorted_by: usize,
     /// Rows of the table.
-    pub(super) rows: Vec<Row>,
+    pub rows: Vec<Row>,
     /// Note below the table.
-    pub(super) note: Option<String>,
+    pub note: Option<String>,
     /// Attributes of a row that can be set, with the keys for them.
-    #[cfg_attr(not(feature = "screen"), expect(dead_code, reason = "it is keys that set something"))]
-    pub(super) settable: &'static [(char, &'static str)],
+    pub settable: &'static [(char, &'static str)],
 }
 
 impl Sample {
     /// Returns whether a column is sorted in descending order by default.
-    pub(super) fn is_descending(&self, column: usize) -> bool {
+    #[must_use]
+    pub fn is_descending(&self, column: usize) -> bool {
         self.columns.get(column).is_some_and(|column| column.kind != Kind::Text)
     }
 
     /// Sorts the rows by a column. Equal rows are sorted by their names.
-    pub(super) fn sort(&mut self, column: usize, descending: bool) {
+    pub fn sort(&mut self, column: usize, descending: bool) {
         let order = |a: &Row, b: &Row| {
             let order = match (a.cells.get(column), b.cells.get(column)) {
                 (Some(Cell::Number(a)), Some(Cell::Number(b))) => a.total_cmp(b),
@@ -91,12 +91,14 @@ impl Sample {
     }
 
     /// Returns the heads of the columns as a line.
-    pub(super) fn heads(&self) -> String {
+    #[must_use]
+    pub fn heads(&self) -> String {
         self.line(self.columns.iter().map(|column| column.head.to_owned()))
     }
 
     /// Returns a row as a line.
-    pub(super) fn row(&self, row: &Row) -> String {
+    #[must_use]
+    pub fn row(&self, row: &Row) -> String {
         self.line(row.cells.iter().zip(self.columns).map(|(cell, column)| cell.text(column)))
     }
 
@@ -109,7 +111,8 @@ impl Sample {
     }
 
     /// Returns the table as text, with an empty line at the end.
-    pub(super) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         let mut text = format!("{}\n{}\n", self.title, self.heads());
         for row in &self.rows {
             let _ = writeln!(text, "{}", self.row(row));
@@ -122,7 +125,8 @@ impl Sample {
     }
 
     /// Returns the table as one JSON document in a line.
-    pub(super) fn json(&self) -> Value {
+    #[must_use]
+    pub fn json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let cells = row.cells.iter().zip(self.columns).map(|(cell, column)| (column.name.to_owned(), cell.json()));
             Value::Object(cells.collect())
@@ -138,7 +142,9 @@ impl Sample {
 }
 
 impl Cell {
-    pub(super) fn number(value: Option<f64>) -> Self {
+    /// Returns the cell of a number that may be missing.
+    #[must_use]
+    pub fn number(value: Option<f64>) -> Self {
         value.map_or(Self::Nothing, Self::Number)
     }
 

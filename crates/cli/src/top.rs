@@ -1,28 +1,15 @@
 //! `iosched top`: the clients of a served disk with their
 //! shares and waits, or the load of the kernel's disks.
-//!
-//! A source samples a table at each interval. The output as
-//! a screen, text or JSON does not depend on the source.
-
-mod clients;
-mod kernel;
-#[cfg(feature = "screen")]
-mod screen;
-mod table;
-mod writers;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
 
-use self::clients::Clients;
-use self::kernel::KernelDisks;
-use self::table::Sample;
 use crate::options::seconds_in;
-use iosched_attributes::{Disks, SYS_BLOCK};
+use iosched_attributes::load;
 use iosched_terminal::output;
 
 /// Show the load of disks and its sources: rates, waits and shares
@@ -74,29 +61,14 @@ const EXAMPLES: &str = "Examples:
 Keys: q quit, s sort by the next column, r reverse, / filter, p pause, Up and
 Down select, Enter details, i set a client's ioprio, w its weight";
 
-/// A source of tables.
-trait Source {
-    /// Returns the table of the time since the last sample, or since the source was created.
-    fn sample(&mut self) -> Result<Sample>;
-
-    /// Sets an attribute of a row.
-    #[cfg_attr(not(feature = "screen"), expect(dead_code, reason = "it is keys that set something"))]
-    fn set(&mut self, row: &str, attribute: &str, value: &str) -> Result<()>;
-}
-
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
     let at = args.disk.as_deref().or(args.at.as_deref());
-    let disks = Disks::open(at.unwrap_or(Path::new(SYS_BLOCK)))?;
-    let mut source: Box<dyn Source> = if disks.are_the_kernels {
-        Box::new(KernelDisks::of(disks, at.is_some())?)
-    } else {
-        Box::new(Clients::of(disks, at.unwrap_or(Path::new("")))?)
-    };
+    let mut source = load::open(at)?;
     let interval = Duration::from_secs_f64(args.interval);
     let count = if args.once { Some(1) } else { args.count };
     if !args.json && count.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
         #[cfg(feature = "screen")]
-        return screen::show(source.as_mut(), interval);
+        return iosched_terminal::show::screen::show(source.as_mut(), interval);
         #[cfg(not(feature = "screen"))]
         output::say!(
             "this build of iosched cannot draw a screen; build it with --features full. Ctrl-C ends the tables"
