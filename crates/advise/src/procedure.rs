@@ -12,15 +12,13 @@ use iosched_kernel::settings::{Before, Recorded, Session};
 use iosched_kernel::target::Target;
 use iosched_kernel::{BlockDevice, FindError, Roots, SettingsError, StateDirectory, StateError};
 use iosched_lab::goal::{Goal, Measure};
-use iosched_lab::request::{self, CommandLine, RequestError};
+use iosched_lab::request::{self, RequestError};
 use iosched_lab::verify::{DeviceRequestError, Limits, RealComparison, VerifyError, Work, open_target, scheduled_disk};
 use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, Experiment, Figure, LabError, Records};
 use iosched_sim::Replay;
 use iosched_workload::Workload;
 
-use crate::calibrate::{
-    self, CalibrateError, Calibration, Device, Measurements, Measurer as _, Pace, PlaceError, check_room,
-};
+use crate::calibrate::{self, CalibrateError, Calibration, Device, Measurements, Pace, PlaceError, check_room};
 use crate::tune::{self, Constraint, Controller, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
 use crate::{Advice, Confirmed, candidates, searchable, simulated};
 
@@ -361,15 +359,11 @@ impl AdvicePlan {
         let bytes = self.measured_bytes(&target);
         let target = if target.is_directory() { target.with_disk_bytes(bytes).keeping_disk() } else { target };
         let mut device = Device::new(target, &name, bytes, control.stopping());
-        let mut command = CommandLine::of("calibrate");
-        command.word(&device.target().name);
-        command.option("--seed", seed);
         observer.begins(AdviceStep::Measure);
-        let measured =
-            calibrate::measure(&mut device, *pace, *seed, &command.to_string(), control.stopping(), |progress| {
-                observer.measuring(progress);
-                Ok(())
-            });
+        let measured = calibrate::measure(&mut device, *pace, *seed, &self.command, control.stopping(), |progress| {
+            observer.measuring(progress);
+            Ok(())
+        });
         session.end()?;
         let measurements = measured?;
         if control.is_stopping() {

@@ -1,8 +1,11 @@
 //! All commands. Each command declares its arguments in its own file, and shared arguments
 //! are in `options`. Parsing, help, man pages and completions use these declarations.
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::invocation::Invocation;
 use iosched_terminal::progress::ProgressKind;
 
 /// Choose, tune and run I/O schedulers, with evidence.
@@ -88,4 +91,13 @@ pub(crate) fn command() -> clap::Command {
         command.mut_subcommands(numbers)
     }
     numbers(Cli::command())
+}
+
+/// Parses a command line. Also returns the arguments as they were given.
+pub(crate) fn parse<W: Into<OsString> + Clone>(
+    words: impl IntoIterator<Item = W>,
+) -> Result<(Cli, Invocation), clap::Error> {
+    let command = command();
+    let matches = command.clone().try_get_matches_from(words)?;
+    Ok((Cli::from_arg_matches(&matches)?, Invocation::of(&command, &matches)))
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, Command, FromArgMatches, ValueHint};
+use clap::{Arg, Command, ValueHint};
 use iosched_kernel::{BlockDevice, Roots};
 
-use crate::command::{Cli, command};
+use crate::command::{command, parse};
 use iosched_terminal::fail::is_usage;
 
 const FOREIGN: &str = "a file of another program\n";
@@ -99,7 +99,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("serve unix", Listens),
     ("set at", Reads),
     ("set persist", writes("{rule}", "set {disk} scheduler={scheduler} --persist={here}")),
-    ("sweep output", writes("failed.json", "sweep {here}/plan.toml -o {here}")),
+    ("sweep dataset", writes("failed.json", "sweep {here}/plan.toml -o {here}")),
     ("sweep plan", Reads),
     ("sweep report", writes("p.html", "sweep {here}/plan.toml -o {here}/new --report {here}/p.html")),
     ("top at", Reads),
@@ -180,9 +180,9 @@ fn every_argument_that_names_a_file_is_classified() {
 
 /// Runs the command in this process, and returns its error.
 fn refused(line: &str) -> anyhow::Error {
-    let arguments = std::iter::once("iosched").chain(line.split(' '));
-    let matches = command().try_get_matches_from(arguments).unwrap_or_else(|error| panic!("{line}: {error}"));
-    crate::carry_out(Cli::from_arg_matches(&matches).unwrap()).expect_err(line)
+    let words = std::iter::once("iosched").chain(line.split(' '));
+    let (cli, given) = parse(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+    crate::carry_out(cli, &given).expect_err(line)
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `invocation.rs` | the arguments that the user gave, and command lines that repeat them |
 //! | `command.rs` | all commands; each command has a
 //! file or folder with its arguments and its code |
 //! | `options/` | shared arguments: numbers, schedulers,
@@ -27,6 +28,7 @@ mod file_arguments;
 mod get;
 mod here;
 mod import;
+mod invocation;
 mod io_cost;
 mod job;
 mod judge;
@@ -55,24 +57,23 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::CommandFactory;
 
 use command::{Cli, Command};
+use invocation::Invocation;
 use iosched_kernel::Roots;
 use iosched_terminal::{fail, output};
 
 fn main() -> ExitCode {
     complete::answer(command::command);
-    let cli = command::command()
-        .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches))
-        .unwrap_or_else(|error| fail::wrong_arguments(error, &command::command()));
-    let code = carry_out(cli).unwrap_or_else(|error| fail::report(&error));
+    let (cli, given) =
+        command::parse(std::env::args_os()).unwrap_or_else(|error| fail::wrong_arguments(error, &command::command()));
+    let code = carry_out(cli, &given).unwrap_or_else(|error| fail::report(&error));
     output::finish();
     code
 }
 
-fn carry_out(cli: Cli) -> Result<ExitCode> {
+fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
     cli.progress.choose();
     if cli.verbose {
         fail::be_verbose();
@@ -80,18 +81,20 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
     let command = match cli.command {
         Some(command) => command,
         // The same declaration provides the defaults.
-        None => match Cli::parse_from(["iosched", "compare"]).command {
-            Some(Command::Compare(args)) => return compare_here(&args),
-            _ => return Ok(ExitCode::SUCCESS),
-        },
+        None => {
+            return match command::parse(["iosched", "compare"])? {
+                (Cli { command: Some(Command::Compare(args)), .. }, given) => compare_here(&args, &given),
+                _ => Ok(ExitCode::SUCCESS),
+            };
+        }
     };
     match command {
-        Command::Compare(args) => return compare::compare(&args),
-        Command::Calibrate(args) => return calibrate::run(&args),
-        Command::Tune(args) => return tune::run(&args),
-        Command::Advise(args) => return advise::run(&args),
+        Command::Compare(args) => return compare::compare(&args, given),
+        Command::Calibrate(args) => return calibrate::run(&args, given),
+        Command::Tune(args) => return tune::run(&args, given),
+        Command::Advise(args) => return advise::run(&args, given),
         Command::Sweep(args) => return sweep::run(&args),
-        Command::Reproduce(args) => return reproduce::run(&args),
+        Command::Reproduce(args) => return reproduce::run(&args, given),
         Command::Judge(args) => return judge::run(&args),
         Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),
@@ -102,7 +105,7 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
         Command::Scheduler(command) => tell::scheduler(&command)?,
         Command::Controller(command) => tell::controller(&command)?,
         Command::Import(command) => import::import(&command)?,
-        Command::Validate(args) => return validate::run(&args),
+        Command::Validate(args) => return validate::run(&args, given),
         Command::Job(command) => return job::job(&command),
         Command::Mount(args) => return mount::run(&args),
         Command::Ublk(args) => return ublk::run(&args),
@@ -121,8 +124,8 @@ fn carry_out(cli: Cli) -> Result<ExitCode> {
 }
 
 /// Runs the comparison of the sample. On a terminal, it also prints the disks of this machine.
-fn compare_here(args: &compare::CompareArgs) -> Result<ExitCode> {
-    let code = compare::compare(args)?;
+fn compare_here(args: &compare::CompareArgs, given: &Invocation) -> Result<ExitCode> {
+    let code = compare::compare(args, given)?;
     if std::io::stdout().is_terminal() {
         let found = here::found(&Roots::default());
         output::print(&if found.is_empty() { found } else { format!("\n{found}") })?;

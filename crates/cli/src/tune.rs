@@ -12,9 +12,10 @@ use iosched_advise::tune::{
     Constraint, Controller, Goal, Progress, Selection, TuneError, TuneResults, Tuned, Tuning, Wish, read, tune,
 };
 use iosched_disk::Profile;
-use iosched_lab::request::{self, AttributeValue, CommandLine, SettingTarget};
+use iosched_lab::request::{self, AttributeValue, SettingTarget};
 use iosched_lab::{Control, Experiment, LabError};
 
+use crate::invocation::{Invocation, Rerun};
 use crate::options::{self, ReplayMode, VerdictArgs, or_cpus, speed};
 use iosched_terminal::fail::{INTERRUPTED, of_comparison, usage};
 use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
@@ -193,8 +194,8 @@ fn schedulers(text: &str) -> Result<Vec<Setting>> {
     parsed.collect::<Result<_, _>>().map_err(|problem| usage(format!("--scheduler {text}: {problem}")))
 }
 
-pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
-    let tuning = plan(args)?;
+pub(crate) fn run(args: &TuneArgs, given: &Invocation) -> Result<ExitCode> {
+    let tuning = plan(args, given)?;
     let mut outputs = Outputs::new(args.write).prints("the result").reads(&args.device).reads_all(&args.machine);
     outputs = outputs.reads_all(args.workload.iter().flat_map(|own| options::files(own)));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
@@ -222,7 +223,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode> {
     } else {
         let look = Look::of_standard_output().with_details(args.verdicts.details);
         let input = options::sample(args.workload.is_none(), args.device == request::DEVICE, "--device PROFILE");
-        tuning::text(&results, elapsed_s, next(args, &tuning, &results).as_deref(), input.as_deref(), look)
+        tuning::text(&results, elapsed_s, next(args, given, &tuning, &results).as_deref(), input.as_deref(), look)
     });
     all_of([recorded].into_iter().chain(reported).chain([printed]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
@@ -245,7 +246,7 @@ impl TuneArgs {
 }
 
 /// Returns the search. Everything is checked before anything runs, except what only a run can show.
-fn plan(args: &TuneArgs) -> Result<Tuning> {
+fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
     let workload = options::open_workload(args.workload.as_deref(), &args.reading)?;
     let replay = request::replay(args.replay.map(Into::into), args.speed, &workload).map_err(of_comparison)?;
     let named: Vec<_> = args.schedulers.iter().map(|text| schedulers(text)).collect::<Result<_>>()?;
@@ -270,7 +271,7 @@ fn plan(args: &TuneArgs) -> Result<Tuning> {
     experiment.replay = replay;
     let limits = args.length.limits();
     (experiment.warm_up_ns, experiment.limit) = (limits.warm_up_ns, limits.of_runs());
-    experiment.command = command(args, &experiment);
+    experiment.command = command(args, given, &experiment);
     let is_today = args.space.is_some();
     let beside =
         if args.controllers.is_empty() && is_today { Controller::ALL.to_vec() } else { args.controllers.clone() };
@@ -310,57 +311,38 @@ fn search(tuning: &Tuning, watched: &mut Watched, control: &Control) -> Result<O
     }
 }
 
-/// Returns a command line that begins with the workload and the device.
-fn on_subject(command: &str, args: &TuneArgs, experiment: &Experiment) -> CommandLine {
-    let mut line = CommandLine::of(command);
-    line.options("--workload", args.workload.iter().map(|path| path.display()));
-    line.reading(&args.reading.options());
-    line.options("--machine", experiment.header().machine.map(|machine| machine.name));
-    line.option("--device", &args.device);
-    args.length.write(&mut line);
-    line.replay(experiment);
-    line
+/// Returns the command line that makes the same records, with the choices of this command written out.
+fn command(args: &TuneArgs, given: &Invocation, experiment: &Experiment) -> String {
+    let line = given.rerun().set("schedulers", experiment.settings().iter().map(|setting| &setting.label));
+    subject(line, experiment)
+        .chosen("device", [&args.device])
+        .chosen("budget", [args.budget])
+        .chosen("seed", [args.seed])
+        .to_string()
 }
 
-/// Returns the command line that makes the same records, with all defaults written out.
-fn command(args: &TuneArgs, experiment: &Experiment) -> String {
-    let mut line = on_subject("tune", args, experiment);
-    line.options("--scheduler", experiment.settings().iter().map(|own| &own.label));
-    line.options("--kernel", args.kernel);
-    let (goals, constraints) = args.wanted();
-    line.options("--goal", goals);
-    line.options("--subject-to", constraints);
-    line.options("--baseline", &args.baseline);
-    line.list("--vary", &args.vary);
-    line.list("--also", &args.also);
-    line.options("--fix", args.fix.iter().map(|fixed| format!("{}={}", fixed.name, fixed.value)));
-    line.list("--controller", args.controllers.iter().map(|own| own.name()));
-    line.options("--space", &args.space);
-    line.equal_within(args.verdicts.equal_within);
-    line.option("--budget", args.budget);
-    line.option("--seed", args.seed);
-    line.to_string()
+/// Writes out how the workload runs.
+fn subject(line: Rerun, experiment: &Experiment) -> Rerun {
+    options::replayed(line.chosen("machine", experiment.header().machine.map(|machine| machine.name)), experiment)
 }
 
 /// Returns the next command: a full comparison of the recommended setting with a new seed.
-fn next(args: &TuneArgs, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
+fn next(args: &TuneArgs, given: &Invocation, tuning: &Tuning, results: &TuneResults<'_>) -> Option<String> {
     let best = results.recommended().filter(|_| results.recommends())?;
-    let mut line = on_subject("compare", args, &tuning.experiment);
-    line.option("--scheduler", &tuning.baseline);
-    line.option("--scheduler", &best.label);
-    line.option("--seed", args.seed.wrapping_add(1));
-    Some(line.to_string())
+    let line = subject(given.rerun_as("compare"), &tuning.experiment).chosen("given_devices", [&args.device]);
+    let line =
+        line.set("schedulers", [tuning.baseline.to_string(), best.label.clone()]).set("baseline", None::<String>);
+    Some(line.set("goals", None::<String>).set("seed", [args.seed.wrapping_add(1)]).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn args(words: &[&str]) -> TuneArgs {
-        use clap::Parser;
-        let words = ["iosched", "tune"].iter().chain(words);
-        match crate::command::Cli::parse_from(words).command {
-            Some(crate::command::Command::Tune(args)) => *args,
+    fn args(words: &[&str]) -> (TuneArgs, Invocation) {
+        let (cli, given) = crate::command::parse(["iosched", "tune"].iter().chain(words)).unwrap();
+        match cli.command {
+            Some(crate::command::Command::Tune(args)) => (*args, given),
             other => panic!("{other:?}"),
         }
     }
@@ -376,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_command_in_the_records_makes_them_again() {
-        let given = args(&[
+        let (args, given) = args(&[
             "-s",
             "cfq,deadline",
             "-g",
@@ -389,11 +371,11 @@ mod tests {
             "quantum=4",
             "--json",
         ]);
-        let told = plan(&given).unwrap().experiment.command;
+        let told = plan(&args, &given).unwrap().experiment.command;
         assert_eq!(
             told,
-            "iosched tune --device sata-7200 --replay closed --scheduler cfq --scheduler deadline --goal 'p99(sync)' \
-             --subject-to 'throughput >= 95%' --also nr_requests --fix quantum=4 --budget 200 --seed 1"
+            "iosched tune --device sata-7200 --scheduler cfq --scheduler deadline --goal 'P99(sync)' --subject-to \
+             'throughput>=95%' --budget 200 --also nr_requests --fix quantum=4 --seed 1 --replay closed"
         );
     }
 }

@@ -14,10 +14,11 @@ use iosched_advise::tune::{self, Constraint, Controller, Goal, Wish};
 use iosched_advise::{AdviceObserver, AdvicePlan, AdviceRequest, AdviceStep};
 use iosched_disk::Profile;
 use iosched_kernel::settings::Lasting;
-use iosched_lab::request::{self, CommandLine};
+use iosched_lab::request;
 use iosched_lab::{Control, Progress};
 
 use crate::calibrate::{MEASURING, observe};
+use crate::invocation::Invocation;
 use crate::options::{self, ReplayMode, VerdictArgs, speed};
 use directory::AdviceDirectory;
 use iosched_terminal::fail::{INTERRUPTED, of_advice, of_comparison, usage};
@@ -167,7 +168,7 @@ const EXAMPLES: &str = "Examples:
   iosched advise /dev/sdb --workload lookups.fio --run-for 60 \\
       --profile advice/profile.toml --apply";
 
-pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
     // Signals are handled before anything is created or set that must be removed or restored.
     let control = Arc::new(Control::new(options::or_cpus(None)));
     on_interrupt(&control)?;
@@ -175,7 +176,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     outputs = outputs.reads_all(options::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let mut plan = AdvicePlan::of(args.request()?).map_err(of_advice)?;
-    plan.command = args.command(plan.schedulers());
+    plan.command = args.command(given, plan.schedulers());
     let is_measured = args.profile.is_none();
     let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;
     let mut watching = Watching { kernel: plan.kernel(), kept: &mut kept, meter: None, profile: Ok(()) };
@@ -316,26 +317,30 @@ impl AdviseArgs {
         })
     }
 
-    /// Returns the command line that repeats the advice.
-    fn command(&self, schedulers: &[Setting]) -> String {
-        let mut line = CommandLine::of("advise");
-        line.word(self.on.display());
-        line.option("--workload", self.workload.display());
-        line.reading(&self.reading.options());
-        let (goals, constraints) = Wish::apart(&self.goals);
-        line.options("--goal", goals);
-        line.options("--subject-to", constraints.iter().chain(&self.constraints));
-        line.options("--profile", self.profile.iter().map(|path| path.display()));
-        line.options("--destroy-data", self.destroy_data.iter().map(|path| path.display()));
-        line.list("--scheduler", schedulers.iter().map(Setting::name));
-        line.options("--kernel", self.kernel);
-        line.option("--budget", self.budget);
-        line.option("--confirm", self.confirm);
-        line.option("--runs", self.runs);
-        line.list("--controller", self.controllers.iter().map(|controller| controller.name()));
-        self.length.write(&mut line);
-        line.options("--until-sure", self.until_sure);
-        line.option("--seed", self.seed);
-        line.to_string()
+    /// Returns the command line that repeats the advice, with the choices of this command written out.
+    fn command(&self, given: &Invocation, schedulers: &[Setting]) -> String {
+        let line = given.rerun().set("schedulers", schedulers.iter().map(Setting::name));
+        let line = line.chosen("budget", [self.budget]).chosen("confirm", [self.confirm]);
+        line.chosen("runs", [self.runs]).chosen("seed", [self.seed]).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Command, parse};
+
+    #[test]
+    fn the_command_of_the_advice_repeats_every_option() {
+        let words = "iosched advise /srv/data -w mixed.fio --thorough --file-size 64 --machine linux-6.12 --replay open \
+                     --speed 2 --equal-within 3 --apply --output advice";
+        let (cli, given) = parse(words.split_whitespace()).unwrap();
+        let Some(Command::Advise(args)) = cli.command else { panic!("{words}") };
+        let schedulers = ["none", "bfq"].map(Setting::defaults);
+        assert_eq!(
+            args.command(&given, &schedulers),
+            "iosched advise /srv/data --workload mixed.fio --thorough --scheduler none,bfq --budget 200 --confirm 4 --runs \
+             10 --file-size 64 --machine linux-6.12 --replay open --speed 2 --seed 1 --equal-within 3"
+        );
     }
 }

@@ -17,8 +17,9 @@ use iosched_advise::calibrate::{
     Simulated, is_model, measure, open_device, write_header, write_sample,
 };
 use iosched_disk::Profile;
-use iosched_lab::request::{CommandLine, quoted};
+use iosched_lab::request::quoted;
 
+use crate::invocation::Invocation;
 use iosched_terminal::fail::{FAILED, INTERRUPTED, of_place, usage};
 use iosched_terminal::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use iosched_terminal::progress::Meter;
@@ -130,14 +131,14 @@ const EXAMPLES: &str = "Examples:
   iosched calibrate --trace served.trace.gz --start ./imported.toml -o disk.toml
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
-pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> {
     let check = args.check.as_deref().map(Profile::load).transpose()?;
     let interrupt = Arc::new(AtomicBool::new(false));
     let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
     if let Some(file) = &args.trace {
         let flag = Arc::clone(&interrupt);
         on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
-        return trace::run(args, file, &name, &interrupt);
+        return trace::run(args, given, file, &name, &interrupt);
     }
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     outputs = outputs.reads_all(&args.target).reads_all(&args.check);
@@ -149,7 +150,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<ExitCode> {
     };
     let measurements = match (&args.from, &args.target) {
         (Some(file), _) => read(file)?,
-        (None, Some(target)) => measure_target(args, target, &mut records, &interrupt)?,
+        (None, Some(target)) => measure_target(args, given, target, &mut records, &interrupt)?,
         (None, None) => return Err(usage("missing the device to calibrate, such as /dev/sdb")),
     };
     for warning in &measurements.warnings {
@@ -224,6 +225,7 @@ fn read(file: &Path) -> Result<Measurements> {
 /// Measures a device, a directory or a model.
 fn measure_target(
     args: &CalibrateArgs,
+    given: &Invocation,
     target: &str,
     records: &mut Records,
     interrupt: &Arc<AtomicBool>,
@@ -238,23 +240,24 @@ fn measure_target(
             return Err(usage("--destroy-data is only for block devices; a model has no data"));
         }
         let mut device = Simulated::new(Profile::load(target)?);
-        return measure_on(args, &mut device, Pace::SIMULATED, records, interrupt);
+        return measure_on(args, given, &mut device, Pace::SIMULATED, records, interrupt);
     }
     let destroy_data = args.destroy_data.as_deref();
     let place = Place { name: target, destroy_data, file_size_mib: args.file_size };
     let mut device = open_device(&place, interrupt).map_err(of_place)?;
     let pace = if args.quick { Pace::QUICK } else { Pace::FULL };
-    measure_on(args, &mut device, pace, records, interrupt)
+    measure_on(args, given, &mut device, pace, records, interrupt)
 }
 
 fn measure_on<M: Measurer>(
     args: &CalibrateArgs,
+    given: &Invocation,
     device: &mut M,
     pace: Pace,
     records: &mut Records,
     interrupt: &AtomicBool,
 ) -> Result<Measurements> {
-    let command = command(args, device);
+    let command = given.rerun().chosen("seed", [args.seed]).to_string();
     let bar = Meter::new(MEASURING);
     let measured = measure(device, pace, args.seed, &command, interrupt, |progress| {
         observe(progress, records, &bar);
@@ -280,16 +283,4 @@ pub(crate) fn observe(progress: Progress<'_>, records: &mut Records, bar: &Meter
             bar.set(done, of);
         }
     }
-}
-
-/// Returns the command line that repeats the measurement.
-fn command<M: Measurer>(args: &CalibrateArgs, device: &M) -> String {
-    let mut line = CommandLine::of("calibrate");
-    line.word(&device.target().name);
-    if args.quick {
-        line.word("--quick");
-    }
-    line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
-    line.option("--seed", args.seed);
-    line.to_string()
 }

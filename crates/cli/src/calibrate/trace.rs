@@ -10,12 +10,12 @@ use iosched_advise::calibrate::{TraceFit, fit_trace};
 use iosched_disk::disksim::service_times;
 use iosched_disk::{Model, Profile};
 use iosched_lab::grouped;
-use iosched_lab::request::CommandLine;
 use iosched_lab::validate::Closeness;
 use serde_json::json;
 
 use super::CalibrateArgs;
 use crate::import;
+use crate::invocation::Invocation;
 use iosched_terminal::fail::{INTERRUPTED, usage};
 use iosched_terminal::output::{Kind, Outputs, all_of};
 use iosched_terminal::progress::Meter;
@@ -23,7 +23,13 @@ use iosched_terminal::progress::Meter;
 /// Capacity above that of any disk, sectors.
 const CAPACITY_SECTORS_MAX: u64 = 1 << 48;
 
-pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &AtomicBool) -> Result<ExitCode> {
+pub(super) fn run(
+    args: &CalibrateArgs,
+    given: &Invocation,
+    trace: &Path,
+    name: &str,
+    interrupt: &AtomicBool,
+) -> Result<ExitCode> {
     let start = args.start.as_deref().map(Profile::load).transpose()?;
     let capacity_sectors = start.as_ref().map_or(CAPACITY_SECTORS_MAX, |start| start.card().capacity_sectors);
     let shown = trace.display().to_string();
@@ -38,7 +44,8 @@ pub(super) fn run(args: &CalibrateArgs, trace: &Path, name: &str, interrupt: &At
     });
     bar.clear();
     let fit = fit.map_err(usage)?;
-    let made = out.map(|out| out.text(&(preface(&fit, &command(args, trace)) + &fit.profile.to_toml()?))).transpose();
+    let made =
+        out.map(|out| out.text(&(preface(&fit, &given.rerun().to_string()) + &fit.profile.to_toml()?))).transpose();
     let text = if args.json { json_of(&fit, &shown)? } else { text_of(&fit, &shown, args.start.is_some()) };
     all_of([made.map(|_| ()), iosched_terminal::show::answer(&text, args.json)])?;
     Ok(if interrupt.load(Ordering::Relaxed) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
@@ -113,12 +120,4 @@ fn preface(fit: &TraceFit, command: &str) -> String {
         fit.held_out.rms_ms,
         percent(&fit.held_out)
     )
-}
-
-/// Returns the command line that makes the profile again.
-fn command(args: &CalibrateArgs, trace: &Path) -> String {
-    let mut line = CommandLine::of("calibrate");
-    line.option("--trace", trace.display());
-    line.options("--start", &args.start);
-    line.to_string()
 }

@@ -12,6 +12,7 @@ use anyhow::Result;
 use iosched_lab::request::quoted;
 use iosched_lab::{Finished, LabError, Progress};
 
+use crate::invocation::Invocation;
 use crate::options::files;
 use crate::report::html;
 use iosched_terminal::fail::INTERRUPTED;
@@ -22,10 +23,10 @@ use iosched_terminal::show::{self, Page};
 pub(crate) use args::{CompareArgs, OutputFormat};
 pub(crate) use real::RealArgs;
 
-pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode> {
+pub(crate) fn compare(args: &CompareArgs, given: &Invocation) -> Result<ExitCode> {
     match &args.real.on {
-        None => simulated::compare(args),
-        Some(on) => real::compare(args, on),
+        None => simulated::compare(args, given),
+        Some(on) => real::compare(args, given, on),
     }
 }
 

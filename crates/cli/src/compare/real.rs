@@ -9,13 +9,14 @@ use clap::{Args, ValueHint};
 use iosched::Setting;
 use iosched_kernel::{Roots, StateDirectory};
 use iosched_lab::goal::Measure;
-use iosched_lab::request::{CommandLine, replay};
+use iosched_lab::request::replay;
 use iosched_lab::verify::{
     ForeignCommand, RealComparison, Work, named_baseline, named_settings, open_target, scheduled_disk,
 };
 use iosched_lab::{Control, Figure};
 
 use super::{CompareArgs, Comparing, Written, outputs};
+use crate::invocation::Invocation;
 use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
 use iosched_terminal::fail::{of_comparison, of_device_request, usage};
 use iosched_terminal::progress::on_interrupt;
@@ -60,7 +61,7 @@ pub(crate) struct RealArgs {
     command: Vec<String>,
 }
 
-pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
+pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Result<ExitCode> {
     let real = &args.real;
     let roots = Roots::default();
     let state = StateDirectory::usual()?;
@@ -81,7 +82,7 @@ pub(super) fn compare(args: &CompareArgs, on: &Path) -> Result<ExitCode> {
         Work::Workload(workload) => replay(args.replay.map(Into::into), args.speed, workload).map_err(of_comparison)?,
         Work::Command(_) => iosched_sim::Replay::Closed,
     };
-    let command = command(args, on, &settings, baseline);
+    let command = command(args, given, &settings, baseline);
     let comparison = RealComparison {
         baseline,
         runs: args.runs(),
@@ -118,26 +119,28 @@ fn work(args: &CompareArgs) -> Result<Work> {
     Ok(Work::Workload(open_workload(args.workload.as_deref(), &args.reading)?))
 }
 
-/// Returns the command line that makes the same records, with all defaults written out.
-fn command(args: &CompareArgs, on: &Path, settings: &[Setting], baseline: usize) -> String {
-    let real = &args.real;
-    let mut line = CommandLine::of("compare");
-    line.option("--on", on.display());
-    line.options("--workload", args.workload.iter().map(|path| path.display()));
-    line.reading(&args.reading.options());
-    line.options("--destroy-data", real.destroy_data.iter().map(|device| device.display()));
-    line.options("--scheduler", settings);
-    line.option("--baseline", &settings[baseline]);
-    line.options("--goal", &args.goals);
-    line.option("--runs", args.runs());
-    line.option("--seed", args.seed);
-    line.equal_within(args.verdicts.equal_within);
-    real.length.write(&mut line);
-    line.options("--until-sure", real.until_sure);
-    line.options("--prepare", &real.prepare);
-    if !real.command.is_empty() {
-        line.word("--");
-        real.command.iter().for_each(|word| line.word(word));
+/// Returns the command line that makes the same records, with the choices of this command written out.
+fn command(args: &CompareArgs, given: &Invocation, settings: &[Setting], baseline: usize) -> String {
+    let line = given.rerun().set("schedulers", settings).set("baseline", [&settings[baseline]]);
+    line.chosen("runs", [args.runs()]).chosen("seed", [args.seed]).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Command, parse};
+
+    #[test]
+    fn the_command_in_the_records_makes_them_again() {
+        let words =
+            "iosched compare --on /srv/test -s none,bfq -n 4 --prepare sync --report r.html -- dd if=/dev/zero of=x";
+        let (cli, given) = parse(words.split(' ')).unwrap();
+        let Some(Command::Compare(args)) = cli.command else { panic!("{words}") };
+        let settings = [Setting::defaults("none"), Setting::defaults("bfq")];
+        assert_eq!(
+            command(&args, &given, &settings, 1),
+            "iosched compare --scheduler none --scheduler bfq --baseline bfq --runs 4 --seed 1 --on /srv/test --prepare \
+             sync -- dd if=/dev/zero of=x"
+        );
     }
-    line.to_string()
 }

@@ -10,12 +10,13 @@ use iosched_workload::Workload;
 
 use super::{CompareArgs, Comparing, OutputFormat, Written, outputs};
 use crate::blktrace;
-use crate::options::{open_workload, or_cpus};
+use crate::invocation::Invocation;
+use crate::options::{self, open_workload, or_cpus};
 use iosched_terminal::fail::{of_comparison, usage};
 use iosched_terminal::progress::on_interrupt;
 
-pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
-    let experiment = experiment(args)?;
+pub(super) fn compare(args: &CompareArgs, given: &Invocation) -> Result<ExitCode> {
+    let experiment = experiment(args, given)?;
     let mut outputs = outputs(args);
     let traces = match &args.blktrace {
         Some(directory) => blktrace::prepare(&experiment, directory, &mut outputs)?,
@@ -39,7 +40,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode> {
 }
 
 /// Returns the experiment. Everything is checked before anything runs.
-fn experiment(args: &CompareArgs) -> Result<Experiment> {
+fn experiment(args: &CompareArgs, given: &Invocation) -> Result<Experiment> {
     let (warm_up_s, run_for_s) = args.real.length.seconds();
     let request = ComparisonRequest {
         registry: iosched::Registry::linux(),
@@ -64,5 +65,22 @@ fn experiment(args: &CompareArgs) -> Result<Experiment> {
     if args.output_format() == OutputFormat::FioJson && !matches!(workload, Workload::Jobs(_)) {
         return Err(usage("--output-format fio-json is only for fio jobs: give a job file (*.fio) with --workload"));
     }
-    request.experiment_on(workload).map_err(of_comparison)
+    let mut experiment = request.experiment_on(workload).map_err(of_comparison)?;
+    experiment.command = command(args, given, &experiment);
+    Ok(experiment)
+}
+
+/// Returns the command line that makes the same records, with the choices of this command written out.
+fn command(args: &CompareArgs, given: &Invocation, experiment: &Experiment) -> String {
+    let header = experiment.header();
+    let mut line = given.rerun().chosen("given_devices", args.devices());
+    line = line.chosen("machine", header.machine.map(|machine| machine.name));
+    line = line.set("schedulers", experiment.settings().iter().map(|setting| &setting.label));
+    line = line.set("baseline", [&header.settings[header.baseline].label]);
+    if args.kernels.len() > 1 {
+        // Each setting names its version.
+        line = line.set("kernels", None::<String>);
+    }
+    line = line.chosen("runs", [args.runs()]).chosen("seed", [args.seed]);
+    options::replayed(line, experiment).to_string()
 }

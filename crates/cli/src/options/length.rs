@@ -1,7 +1,7 @@
 //! The length of runs.
 
 use clap::Args;
-use iosched_lab::request::{CommandLine, ns};
+use iosched_lab::request::ns;
 use iosched_lab::verify::Limits;
 
 use super::{seconds, seconds_above_0};
@@ -27,11 +27,6 @@ impl RunLength {
     /// Returns the warm-up, and the length of runs after it if it was given, s.
     pub(crate) const fn seconds(self) -> (f64, Option<f64>) {
         (self.warm_up, self.run_for)
-    }
-
-    /// Adds the options to a command line.
-    pub(crate) fn write(self, line: &mut CommandLine) {
-        line.length(self.run_for, self.warm_up);
     }
 
     pub(crate) const fn is_default(self) -> bool {

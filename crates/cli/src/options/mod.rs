@@ -10,7 +10,7 @@ mod workload;
 pub(crate) use length::RunLength;
 pub(crate) use number::{UNTIL_SURE_PERCENT, any_duration, or_cpus, percent, speed, whole};
 pub(crate) use reading::Reading;
-pub(crate) use replay::ReplayMode;
+pub(crate) use replay::{ReplayMode, replayed};
 pub(crate) use verdicts::VerdictArgs;
 pub(crate) use workload::{files, open_workload, sample};
 

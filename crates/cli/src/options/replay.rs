@@ -1,7 +1,11 @@
 //! The use of a trace's times.
 
 use clap::ValueEnum;
-use iosched_lab::request;
+use iosched_lab::{Experiment, request};
+use iosched_sim::Replay;
+use iosched_workload::Workload;
+
+use crate::invocation::Rerun;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
@@ -19,5 +23,14 @@ impl From<ReplayMode> for request::ReplayMode {
             ReplayMode::Closed => Self::Closed,
             ReplayMode::Open => Self::Open,
         }
+    }
+}
+
+/// Writes out how the times of a trace are used, unless the user chose it.
+pub(crate) fn replayed(line: Rerun, experiment: &Experiment) -> Rerun {
+    match experiment.replay {
+        _ if !matches!(experiment.workload(), Workload::Trace(_)) => line,
+        Replay::Closed => line.chosen("replay", ["closed"]),
+        Replay::Open { speed } => line.chosen("replay", ["open"]).chosen("speed", [speed]),
     }
 }

@@ -12,6 +12,7 @@ use iosched_lab::measured::{
 use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, significant};
 
 use super::ReproduceArgs;
+use crate::invocation::Invocation;
 use crate::options::or_cpus;
 use iosched_terminal::fail::{INTERRUPTED, usage};
 use iosched_terminal::output;
@@ -25,7 +26,7 @@ const RUNS: u32 = 1;
 /// Measured time of a simulated run, s.
 const SECONDS: u32 = 1;
 
-pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> {
     if args.experiments.len() > 1 {
         return Err(usage("measured runs alone; remove the other experiments".to_owned()));
     }
@@ -48,7 +49,7 @@ pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     output::print(&if args.json {
         json(&results)?
     } else if args.markdown {
-        markdown(&cases, &results, &options)
+        markdown(&cases, &results, &options, &given.rerun().to_string())
     } else {
         text(&cases, &results, Look::of_standard_output())
     })?;
@@ -97,11 +98,16 @@ fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Op
 }
 
 /// Returns the page docs/accuracy.md: the accuracy by source and by part of it.
-fn markdown(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], options: &MeasuredOptions<'_>) -> String {
+fn markdown(
+    cases: &[MeasuredCase],
+    results: &[MeasuredResult<'_>],
+    options: &MeasuredOptions<'_>,
+    command: &str,
+) -> String {
     let mut text = format!(
         "# Accuracy on named devices\n\n\
          This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
-         and misses. iosched {} made it with one command:\n\n```\niosched reproduce measured --markdown\n```\n\n\
+         and misses. iosched {} made it with one command:\n\n```\n{command} --markdown\n```\n\n\
          Each case ran {} for {} s of simulated time, after {} s that do not count; for a tenth of that\n\
          where several disks serve small reads only.\n\n\
          The model of the disk was fitted to the rows of figures 1a and 1b of `icpe24` (reads of one disk)\n\

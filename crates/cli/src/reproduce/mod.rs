@@ -14,10 +14,10 @@ use iosched_lab::reproduce::{
     CaseRun, Experiment, ExperimentResults, Family, Progress, ReproduceOptions, Reproduced, ReproductionRecord, read,
     reproduce,
 };
-use iosched_lab::request::CommandLine;
 use iosched_lab::{Control, grouped};
 
 use crate::compare::next;
+use crate::invocation::Invocation;
 use crate::options::or_cpus;
 use iosched_terminal::fail::{INTERRUPTED, usage};
 use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
@@ -119,9 +119,9 @@ const EXAMPLES: &str = "Examples:
   iosched reproduce measured --case kyber-grid
   iosched reproduce all --report reproduced.html --records reproduced.jsonl";
 
-pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> {
     if args.experiments.iter().any(|name| name == measured::MEASURED) {
-        return measured::run(args);
+        return measured::run(args, given);
     }
     let of_measured =
         [("--data", args.data.is_some()), ("--device", args.device.is_some()), ("--markdown", args.markdown)];
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         runs: args.runs.unwrap_or(RUNS),
         seed: args.seed,
         case: args.case.clone(),
-        command: command(args),
+        command: command(args, given),
     };
     let mut outputs = Outputs::new(args.write).prints("the result");
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
@@ -236,14 +236,10 @@ fn carry_out(
     Ok(finished?)
 }
 
-/// Returns the command line that makes the same records, with all defaults written out.
-fn command(args: &ReproduceArgs) -> String {
-    let mut line = CommandLine::of("reproduce");
-    args.experiments.iter().for_each(|experiment| line.word(experiment));
-    line.options("--case", &args.case);
-    line.option("--runs", args.runs.unwrap_or(RUNS));
-    line.option("--seed", args.seed);
-    line.to_string()
+/// Returns the command line that makes the same records, with the choices of this command written out.
+fn command(args: &ReproduceArgs, given: &Invocation) -> String {
+    let line = given.rerun().chosen("experiments", &args.experiments);
+    line.chosen("runs", [args.runs.unwrap_or(RUNS)]).chosen("seed", [args.seed]).to_string()
 }
 
 fn json(results: &[ExperimentResults<'_>]) -> Result<String> {
@@ -279,13 +275,16 @@ fn list(experiments: &[Experiment]) -> String {
 mod tests {
     use super::*;
 
-    fn args(words: &[&str]) -> ReproduceArgs {
-        use clap::Parser;
-        let words = ["iosched", "reproduce"].iter().chain(words);
-        match crate::command::Cli::parse_from(words).command {
-            Some(crate::command::Command::Reproduce(args)) => args,
+    fn parsed(words: &[&str]) -> (ReproduceArgs, Invocation) {
+        let (cli, given) = crate::command::parse(["iosched", "reproduce"].iter().chain(words)).unwrap();
+        match cli.command {
+            Some(crate::command::Command::Reproduce(args)) => (args, given),
             other => panic!("{other:?}"),
         }
+    }
+
+    fn args(words: &[&str]) -> ReproduceArgs {
+        parsed(words).0
     }
 
     #[test]
@@ -315,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_command_in_the_records_makes_them_again() {
-        let given = args(&["quantum", "--case", "iozone 4M", "-n", "3", "--json"]);
-        assert_eq!(command(&given), "iosched reproduce quantum --case 'iozone 4M' --runs 3 --seed 1");
+        let (args, given) = parsed(&["quantum", "--case", "iozone 4M", "-n", "3", "--json"]);
+        assert_eq!(command(&args, &given), "iosched reproduce quantum --case 'iozone 4M' --runs 3 --seed 1");
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
         find(pattern, plan.directory())
     });
     let jobs = or_cpus(args.jobs);
-    let Some(root) = args.output.as_ref().filter(|_| !args.dry_run) else {
+    let Some(root) = args.dataset.as_ref().filter(|_| !args.dry_run) else {
         return dry_run(&units, jobs);
     };
     let mut outputs = Outputs::new(args.write).prints("the result").reads(&args.plan);

@@ -18,11 +18,12 @@ use iosched_advise::validation::{
 };
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
-use iosched_lab::request::{CommandLine, ns};
+use iosched_lab::request::ns;
 use iosched_lab::verify::scheduled_disk;
 use iosched_lab::{Control, grouped};
 use serde_json::json;
 
+use crate::invocation::Invocation;
 use crate::options::seconds_above_0;
 use iosched_terminal::fail::{INTERRUPTED, of_device_request, of_place, usage};
 use iosched_terminal::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
@@ -94,7 +95,7 @@ pub(crate) struct DeviceArgs {
     write: WriteArgs,
 }
 
-pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     let named =
         args.profile.as_deref().ok_or_else(|| usage("missing the profile to validate: add --profile PROFILE"))?;
     let profile = Profile::load(named)?;
@@ -106,7 +107,7 @@ pub(super) fn run(args: &DeviceArgs) -> Result<ExitCode> {
         (Some(file), _) => (read(file)?, Ok(())),
         (None, Some(target)) => {
             let mut records = outputs.records(&args.records, Kind::Validation)?;
-            let measured = measure(args, target, &mut records, &control)?;
+            let measured = measure(args, given, target, &mut records, &control)?;
             (measured, records.finish())
         }
         (None, None) => return Err(usage("missing the device to validate on, such as /dev/sdb")),
@@ -144,7 +145,13 @@ fn read(file: &Path) -> Result<Measured> {
 }
 
 /// Runs every workload with every scheduler, on the device or on a model.
-fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Control) -> Result<Measured> {
+fn measure(
+    args: &DeviceArgs,
+    given: &Invocation,
+    target: &str,
+    records: &mut Records,
+    control: &Control,
+) -> Result<Measured> {
     let bar = Meter::new("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
     let mut observe = |progress: Progress<'_>| match progress {
         Progress::Header(header) => {
@@ -164,27 +171,21 @@ fn measure(args: &DeviceArgs, target: &str, records: &mut Records, control: &Con
         }
         let device = Profile::load(target)?;
         let of_model = Target::of_card(device.name(), device.card());
-        let header = header(args, of_model, &MODEL_SCHEDULERS.map(str::to_owned))?;
+        let header = header(args, given, of_model, &MODEL_SCHEDULERS.map(str::to_owned))?;
         return Ok(measure_model(&header, &device, control, &mut observe)?);
     }
     let never = AtomicBool::new(false);
     let place = Place { name: target, destroy_data: args.destroy_data.as_deref(), file_size_mib: args.file_size };
     let opened = open_device(&place, &never).map_err(of_place)?;
     let disk = scheduled_disk(opened.place(), target, None).map_err(of_device_request)?;
-    let header = header(args, opened.target().clone(), &disk.schedulers())?;
+    let header = header(args, given, opened.target().clone(), &disk.schedulers())?;
     Ok(measure_device(&header, opened.place(), &StateDirectory::usual()?, control, &mut observe)?)
 }
 
-fn header(args: &DeviceArgs, target: Target, offered: &[String]) -> Result<Header> {
+fn header(args: &DeviceArgs, given: &Invocation, target: Target, offered: &[String]) -> Result<Header> {
     let mut header = Header::of(target, offered, &args.schedulers, args.runs, args.seed, ns(args.run_for))?;
-    let mut line = CommandLine::of("validate");
-    line.word(&header.target.name);
-    line.options("--profile", &args.profile);
-    line.options("--destroy-data", args.destroy_data.iter().map(|path| path.display()));
-    line.options("--scheduler", &header.schedulers);
-    line.option("--runs", args.runs);
-    line.option("--run-for", args.run_for);
-    line.option("--seed", args.seed);
+    let line = given.rerun().set("schedulers", &header.schedulers).chosen("runs", [args.runs]);
+    let line = line.chosen("run_for", [args.run_for]).chosen("seed", [args.seed]);
     header.command = line.to_string();
     Ok(header)
 }

@@ -18,6 +18,7 @@ use iosched_lab::validate::{Closeness, Validation, validate};
 use serde_json::json;
 
 use crate::import;
+use crate::invocation::Invocation;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{Kind, Outputs, WriteArgs, all_of};
 use iosched_terminal::show;
@@ -82,11 +83,11 @@ pub(crate) struct DiskArgs {
     write: WriteArgs,
 }
 
-pub(crate) fn run(args: &ValidateArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &ValidateArgs, given: &Invocation) -> Result<ExitCode> {
     match &args.command {
         Some(ValidateCommand::Disk(args)) => run_disk(args)?,
         Some(ValidateCommand::Recording(args)) => recording::run(args)?,
-        None => return device::run(&args.device),
+        None => return device::run(&args.device, given),
     }
     Ok(ExitCode::SUCCESS)
 }

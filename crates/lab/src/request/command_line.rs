@@ -22,47 +22,35 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// A command line, built word by word.
+/// A command line of a request that did not come from a command line.
 #[derive(Debug)]
-pub struct CommandLine(String);
+pub(super) struct CommandLine(String);
 
 impl CommandLine {
     /// Starts the line of one of iosched's commands.
-    #[must_use]
-    pub fn of(command: &str) -> Self {
+    pub(super) fn of(command: &str) -> Self {
         Self(format!("iosched {command}"))
     }
 
     /// Adds a word.
-    pub fn word(&mut self, word: impl fmt::Display) {
+    pub(super) fn word(&mut self, word: impl fmt::Display) {
         self.0.push(' ');
         self.0 += &quoted(&word.to_string());
     }
 
     /// Adds an option and its value.
-    pub fn option(&mut self, name: &str, value: impl fmt::Display) {
+    pub(super) fn option(&mut self, name: &str, value: impl fmt::Display) {
         self.word(name);
         self.word(value);
     }
 
     /// Adds an option once for each value.
-    pub fn options<V: fmt::Display>(&mut self, name: &str, values: impl IntoIterator<Item = V>) {
+    pub(super) fn options<V: fmt::Display>(&mut self, name: &str, values: impl IntoIterator<Item = V>) {
         values.into_iter().for_each(|value| self.option(name, value));
     }
 
-    /// Adds an option with all values in one word, separated by commas. Adds nothing without
-    /// values.
-    pub fn list<S: AsRef<str>>(&mut self, name: &str, values: impl IntoIterator<Item = S>) {
-        let mut word = String::new();
-        for value in values {
-            word += if word.is_empty() { "" } else { "," };
-            word += value.as_ref();
-        }
-        self.options(name, Some(word).filter(|word| !word.is_empty()));
-    }
-
     /// Adds the options for reading a trace.
-    pub fn reading(&mut self, reading: &ReadOptions) {
+    pub(super) fn reading(&mut self, reading: &ReadOptions) {
         self.options("--input-format", reading.format);
         self.options("--columns", &reading.columns);
         self.options("--time-unit", reading.time_unit);
@@ -74,7 +62,7 @@ impl CommandLine {
     }
 
     /// Adds the options for the replay of a trace.
-    pub fn replay(&mut self, experiment: &Experiment) {
+    pub(super) fn replay(&mut self, experiment: &Experiment) {
         match experiment.replay {
             _ if !matches!(experiment.workload(), Workload::Trace(_)) => {}
             Replay::Closed => self.option("--replay", "closed"),
@@ -87,7 +75,7 @@ impl CommandLine {
 
     /// Adds the options for the length of a run after the warm-up, if given, and for the warm-up,
     /// seconds.
-    pub fn length(&mut self, run_for_s: Option<f64>, warm_up_s: f64) {
+    pub(super) fn length(&mut self, run_for_s: Option<f64>, warm_up_s: f64) {
         self.options("--run-for", run_for_s);
         if warm_up_s > 0.0 {
             self.option("--warm-up", warm_up_s);
@@ -95,7 +83,7 @@ impl CommandLine {
     }
 
     /// Adds the option for the bound of what matters, unless it is the default.
-    pub fn equal_within(&mut self, percent: f64) {
+    pub(super) fn equal_within(&mut self, percent: f64) {
         if percent != EQUAL_WITHIN_PERCENT {
             self.option("--equal-within", percent);
         }

@@ -28,7 +28,8 @@ use crate::goal::{Goal, Measure};
 use crate::machine::MachineProfile;
 
 pub use crate::nearest::{did_you_mean, listed, nearest};
-pub use command_line::{CommandLine, quoted};
+use command_line::CommandLine;
+pub use command_line::quoted;
 pub use environment::ProcessEnvironment;
 pub use sample::{NAME as SAMPLE_NAME, sample};
 pub use scan::scanned;
