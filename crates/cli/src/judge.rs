@@ -10,10 +10,11 @@ use iosched_judge::cost::{Counter, has_valgrind, run_counted};
 use iosched_judge::{DEVICES, JudgeError, JudgeRequest, Part, WORKLOADS, judge};
 use iosched_lab::Control;
 
-use crate::fail::{INTERRUPTED, usage};
+use iosched_terminal::fail::{INTERRUPTED, usage};
+use iosched_terminal::output;
+use iosched_terminal::progress::{Meter, on_interrupt};
+
 use crate::options::or_cpus;
-use crate::output;
-use crate::watched::{Meter, on_interrupt};
 
 /// Option with which this command runs itself under valgrind.
 const COUNTED: &str = "--counted";
