@@ -7,7 +7,7 @@ use iosched_lab::{Control, Experiment, LabError, Results, Verdict, execute};
 use iosched_workload::Workload;
 use serde::Serialize;
 
-use crate::judge::{JudgeError, JudgeRequest};
+use crate::request::{JudgeError, JudgeRequest};
 use crate::workloads::{DEVICES, JudgedWorkload, WORKLOADS, linux_default};
 
 /// Linux' schedulers that every card shows beside the judged one.

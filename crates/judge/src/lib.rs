@@ -30,12 +30,14 @@ pub mod cost;
 mod judge;
 pub mod load;
 mod program;
+mod request;
 pub mod rules;
 pub mod shares;
 pub mod waits;
 mod workloads;
 
 pub use card::{Judgement, ReportCard};
-pub use judge::{JudgeError, JudgeRequest, Part, judge};
+pub use judge::{Part, judge};
 pub use program::program;
+pub use request::{JudgeError, JudgeRequest};
 pub use workloads::{DEVICES, JudgedWorkload, WORKLOADS};

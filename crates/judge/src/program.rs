@@ -6,7 +6,8 @@ use iosched::Registry;
 use iosched_lab::Control;
 
 use crate::cost::{Counter, has_valgrind, run_counted};
-use crate::judge::{JudgeError, JudgeRequest, Part, judge};
+use crate::judge::{Part, judge};
+use crate::request::{JudgeError, JudgeRequest};
 
 /// Argument with which this program is run again under valgrind.
 const COUNTED: &str = "--counted";

@@ -5,7 +5,7 @@ use iosched_check::{Config, Coverage, Watch, operations, run};
 use iosched_lab::{Control, pool};
 use serde::Serialize;
 
-use crate::judge::JudgeError;
+use crate::request::JudgeError;
 
 /// Operations of a run.
 const OPERATIONS: u64 = 10_000;

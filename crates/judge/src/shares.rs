@@ -7,7 +7,7 @@ use iosched_sim::{Limit, Plan, RunResult};
 use iosched_workload::{TaskSet, Workload};
 use serde::Serialize;
 
-use crate::judge::{JudgeError, JudgeRequest, simulate};
+use crate::request::{JudgeError, JudgeRequest, simulate};
 
 /// Devices on which shares are measured.
 pub const DEVICES: [&str; 2] = ["sata-7200", "nvme"];

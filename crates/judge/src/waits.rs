@@ -15,7 +15,7 @@ use iosched_sim::{Limit, Plan};
 use iosched_workload::{Pattern, Task, TaskOp, TaskSet, Think, Workload};
 use serde::Serialize;
 
-use crate::judge::{JudgeError, simulate};
+use crate::request::{JudgeError, simulate};
 
 /// Devices on which the search runs.
 pub const DEVICES: [&str; 2] = ["sata-7200", "sata-ssd"];
