@@ -26,13 +26,15 @@ use crate::whole::write_whole;
 // The defaults in the Python signature are literals.
 const _: () = assert!(request::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 
-/// Runs each scheduler on the same workload, devices and seeds, and says which serves it best, and how sure that is:
-/// `iosched compare` in simulation.
+/// Compares schedulers on the same workload, devices and seeds, as `iosched compare` does in
+/// simulation.
 ///
-/// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks; None is the sample that comes with
-/// iosched. `device` and `scheduler` are one or a list: a Device, a name, a file or a dict; a Setting or a text such as
-/// "cfq:slice_idle=0..8/2", "all" or "today". `goal` is one or several metrics that matter, as `tune` takes them.
-/// `kernel` is one version of Linux or a list, such as "6.1" or "debian-12": of a list, each is compared with the others.
+/// `workload` is a Workload, a Trace, a path, a command line or a dict of tasks. The default is the
+/// sample trace of iosched. `device` is one or a list of Devices, names, files or dicts.
+/// `scheduler` is one or a list of Settings, Elevators or texts, such as "cfq:slice_idle=0..8/2",
+/// "all" or "today". `goal` is one or several metrics that matter, as for `tune`. `kernel` is one
+/// or several versions of Linux, such as "6.1" or "debian-12"; several versions are compared with
+/// each other.
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, *, baseline=None, goal=None, runs=10, seed=1, machine=None, replay=None, speed=None,
@@ -99,7 +101,7 @@ pub(crate) fn compare(
     Ok(Comparison { records, written, experiment: Some((experiment, policies)) })
 }
 
-/// What a comparison gave: figures of every run, verdicts, doubts, and the answer.
+/// The result of a comparison: the answer, reservations, verdicts, and the metrics of every run.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Comparison {
     records: Records,
@@ -128,7 +130,8 @@ impl Comparison {
 
 #[pymethods]
 impl Comparison {
-    /// A row for each metric of each run: device, scheduler, run, seed, metric, value, unit.
+    /// A table with a row for each metric of each run: device, scheduler, run, seed, metric, value,
+    /// unit.
     #[getter]
     fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -152,8 +155,11 @@ impl Comparison {
         })
     }
 
-    /// A row for each metric of each setting on each device: its mean and standard deviation over complete rounds, and
-    /// what the comparison with the baseline says, with its 95 % interval.
+    /// A table with a row for each metric of each setting on each device. mean and sd are over
+    /// complete rounds. verdict is better, worse, more, less, equal or cannot_tell. difference,
+    /// percent and the interval from low to high are relative to the baseline. All intervals hold
+    /// together with 95 % confidence. p is the probability that chance alone makes such a
+    /// difference. runs_needed is the number of runs that would decide.
     #[getter]
     fn verdicts(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -194,7 +200,8 @@ impl Comparison {
         })
     }
 
-    /// Which setting to use and why, in sentences; of several devices a line for all of them, then one for each.
+    /// The setting to use and the reasons, in sentences. With several devices, a line for all of
+    /// them comes first.
     #[getter]
     fn answer(&self) -> String {
         let results: Vec<_> = self.results().map(|(_, results)| results).collect();
@@ -208,7 +215,7 @@ impl Comparison {
         }
     }
 
-    /// Reservations, a sentence each.
+    /// The reservations, one sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         let mut said: Vec<String> = Vec::new();
@@ -222,19 +229,19 @@ impl Comparison {
         said
     }
 
-    /// The devices' names.
+    /// The names of the devices.
     #[getter]
     fn devices(&self) -> Vec<&str> {
         self.records.header.devices.iter().map(|device| device.name.as_str()).collect()
     }
 
-    /// The settings compared, as they are written.
+    /// The compared settings, as texts.
     #[getter]
     fn schedulers(&self) -> Vec<&str> {
         self.records.header.settings.iter().map(|setting| setting.label.as_str()).collect()
     }
 
-    /// The setting that the others are compared with.
+    /// The setting with which the others are compared.
     #[getter]
     fn baseline(&self) -> &str {
         self.label(self.records.header.baseline)
@@ -246,8 +253,8 @@ impl Comparison {
         &self.records.header.command
     }
 
-    /// One of its runs again, I/O by I/O: `.requests` of it is a table. Of records that were read there are none:
-    /// nothing says where their workload is.
+    /// Repeats one of the runs, and returns it as `simulate` does. A comparison that was read from
+    /// a file cannot repeat its runs, because the file does not contain the workload.
     #[pyo3(signature = (scheduler, *, device=0, run=0))]
     fn run(
         &self,
@@ -276,12 +283,12 @@ impl Comparison {
         run_watched(py, &experiment.plan(device, number, run), policies, true, false)
     }
 
-    /// Writes the report, one HTML page that needs nothing else.
+    /// Writes the report, one HTML page without other files.
     fn report(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
         py.detach(|| write_whole(&path, iosched_report::html(&self.records, None).as_bytes()))
     }
 
-    /// Writes the records: what `iosched report` reads, and `load`.
+    /// Writes the records, which `iosched report` and `load` read.
     fn save(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
         py.detach(|| write_whole(&path, &self.written))
     }

@@ -17,29 +17,30 @@ use crate::trace::op_name;
 use crate::values::Setting as Given;
 use crate::waiting::interruptible;
 
-/// A queued request, as an elevator sees it.
+/// A queued request, as an elevator in Python sees it.
 ///
-/// Its sector and length are those it was inserted with; bios that join it later are seen where it is completed.
+/// Its sector and length are those at its insertion. A bio that joins it later is visible when the
+/// request completes.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Request {
-    /// Counts from 0 in the order of insertion.
+    /// The number of the request, from 0, in the order of insertion.
     #[pyo3(get)]
     number: u64,
-    /// First sector, of 512 bytes.
+    /// First sector, in units of 512 bytes.
     #[pyo3(get)]
     sector: u64,
     /// Length in sectors.
     #[pyo3(get)]
     nr_sectors: u32,
     op: Op,
-    /// Whether somebody waits for it.
+    /// Whether a process waits for the request.
     #[pyo3(get)]
     sync: bool,
-    /// Whose it is.
+    /// The process of the request.
     #[pyo3(get)]
     pid: u32,
     ioprio: IoPriority,
-    /// When it was allocated, ns.
+    /// The time of its allocation, in ns.
     #[pyo3(get)]
     submitted_ns: u64,
     id: RequestId,

@@ -34,9 +34,9 @@ const SCHEDULER: &str = "none";
 
 /// Runs a workload once on a modelled device under a scheduler.
 ///
-/// `workload`, `device` and `scheduler` are what `compare` takes, one each; None is the sample, "sata-7200" and "none".
-/// The same arguments give the same run. With `requests=False` nobody watches it, which is faster: there are figures,
-/// and no table of requests.
+/// `workload`, `device` and `scheduler` are as for `compare`, one of each. The defaults are the
+/// sample trace, "sata-7200" and "none". The same arguments give the same run. With
+/// `requests=False`, the run is faster and has no table of requests.
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, seed=1, *, machine=None, replay=None, speed=None, run_for=None, warm_up=0.0,
@@ -303,7 +303,7 @@ struct Settled {
     reasons: Reasons,
 }
 
-/// One run: its figures, and tables of what became of each I/O.
+/// One run: its metrics, and tables of its requests and decisions.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Run {
     result: RunResult,
@@ -337,35 +337,37 @@ impl Run {
 
 #[pymethods]
 impl Run {
-    /// Figures of the whole run by their ids, as `iosched compare` has them; those that it has not are missing.
+    /// The metrics of the whole run by their ids, as in `iosched compare`. Metrics that were not
+    /// measured are missing.
     #[getter]
     fn metrics(&self) -> BTreeMap<&'static str, f64> {
         Figure::ALL.iter().filter_map(|&figure| Some((figure.id(), figure.of(&self.result)?))).collect()
     }
 
-    /// When the last I/O was done, ns.
+    /// The time of the last completion, in ns.
     #[getter]
     fn finished_ns(&self) -> u64 {
         self.result.finished_ns
     }
 
-    /// I/Os done.
+    /// The number of completed I/Os.
     #[getter]
     fn ios(&self) -> u64 {
         self.result.ios
     }
 
-    /// What a reader of the figures should know.
+    /// Notes for the reader of the metrics.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.result.notes.iter().map(ToString::to_string).collect()
     }
 
-    /// A row for each bio, in the order they were handed to the queue: submitted_ns, dispatched_ns, completed_ns, op,
-    /// sync, sector, nr_sectors, pid, process, request (the row of the one whose request it joined, its own if none),
-    /// and reason: what the elevator decided last before it was dispatched, by the event of `decisions`; None of
-    /// elevators that decide nothing else. An I/O too large for one request is several. Flushes have no dispatch of
-    /// their own: the queue makes one request of several.
+    /// A table with a row for each bio, in the order of submission: submitted_ns, dispatched_ns,
+    /// completed_ns, op, sync, sector, nr_sectors, pid, process, request, reason. `request` is the
+    /// row of the bio whose request this bio joined, or its own row. `reason` is the last decision
+    /// before the dispatch, as an event of `decisions`. It is None if the elevator records no
+    /// decisions. An I/O that is too large for one request has several rows. A flush has no
+    /// dispatch time, because the queue joins several flushes.
     #[getter]
     fn requests(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(requests) = &self.requests else {
@@ -390,7 +392,8 @@ impl Run {
         })
     }
 
-    /// A row for each decision of queue and elevator: time_ns, event, and all that is said of it as JSON.
+    /// A table with a row for each decision of queue and elevator: time_ns, event, decision (as
+    /// JSON).
     #[getter]
     fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(decisions) = &self.decisions else {

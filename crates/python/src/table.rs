@@ -12,10 +12,10 @@ use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule, to_stream_pycaps
 
 use crate::error::{About as _, ColumnError, IoschedError};
 
-/// A table: named columns of one length.
+/// A table: named columns of the same length.
 ///
-/// It speaks the Arrow PyCapsule protocol: `pyarrow.table(t)`, `polars.DataFrame(t)`, `duckdb.sql("from t")` and
-/// `pandas.DataFrame.from_arrow(t)` take it without copying.
+/// It has the Arrow PyCapsule protocol: `pyarrow.table(t)`, `polars.DataFrame(t)`,
+/// `duckdb.sql("from t")` and `pandas.DataFrame.from_arrow(t)` accept it without copying.
 #[pyclass(frozen, module = "iosched")]
 #[derive(Clone)]
 pub(crate) struct Table(RecordBatch);
@@ -55,7 +55,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The columns' names.
+    /// The names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.schema().fields().iter().map(|field| field.name().clone()).collect()
@@ -98,7 +98,7 @@ impl Table {
         Ok(to_stream_pycapsule(py, Box::new(reader), requested_schema)?)
     }
 
-    /// One column as a pyarrow array; needs pyarrow.
+    /// Returns one column as a pyarrow array; needs pyarrow.
     fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().0.column_by_name(name).is_none() {
             let known = slf.get().column_names().join(", ");
@@ -108,12 +108,12 @@ impl Table {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method1("column", (name,))
     }
 
-    /// A pandas.DataFrame; needs pandas and pyarrow.
+    /// Returns a pandas.DataFrame; needs pandas and pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method0("to_pandas")
     }
 
-    /// A polars.DataFrame; needs polars.
+    /// Returns a polars.DataFrame; needs polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
@@ -133,7 +133,7 @@ impl Table {
         batch.map(Self).map_err(|error| IoschedError::new_err(error.to_string()))
     }
 
-    /// The columns as lists, by name; needs nothing else.
+    /// Returns the columns as lists, by name; needs no other package.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for (field, values) in self.schema().fields().iter().zip(self.0.columns()) {

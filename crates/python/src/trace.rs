@@ -23,7 +23,7 @@ use crate::table::{Columns, Table};
 use crate::values::reading;
 use crate::whole::whole;
 
-/// A recording: the I/Os that a system submitted, in order of time, and by which processes.
+/// A recording: the I/Os of a system in order of time, with their processes.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone)]
 pub(crate) struct Trace {
@@ -152,13 +152,14 @@ pub(crate) fn words<'w>(
     words.collect()
 }
 
-/// Reads a trace: a path, an open file in binary mode, or a URL that fsspec opens. Of a name without a file, the
-/// per-CPU files that begin with it. Parquet files need pyarrow.
+/// Reads a trace from a path, an open file in binary mode, or a URL that fsspec opens. If no file
+/// has the name, the per-CPU files that begin with it are read. Parquet files need pyarrow, and are
+/// read as `Trace.from_arrow` does.
 ///
-/// `format` is recognised by the content unless given; `columns` names those of a table;
-/// `time_unit` (ns, us, ms or s) is the unit of times that are bare numbers; `partial` takes what
-/// is there of a recording that is not whole. `ionice` gives processes a priority, such as
-/// ["backup=idle", "db*=best-effort:2"]; the first that fits a process counts.
+/// By default, the content decides the `format`. `columns` names the columns of a table.
+/// `time_unit` (ns, us, ms or s) is the unit of times that are bare numbers. `partial` accepts an
+/// incomplete recording. `ionice` gives processes a priority, such as ["backup=idle",
+/// "db*=best-effort:2"]. The first entry that matches a process counts.
 #[pyfunction]
 #[pyo3(signature = (source, *, format=None, columns=None, time_unit=None, partial=false, ionice=Vec::new(), name=None))]
 #[pyo3(text_signature = "(source, *, format=None, columns=None, time_unit=None, partial=False, ionice=(), name=None)")]
@@ -235,17 +236,22 @@ fn rows(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>>
 
 #[pymethods]
 impl Trace {
-    /// Makes a trace of any table that speaks the Arrow PyCapsule protocol (pandas, polars, DuckDB, pyarrow). Its
-    /// columns are those of docs/traces.md: a time (time_ns, time_us, time_ms, time_s or arrival_ns), op, sector or
-    /// offset_bytes, nr_sectors or length_bytes; perhaps pid, process, device, sync, flags, ioprio, latency_ns. A column of
-    /// datetimes or timedeltas may be called time. `resolution_ns` says how exact the times are.
+    /// Makes a trace of a table with the Arrow PyCapsule protocol (pandas, polars, DuckDB,
+    /// pyarrow). Its columns are those of docs/traces.md: a time (time_ns, time_us, time_ms, time_s
+    /// or arrival_ns), op, sector or offset_bytes, nr_sectors or length_bytes. pid, process,
+    /// device, sync, flags, ioprio and latency_ns are optional. Other columns are ignored, with a
+    /// warning if the name is close to a known one. `resolution_ns` is the resolution of the times.
     ///
-    /// A column may be called op=1:read or op=0:write/1:read, if numbers stand for operations. The
-    /// time may be that of the completion (completed_us, end_ms ...) if there is a latency.
-    /// `ionice` gives processes a priority, as in read_trace.
+    /// The column of a time or latency can have datetimes or timedeltas, and can then be called
+    /// time or latency. A column can be called op=1:read or op=0:write/1:read, if numbers stand for
+    /// operations. The time can be that of the completion (completed_us, end_ms ...) if the table
+    /// has a latency; the arrival is the completion minus latency and queue. Whole floats are whole
+    /// numbers, and times are rounded to ns. `ionice` is as in read_trace.
     ///
-    /// A row that is no I/O is a TraceError, which names row and column. `on_error="drop"` leaves such rows out, with a
-    /// warning. Rows that are not in order of time are sorted, with a warning.
+    /// A TraceError names the row and the column of a row that is not an I/O. With
+    /// `on_error="drop"`, such rows are left out, with a warning. Rows that are not in order of
+    /// time are sorted, with a warning. NaN, NaT and null are missing values: an error, except for
+    /// a latency, a device, flags or a process.
     #[staticmethod]
     #[pyo3(
         signature = (table, name="table".to_owned(), resolution_ns=1, *,
@@ -266,14 +272,15 @@ impl Trace {
         Self::of(inner).prioritised(&priorities)
     }
 
-    /// A table with a row for each I/O: arrival_ns, pid, process, op, sync, flags, ioprio, sector, nr_sectors,
-    /// latency_ns.
+    /// Makes a table with a row for each I/O: arrival_ns, pid, process, op, sync, flags, ioprio,
+    /// sector, nr_sectors, latency_ns.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| self.table(|entry| !entry.op().is_write() || entry.flags().contains(Flags::SYNC)))
     }
 
-    /// Writes it to a file, in the format named or that the file's name ends in (.csv, .iolog, .msr ...). Returns how
-    /// many I/Os the format cannot hold. A warning says what else the file lacks.
+    /// Writes the trace to a file. `format` or the ending of the name (.csv, .iolog, .msr ...)
+    /// decides the format. Returns the number of I/Os that the format cannot hold. A warning lists
+    /// other data that the file lacks.
     #[pyo3(signature = (path, format=None))]
     fn write(
         &self,
@@ -300,7 +307,7 @@ impl Trace {
         Ok(report.left_out)
     }
 
-    /// What it is, in numbers.
+    /// A description of the trace, in numbers.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let of = |op: Op| self.inner.entries().filter(move |entry| entry.op() == op);
         let bytes = |op| of(op).map(|entry| u64::from(entry.nr_sectors) * 512).sum::<u64>();
@@ -329,13 +336,13 @@ impl Trace {
         Ok(info)
     }
 
-    /// What is not, or may not be, in it of the whole recording.
+    /// The parts of the recording that are missing, or may be missing.
     #[getter]
     fn missing(&self) -> Vec<String> {
         self.inner.completeness().gaps().iter().filter(|gap| gap.matters()).map(ToString::to_string).collect()
     }
 
-    /// Its name.
+    /// The name of the trace.
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()

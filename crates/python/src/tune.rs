@@ -20,8 +20,8 @@ use crate::trace::words;
 use crate::values::{Device, Setting, one_or_more, value_text};
 use crate::whole::write_whole;
 
-/// What is to be good: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or what an application
-/// reports.
+/// A metric to optimise: "p99(sync)", "mean(reader)", "throughput", "iops(TASK)", "finish", or a
+/// metric that an application reports.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Goal(advise::Goal);
@@ -49,19 +49,20 @@ pub(crate) fn goals(given: &Bound<'_, PyAny>) -> PyResult<Vec<advise::Goal>> {
 
 #[pymethods]
 impl Goal {
-    /// As it is written to --goal.
+    /// The goal as a text for `--goal`.
     #[new]
     fn new(#[pyo3(from_py_with = plain)] text: String) -> PyResult<Self> {
         Self::parse(&text).about("text")
     }
 
-    /// Its value in a run, in its unit. Fairness has none: it needs more runs than one.
+    /// The value of the goal in a run, in its unit. Fairness has no value, because it needs several
+    /// runs.
     fn of(&self, run: &Run) -> PyResult<f64> {
         let missing = || usage(format_args!("{}: {}", self.0, self.0.measure.there_is(run.result())));
         self.0.measure.of(run.result()).ok_or_else(missing)
     }
 
-    /// Which way is better in that run, as Optuna says it: minimize or maximize.
+    /// The better direction for Optuna: minimize or maximize.
     fn direction(&self, run: &Run) -> PyResult<&'static str> {
         let missing = || usage(format_args!("{}: {}", self.0, self.0.measure.there_is(run.result())));
         let known = self.0.measure.resolve(run.result()).ok_or_else(missing)?;
@@ -97,8 +98,9 @@ fn selection(
     Ok(Selection { vary: names("vary", vary)?, also: names("also", also)?, fix, ..Selection::default() })
 }
 
-/// What may be set of schedulers on a device, and the values worth trying: for each scheduler a dict with `setting` and
-/// `dimensions`, each of which has name, unit, values (rising) and default. `vary`, `also` and `fix` are as of `tune`.
+/// The values worth trying, for each scheduler on a device. A scheduler has a dict with `setting`
+/// and `dimensions`. A dimension has name, unit, values (rising) and default. `vary`, `also` and
+/// `fix` are as for `tune`.
 #[pyfunction]
 #[pyo3(signature = (scheduler, device=None, *, vary=None, also=None, fix=None))]
 pub(crate) fn space<'py>(
@@ -140,11 +142,12 @@ pub(crate) fn space<'py>(
     elevators.collect()
 }
 
-/// Searches, among the values that declarations call worth trying, for the settings that serve a workload best on a
-/// modelled device: `iosched tune`.
+/// Searches for the settings that serve a workload best on a modelled device, as `iosched tune`
+/// does.
 ///
-/// `goal` is one or several (see `Goal`), `subject_to` constraints such as "throughput >= 95%"; the best are run again
-/// with seeds that nothing was chosen by, beside the baseline, and what is recommended is better there for sure.
+/// `goal` is one or several goals (see `Goal`). `subject_to` is one or several constraints, such as
+/// "throughput >= 95%". At the end, the best settings and the baseline run again with fresh seeds.
+/// The search recommends a setting only if it is certainly better in these runs.
 #[pyfunction]
 #[pyo3(signature = (
     workload, device, scheduler, goal, *, subject_to=None, baseline=None, budget=200, vary=None, also=None, fix=None, seed=1, machine=None,
@@ -223,7 +226,7 @@ pub(crate) fn tune(
     Ok(Search { tuned: tuned.map_err(|error| of_tuning(&error))?, written })
 }
 
-/// What a search found.
+/// The result of a search.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Search {
     tuned: Tuned,
@@ -242,20 +245,21 @@ impl Search {
 
 #[pymethods]
 impl Search {
-    /// The setting to choose: the baseline, if nothing is better for sure; None if nothing keeps the constraints.
+    /// The setting to choose. It is the baseline if no setting is certainly better, and None if no
+    /// setting keeps the constraints.
     #[getter]
     fn recommended(&self) -> Option<Setting> {
         self.results().recommended().map(|best| Setting(best.setting.clone()))
     }
 
-    /// The setting that others were compared with.
+    /// The setting with which the others were compared.
     #[getter]
     fn baseline(&self) -> Setting {
         Setting(self.tuned.header.baseline.clone())
     }
 
-    /// better, allowed (the baseline breaks a constraint), nothing_better, cannot_tell, idle, nothing_allowed or
-    /// unconfirmed.
+    /// better, allowed (the baseline breaks a constraint), nothing_better, cannot_tell, idle,
+    /// nothing_allowed or unconfirmed.
     #[getter]
     fn finding(&self) -> PyResult<String> {
         let identifier =
@@ -263,27 +267,28 @@ impl Search {
         Ok(identifier.as_str().unwrap_or_default().to_owned())
     }
 
-    /// What was found, in a sentence.
+    /// The finding in a sentence.
     #[getter]
     fn answer(&self) -> String {
         self.results().decision().to_string()
     }
 
-    /// Reservations, a sentence each.
+    /// The reservations, one sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.results().doubts()
     }
 
-    /// Commands that set what is recommended on a disk whose name is in $DEV, as root.
+    /// Commands that apply the recommended setting to the disk with the name $DEV, as root.
     #[getter]
     fn commands(&self) -> Vec<String> {
         self.results().recommended().map(|best| advise::commands(&best.setting)).unwrap_or_default()
     }
 
-    /// A row for each measure of each confirmed setting, the baseline first, then what is better, best first:
-    /// scheduler, measure, unit, better, goal, mean, sd, verdict, percent with its 95 % interval (low_percent,
-    /// high_percent), and whether it keeps the constraints.
+    /// A table with a row for each metric of each confirmed setting: scheduler, measure, unit,
+    /// better, goal, mean, sd, verdict, percent, its 95 % interval (low_percent, high_percent), and
+    /// whether the setting keeps the constraints. The baseline is first, then the better settings,
+    /// the best first.
     #[getter]
     fn standings(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -326,8 +331,8 @@ impl Search {
         })
     }
 
-    /// A row for each measure of each run that was made, in the order of the search: scheduler, run, seed, phase
-    /// (search or confirm), measure, value, unit.
+    /// A table with a row for each metric of each run, in the order of the search: scheduler, run,
+    /// seed, phase (search or confirm), measure, value, unit.
     #[getter]
     fn trials(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -352,7 +357,7 @@ impl Search {
         })
     }
 
-    /// Writes the report, one HTML page that needs nothing else.
+    /// Writes the report, one HTML page without other files.
     fn report(&self, py: Python<'_>, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
         py.detach(|| write_whole(&path, self.page().as_bytes()))
     }

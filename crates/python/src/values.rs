@@ -29,7 +29,7 @@ pub(crate) fn toml_of(dict: &Bound<'_, PyAny>) -> PyResult<String> {
     toml::to_string(&value).map_err(usage)
 }
 
-/// A modelled device: a profile that comes with iosched, one of a file, or one written as TOML or a dict.
+/// A modelled device: a profile of iosched or of a file, or a profile from TOML or a dict.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone)]
 pub(crate) struct Device {
@@ -92,20 +92,21 @@ impl Device {
 
 #[pymethods]
 impl Device {
-    /// A profile by its name, such as "sata-7200" or "nvme:steady", or by its file, which holds a / or ends in .toml.
+    /// Loads a profile by its name, such as "sata-7200" or "nvme:steady", or by its file. The path
+    /// of a file contains / or ends with .toml.
     #[new]
     fn new(#[pyo3(from_py_with = plain)] name: PathBuf) -> PyResult<Self> {
         Self::named(&name).about("name")
     }
 
-    /// What may stand for a device: one, a name, a path or a dict; None is sata-7200.
+    /// Makes a device of a Device, a name, a path or a dict. The default is sata-7200.
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
     fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         given.map_or_else(|| Self::named(request::DEVICE.as_ref()), Self::from_any).about("given")
     }
 
-    /// A profile written as TOML.
+    /// Makes a device of a profile in TOML.
     #[staticmethod]
     #[pyo3(signature = (text, name="device".to_owned()), text_signature = "(text, name='device')")]
     fn from_toml(
@@ -115,50 +116,50 @@ impl Device {
         Self::of_text(&text, &name).about("text")
     }
 
-    /// A profile whose fields are in a dict, as its TOML has them.
+    /// Makes a device of a dict with the fields of a profile.
     #[staticmethod]
     #[pyo3(signature = (fields, name="device".to_owned()), text_signature = "(fields, name='device')")]
     fn from_dict(fields: &Bound<'_, PyAny>, #[pyo3(from_py_with = plain)] name: String) -> PyResult<Self> {
         toml_of(fields).and_then(|text| Self::of_text(&text, &name)).about("fields")
     }
 
-    /// Its name.
+    /// The name.
     #[getter]
     fn name(&self) -> &str {
         self.profile.name()
     }
 
-    /// What it is, in a line.
+    /// A description in one line.
     #[getter]
     fn about(&self) -> &str {
         self.profile.about()
     }
 
-    /// Which model: fixed, disk, hdd, ssd, array, server or empirical.
+    /// The model: fixed, disk, hdd, ssd, array, server or empirical.
     #[getter]
     fn kind(&self) -> &str {
         self.profile.model().kind()
     }
 
-    /// Its size in bytes.
+    /// The size in bytes.
     #[getter]
     fn capacity_bytes(&self) -> u64 {
         self.profile.card().capacity_sectors * 512
     }
 
-    /// Commands that it takes at once.
+    /// The number of commands that the device accepts at once.
     #[getter]
     fn depth(&self) -> u32 {
         self.profile.card().depth
     }
 
-    /// Whether it tells the kernel that it rotates.
+    /// Whether the device reports to the kernel that it rotates.
     #[getter]
     fn rotational(&self) -> bool {
         self.profile.card().rotational
     }
 
-    /// Its TOML.
+    /// The profile as TOML.
     fn to_toml(&self) -> &str {
         &self.text
     }
@@ -188,13 +189,13 @@ impl Device {
     }
 }
 
-/// The names of the profiles that come with iosched.
+/// The names of the profiles of iosched.
 #[pyfunction]
 pub(crate) fn devices() -> Vec<&'static str> {
     Profile::names().collect()
 }
 
-/// The elevators there are: the name and what it is for.
+/// The elevators, each with its name and purpose.
 #[pyfunction]
 pub(crate) fn schedulers() -> Vec<(&'static str, &'static str)> {
     Registry::linux().elevators().iter().map(|elevator| (elevator.name, elevator.about)).collect()
@@ -208,7 +209,7 @@ pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-/// An elevator and what is set of it or of the queue: "cfq:slice_idle=0,nr_requests=512".
+/// A scheduler with tunables and attributes of the queue: "cfq:slice_idle=0,nr_requests=512".
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Setting(pub(crate) iosched::Setting);
@@ -221,7 +222,8 @@ impl Hash for Setting {
 
 #[pymethods]
 impl Setting {
-    /// As it is written to --scheduler; values as keywords: Setting("cfq", slice_idle=0).
+    /// Makes a setting of a text for `--scheduler`. Values can be keywords: Setting("cfq",
+    /// slice_idle=0).
     #[new]
     #[pyo3(signature = (text, **values))]
     fn new(#[pyo3(from_py_with = plain)] text: String, values: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -237,7 +239,7 @@ impl Setting {
             .map_err(|problem| usage(format_args!("setting {written}: {problem}")).about("text"))
     }
 
-    /// The elevator's name.
+    /// The name of the scheduler.
     #[getter]
     fn scheduler(&self) -> String {
         let text = self.0.to_string();
@@ -284,7 +286,7 @@ impl Reading {
     }
 }
 
-/// What is done to a device: a trace, fio jobs, tasks, or an application.
+/// A workload: a trace, fio jobs, tasks, or an application.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone)]
 pub(crate) struct Workload {
@@ -386,8 +388,9 @@ impl Workload {
 
 #[pymethods]
 impl Workload {
-    /// A trace of any format that is known, a fio job file (*.fio, *.job, *.ini), a task file (*.toml), or the command
-    /// line of an application. The other arguments are for traces, and are those of read_trace.
+    /// Makes a workload of a trace of any known format, a fio job file (*.fio, *.job, *.ini), a
+    /// task file (*.toml), or the command line of an application. The other arguments are for
+    /// traces, as for `read_trace`.
     #[new]
     #[pyo3(signature = (path, *, format=None, columns=None, time_unit=None, partial=false, ionice=Vec::new()))]
     #[pyo3(text_signature = "(path, *, format=None, columns=None, time_unit=None, partial=False, ionice=())")]
@@ -403,21 +406,22 @@ impl Workload {
         Self::open(py, path, Reading { format, columns, time_unit, partial, ionice }).about("path")
     }
 
-    /// What may stand for a workload: one, a trace, a path, a command line or a dict of tasks; None is the sample.
+    /// Makes a workload of a Workload, a Trace, a path, a command line or a dict of tasks. The
+    /// default is the sample trace.
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
     fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::from_any(given).about("given")
     }
 
-    /// The recorded run of pgbench that comes with iosched.
+    /// The sample trace of iosched, a recorded run of pgbench.
     #[staticmethod]
     fn sample() -> PyResult<Self> {
         let inner = request::sample().map_err(|error| of_workload(&error))?;
         Ok(Self { inner, path: None, reading: ReadOptions::default(), origin: Origin::Sample })
     }
 
-    /// A fio job file by its text.
+    /// Makes a workload of the text of a fio job file.
     #[staticmethod]
     #[pyo3(signature = (text, name="job.fio".to_owned()), text_signature = "(text, name='job.fio')")]
     fn from_job(
@@ -427,7 +431,7 @@ impl Workload {
         Self::text("job", &text, &name).about("text")
     }
 
-    /// A task file by its text, TOML.
+    /// Makes a workload of the text of a task file (TOML).
     #[staticmethod]
     #[pyo3(signature = (text, name="tasks.toml".to_owned()), text_signature = "(text, name='tasks.toml')")]
     fn from_toml(
@@ -437,27 +441,27 @@ impl Workload {
         Self::text("tasks", &text, &name).about("text")
     }
 
-    /// Tasks in a dict, as a task file has them.
+    /// Makes a workload of a dict with the fields of a task file.
     #[staticmethod]
     #[pyo3(signature = (fields, name="tasks.toml".to_owned()), text_signature = "(fields, name='tasks.toml')")]
     fn from_dict(fields: &Bound<'_, PyAny>, #[pyo3(from_py_with = plain)] name: String) -> PyResult<Self> {
         toml_of(fields).and_then(|text| Self::text("tasks", &text, &name)).about("fields")
     }
 
-    /// A trace, to be replayed.
+    /// Makes a workload of a trace, which is replayed.
     #[staticmethod]
     fn from_trace(trace: &Trace) -> Self {
         let inner = Inner::Trace(Arc::clone(&trace.inner));
         Self { inner, path: None, reading: ReadOptions::default(), origin: Origin::Trace(trace.clone()) }
     }
 
-    /// Its name.
+    /// The name.
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
     }
 
-    /// What it is: trace, jobs, tasks or application.
+    /// The kind: trace, jobs, tasks or application.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.inner {
@@ -468,7 +472,7 @@ impl Workload {
         }
     }
 
-    /// Tasks, jobs or recorded processes.
+    /// The number of tasks, jobs or recorded processes.
     #[getter]
     fn tasks(&self) -> usize {
         self.inner.task_count()

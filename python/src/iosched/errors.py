@@ -1,7 +1,8 @@
 """Errors and warnings of the package.
 
-Every error is an `IoschedError`. Its `argument` is the name of the argument that is wrong, or None. Where Python has a
-class for the same kind of error, ours is also of that class: a missing file is a FileNotFoundError, too.
+Every error is an `IoschedError`. Its `argument` is the name of the wrong argument, or None. If Python has a class for
+the same kind of error, the class here is also a subclass of that class. For example, MissingFileError is also a
+FileNotFoundError.
 """
 
 from __future__ import annotations
@@ -72,10 +73,10 @@ class RunError(IoschedError):
 
 
 class PolicyError(RunError):
-    """An elevator written in Python raised an exception or returned a value that makes no sense."""
+    """An elevator written in Python raised an exception or returned a wrong value."""
 
     time_ns: int
-    """When, in the run's virtual time."""
+    """The virtual time of the error, in ns from the start of the run."""
     method: str
     """The method that failed."""
     queued: list[Any]
@@ -85,4 +86,4 @@ class PolicyError(RunError):
 
 
 class IoschedWarning(UserWarning):
-    """The package changed or left out part of what it was given."""
+    """The package changed or left out a part of its input."""

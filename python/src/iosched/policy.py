@@ -1,4 +1,4 @@
-"""Elevators in Python: subclass `Elevator`, and give the class wherever the name of a scheduler goes."""
+"""Elevators in Python: subclass `Elevator`, and pass the class instead of the name of a scheduler."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ._native import Request
 
 
 class Elevator:
-    """An elevator: which request next, and whether to wait for a better one.
+    """An elevator: it chooses the next request, or waits for a better one.
 
-    Write `insert` and `dispatch`, which are asked for each request, or `batch`, which is asked for many at once and
-    is faster. Every run has an elevator of its own: the class is called without arguments (`functools.partial` gives
-    some), and only in the run's virtual time, which is in ns. The queue in front of it joins bios that go on behind a
-    queued request to that request; nothing else is merged.
+    Write `insert` and `dispatch`, which are called for each request, or `batch`, which is called for many requests at
+    once and is faster. Every run creates a new object: the class is called without arguments (`functools.partial` gives
+    it some). Times are virtual, in ns from the start of the run. The queue before the elevator joins a bio to a queued
+    request if the bio begins at the end of that request. It merges no other bios.
 
     >>> import iosched
     >>> class Newest(iosched.Elevator):
@@ -28,24 +28,25 @@ class Elevator:
     """
 
     name: str | None = None
-    """What it is called in tables and records; the class' name in small letters if there is none."""
+    """The name in tables and records; None means the name of the class in small letters."""
 
     multi_queue: bool = False
-    """Whether it stands in the multi-queue layer of today's kernels, or in the single-queue layer of old."""
+    """True for the multi-queue layer of today's kernels (blk-mq), False for the older single-queue layer."""
 
     def insert(self, now_ns: int, request: Request) -> None:
-        """Takes a request in. It is queued until `dispatch` returns it."""
+        """A request arrives. It is queued until `dispatch` returns it."""
         raise NotImplementedError
 
     def dispatch(self, now_ns: int) -> Request | int | None:
-        """The queued request that the device gets next; or None, to be asked again when a request comes or is done; or
-        a time in ns, to be asked again then as well."""
+        """Returns the queued request that the device gets next. If it returns None, it is called again at the next
+        arrival or completion. If it returns a time in ns, it is also called at that time."""
         raise NotImplementedError
 
     def batch(self, now_ns: int, arrived: list[Request]) -> Iterable[Request] | int | None:
-        """Instead of both: takes in what has come since the last call, and returns what the device gets next, in this
-        order; it is asked again once all of that is given out. None and times are as of `dispatch`."""
+        """Replaces `insert` and `dispatch`. It gets the requests that arrived since the last call, and returns the next
+        requests for the device in order. It is called again when the device has got all of them. None and times are as
+        for `dispatch`."""
         raise NotImplementedError
 
     def complete(self, now_ns: int, request: Request) -> None:
-        """The device is done with a request. Only asked if a subclass has it."""
+        """The device has completed a request. It is called only if a subclass has it."""

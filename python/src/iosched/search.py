@@ -26,11 +26,11 @@ def advise(
     present: _AnySetting = "mq-deadline",
     **options: Any,
 ) -> Search:
-    """What to set on a device for a workload: `tune` over today's schedulers, against what is set now.
+    """Searches for the setting of a device for a workload: `tune` over today's schedulers.
 
-    `present` is what is set now: Linux sets mq-deadline where a device has one hardware queue, and none where it has
-    several, as NVMe has. `options` are those of `tune`. This is the part of `iosched advise` that needs no device: that
-    one also measures the device, and confirms on it what it says.
+    `present` is the present setting, and the baseline. Linux sets mq-deadline for a device with one hardware queue, and
+    none for a device with several, such as NVMe. `options` are those of `tune`. This is the part of `iosched advise`
+    that needs no device. The command also measures the device, and tries the best settings on it.
     """
     return tune(workload, device, scheduler, goal, baseline=present, **options)
 
@@ -50,11 +50,11 @@ def objective(
 ) -> Callable[[optuna.Trial], float | tuple[float, ...]]:
     """An objective for `optuna.create_study().optimize(...)`: the mean of a goal over `runs` seeds.
 
-    A trial suggests a scheduler, if there are several, and a value of each of its tunables worth trying (`vary`, `also`
-    and `fix` as of `tune`). After each run the mean so far is reported, so that a pruner can end the trial; the same
-    seeds are used in every trial. With several goals it returns one value for each, and nothing is pruned. What is
-    better if it is higher is negated where the study minimizes. `trial.user_attrs["setting"]` is the setting as it is
-    written. `options` are those of `simulate`.
+    A trial chooses a scheduler, if there are several, and a value worth trying for each of its tunables (`vary`, `also`
+    and `fix` are as for `tune`). Every trial has the same seeds. After each run it reports the mean, so a pruner can
+    end the trial. With several goals it returns one value for each, and no trial is pruned. If the study minimizes, the
+    value of a metric that is better when higher is negated. `trial.user_attrs["setting"]` is the setting as a text.
+    `options` are those of `simulate`. The best trial is partly luck: compare it with fresh seeds.
     """
     if runs < 1:
         raise UsageError(f"runs {runs}: a trial has 1 or more", argument="runs")

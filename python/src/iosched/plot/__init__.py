@@ -1,8 +1,12 @@
 """Pictures of runs and comparisons, for a notebook or a paper; needs matplotlib: pip install 'iosched[plot]'.
 
-Every function draws into `ax`, or into a figure of its own, and returns the Axes: `ax.figure` shows itself in a
-notebook, `save(ax, path)` writes it. Nothing needs a display or pyplot. Where several runs are taken, `runs` is a Run,
-a mapping of labels to Runs, a list of (label, Run), or a Comparison: the first run of each setting, made again.
+Every function draws into the Axes `ax` or into a new figure, and returns the Axes. A notebook shows `ax.figure`, and
+`save(ax, path)` writes it. No display and no pyplot is necessary. The legend is above the axes; for a title use
+`ax.figure.suptitle(...)`.
+
+`runs` is a Run, a mapping of labels to Runs, a list of (label, Run), or a Comparison. For a comparison, the function
+repeats the first run of each setting. It cannot do this for a comparison that was read from a file. Pictures show the
+whole run, also the warm-up. A line has at most 4,000 points. More than 20,000 dots become an image in the file.
 
 >>> with iosched.plot.style(paper=True):
 ...     ax = iosched.plot.latency_cdf({"bfq": one, "none": other}, op="read", tail=True)
@@ -56,11 +60,12 @@ _METADATA: dict[str, dict[str, None]] = {".pdf": {"CreationDate": None}, ".svg":
 def latency_cdf(
     runs: _Runs, *, op: str | None = None, sync: bool | None = None, tail: bool = False, ax: Axes | None = None
 ) -> Axes:
-    """Cumulative distribution of latency, from the queue's taking a bio to its completion, a line for each run.
+    """Cumulative distribution of latency, with a line for each run: the share of bios completed within a time.
 
-    `op` is "read", "write", "discard", "write_zeroes" or "flush"; None is all but flushes. `sync` takes only what
-    somebody waits for, or (False) only the rest. With `tail`, the share that took as long or longer, to the slowest.
-    What was not done when the run ended is not in it.
+    Latency is the time from the submission of a bio to its completion. `op` is "read", "write", "discard",
+    "write_zeroes" or "flush"; None selects all bios except flushes. `sync` selects only sync bios (True) or only async
+    ones (False). With `tail`, the picture shows the share that took as long or longer, down to the slowest bio. Bios
+    that were not complete at the end of the run are left out.
     """
     drawn = [(label, np.sort(Rows(label, run).latencies_s(op, sync))) for label, run in _labelled(runs)]
     ax = _axes(ax)
@@ -94,9 +99,9 @@ def latency_cdf(
 def throughput(
     runs: _Runs, *, by: Literal["process", "op"] | None = None, bins: _Bins = 100, ax: Axes | None = None
 ) -> Axes:
-    """MB/s read and written over time, a line for each run, or for each process or op of it.
+    """MB/s read and written over time, with a line for each run, or for each of its processes or operations (`by`).
 
-    Bytes count when they are done. `bins` says how many steps there are, or gives their edges in s.
+    Bytes count at the completion of their bio. `bins` is the number of steps, or their edges in s.
     """
     if by not in (None, "process", "op"):
         raise UsageError(f"by {by!r}: is 'process', 'op' or None", argument="by")
@@ -114,9 +119,10 @@ def throughput(
 
 
 def shares(run: Run, *, bins: _Bins = 100, ax: Axes | None = None) -> Axes:
-    """Which share of the throughput each process had over time; nothing where nothing was done.
+    """The share of the throughput of each process over time; empty if no bytes were read or written.
 
-    Processes by name, eight at most: of more, those that moved least are "others". `bins` as for `throughput`.
+    Processes have their names. With more than eight processes, the smallest are "others". `bins` is as for
+    `throughput`.
     """
     rows = Rows("", run)
     edges = _edges(bins, [rows])
@@ -142,7 +148,7 @@ def shares(run: Run, *, bins: _Bins = 100, ax: Axes | None = None) -> Axes:
 
 
 def head(run: Run, *, start: float | None = None, end: float | None = None, ax: Axes | None = None) -> Axes:
-    """Where the head was sent: the first sector (in GB) of each request over the time of its dispatch, by process.
+    """The positions of the head: the first sector of each request (in GB) at the time of its dispatch, by process.
 
     `start` and `end` are in s.
     """
@@ -169,9 +175,9 @@ def head(run: Run, *, start: float | None = None, end: float | None = None, ax: 
 
 
 def depth(runs: _Runs, *, bins: _Bins = 200, ax: Axes | None = None) -> Axes:
-    """Bios under way over time, from the queue's taking them to their completion: the mean within each step.
+    """Bios in flight over time, in the queue and the device: the mean within each step.
 
-    `bins` as for `throughput`. What was not done when the run ended was under way until then.
+    `bins` is as for `throughput`. A bio that was not complete at the end of the run is in flight until the end.
     """
     rows = [Rows(label, run) for label, run in _labelled(runs)]
     edges = _edges(bins, rows)
@@ -182,10 +188,11 @@ def depth(runs: _Runs, *, bins: _Bins = 200, ax: Axes | None = None) -> Axes:
 
 
 def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = None, ax: Axes | None = None) -> Axes:
-    """Each setting's mean of a metric, and the 95 % interval of its difference to the baseline.
+    """The mean of a metric under each setting, and the 95 % interval of its difference from the baseline.
 
-    Whiskers reach the baseline's line where no difference is sure. Full dots are better or worse, and the baseline.
-    `metric` is one of those in `comparison.verdicts`; of several devices, `device` names one or counts from 0.
+    If an interval reaches the dashed line of the baseline, the difference is not certain. Full dots are better or
+    worse, and the baseline. `metric` is a metric of `comparison.verdicts`. With several devices, `device` is the name
+    of one, or its number from 0.
     """
     columns, devices = comparison.verdicts.to_dict(), comparison.devices
     if device is None and len(devices) > 1:
@@ -228,10 +235,10 @@ def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = 
 
 
 def style(paper: bool = True, *, columns: Literal[1, 2] = 1) -> AbstractContextManager[None]:
-    """Sizes and looks for what is drawn within it.
+    """A `with` block that sets the sizes and the look of figures.
 
-    Figures are as wide as one column of a paper (3.3 in) or two (7 in), with 8 pt; with `paper=False`, for a screen,
-    7 in with 10 pt. `ax.figure.set_size_inches` changes one. Fonts stay text in SVG and PDF.
+    A figure is as wide as one column of a paper (3.3 in) or two (7 in), with 8 pt. With `paper=False`, it is for a
+    screen: 7 in with 10 pt. `ax.figure.set_size_inches` changes the size of one figure. Text stays text in SVG and PDF.
     """
     size = 8 if paper else 10
     look: dict[Any, Any] = {
@@ -254,9 +261,9 @@ def style(paper: bool = True, *, columns: Literal[1, 2] = 1) -> AbstractContextM
 
 
 def save(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
-    """Writes a figure, or that of an Axes, as PDF, SVG or PNG (300 dpi), which the path's ending says.
+    """Writes a figure, or the figure of an Axes, as PDF, SVG or PNG (300 dpi). The ending of the path decides.
 
-    Whole or not at all, and the same bytes for the same data. Fonts stay text.
+    It writes the file completely or not at all. The same data and matplotlib give the same bytes. Text stays text.
     """
     place = Path(path)
     kind = place.suffix.lower()
