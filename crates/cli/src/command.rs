@@ -50,10 +50,10 @@ pub(crate) enum Command {
     Device(crate::device::DeviceCommand),
     /// Show schedulers and their tunables
     #[command(subcommand)]
-    Scheduler(crate::tell::SchedulerCommand),
+    Scheduler(crate::scheduler::SchedulerCommand),
     /// Show controllers: io.max, io.cost, io.latency, wbt and others
     #[command(subcommand)]
-    Controller(crate::tell::ControllerCommand),
+    Controller(crate::scheduler::ControllerCommand),
     /// Import device profiles from other formats
     #[command(subcommand)]
     Import(crate::import::ImportCommand),

@@ -26,10 +26,8 @@ mod exports;
 #[cfg(test)]
 mod file_arguments;
 mod get;
-mod here;
 mod import;
 mod invocation;
-mod io_cost;
 mod job;
 mod judge;
 mod lasting;
@@ -41,11 +39,11 @@ mod record;
 mod report;
 mod reproduce;
 mod restore;
+mod scheduler;
 mod serve;
 mod served;
 mod set;
 mod sweep;
-mod tell;
 mod top;
 mod trace;
 mod tune;
@@ -62,7 +60,7 @@ use clap::CommandFactory;
 use command::{Cli, Command};
 use invocation::Invocation;
 use iosched_kernel::Roots;
-use iosched_terminal::{fail, output};
+use iosched_terminal::{fail, output, show};
 
 fn main() -> ExitCode {
     complete::answer(command::command);
@@ -101,9 +99,9 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
         Command::Top(args) => top::run(&args)?,
         Command::Report(args) => report::run(&args)?,
         Command::Trace(command) => trace::trace(&command)?,
-        Command::Device(command) => device::device(&command)?,
-        Command::Scheduler(command) => tell::scheduler(&command)?,
-        Command::Controller(command) => tell::controller(&command)?,
+        Command::Device(command) => device::run(&command)?,
+        Command::Scheduler(command) => scheduler::scheduler(&command)?,
+        Command::Controller(command) => scheduler::controller(&command)?,
         Command::Import(command) => import::import(&command)?,
         Command::Validate(args) => return validate::run(&args, given),
         Command::Job(command) => return job::job(&command),
@@ -127,7 +125,7 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
 fn compare_here(args: &compare::CompareArgs, given: &Invocation) -> Result<ExitCode> {
     let code = compare::compare(args, given)?;
     if std::io::stdout().is_terminal() {
-        let found = here::found(&Roots::default());
+        let found = show::here::found(&Roots::default());
         output::print(&if found.is_empty() { found } else { format!("\n{found}") })?;
     }
     Ok(code)

@@ -248,7 +248,7 @@ fn list(changes: &[Change]) -> String {
 
 /// Describes a device by its size, and by its file or serial number.
 fn described(identity: &Identity) -> String {
-    let size = crate::served::size(identity.size_bytes);
+    let size = iosched_terminal::show::size(identity.size_bytes);
     let named = identity.backing_file.as_ref().map(|file| file.display().to_string());
     let named = named.or_else(|| identity.serial.clone());
     named.map_or_else(|| size.clone(), |named| format!("{size}, {named}"))

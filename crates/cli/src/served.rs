@@ -20,6 +20,7 @@ use crate::backing;
 use iosched_attributes::socket_to_make;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, Outputs, Replacing, say};
+use iosched_terminal::show::size;
 use iosched_terminal::signals::{on_signal, on_signal_and_hangup};
 
 /// Base of the exit code after a signal, as in shells. The number of the signal is added.
@@ -415,17 +416,4 @@ pub(crate) fn address(text: &str) -> std::result::Result<String, String> {
 /// Listens on a control socket, which is a path or `live:NAME`.
 pub(crate) fn bind_control(given: &Path) -> Result<OwnedListener> {
     bind(&socket_to_make(given)?)
-}
-
-/// Formats a size.
-pub(crate) fn size(bytes: u64) -> String {
-    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift);
-    unit.map_or_else(
-        || format!("{bytes} bytes"),
-        |(shift, name)| {
-            let value = bytes as f64 / (1_u64 << shift) as f64;
-            if value.fract() == 0.0 { format!("{value:.0} {name}") } else { format!("{value:.1} {name}") }
-        },
-    )
 }

@@ -1,6 +1,5 @@
 //! `iosched calibrate`: makes a profile of a device.
 
-mod show;
 mod trace;
 
 use std::fs::File;
@@ -23,6 +22,7 @@ use crate::invocation::Invocation;
 use iosched_terminal::fail::{FAILED, INTERRUPTED, of_place, usage};
 use iosched_terminal::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
 use iosched_terminal::progress::Meter;
+use iosched_terminal::show::calibration;
 use iosched_terminal::signals::on_signal;
 
 /// Default file of the measurements.
@@ -177,8 +177,11 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     let made = output.as_ref().map(|out| out.text(&profile));
     let is_made = output.as_ref().is_some_and(Output::is_file) && made.as_ref().is_some_and(Result::is_ok);
     let next = args.output.as_deref().filter(|_| is_made);
-    let shown =
-        if args.json { show::json(&measurements, &calibration)? } else { as_text(next, &measurements, &calibration) };
+    let shown = if args.json {
+        calibration::json(&measurements, &calibration)?
+    } else {
+        as_text(next, &measurements, &calibration)
+    };
     written.extend(made);
     written.extend(report.map(|out| out.text(&iosched_report::calibration_html(&measurements, &calibration))));
     written.push(iosched_terminal::show::answer(&shown, args.json));
@@ -191,7 +194,7 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
 }
 
 fn as_text(profile: Option<&Path>, measurements: &Measurements, calibration: &Calibration) -> String {
-    let mut text = show::text(measurements, calibration);
+    let mut text = calibration::text(measurements, calibration);
     if let Some(path) = profile {
         // A name without a slash means a profile that comes with
         // iosched, but the ending of the file makes it a path.

@@ -2,7 +2,6 @@
 
 mod measured;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -132,7 +131,7 @@ pub(crate) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> 
     }
     let experiments = chosen(args)?;
     if args.list {
-        show::page(&list(&experiments))?;
+        show::page(&reproduction::list(&experiments))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.assumptions {
@@ -249,26 +248,6 @@ fn json(results: &[ExperimentResults<'_>]) -> Result<String> {
         text.push('\n');
     }
     Ok(text)
-}
-
-fn list(experiments: &[Experiment]) -> String {
-    let mut text = String::new();
-    for (number, own) in experiments.iter().enumerate() {
-        if number > 0 {
-            text.push('\n');
-        }
-        let _ = writeln!(text, "{}: {}\n  {}\n  on {}", own.name, own.title, own.about, own.machine);
-        for setting in &own.settings {
-            let all: Vec<String> = setting.schedulers.iter().map(ToString::to_string).collect();
-            let baseline = if setting.label == own.baseline { "  (baseline)" } else { "" };
-            let _ = writeln!(text, "  {:20}{}{baseline}", setting.label, all.join(" and "));
-        }
-        for case in &own.cases {
-            let background = case.background.as_ref().map_or_else(String::new, |other| format!(" & {other}"));
-            let _ = writeln!(text, "    {:26}{}{background}  ({})", case.name, case.command(), case.devices.join(", "));
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -13,29 +13,24 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_advise::calibrate::{FILE_SIZE_MIB, Measurer, Place, Target, is_model, open_device};
 use iosched_advise::validation::{
-    Battery, Cell, Header, Judged, MODEL_SCHEDULERS, Measured, Progress, RATE_WITHIN, TAIL_WITHIN, ValidationError,
-    measure_device, measure_model, write_header, write_run,
+    Battery, Header, MODEL_SCHEDULERS, Measured, Progress, ValidationError, measure_device, measure_model,
+    write_header, write_run,
 };
 use iosched_disk::{Profile, is_path};
 use iosched_kernel::StateDirectory;
+use iosched_lab::Control;
 use iosched_lab::request::ns;
 use iosched_lab::verify::scheduled_disk;
-use iosched_lab::{Control, grouped};
-use serde_json::json;
 
 use crate::invocation::Invocation;
 use crate::options::seconds_above_0;
 use iosched_terminal::fail::{INTERRUPTED, of_device_request, of_place, usage};
 use iosched_terminal::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
 use iosched_terminal::progress::{Meter, on_interrupt};
-use iosched_terminal::show::Look;
+use iosched_terminal::show::{Look, validation};
 
 /// Default file of the runs.
 const RECORDS_DEFAULT: &str = "validation.jsonl";
-/// Width of the column with the names of schedulers.
-const NAME_WIDTH: usize = 14;
-/// Variation above which a metric is marked.
-const NOISY: f64 = 0.1;
 
 #[derive(Args, Debug)]
 pub(crate) struct DeviceArgs {
@@ -133,7 +128,11 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
         }
         None => None,
     };
-    let text = if args.json { as_json(&measured, &profile, &battery)? } else { as_text(&measured, &profile, &battery) };
+    let text = if args.json {
+        validation::json(&measured, &profile, &battery)?
+    } else {
+        validation::text(&measured, &profile, &battery, Look::of_standard_output())
+    };
     all_of([recorded].into_iter().chain(made).chain([iosched_terminal::show::answer(&text, args.json)]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -204,74 +203,4 @@ fn preface(named: &str, header: &Header, battery: &Battery) -> String {
     }
     let _ = writeln!(preface, "# Tried on {} by: {}: {battery}.\n", header.target.name, header.command);
     preface
-}
-
-fn as_json(measured: &Measured, profile: &Profile, battery: &Battery) -> Result<String> {
-    let mut document = json!({
-        "target": measured.header.target,
-        "profile": profile.name(),
-        "about": profile.about(),
-        "schedulers": measured.header.schedulers,
-        "runs": measured.header.rounds,
-        "battery": battery,
-        "decision": battery.decision(),
-        "answer": battery.to_string(),
-    });
-    let trials = measured.header.trials();
-    document["trials"] = trials.iter().map(|trial| json!({ "name": trial.name, "about": trial.about })).collect();
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
-}
-
-fn as_text(measured: &Measured, profile: &Profile, battery: &Battery) -> String {
-    let Header { target, schedulers, rounds, measured_ns, .. } = &measured.header;
-    let look = Look::of_standard_output();
-    let mut text = format!("{}\n\n", look.wrap(&battery.decision(), ""));
-    let access = if target.writable { "read and written" } else { "only read" };
-    let _ = writeln!(text, "{}    {:.1} GB, {access}", target.name, target.capacity_sectors as f64 * 512.0 / 1e9);
-    for condition in &target.conditions {
-        let _ = writeln!(text, "{condition}");
-    }
-    let _ = writeln!(text, "{}    {}", profile.name(), profile.about());
-    let seconds = *measured_ns as f64 / 1e9;
-    let _ = writeln!(text, "{} schedulers, {rounds} runs of {seconds} s of each workload under each", schedulers.len());
-    let trials = measured.header.trials();
-    for (number, trial) in trials.iter().enumerate() {
-        let cells: Vec<&Cell> = battery.cells.iter().filter(|cell| cell.number == number).collect();
-        if cells.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "\n{}: {}", trial.name, trial.about);
-        let _ = writeln!(
-            text,
-            "{:NAME_WIDTH$}{:>10}{:>8}{:>11}{:>9}{:>11}{:>8}{:>11}{:>9}",
-            "", "IOPS", "±", "predicted", "off", "p99 us", "±", "predicted", "off"
-        );
-        for cell in cells {
-            let _ = write!(text, "{:NAME_WIDTH$}", cell.scheduler);
-            figure(&mut text, &cell.iops, 1.0, RATE_WITHIN);
-            figure(&mut text, &cell.p99_ns, 1e3, TAIL_WITHIN);
-            text.push('\n');
-        }
-    }
-    text.push('\n');
-    for wrong in &battery.wrong_orders {
-        let _ = writeln!(text, "wrong: {wrong}");
-    }
-    let _ = writeln!(text, "{battery}");
-    text
-}
-
-/// Writes a measured value, its variation, the prediction and
-/// the difference. A difference above `within` is marked.
-fn figure(text: &mut String, judged: &Judged, divisor: f64, within: f64) {
-    let number = |value: f64| grouped((value / divisor).round() as u64);
-    let variation = judged.variation.map_or_else(String::new, |variation| {
-        format!("{:.0} %{}", variation * 100.0, if variation > NOISY { "!" } else { " " })
-    });
-    let difference = judged.difference();
-    let mark = if difference.abs() > within { "*" } else { " " };
-    // Adding 0.0 removes the sign of a negative zero.
-    let off = format!("{:+} %{mark}", (difference * 100.0).round() + 0.0);
-    let width = if divisor > 1.0 { 11 } else { 10 };
-    let _ = write!(text, "{:>width$}{variation:>8}{:>11}{off:>9}", number(judged.measured), number(judged.predicted));
 }

@@ -4,24 +4,20 @@
 mod device;
 mod recording;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
-use iosched::Op;
 use iosched_disk::Profile;
 use iosched_disk::disksim::service_times;
-use iosched_lab::grouped;
-use iosched_lab::validate::{Closeness, Validation, validate};
-use serde_json::json;
+use iosched_lab::validate::validate;
 
 use crate::import;
 use crate::invocation::Invocation;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{Kind, Outputs, WriteArgs, all_of};
-use iosched_terminal::show;
+use iosched_terminal::show::{self, Look, validation};
 
 /// Check device models against measurements, and the simulator against recorded decisions
 ///
@@ -101,56 +97,11 @@ fn run_disk(args: &DiskArgs) -> Result<()> {
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let validation = validate(&profile, &name, &services, args.seed);
     let reported = report.map(|out| out.text(&iosched_report::validation_html(&validation)));
-    let text = if args.json { as_json(&validation)? } else { as_text(&validation) };
+    let text = if args.json {
+        validation::disk_json(&validation)?
+    } else {
+        validation::disk_text(&validation, Look::of_standard_output())
+    };
     let printed = show::answer(&text, args.json);
     all_of(reported.into_iter().chain([printed]))
-}
-
-fn as_json(validation: &Validation) -> Result<String> {
-    let document = json!({
-        "device": validation.device,
-        "about": validation.about,
-        "trace": validation.trace,
-        "seed": validation.seed,
-        "decision": validation.overall().decision(),
-        "all": validation.overall(),
-        "kinds": validation.kinds(),
-    });
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
-}
-
-fn as_text(validation: &Validation) -> String {
-    let overall = validation.overall();
-    let kinds = validation.kinds();
-    let reads = validation.served.iter().filter(|served| served.service.op == Op::Read).count();
-    let mut text = format!("{}\n\n", show::Look::of_standard_output().wrap(&overall.decision(), ""));
-    let _ = writeln!(
-        text,
-        "{}    {} requests, one at a time, {} reads",
-        validation.trace,
-        grouped(overall.requests as u64),
-        grouped(reads as u64)
-    );
-    let _ = writeln!(text, "{}    {}\n", validation.device, validation.about);
-    let width = kinds.iter().map(|kind| kind.name.len()).max().unwrap_or(0).max(12);
-    let _ = writeln!(text, "{:width$}                   mean, ms            median, ms          p95, ms", "");
-    let _ =
-        writeln!(text, "{:width$} requests   rms ms  measured simulated  measured simulated  measured simulated", "");
-    let mut row = |name: &str, c: &Closeness| {
-        let at = |quantile: f64| c.quantiles.iter().find(|pair| pair.quantile == quantile);
-        let _ = write!(text, "{name:width$} {:>8} {:8.3}", grouped(c.requests as u64), c.rms_ms);
-        let _ = write!(text, "  {:8.3}  {:8.3}", c.measured_mean_ms, c.mean_ms);
-        for pair in [at(0.5), at(0.95)].into_iter().flatten() {
-            let _ = write!(text, "  {:8.3}  {:8.3}", pair.measured_ms, pair.simulated_ms);
-        }
-        text.push('\n');
-    };
-    row("all", &overall);
-    kinds.iter().for_each(|kind| row(&kind.name, &kind.closeness));
-    let Closeness { rms_ms, mean_ms, measured_mean_ms, requests, .. } = overall;
-    let _ = writeln!(
-        text,
-        "\nrms_ms {rms_ms:.3} mean_ms {mean_ms:.2} measured_mean_ms {measured_mean_ms:.2} requests {requests}"
-    );
-    text
 }

@@ -19,6 +19,7 @@
 //! | `hardware.rs` | the kind of disk, and whether its queue is set up for it |
 //! | `load.rs` | rates from iostat or sar: whether requests wait |
 //! | `machine.rs` | findings about the whole machine |
+//! | `report.rs` | all disks, or one disk with its parts, and the findings about them |
 
 mod bfq;
 mod control;
@@ -30,6 +31,7 @@ mod layers;
 mod load;
 mod machine;
 mod read;
+mod report;
 mod scheduler;
 mod snapshot;
 #[cfg(test)]
@@ -41,6 +43,7 @@ pub use finding::{Finding, Id, Sure, Weight};
 pub use groups::{Cgroups, Cost, Group, Unified, Weights};
 pub use ionice::Looks;
 pub use load::load;
+pub use report::{DoctorError, Document, Report, SCHEMA};
 pub use snapshot::{Disk, Ioprio, Layer, Snapshot, Spread, Throttling};
 
 use crate::roots::Roots;

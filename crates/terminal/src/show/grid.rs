@@ -197,6 +197,19 @@ fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, gap: &
     }
 }
 
+/// Formats a size in binary units, such as `1.5 GiB`.
+pub fn size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift);
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(shift, name)| {
+            let value = bytes as f64 / (1_u64 << shift) as f64;
+            if value.fract() == 0.0 { format!("{value:.0} {name}") } else { format!("{value:.1} {name}") }
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,24 +1,34 @@
 //! Output of results as text, JSON, CSV and Markdown.
 
 pub mod advice;
+pub mod calibration;
 mod closing;
 mod columns;
+pub mod device;
+pub mod disks;
+pub mod doctor;
 mod fold;
 mod grid;
+pub mod here;
+pub mod io_cost;
+pub mod job;
 mod machine;
+pub mod measured;
 mod overview;
 pub mod reproduction;
+pub mod schedulers;
 #[cfg(feature = "screen")]
 pub mod screen;
 mod text;
 pub mod tuning;
+pub mod validation;
 
 use std::path::PathBuf;
 
 use iosched_lab::{Decimals, DeviceRecord, Doubt, FigureResults, Header, OnDevice, Overview, Records, Results};
 
 pub use fold::{answer, page};
-pub use grid::{Column, Look, Tone, left, right, set};
+pub use grid::{Column, Look, Tone, left, right, set, size};
 pub use machine::{csv, json, markdown};
 pub use text::text;
 

@@ -235,6 +235,31 @@ fn goals(results: &ExperimentResults<'_>, look: Look) -> String {
     text
 }
 
+/// Returns the experiments with their settings and cases.
+pub fn list(experiments: &[Experiment]) -> String {
+    let mut text = String::new();
+    for (number, experiment) in experiments.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        let _ = writeln!(
+            text,
+            "{}: {}\n  {}\n  on {}",
+            experiment.name, experiment.title, experiment.about, experiment.machine
+        );
+        for setting in &experiment.settings {
+            let all: Vec<String> = setting.schedulers.iter().map(ToString::to_string).collect();
+            let baseline = if setting.label == experiment.baseline { "  (baseline)" } else { "" };
+            let _ = writeln!(text, "  {:20}{}{baseline}", setting.label, all.join(" and "));
+        }
+        for case in &experiment.cases {
+            let background = case.background.as_ref().map_or_else(String::new, |other| format!(" & {other}"));
+            let _ = writeln!(text, "    {:26}{}{background}  ({})", case.name, case.command(), case.devices.join(", "));
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,5 @@
 //! `iosched job`: shows what a fio job file would run, and lists fio's options.
 
-mod describe;
-mod options;
-mod page;
-
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +9,7 @@ use clap::{Subcommand, ValueHint};
 use iosched_lab::request::ProcessEnvironment;
 use iosched_workload::fio::CheckedJobs;
 
-use iosched_terminal::show::{self, Look};
+use iosched_terminal::show::{self, Look, job};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -59,15 +55,15 @@ pub(crate) fn job(command: &JobCommand) -> Result<ExitCode> {
                 CheckedJobs::open(file, &ProcessEnvironment)?
             };
             let text = if *json {
-                serde_json::to_string_pretty(&page::json(&checked))? + "\n"
+                serde_json::to_string_pretty(&job::json(&checked))? + "\n"
             } else {
-                page::text(&checked, Look::of_standard_output())
+                job::text(&checked, Look::of_standard_output())
             };
             show::answer(&text, *json)?;
             Ok(if checked.refusals.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
         }
         JobCommand::Options { name, json } => {
-            show::answer(&options::list(name.as_deref(), *json)?, *json)?;
+            show::answer(&job::options(name.as_deref(), *json)?, *json)?;
             Ok(ExitCode::SUCCESS)
         }
     }

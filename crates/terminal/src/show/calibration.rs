@@ -2,18 +2,20 @@
 
 use std::fmt::Write as _;
 
-use iosched_advise::calibrate::{Calibration, Header, Measurements, NOISY, Pair, Residual, Spread};
+use iosched_advise::calibrate::{Calibration, Header, Measurements, NOISY, Pair, Residual, Spread, TraceFit};
 use iosched_advise::io_cost::IoCost;
+use iosched_disk::Model;
 use iosched_lab::grouped;
+use iosched_lab::validate::Closeness;
 use serde_json::{Value, json};
 
-use crate::io_cost;
+use super::io_cost;
 
 /// Width of the column with the names of probes.
 const NAME_WIDTH: usize = 52;
 
 /// Returns the results as text.
-pub(super) fn text(measurements: &Measurements, calibration: &Calibration) -> String {
+pub fn text(measurements: &Measurements, calibration: &Calibration) -> String {
     let mut text = String::new();
     head(&mut text, measurements);
     table(&mut text, "probes", &calibration.residuals);
@@ -80,7 +82,10 @@ fn pair(text: &mut String, pair: &Pair, divisor: f64) {
 }
 
 /// Returns the results as one JSON document.
-pub(super) fn json(measurements: &Measurements, calibration: &Calibration) -> anyhow::Result<String> {
+///
+/// # Errors
+/// The results cannot be written as JSON.
+pub fn json(measurements: &Measurements, calibration: &Calibration) -> anyhow::Result<String> {
     let rows = |residuals: &[Residual]| -> Vec<Value> {
         residuals
             .iter()
@@ -112,4 +117,80 @@ pub(super) fn json(measurements: &Measurements, calibration: &Calibration) -> an
         "answer": calibration.verdict.to_string(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn percent(own: &Closeness) -> f64 {
+    100.0 * own.rms_ms / own.measured_mean_ms
+}
+
+/// Returns the fit to a trace as one JSON document.
+///
+/// # Errors
+/// The results cannot be written as JSON.
+pub fn trace_fit_json(fit: &TraceFit, trace: &str) -> anyhow::Result<String> {
+    let document = json!({
+        "trace": trace,
+        "about": fit.profile.about(),
+        "tried": fit.tried,
+        "fitted": fit.fitted,
+        "held_out": fit.held_out,
+        "held_out_rms_percent": percent(&fit.held_out),
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+/// Returns the fit to a trace as text. `refined` says whether the fit began with a given profile.
+pub fn trace_fit_text(fit: &TraceFit, trace: &str, refined: bool) -> String {
+    let TraceFit { profile, fitted, held_out, tried } = fit;
+    let mut text = format!(
+        "{trace}    {} requests, one at a time\n{}\n\n",
+        grouped((fitted.requests + held_out.requests) as u64),
+        profile.about()
+    );
+    let _ = writeln!(
+        text,
+        "                            requests   mean, ms: measured  of the model   rms, ms   of the mean"
+    );
+    for (name, own) in [("requests of the fit", fitted), ("held-out requests", held_out)] {
+        let _ = writeln!(
+            text,
+            "{name:26} {:>9} {:20.3} {:13.3} {:9.3} {:11.1} %",
+            grouped(own.requests as u64),
+            own.measured_mean_ms,
+            own.mean_ms,
+            own.rms_ms,
+            percent(own)
+        );
+    }
+    if let Model::Hdd(config) = profile.model() {
+        let cache = &config.read_cache;
+        let _ = writeln!(
+            text,
+            "\n{:.0} rpm; reads ahead after {}, until {}; {} segments of {} KiB; {}",
+            config.rpm,
+            cache.read_ahead_after,
+            cache.read_ahead_until,
+            cache.segments,
+            cache.segment_sectors / 2,
+            if config.write_cache.enabled { "writes are cached" } else { "writes are not cached" }
+        );
+    }
+    let begun = if refined { "the given profile" } else { "the trace alone" };
+    let _ = writeln!(text, "{} models tried, starting from {begun}", grouped((*tried).into()));
+    text
+}
+
+/// Returns comments about how the profile was made.
+pub fn trace_fit_comments(fit: &TraceFit, command: &str) -> String {
+    format!(
+        "# A model of a rotating disk, fitted by iosched {} to a trace of requests.\n#\n# Made by: {command}\n# \
+         Fitted to {} requests, rms {:.3} ms; {} held-out requests, rms {:.3} ms, {:.1} % of their mean.\n# The \
+         numbers of cylinders, heads and sectors are chosen to give the right times; the real disk may differ.\n\n",
+        env!("CARGO_PKG_VERSION"),
+        fit.fitted.requests,
+        fit.fitted.rms_ms,
+        fit.held_out.requests,
+        fit.held_out.rms_ms,
+        percent(&fit.held_out)
+    )
 }

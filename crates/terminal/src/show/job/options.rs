@@ -6,10 +6,13 @@ use anyhow::Result;
 use iosched_workload::fio::{Category, JobOption, Treatment, job_options};
 use serde_json::json;
 
-use iosched_terminal::fail::usage;
+use crate::fail::usage;
 
 /// Returns all options, or those with `name` in their names.
-pub(super) fn list(name: Option<&str>, as_json: bool) -> Result<String> {
+///
+/// # Errors
+/// No option has `name` in its names.
+pub fn list(name: Option<&str>, as_json: bool) -> Result<String> {
     let matches = |option: &&JobOption| {
         let names = || option.aliases.iter().copied().chain([option.name]);
         name.is_none_or(|name| names().any(|own| own.contains(name)))

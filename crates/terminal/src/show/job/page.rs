@@ -7,7 +7,7 @@ use iosched_workload::fio::{CheckedJobs, Files, Job, JobLine};
 use serde_json::{Value, json};
 
 use super::describe;
-use iosched_terminal::show::{Column, Look, Tone, set};
+use crate::show::{Column, Look, Tone, set};
 
 /// A row of the table: a job and the number of its copies.
 struct Row<'a> {
@@ -36,7 +36,7 @@ fn column(head: &str, rows: &[Row<'_>], tell: impl Fn(&Row<'_>) -> String) -> Op
 }
 
 /// Returns the output as text.
-pub(super) fn text(checked: &CheckedJobs, look: Look) -> String {
+pub fn text(checked: &CheckedJobs, look: Look) -> String {
     let rows = rows(&checked.jobs);
     let heads: Vec<String> = rows.iter().map(|row| row.job.name.clone()).collect();
     let columns: Vec<Column> = [
@@ -119,7 +119,7 @@ fn lines(places: &[&JobLine]) -> String {
 }
 
 /// Returns the output as JSON.
-pub(super) fn json(checked: &CheckedJobs) -> Value {
+pub fn json(checked: &CheckedJobs) -> Value {
     let remarks = checked.remarks.iter().map(|remark| {
         json!({ "file": &*remark.place.file, "line": remark.place.line, "option": remark.option, "value": remark.value,
             "why": remark.why })

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use iosched_kernel::block::DeviceCard;
 use iosched_kernel::{BlockDevice, Roots};
 
-use crate::served::size;
+use super::grid::size;
 
 /// Number of disks that are shown.
 const DISKS_SHOWN: usize = 5;
@@ -14,7 +14,7 @@ const DISKS_SHOWN: usize = 5;
 const NO_DISKS: [&str; 4] = ["loop", "ram", "zram", "sr"];
 
 /// Returns the disks of this machine and the next commands. Empty without disks.
-pub(crate) fn found(roots: &Roots) -> String {
+pub fn found(roots: &Roots) -> String {
     let is_disk =
         |device: &BlockDevice| !NO_DISKS.iter().any(|kind| device.name().starts_with(kind)) && device.size_bytes() > 0;
     let disks: Vec<_> = BlockDevice::disks(roots).into_iter().filter(is_disk).map(|device| device.card()).collect();

@@ -1,50 +1,30 @@
-//! `iosched scheduler` and `iosched controller`: descriptions of schedulers and controllers.
+//! Descriptions of schedulers and controllers.
 
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use clap::Subcommand;
 use iosched::controllers::{About, FileOf, policies};
-use iosched::{Layer, Registered, RequestQueue, Spec, TextSpec};
+use iosched::{Layer, Registered, Registry, RequestQueue, Spec, TextSpec};
 
-use iosched_terminal::fail::usage;
-use iosched_terminal::show;
+use crate::fail::usage;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum SchedulerCommand {
-    /// List the schedulers
-    List,
-    /// Show the tunables of a scheduler and the attributes of its queue
-    Show {
-        /// Name of the scheduler
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ControllerCommand {
-    /// List the controllers
-    List,
-    /// Show what a controller is for, how it decides, when it does harm, and its settings
-    Show {
-        /// Name of the controller, or of one of its files
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
-}
-
-pub(crate) fn controller(command: &ControllerCommand) -> Result<()> {
+/// Returns a line for each controller.
+pub fn controllers() -> String {
     let mut text = String::new();
-    match command {
-        ControllerCommand::List => {
-            for policy in policies() {
-                let _ = writeln!(text, "{:12}{:16}{}", policy.name, format!("{} to today", policy.since), policy.about);
-            }
-        }
-        ControllerCommand::Show { name } => show_policy(&mut text, named_policy(name)?),
+    for policy in policies() {
+        let _ = writeln!(text, "{:12}{:16}{}", policy.name, format!("{} to today", policy.since), policy.about);
     }
-    show::page(&text)
+    text
+}
+
+/// Returns the description of the controller with the name, or with a file of the name.
+///
+/// # Errors
+/// There is no such controller.
+pub fn controller(name: &str) -> Result<String> {
+    let mut text = String::new();
+    show_policy(&mut text, named_policy(name)?);
+    Ok(text)
 }
 
 fn named_policy(name: &str) -> Result<&'static About> {
@@ -79,41 +59,45 @@ fn show_policy(text: &mut String, policy: &About) {
     }
 }
 
-pub(crate) fn scheduler(command: &SchedulerCommand) -> Result<()> {
+/// Returns a line for each scheduler.
+pub fn schedulers() -> String {
     let mut text = String::new();
-    match command {
-        SchedulerCommand::List => {
-            for elevator in iosched::Registry::linux().elevators() {
-                let _ = writeln!(text, "{:14}{:18}{}", elevator.name, kernels(elevator), elevator.about);
-            }
-        }
-        SchedulerCommand::Show { name } => {
-            let elevator = iosched::Registry::linux().get(name)?;
-            let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
-            let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(&elevator), layer(elevator.layer));
-            let _ = writeln!(text, "{:12}{}", "use it for", elevator.when);
-            for (number, line) in elevator.how.iter().enumerate() {
-                let _ = writeln!(text, "{:12}{line}", if number == 0 { "decides" } else { "" });
-            }
-            text.push('\n');
-            let tunables = (elevator.tunables)();
-            if tunables.is_empty() {
-                let _ = writeln!(text, "it has no tunables");
-            } else {
-                specs(&mut text, "tunable", &tunables);
-            }
-            for TextSpec { name, takes, doc, .. } in elevator.texts {
-                let takes = if takes.is_empty() { "read-only".to_owned() } else { format!("takes {takes}") };
-                let _ = writeln!(text, "{name:20}{doc}; {takes}");
-            }
-            text.push('\n');
-            specs(&mut text, "of the queue", &RequestQueue::attribute_specs().collect::<Vec<_>>());
-            if let Some(first) = tunables.first() {
-                let _ = writeln!(text, "\nset with --scheduler {}:{}={}", elevator.name, first.name, first.default);
-            }
-        }
+    for elevator in Registry::linux().elevators() {
+        let _ = writeln!(text, "{:14}{:18}{}", elevator.name, kernels(elevator), elevator.about);
     }
-    show::page(&text)
+    text
+}
+
+/// Returns the description of a scheduler, with its tunables and the attributes of its queue.
+///
+/// # Errors
+/// There is no such scheduler.
+pub fn scheduler(name: &str) -> Result<String> {
+    let mut text = String::new();
+    let elevator = Registry::linux().get(name)?;
+    let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
+    let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(&elevator), layer(elevator.layer));
+    let _ = writeln!(text, "{:12}{}", "use it for", elevator.when);
+    for (number, line) in elevator.how.iter().enumerate() {
+        let _ = writeln!(text, "{:12}{line}", if number == 0 { "decides" } else { "" });
+    }
+    text.push('\n');
+    let tunables = (elevator.tunables)();
+    if tunables.is_empty() {
+        let _ = writeln!(text, "it has no tunables");
+    } else {
+        specs(&mut text, "tunable", &tunables);
+    }
+    for TextSpec { name, takes, doc, .. } in elevator.texts {
+        let takes = if takes.is_empty() { "read-only".to_owned() } else { format!("takes {takes}") };
+        let _ = writeln!(text, "{name:20}{doc}; {takes}");
+    }
+    text.push('\n');
+    specs(&mut text, "of the queue", &RequestQueue::attribute_specs().collect::<Vec<_>>());
+    if let Some(first) = tunables.first() {
+        let _ = writeln!(text, "\nset with --scheduler {}:{}={}", elevator.name, first.name, first.default);
+    }
+    Ok(text)
 }
 
 /// Returns the kernel versions that have the elevator.

@@ -7,7 +7,7 @@ use iosched_disk::io_cost::{PERMANENT, TOLD};
 use iosched_lab::grouped;
 
 /// Returns the lines for the kernel's files, the hwdb entry, and the source of each parameter.
-pub(crate) fn text(own: &IoCost, model_name: Option<&str>) -> String {
+pub fn text(own: &IoCost, model_name: Option<&str>) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", own.model.line());
     let _ =

@@ -1,0 +1,183 @@
+//! Published measurements beside simulated ones.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use iosched_lab::measured::{MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source, Tally};
+use iosched_lab::{EQUAL_WITHIN_PERCENT, significant};
+
+use super::grid::{Column, Look, Tone, set};
+
+/// Returns the results of one source.
+fn of_source<'r, 'c>(source: Source, results: &'r [MeasuredResult<'c>]) -> Vec<&'r MeasuredResult<'c>> {
+    results.iter().filter(|result| result.case.source == source).collect()
+}
+
+/// Returns the tables of all sources, and a summary per source.
+pub fn text(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], look: Look) -> String {
+    let mut text = String::new();
+    for source in Source::ALL {
+        let of_source = of_source(source, results);
+        if !of_source.is_empty() {
+            let _ = writeln!(text, "{}: {}\n\n{}", source.name(), source.about(), table(&of_source, look));
+        }
+    }
+    for source in Source::ALL {
+        let of_source = of_source(source, results);
+        if !of_source.is_empty() {
+            let _ = writeln!(text, "{}", last_line(source, Tally::of(&of_source)));
+        }
+        text.extend(not_simulated(source, cases, of_source.len()));
+    }
+    text
+}
+
+/// Formats a summary, such as "icpe24: rates 5 of 88,
+/// p99 4 of 88, orders 16 right / 3 wrong / 115 none".
+fn last_line(source: Source, tally: Tally) -> String {
+    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = tally;
+    format!(
+        "{}: rates {rates_met} of {rates}, p99 {p99s_met} of {p99s}, orders {right} right / {wrong} wrong / {equal} none",
+        source.name()
+    )
+}
+
+/// Returns a sentence about cases without a result after an interruption.
+fn not_simulated(source: Source, cases: &[MeasuredCase], simulated: usize) -> Option<String> {
+    let count = cases.iter().filter(|case| case.source == source).count() - simulated;
+    let cases = if count == 1 { "case is" } else { "cases are" };
+    (count > 0).then(|| format!("{}: {count} {cases} not simulated\n", source.name()))
+}
+
+/// Returns the page docs/accuracy.md: the accuracy by source and by part of it.
+pub fn markdown(
+    cases: &[MeasuredCase],
+    results: &[MeasuredResult<'_>],
+    options: &MeasuredOptions<'_>,
+    command: &str,
+) -> String {
+    let mut text = format!(
+        "# Accuracy on named devices\n\n\
+         This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
+         and misses. iosched {} made it with one command:\n\n```\n{command} --markdown\n```\n\n\
+         Each case ran {} for {} s of simulated time, after {} s that do not count; for a tenth of that\n\
+         where several disks serve small reads only.\n\n\
+         The model of the disk was fitted to the rows of figures 1a and 1b of `icpe24` (reads of one disk)\n\
+         and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
+         the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 (128 I/Os under way\n\
+         on one processor; 5 to 14 processes on one disk). All other rows are predictions.\n\n\
+         | column | meaning |\n|---|---|\n\
+         | rates | rates (IOPS) within the limit, of all rates |\n\
+         | p99 | 99th percentiles of latency within the limit, of all |\n\
+         | rate, p99 ratio | median of simulated / measured |\n\
+         | orders | pairs of a scheduler and `none` that differ by more than {ORDER_PERCENT} % on the disk: the simulation \
+         has the same order (right), the reverse (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % (none) |\n",
+        env!("CARGO_PKG_VERSION"),
+        if options.runs == 1 { "once".to_owned() } else { format!("{} times", options.runs) },
+        options.seconds,
+        options.seconds,
+    );
+    for source in Source::ALL {
+        let of_source = of_source(source, results);
+        let planned = cases.iter().any(|case| case.source == source);
+        if planned {
+            let _ = write!(text, "\n## {}\n\nMeasured on {}.\n", source.name(), source.about());
+        }
+        if let Some(sentence) = not_simulated(source, cases, of_source.len()) {
+            let _ = write!(text, "\n{sentence}");
+        }
+        if of_source.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            text,
+            "\nModel: `{}`. Limits: rates {:.0} %, p99 {} times.\n\n\
+             | part | rates | p99 | rate ratio | p99 ratio | orders right / wrong / none |\n|---|---:|---:|---:|---:|---:|\n",
+            source.device(),
+            (source.rate_within() - 1.0) * 100.0,
+            source.p99_within()
+        );
+        let mut parts: Vec<&str> = of_source.iter().map(|result| result.case.part()).collect();
+        parts.dedup();
+        for part in parts {
+            let of_part: Vec<&MeasuredResult<'_>> =
+                of_source.iter().copied().filter(|result| result.case.part() == part).collect();
+            text.push_str(&markdown_row(part, &of_part));
+        }
+        text.push_str(&markdown_row("all", &of_source));
+    }
+    text
+}
+
+fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
+    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(results);
+    let ratio = |metric: Metric| {
+        let all = results.iter().flat_map(|result| result.figures()).filter(|(figure, _)| figure.metric == metric);
+        let mut ratios: Vec<f64> = all.filter_map(|(figure, simulated)| Some(simulated? / figure.measured)).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).map_or_else(|| "-".to_owned(), |&ratio| significant(ratio, 2))
+    };
+    format!(
+        "| {head} | {rates_met} of {rates} | {p99s_met} of {p99s} | {} | {} | {right} / {wrong} / {equal} |\n",
+        ratio(Metric::Iops),
+        ratio(Metric::P99)
+    )
+}
+
+/// Returns a table with a row per job: each metric as measured, as simulated, and their ratio.
+fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
+    let mut heads = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
+    let metrics = [Metric::Iops, Metric::P50, Metric::P99];
+    for metric in metrics {
+        let head = |what: &str| Column { head: format!("{}: {what}", metric.label()), ..Default::default() };
+        columns.extend(["measured", "simulated", "ratio"].map(head));
+    }
+    for result in results {
+        let mut jobs: Vec<&str> = result.case.figures.iter().map(|figure| figure.job.as_str()).collect();
+        jobs.dedup();
+        for job in jobs {
+            heads.push(format!("{}, {}, {job}", result.case.group, result.case.setting));
+            let cells = metrics.into_iter().flat_map(|metric| match result.value(job, metric) {
+                Some((measured, simulated)) => [measured, simulated, simulated / measured].map(|v| significant(v, 3)),
+                None => ["-", "-", "-"].map(str::to_owned),
+            });
+            for (column, cell) in columns.iter_mut().zip(cells) {
+                column.cells.push((cell, Tone::Plain));
+            }
+        }
+    }
+    set(&heads, &columns, look)
+}
+
+/// Returns a line per metric, then a line per source.
+///
+/// # Errors
+/// A value cannot be written as JSON.
+pub fn json(results: &[MeasuredResult<'_>]) -> Result<String> {
+    let mut lines = Vec::new();
+    for result in results {
+        for (figure, simulated) in result.figures() {
+            lines.push(serde_json::json!({
+                "source": result.case.source.name(),
+                "case": result.case.group,
+                "scheduler": result.case.setting.to_string(),
+                "job": figure.job,
+                "metric": figure.metric.label(),
+                "measured": figure.measured,
+                "simulated": simulated,
+            }));
+        }
+    }
+    for source in Source::ALL {
+        let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(&of_source(source, results));
+        if rates + p99s > 0 {
+            lines.push(serde_json::json!({
+                "source": source.name(), "rates": rates, "rates_met": rates_met, "p99s": p99s, "p99s_met": p99s_met,
+                "orders_right": right, "orders_wrong": wrong, "orders_none": equal,
+            }));
+        }
+    }
+    let lines: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
+    Ok(lines?.join("\n") + "\n")
+}
