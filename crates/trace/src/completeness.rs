@@ -38,6 +38,11 @@ pub enum Gap {
         /// Whether only the file of one CPU was read.
         one_file: bool,
     },
+    /// There are completions, and no other events of requests.
+    CompletionsAlone {
+        /// Completions.
+        completions: u64,
+    },
     /// The submissions (Q) of requests are missing, so readers take other events as requests.
     NoSubmissions {
         /// Requests that were inserted, allocated or issued instead.
@@ -160,6 +165,7 @@ impl Gap {
             Self::Cut { .. } => "cut",
             Self::Unmatched(_) => "unmatched",
             Self::NoCompletions { .. } => "no_completions",
+            Self::CompletionsAlone { .. } => "completions_alone",
             Self::NoSubmissions { .. } => "no_submissions",
             Self::MissingCpus { .. } => "missing_cpus",
             Self::Dropped { .. } => "dropped",
@@ -179,6 +185,7 @@ impl Gap {
             Self::Cut { .. } => true,
             Self::Unmatched(unmatched) => unmatched.is_certain(),
             Self::NoCompletions { issued, one_file, .. } => *one_file && *issued >= UNMATCHED_MIN,
+            Self::CompletionsAlone { completions } => *completions >= UNMATCHED_MIN,
             Self::MissingCpus { unmatched, .. } => *unmatched,
             Self::Dropped { records: some, of }
             | Self::Damaged { bytes: some, of }
@@ -207,6 +214,9 @@ impl Gap {
         match self {
             Self::Unmatched(_) | Self::NoCompletions { .. } | Self::MissingCpus { .. } => {
                 "put the files of all CPUs into one directory"
+            }
+            Self::CompletionsAlone { .. } => {
+                "record issues (D) or submissions (Q) as well (blktrace without -a, or block:block_rq_issue)"
             }
             Self::NoSubmissions { .. } => "record submissions as well (blktrace without -a, or block:block_bio_queue)",
             Self::Cut { .. } | Self::Damaged { .. } | Self::NoLineEnd { .. } => "copy the whole file",
@@ -279,6 +289,12 @@ impl fmt::Display for Gap {
                     false => f.write_str("completions were not recorded"),
                 }
             }
+            Self::CompletionsAlone { completions } => write!(
+                f,
+                "{} requests completed, but no request was submitted or issued in the recording: it has only \
+                 completions (C), so it shows no request",
+                grouped(*completions)
+            ),
             Self::NoSubmissions { issued } => write!(
                 f,
                 "{} requests have no submission (Q): iosched takes their insertion (I), allocation (G) or issue (D) \

@@ -132,6 +132,9 @@ impl EventReader {
             let one_file = self.format == Format::Blktrace && self.cpus.len() == 1;
             gaps.push(Gap::NoCompletions { issued, cpus: self.follower.cpus(), one_file });
         }
+        if let Some(completions) = self.follower.completions_alone() {
+            gaps.push(Gap::CompletionsAlone { completions });
+        }
         if self.without_submission > 0 {
             gaps.push(Gap::NoSubmissions { issued: self.without_submission });
         }

@@ -233,6 +233,12 @@ impl Format {
         matches!(self, Self::FioV2 | Self::FioV3 | Self::Fiu | Self::Alibaba | Self::Tencent | Self::Mqsim)
     }
 
+    /// Returns whether its times count from 1970 on, in the traces as they were published.
+    #[must_use]
+    pub(crate) const fn has_unix_times(self) -> bool {
+        matches!(self, Self::Alibaba | Self::Tencent)
+    }
+
     /// Returns the names of the formats with bare times, for messages.
     pub(crate) fn bare_time_names() -> String {
         let names: Vec<_> = Self::ALL.into_iter().filter(|f| f.has_bare_times()).map(Self::name).collect();
@@ -366,7 +372,7 @@ const MSR: FormatSpec = FormatSpec {
     record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
              size in bytes",
     example: "128166372003061629,hm,1,Read,2319446016,4096,413",
-    read: "all; a volume is a host's disk (`host.disk`); an empty response is unknown",
+    read: "all; a volume is a host's disk (`host.disk`); an empty or missing response is unknown",
     from_first: true,
     resolution_ns: 100,
     holds: Some(Holds { devices: true, latencies: true, ..PLAIN_BYTES }),

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use iosched::Time;
+use iosched::{SECOND_NS, Time};
 
 use crate::blktrace::convert::Converter;
 use crate::completeness::Completeness;
@@ -24,6 +24,9 @@ use crate::unit::TimeUnit;
 /// Requests that are held to repair their order, in formats that are written in
 /// the order of completion or by several writers.
 const WINDOW_REQUESTS: usize = 4_096;
+
+/// Seconds from 1970 to 2000, and to 2050.
+const YEARS_2000_TO_2050_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
 /// The requests of a trace, in the order of submission.
 ///
@@ -149,6 +152,18 @@ impl TraceReader {
     #[must_use]
     pub const fn time_unit(&self) -> Option<TimeUnit> {
         self.time_unit
+    }
+
+    /// Returns the unit in which the first time is a time of this century, if it is not one in the unit that
+    /// the format assumes. Only the times of some formats count from 1970 on.
+    #[must_use]
+    pub fn likely_unit(&self) -> Option<TimeUnit> {
+        let Body::Requests(Requests { origin: Some(origin), .. }) = &self.body else { return None };
+        let is_open = self.time_unit.is_none() && self.format.has_unix_times();
+        let count = origin.as_ns() / self.format.resolution_ns();
+        let is_recent = |unit: &TimeUnit| YEARS_2000_TO_2050_S.contains(&(count / (SECOND_NS / unit.ns())));
+        let assumed = TimeUnit::ALL.into_iter().find(|unit| unit.ns() == self.format.resolution_ns())?;
+        TimeUnit::ALL.into_iter().find(is_recent).filter(|unit| is_open && *unit != assumed)
     }
 
     /// Returns how the times of the file step back, so far. For formats that

@@ -8,6 +8,7 @@ use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS, SECTOR_BYTES};
 
 use crate::format::Format;
 use crate::grouped::grouped;
+use crate::reader::TraceReader;
 use crate::record::TraceRequest;
 use crate::unit::TimeUnit;
 
@@ -78,6 +79,11 @@ pub enum Oddity {
         /// Time that they take, ns.
         span_ns: u64,
         /// The assumed unit of the times and a possible one.
+        units: (TimeUnit, TimeUnit),
+    },
+    /// The times are times of this century only in another unit.
+    Epoch {
+        /// The assumed unit of the times and the likely one.
         units: (TimeUnit, TimeUnit),
     },
     /// Requests end beyond the end of any device.
@@ -173,6 +179,9 @@ impl fmt::Display for Oddity {
                 grouped(*requests),
                 *span_ns as f64 / SECOND_NS as f64
             ),
+            Self::Epoch { units: (read, likely) } => {
+                write!(f, "as Unix times, the times are in {likely}, not {read}: read them with --time-unit {likely}")
+            }
             Self::Extent { bytes } => write!(
                 f,
                 "requests end at {} bytes, beyond the end of any device; offsets may be in bytes, not sectors: \
@@ -283,10 +292,23 @@ impl Survey {
         if enough && is_coarse { self.grain_ns } else { written_ns }
     }
 
+    /// Returns the oddities of the requests that `reader` gave, the worst first.
+    #[must_use]
+    pub fn oddities_of(&self, reader: &TraceReader) -> Vec<Oddity> {
+        let (format, given, steps) = (reader.format(), reader.time_unit(), reader.steps_back());
+        let mut found = self.oddities(format, reader.resolution_ns(), given, steps);
+        let units = assumed_unit(format, reader.resolution_ns()).zip(reader.likely_unit());
+        if let Some(units) = units {
+            // The first time shows the unit better than the rate.
+            found.retain(|oddity| !matches!(oddity, Oddity::Rate { .. }));
+            found.insert(0, Oddity::Epoch { units });
+        }
+        found
+    }
+
     /// Returns the oddities, the worst first. `written_ns` is the resolution of
     /// the written times, `given` the unit that the user gave.
-    #[must_use]
-    pub fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
+    fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
         let span_ns = self.last_ns - self.first_ns;
         // In a format with a known coarse clock, equal times are one tick. In a

@@ -172,3 +172,19 @@ fn rates_printed_by_iostat_here_are_read() {
         }
     }
 }
+
+#[test]
+fn quoted_tables_and_units_of_their_own_are_read() {
+    let table = "> Device  r/s  w/s  rkB/s  wkB/s  r_await  w_await  aqu-sz  %util\n\
+                 > sda  20.00  110.00  800.00  2640.00  10.00  21.80  2.60  65.00\n";
+    let quoted = iosched_trace::rates_of(table).unwrap();
+    assert_eq!(quoted.devices[0].device, "sda");
+    let human = iosched_trace::rates_of(
+        "10:00:01  tps  rkB/s  wkB/s  dkB/s  areq-sz  aqu-sz  await  %util DEV\n\
+         10:10:01  112.00  480.0k  2.5M  0.0k  25.7k  1.36  12.10  60.0% sda\n",
+    );
+    let sda = &human.unwrap().devices[0];
+    assert_eq!(sda.read_bytes_per_s.as_ref().unwrap().mean, 480.0 * 1_024.0);
+    assert_eq!(sda.write_bytes_per_s.as_ref().unwrap().mean, 2.5 * 1_048_576.0);
+    assert_eq!(sda.busy_percent.as_ref().unwrap().mean, 60.0);
+}

@@ -4,9 +4,9 @@ use crate::common::*;
 use iosched::Op;
 use iosched_trace::{Columns, Format, Gap, ReadOptions, TimeUnit, TraceReader, TraceRequest, summarize};
 
-fn read_with(columns: &str, data: &'static [u8]) -> Vec<TraceRequest> {
+fn read_with(columns: &str, data: &[u8]) -> Vec<TraceRequest> {
     let options = ReadOptions { columns: Some(Columns::parse(columns).unwrap()), ..ReadOptions::default() };
-    let reader = TraceReader::from_reader(data, "input", &options).unwrap();
+    let reader = strictly(data, &options).unwrap();
     reader.map(Result::unwrap).collect()
 }
 
@@ -134,7 +134,7 @@ fn refusals_name_the_likely_cause() {
         ("time,op,lba,size\n1.5,R,8,4096\n2.5,W,8,4096\n", "perhaps --columns time_s,op,sector,length_bytes"),
         ("timestamp_us,pid,rw,offset,bytes\n1,2,w,8,4096\n2,3,r,8,4096\n", "time_us,pid,op,offset_bytes,length_bytes"),
         (
-            "ts_ms;type;sector;nr_sectors\n1;r;8;8\n",
+            "ts_ms;type;lba;nr_sectors;pid\n1;r;8;8;1\n",
             "name its columns with --columns, perhaps time_ms,op,sector,nr_sec",
         ),
         ("     usecs               : count     distribution\n  0 -> 1 : 0 | |\n", "it is a histogram, as biolatency"),
@@ -183,6 +183,104 @@ fn refusals_name_the_likely_cause() {
         let message = cause(text.as_bytes());
         assert!(message.lines().next().unwrap().contains(expected), "{expected}: {message}");
     }
+}
+
+#[test]
+fn refusals_say_which_change_makes_a_file_readable() {
+    let record = |name: &str, i: u64| match name {
+        "biosnoop" => format!("{}.5  C2 Compiler  42  sda  R  {}  4096  3.25", i, i * 8),
+        "msr" => format!("{},usr,0,Read,{},4096,41", 128_166_372_003_061_629 + i, i * 4_096),
+        "fiu" => format!("{} 697 postgres {} 8 R 8 0 bd5f7c", i * 5_000, i * 8),
+        "alibaba" => format!("419,R,{},4096,{}", i * 4_096, 1_577_808_000_000_000_000 + i),
+        "tencent" => format!("{}.{i:03},{},8,0,1063", 1_538_323_200 + i, i * 8),
+        "tencent whole" => format!("{},{},8,0,1063", 1_538_323_200 + i, i * 8),
+        "tencent with letters" => format!("{},{},8,R,1063", 1_538_323_200 + i, i * 8),
+        "systor" => format!("1455592811.{i:09},0.0084,W,3,{},4096", i * 4_096),
+        "iosnoop" => format!("5982800.{i:06} 5982801.{i:06} my job 42 R 202,1 {} 4096 0.62", i * 8),
+        other => panic!("{other}"),
+    };
+    let lines = |name: &str| (0..8).map(|i| record(name, i) + "\n").collect::<String>();
+    let heading = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
+    let marked = |mark: &dyn Fn(usize) -> String, text: &str| {
+        text.lines().enumerate().map(|(at, line)| format!("{}{line}\n", mark(at))).collect::<String>()
+    };
+    for (text, expected) in [
+        (format!("db:~# biosnoop\n{heading}{}", lines("biosnoop")), "from line 2 on it looks like csv"),
+        (format!("# biosnoop\nab\ncd\n{heading}{}", lines("biosnoop")), "remove lines 1 to 3, for example with tail"),
+        (format!("ts pid process lba size rw major minor md5\n{}", lines("fiu")), "from line 2 on it looks like fiu"),
+        (marked(&|_| "> ".to_owned(), &lines("msr")), "quoted text of msr; remove the marks with sed"),
+        (marked(&|at| format!("{}:", at + 1), &lines("msr")), "msr with line numbers"),
+        (lines("fiu").replace(' ', ","), "fiu with commas in place of blanks; convert it with tr ',' ' '"),
+        (lines("msr").replace(',', " "), "msr with blanks in place of commas"),
+        (lines("tencent whole").replace(',', "\t"), "tencent with tabs in place of commas"),
+        (lines("alibaba"), "alibaba with times in an unusual form; if they are in ns, add --time-unit ns"),
+        (lines("tencent"), "tencent with times in an unusual form; if they are in s, add --time-unit s"),
+        (lines("tencent with letters"), "it looks like spc, but its lengths are below 512 bytes"),
+        (
+            lines("biosnoop"),
+            "the table of biosnoop without its heading; name the columns: --columns completed_s,process",
+        ),
+        (lines("systor"), "the table of Systor '17 without its heading"),
+        (lines("iosnoop"), "the table of iosnoop -ts without its heading"),
+        ("COMM PID TYPE DEV BLOCK BYTES LATms\nx 4 R 8,0 8 4096 1\n".to_owned(), "iosnoop without times"),
+        ("fio version 1 iolog\nrw, 0, 4096, 512\n".to_owned(), "it is version 1 of fio's I/O log"),
+        ("{\"time_us\": 1, \"op\": \"R\"}\n".to_owned(), "convert its objects to a table"),
+        ("r/s rkB/s r_await rareq-sz Device\n12 480.0k 9.00 40.0k sda\n".to_owned(), "a table of iostat -h or sar -h"),
+    ] {
+        let message = open(text.as_bytes()).err().unwrap_or_else(|| panic!("read: {text}")).to_string();
+        assert!(message.contains(expected), "{expected}: {message}");
+    }
+}
+
+#[test]
+fn columns_of_a_remedy_read_the_file() {
+    let text = "0.5 C2 Compiler 42 sda R 8 4096 3.25\n1.5 x 43 sda W 16 4096 3.25\n";
+    let message = open(text.as_bytes()).err().unwrap().to_string();
+    let columns = message.split("--columns ").nth(1).unwrap();
+    assert_eq!(
+        arrivals(&read_with(columns, text.as_bytes())),
+        [(0, Some(3_250_000)), (1_000_000_000, Some(3_250_000))]
+    );
+}
+
+#[test]
+fn headings_with_units_are_read() {
+    let essence = |text: &str| {
+        let (requests, _) = read(text.as_bytes());
+        requests.iter().map(|r| (r.arrival.as_ns(), r.op, r.sector, r.nr_sectors, r.latency_ns)).collect::<Vec<_>>()
+    };
+    let expected = [(0, Op::Read, 8, 8, Some(100_000)), (2_500_000, Op::Write, 16, 16, Some(200_000))];
+    for text in [
+        "Time (ms),Op,Offset (bytes),Size (bytes),Latency (us)\n0,Read,4096,4096,100\n2.5,Write,8192,\"8,192\",200\n",
+        "time [s];operation;offset [KiB];length [KiB];latency (ms)\n0;R;4;4;0,1\n0,0025;W;8;8;0,2\n",
+        "Timestamp_us\tR/W\tSector\tSectors\tlat_ns\n0\tr\t8\t8\t100000\n2500\tw\t16\t16\t200000\n",
+    ] {
+        assert_eq!(essence(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn numbers_for_operations_and_clock_times_are_refused_with_a_remedy() {
+    let text = "time_us,op,sector,nr_sectors\n0,1,8,8\n5,0,8,8\n";
+    let error = strictly(text.as_bytes(), &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
+    let expected = "give numbers their meaning, such as --columns time_us,op=1:read,sector,nr_sectors";
+    assert!(error.to_string().contains(expected), "{error}");
+    assert_eq!(read_with("time_us,op=1:read,sector,nr_sectors", text.as_bytes()).len(), 2);
+    let text = b"time_s,op,sector,nr_sectors\n10:00:01.5,R,8,8\n10:00:02.5,R,8,8\n";
+    let error = strictly(text, &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
+    assert!(error.to_string().contains("convert dates and clock times to seconds"), "{error}");
+}
+
+#[test]
+fn unix_times_show_their_unit() {
+    let text = |times: &dyn Fn(u64) -> u64| -> String {
+        (0..60).map(|i| format!("419,R,{i}000,4096,{}\n", times(i))).collect()
+    };
+    let doubts = |times: &dyn Fn(u64) -> u64| doubts_of(&text(times), &ReadOptions::default());
+    assert!(doubts(&|i| 1_577_808_000 + i / 20).contains("the times are in s, not us: read them with --time-unit s"));
+    assert!(doubts(&|i| 1_577_808_000_000 + i * 5).contains("in ms, not us: read them with --time-unit ms"));
+    assert_eq!(doubts(&|i| 1_577_808_000_000_000 + i * 5_003), "");
+    assert_eq!(doubts(&|i| i * 5_003), "", "these times begin at 0");
 }
 
 #[test]

@@ -180,3 +180,50 @@ fn a_chain_takes_the_same_events_as_requests_as_the_reader() {
         assert_eq!((written, essence(&reads)), (of_reads.len() as u64, of_reads), "{words:?}");
     }
 }
+
+#[test]
+fn the_tracer_blk_and_differences_of_times_are_read() {
+    let blk = b"# tracer: blk\n#\n   dd-42  [001] ..... 5.000001:   8,16   Q   R 8 + 8 [dd]\n   \
+        dd-42  [001] ..... 5.000003:   8,16   D   R 8 + 8 [dd]\n  <idle>-0  [001] ..... 5.000901:   8,16   C   R 8 + 8 [0]\n";
+    let differences = b"cpus=1\n dd-42 [001] 5.000001: (+0.000000) block_bio_queue:  8,16 R 8 + 8 [dd]\n \
+        dd-42 [001] 5.000901: (+0.000900) block_rq_complete:  8,16 R () 8 + 8 [0]\n";
+    for text in [&blk[..], differences] {
+        let mut reader = crate::common::open(text).unwrap();
+        assert_eq!((reader.format(), reader.resolution_ns()), (Format::Tracepoints, 1_000));
+        let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+        assert_eq!(essence(&requests), [(Op::Read, 8, 8, 42, Some(900_000))]);
+        assert_eq!(reader.process_names()[&42].to_text(), "dd");
+    }
+}
+
+#[test]
+fn block_events_that_cannot_be_read_say_how_to_print_them() {
+    let what = "8,16 R 4096 () 8 + 8 [dd]";
+    for (line, expected) in [
+        (
+            format!("dd 5.000001: block:block_rq_issue: {what}"),
+            "no numbers of processes; print them with perf script -F",
+        ),
+        (format!("block:block_rq_issue: {what}"), "no times that can be read; print them with perf script -F"),
+        (format!("dd-42 [001] d..1. 205791001: block_rq_issue: {what}"), "counts of a clock without a unit"),
+        (format!("dd-42 1d..1 123456us : block_rq_issue: {what}"), "the latency format of ftrace"),
+        ("0.123 dd/42 block:block_rq_issue(dev: 8388624, sector: 8, nr_sector: 8)".to_owned(), "output of perf trace"),
+    ] {
+        let text = format!("{line}\n{line}\n");
+        let message = crate::common::open(text.as_bytes()).err().unwrap().to_string();
+        assert!(message.contains(expected), "{line}: {message}");
+    }
+}
+
+#[test]
+fn completions_alone_show_no_request() {
+    let text = |count: u64| -> String {
+        (0..count).map(|i| format!("  8,0 1 {i} 0.{i:09} 0 C R {} + 8 [0]\n", i * 8)).collect()
+    };
+    let few = gaps(text(5).as_bytes());
+    assert!(matches!(few[..], [Gap::CompletionsAlone { completions: 5 }]), "{few:?}");
+    let many = text(20);
+    let error = strictly(many.as_bytes(), &Default::default()).unwrap().find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("20 requests completed, but no request was submitted or issued"), "{error}");
+    assert!(error.contains("record issues (D) or submissions (Q) as well"), "{error}");
+}

@@ -358,8 +358,7 @@ impl Trace {
         let seen = reader.by_ref().inspect(|request| request.iter().for_each(|request| survey.add(request)));
         let mut trace = Self::collect(name, 1, seen)?;
         trace.resolution_ns = survey.resolution_ns(reader.resolution_ns().max(1));
-        trace.oddities =
-            survey.oddities(reader.format(), reader.resolution_ns(), reader.time_unit(), reader.steps_back());
+        trace.oddities = survey.oddities_of(&reader);
         trace.name_processes(|pid| reader.process_names().get(&pid).map(|name| name.to_text()));
         trace.warnings = reader.warnings().clone();
         trace.completeness = reader.completeness();

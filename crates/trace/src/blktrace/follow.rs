@@ -106,6 +106,8 @@ pub(crate) struct Follower {
     completions: u64,
     /// Completions of any kind, including those without a length.
     any_completions: u64,
+    /// Whether any request began in the recording: it was submitted, allocated, inserted or issued.
+    any_began: bool,
     orphans: u64,
     /// Number of orphans when the number of completions was a power of two, by its exponent.
     orphans_at: Vec<u64>,
@@ -136,6 +138,7 @@ impl Follower {
         if event.action == Action::Complete {
             self.any_completions += 1;
         }
+        self.any_began |= matches!(event.action, Action::Queue | Action::GetRequest | Action::Insert | Action::Issue);
         if event.bytes == 0 || event.category.contains(Category::PC) {
             return;
         }
@@ -178,6 +181,11 @@ impl Follower {
     /// Returns the number of issued requests if there is no completion at all.
     pub(crate) fn issued_without_completions(&self) -> Option<u64> {
         (self.issued.sent > 0 && self.any_completions == 0 && !self.is_whole).then_some(self.issued.sent)
+    }
+
+    /// Returns the number of completions if the recording has no request that begins.
+    pub(crate) fn completions_alone(&self) -> Option<u64> {
+        (self.any_completions > 0 && !self.any_began && !self.is_whole).then_some(self.any_completions)
     }
 
     /// Returns the number of requests issued after the last completion, if the

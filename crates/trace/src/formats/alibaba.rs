@@ -30,9 +30,9 @@ impl LineFormat for Alibaba {
 fn request(line: &[u8], times: BareTimes) -> Option<TraceRequest> {
     let mut fields = comma_fields(line);
     let device = number_u32(fields.next()?)?;
-    let op = match fields.next()? {
-        b"R" => Op::Read,
-        b"W" => Op::Write,
+    let op = match fields.next()?.to_ascii_lowercase().as_slice() {
+        b"r" | b"read" => Op::Read,
+        b"w" | b"write" => Op::Write,
         _ => return None,
     };
     let (sector, nr_sectors) = sectors_of_bytes(number(fields.next()?)?, number(fields.next()?)?)?;

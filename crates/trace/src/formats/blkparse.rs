@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use iosched::Time;
+
 use super::event_text::{EventFormat, EventLine};
 use crate::blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 use crate::record::DeviceName;
@@ -44,10 +46,22 @@ fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     let sequence = number_u32(words.next()?)?;
     let time = words.next().filter(|word| word.contains(&b'.'))?;
     let pid = number_u32(words.next()?)?;
+    traced_event(words, seconds(time)?, pid, cpu, sequence, device)
+}
+
+/// Parses the rest of the line of an event, from its action on.
+pub(super) fn traced_event(
+    mut words: Words<'_>,
+    time: Time,
+    pid: u32,
+    cpu: u32,
+    sequence: u32,
+    device: u32,
+) -> Option<(BlkEvent, Option<ProcessName>)> {
     let action = Action::from_letters(words.next()?)?;
     let letters = words.next()?;
     let mut event = BlkEvent {
-        time: seconds(time)?,
+        time,
         sector: 0,
         bytes: 0,
         action,
@@ -73,7 +87,8 @@ fn parse(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
     }
     let mut name = None;
     match (action, bracket) {
-        (Action::Complete | Action::Requeue, Some(text)) => event.error = error_number(text)?,
+        // blkparse's default has the error here. A format of a user may have the process.
+        (Action::Complete | Action::Requeue, Some(text)) => event.error = error_number(text).unwrap_or(0),
         (Action::Remap, _) | (_, None) => {}
         (_, Some(text)) => name = (pid != 0 && text != b"0" && !text.is_empty()).then(|| ProcessName::new(text)),
     }

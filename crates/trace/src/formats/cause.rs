@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::columns::{Columns, DELIMITERS, Delimiter, Fields};
-use super::detect::{LINES_MAX, is_passed_over, with_commas};
-use super::{csv, tracepoints};
+use super::columns::{DELIMITERS, Delimiter, Fields};
+use super::detect::{BYTES_EXPECTED, LINES_MAX, is_passed_over};
+use super::{csv, heading, rewritten, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};
 
@@ -20,22 +20,24 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     if !is_text {
         return "it is binary data without records of blktrace or vscsiStats".into();
     }
+    if let Some(remedy) = rewritten::remedy(head) {
+        return remedy.into();
+    }
     if let Some(known) = likely_text(head) {
         return known.into();
     }
-    for (byte, name, written) in [(b';', "semicolons", ";"), (b'\t', "tabs", "\\t")] {
-        if let Some(format) = with_commas(whole_lines(head), byte).filter(|_| table(head).is_some()) {
-            return format!(
-                "it looks like {format} with {name} in place of commas; convert it with tr '{written}' ','"
-            )
-            .into();
-        }
-    }
     if let Some(problem) = csv::lacking(head) {
         let table = "it is a table, but its heading does not name all columns that are needed";
-        let guess = first_line(head).and_then(Columns::guess);
+        let guess = first_line(head).and_then(heading::guess);
         let example = guess.map_or_else(String::new, |names| format!(", perhaps {names}"));
         return format!("{table}: {problem}; name its columns with --columns{example}").into();
+    }
+    if let Some(Misfit { format, .. }) = misfits.iter().find(|misfit| misfit.expected == BYTES_EXPECTED) {
+        return format!(
+            "it looks like {format}, but its lengths are below 512 bytes, so the columns or units are other ones; \
+             name them, such as --columns time_s,sector,nr_sectors,op,device"
+        )
+        .into();
     }
     let nearest = misfits.iter().max_by_key(|misfit| misfit.records).filter(|misfit| misfit.records > 0);
     let table = table(head);
@@ -50,7 +52,7 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     }
     match table {
         Some((columns, between)) => {
-            let example = first_line(head).filter(|_| is_headed).and_then(Columns::guess);
+            let example = first_line(head).filter(|_| is_headed).and_then(heading::guess);
             let example = example.map_or_else(
                 || "such as --columns time_s,op,offset_bytes,length_bytes,-".to_owned(),
                 |names| format!("perhaps --columns {names}"),
@@ -65,11 +67,6 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
                  --input-format, or the columns with --columns"
             .into(),
     }
-}
-
-/// Without a last line that is not whole.
-fn whole_lines(head: &[u8]) -> &[u8] {
-    head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..=end])
 }
 
 fn first_line(head: &[u8]) -> Option<&[u8]> {
@@ -118,7 +115,11 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
         }
         head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), not a trace",
         head if head.trim_ascii_start().starts_with(b"{") => {
-            "it is JSON, not a trace; a trace has one line per request"
+            "it is JSON, not a trace; convert its objects to a table with a heading, for example: jq -r \
+             '[.time_us, .op, .offset, .length] | @csv'"
+        }
+        head if head.trim_ascii_start().starts_with(b"fio version 1 iolog") => {
+            "it is version 1 of fio's I/O log, which has no times and no files; write the log again with fio 3"
         }
         _ => return None,
     })
@@ -134,6 +135,12 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
         return Some(
             "it is the table of iostat without -x, which has neither waits nor queue lengths; run iostat -x 1 60, \
              or make a trace with `iosched record`",
+        );
+    }
+    if has_words([b"r_await", b"rareq-sz"]) || has_words([b"aqu-sz", b"%util"]) {
+        return Some(
+            "it is a table of iostat -h or sar -h, which splits each device into several lines or puts its name \
+             last; run iostat -x 1 60 without -h, or sar -d",
         );
     }
     if has_words([b"kr/s", b"kw/s"]) {
@@ -187,9 +194,16 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
             "it looks like a trace of DiskSim or SSDsim, whose unit of time is unknown; name the unit, such as \
              --time-unit ms, or the columns, such as --columns time_ms,device,sector,nr_sectors,op=1:read",
         ),
+        [b"COMM", b"PID", b"TYPE", b"DEV", b"BLOCK", b"BYTES", ..] => {
+            Some("it is the table of iosnoop without times; record with iosnoop -ts, or with `iosched record`")
+        }
         [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
             "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
         ),
+        _ if lines().take(LINES_MAX).any(tracepoints::is_block_event) => {
+            let lines = || lines().take(LINES_MAX);
+            Some(tracepoints::fault(lines().find(|line| tracepoints::is_block_event(line))?))
+        }
         _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
             "it has kernel events as text (perf script or trace-cmd report), but no block events that can be read at \
              its beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \

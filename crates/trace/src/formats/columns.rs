@@ -6,6 +6,7 @@ use std::fmt;
 
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS};
 
+use super::heading;
 use crate::error::TraceError;
 use crate::text::{decimal, number};
 
@@ -108,61 +109,10 @@ const NAMES: [(&str, Column); 40] = [
 ];
 
 const KIB: u64 = 1_024;
-/// Column names in the headings of other tools, with the corresponding names
-/// here: bcc's and libbpf's biosnoop, iosnoop of perf-tools with -ts, and the
-/// traces of Systor '17. A heading counts if all its names belong to one tool.
-const TOOLS: [&[(&str, &str)]; 3] = [
-    &[
-        ("TIME(s)", "completed_s"),
-        ("COMM", "process"),
-        ("PID", "pid"),
-        ("DISK", "device"),
-        ("T", "op"),
-        ("SECTOR", "sector"),
-        ("BYTES", "length_bytes"),
-        ("PATTERN", IGNORED),
-        ("QUE(ms)", "queue_ms"),
-        ("LAT(ms)", "latency_ms"),
-    ],
-    &[
-        ("STARTs", "time_s"),
-        ("ENDs", IGNORED),
-        ("COMM", "process"),
-        ("PID", "pid"),
-        ("TYPE", "op"),
-        ("DEV", "device"),
-        ("BLOCK", "sector"),
-        ("BYTES", "length_bytes"),
-        ("LATms", "latency_ms"),
-    ],
-    &[
-        ("Timestamp", "time_s"),
-        ("Response", "latency_s"),
-        ("IOType", "op"),
-        ("LUN", "device"),
-        ("Offset", "offset_bytes"),
-        ("Size", "length_bytes"),
-    ],
-];
-
-/// Words in headings with the corresponding columns, for proposals. A unit in
-/// the word itself, such as `time_us`, has precedence.
-const GUESSES: [(&str, &[&str]); 9] = [
-    ("time_s", &["time", "timestamp", "ts", "arrival", "start", "t"]),
-    ("op", &["op", "type", "rw", "opcode", "iotype", "operation", "action", "cmd", "r/w"]),
-    ("sector", &["sector", "lba", "lbn", "block", "blkno"]),
-    ("offset_bytes", &["offset", "off", "position", "addr", "address"]),
-    ("nr_sectors", &["sectors", "nr_sectors", "nsectors", "blocks"]),
-    ("length_bytes", &["size", "length", "len", "bytes", "nbytes", "io_size"]),
-    ("device", &["device", "dev", "disk", "volume", "lun", "disknumber", "device_id", "volumeid"]),
-    ("process", &["comm", "process", "command"]),
-    ("pid", &["pid", "tid"]),
-];
-
 /// Name of a column that is skipped.
-const IGNORED: &str = "-";
+pub(super) const IGNORED: &str = "-";
 /// Most columns of a table.
-const COLUMNS_MAX: usize = 64;
+pub(super) const COLUMNS_MAX: usize = 64;
 /// Separators of columns. Blanks come last, because they also occur within fields.
 pub(super) const DELIMITERS: [Delimiter; 5] =
     [Delimiter::Byte(b','), Delimiter::Byte(b'\t'), Delimiter::Byte(b';'), Delimiter::Byte(b'|'), Delimiter::Blanks];
@@ -230,22 +180,6 @@ impl Columns {
             );
         }
         Ok(Self { op_words, ..Self::new(columns, names).map_err(wrong)? })
-    }
-
-    /// Returns the columns of a tool's heading, or of a line of fio's latency
-    /// log with offsets, which has no heading.
-    fn of_tool(line: &[u8]) -> Option<(Self, Delimiter)> {
-        let headings = [Delimiter::Byte(b','), Delimiter::Blanks].into_iter().find_map(|delimiter| {
-            TOOLS.into_iter().find_map(|known| {
-                let ours = Fields::new(line, delimiter).take(COLUMNS_MAX).map(|field| {
-                    let found = known.iter().find(|(theirs, _)| field.eq_ignore_ascii_case(theirs.as_bytes()));
-                    found.map(|(_, ours)| *ours)
-                });
-                let ours = ours.collect::<Option<Vec<_>>>()?.join(",");
-                Some((Self::parse(&ours).ok()?, delimiter))
-            })
-        });
-        headings.or_else(|| Self::of_fio_log(line))
     }
 
     /// Recognises `time_ms, latency_ns, direction, bytes, offset`, and up to two
@@ -320,34 +254,10 @@ impl Columns {
             }
             Some((Self::new(columns, names).ok()?, delimiter))
         });
-        delimiter.or_else(|| Self::of_tool(line))
-    }
-
-    /// Guesses columns from the words of a heading, in the format of
-    /// `--columns`. Returns `None` if required columns are missing.
-    pub(crate) fn guess(line: &[u8]) -> Option<String> {
-        let of_word = |word: &[u8]| -> Option<String> {
-            let word = String::from_utf8(unquoted(word)?.to_ascii_lowercase()).ok()?;
-            let word = word.trim_matches(|c: char| !c.is_alphanumeric()).replace(['(', '-', ' '], "_");
-            if Column::of_name(&word).is_some() {
-                return Some(word);
-            }
-            let (stem, unit) = word.rsplit_once('_').unwrap_or((&word, ""));
-            let of = |wanted: &str| GUESSES.iter().find(|(_, words)| words.contains(&wanted)).map(|(name, _)| *name);
-            let unit = Some(unit).filter(|unit| ["ns", "us", "ms", "s"].contains(unit));
-            let guessed = match (of(&word), of(stem), unit) {
-                (_, Some("time_s"), Some(unit)) => format!("time_{unit}"),
-                (_, None, Some(unit)) if ["latency", "lat", "response"].contains(&stem) => format!("latency_{unit}"),
-                (Some(known), ..) => known.to_owned(),
-                _ => IGNORED.to_owned(),
-            };
-            Some(guessed)
-        };
-        DELIMITERS.into_iter().find_map(|delimiter| {
-            let fields = Fields::new(line, delimiter).take(COLUMNS_MAX);
-            let names = fields.map(of_word).collect::<Option<Vec<_>>>()?.join(",");
-            Self::parse(&names).is_ok().then_some(names)
-        })
+        delimiter
+            .or_else(|| heading::of_tool(line))
+            .or_else(|| heading::with_units(line))
+            .or_else(|| Self::of_fio_log(line))
     }
 
     /// Returns the problem of a heading that names at least two columns.

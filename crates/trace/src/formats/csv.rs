@@ -96,7 +96,7 @@ impl LineFormat for Csv {
         }
         match self.request(line, names) {
             Some(request) => Line::Request(request),
-            None if is_rule(line) => Line::Other,
+            None if is_rule(line) || line.starts_with(b"^C") => Line::Other,
             None => Line::Bad,
         }
     }
@@ -114,7 +114,18 @@ impl LineFormat for Csv {
             let value = columns.of_field(column, field, self.delimiter.unwrap_or(Delimiter::Byte(b',')));
             if value.and_then(|value| row.take(column, &value, &mut names)).is_none() {
                 let takes = columns.op_takes().filter(|_| column == Column::Op).unwrap_or_else(|| column.takes());
-                return Some((excerpt(field), format!("{takes} in column {number}, {name}")));
+                let remedy = match column {
+                    Column::Op if !field.is_empty() && field.iter().all(u8::is_ascii_digit) => {
+                        let name = |(name, of)| if of == Column::Op { "op=1:read" } else { name };
+                        let names: Vec<_> = columns.iter().map(name).collect();
+                        format!("; give numbers their meaning, such as --columns {}", names.join(","))
+                    }
+                    Column::Arrival(_) | Column::Completion(_) if field.contains(&b':') => {
+                        "; convert dates and clock times to seconds, for example with date +%s.%N -d TIME".to_owned()
+                    }
+                    _ => String::new(),
+                };
+                return Some((excerpt(field), format!("{takes} in column {number}, {name}{remedy}")));
             }
         }
         row.request(&mut names).err().map(|expected| (excerpt(line), expected.to_owned()))

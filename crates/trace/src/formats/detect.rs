@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use iosched::SECTOR_BYTES;
+
 use super::bare::BareTimes;
 use super::{
     alibaba, blkparse, blkreplay, cause, csv, event_text, fio, fio_log, fiu, mqsim, msr, spc, tencent, tracepoints,
@@ -12,7 +14,7 @@ use crate::error::{Misfit, TraceError};
 use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input, excerpt};
 use crate::names::Names;
-use crate::text::{Line, LineFormat};
+use crate::text::{Line, LineFormat, comma_fields, number};
 use crate::unit::TimeUnit;
 
 /// Most lines that are examined.
@@ -88,7 +90,12 @@ fn of_content(head: &[u8], name: &str, time_unit: Option<TimeUnit>) -> Result<Op
         let looks_like = Cow::Borrowed(refusal);
         return Err(TraceError::UnknownFormat { file: name.to_owned(), looks_like, misfits: Vec::new() });
     }
-    Ok(TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines, time_unit).is_none()))
+    Ok(of_lines(lines, time_unit))
+}
+
+/// Returns the text format of these lines.
+pub(super) fn of_lines(lines: &[u8], time_unit: Option<TimeUnit>) -> Option<Format> {
+    TEXT_FORMATS.into_iter().find(|&format| misfit(format, lines, time_unit).is_none())
 }
 
 /// Text formats, the most specific first.
@@ -119,9 +126,9 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
         Format::FioV3 => headed(format, lines, fio::sniff(lines) == Some(fio::Version::Three), "fio version 3 iolog"),
         Format::Csv => headed(format, lines, csv::sniff(lines), csv::Csv::EXPECTED),
         Format::Msr => unlike(format, lines, msr::Msr),
-        Format::Alibaba => unlike(format, lines, alibaba::Alibaba(times)),
+        Format::Alibaba => unlike(format, lines, alibaba::Alibaba(times)).or_else(|| short_lengths(format, lines, 3)),
         Format::Tencent => unlike(format, lines, tencent::Tencent(times)),
-        Format::Spc => unlike(format, lines, spc::Spc),
+        Format::Spc => unlike(format, lines, spc::Spc).or_else(|| short_lengths(format, lines, 2)),
         Format::Fiu => unlike(format, lines, fiu::Fiu(times)),
         Format::Blkreplay => unlike(format, lines, blkreplay::Blkreplay::new()),
         Format::Blkparse => unlike(format, lines, event_text::Lines(blkparse::Blkparse::default())),
@@ -130,6 +137,23 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
         Format::Mqsim => unlike(format, lines, mqsim::Mqsim(times)),
         Format::Blktrace | Format::Vscsi => None,
     }
+}
+
+/// The expectation of a format that has lengths in bytes.
+pub(super) const BYTES_EXPECTED: &str = "lengths in bytes, of a sector or more";
+
+/// Returns the reason if the lengths in bytes, in this column, are all shorter than a sector. Then
+/// they have another unit, and other columns may have another meaning, too.
+fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> {
+    let lengths = lines.split(|&b| b == b'\n').take(LINES_MAX).filter_map(|line| {
+        let length = number(comma_fields(line).nth(column)?)?;
+        (length > 0).then_some((line, length))
+    });
+    let mut count = 0;
+    let (first, _) = lengths.clone().next()?;
+    let are_short = lengths.inspect(|_| count += 1).all(|(_, length)| length < SECTOR_BYTES);
+    let found = excerpt(first);
+    (are_short && count > 1).then(|| Misfit { format, line: None, found, expected: BYTES_EXPECTED, records: 0 })
 }
 
 /// Returns the reason for a format that is recognised by its first line.
@@ -169,7 +193,7 @@ fn is_separator_mark(line: &[u8]) -> bool {
 /// Returns the reason for a format that is recognised by the shape of its
 /// lines. The first line must be a record or a line that the format has above
 /// records. Another heading means that the columns are different.
-fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfit> {
+pub(super) fn unlike<F: LineFormat>(format: Format, lines: &[u8], shape: F) -> Option<Misfit> {
     unlike_of(format, lines, LINES_MAX, shape)
 }
 
@@ -199,12 +223,6 @@ fn unlike_of<F: LineFormat>(format: Format, lines: &[u8], lines_max: usize, mut 
     }
     let (number, line) = first_bad.or(first).unwrap_or((1, &[]));
     Some(Misfit { format, line: Some(number), found: excerpt(line), expected: F::EXPECTED, records })
-}
-
-/// The format that these lines would have with commas in place of `byte`.
-pub(super) fn with_commas(lines: &[u8], byte: u8) -> Option<Format> {
-    let lines: Vec<u8> = lines.iter().map(|&b| if b == byte { b',' } else { b }).collect();
-    TEXT_FORMATS.into_iter().find(|&format| misfit(format, &lines, None).is_none())
 }
 
 /// Returns the error that a file is in no known format, with the most likely

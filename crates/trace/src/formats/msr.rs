@@ -2,7 +2,7 @@
 //! `timestamp,host,disk,type,offset,size,response` on each line. Timestamps are Windows
 //! file times in units of 100 ns, as are response times. Offset and size are in bytes.
 //!
-//! A device is a host's disk, called `host.disk`. An empty response is unknown.
+//! A device is a host's disk, called `host.disk`. An empty or missing response is unknown.
 
 use std::io::{self, Write};
 
@@ -40,13 +40,15 @@ fn request(line: &[u8], names: &mut Names) -> Option<TraceRequest> {
     let arrival = Time::from_ns(ticks(fields.next()?)?);
     let host = fields.next().filter(|host| !host.is_empty())?;
     let disk = number_u32(fields.next()?)?;
-    let op = match fields.next()? {
-        b"Read" => Op::Read,
-        b"Write" => Op::Write,
-        _ => return None,
+    let kind = fields.next()?;
+    let op = match () {
+        () if kind.eq_ignore_ascii_case(b"Read") => Op::Read,
+        () if kind.eq_ignore_ascii_case(b"Write") => Op::Write,
+        () => return None,
     };
     let (sector, nr_sectors) = sectors_of_bytes(number(fields.next()?)?, number(fields.next()?)?)?;
-    let response = fields.next()?;
+    // Some copies lack the column.
+    let response = fields.next().unwrap_or_default();
     let latency_ns = if response.is_empty() { None } else { Some(ticks(response)?) };
     if fields.next().is_some() {
         return None;

@@ -7,6 +7,8 @@
 //! - `perf script -F time,event,trace`: only the time
 //! - other tools: `process-pid [cpu] flags seconds:`
 //! - `trace-cmd report -l`: `process-pid cpu-and-flags seconds:`
+//! - the tracer `blk` of ftrace: as other files of tracefs, but an event without a name, as
+//!   `major,minor action RWBS sector + sectors [process]`
 //!
 //! The rest is the kernel's: `major,minor RWBS bytes (command) sector + sectors priority [process]`
 //! for requests. Completions and bios have no bytes. Kernels before 6.12 have no priority.
@@ -15,7 +17,7 @@
 
 use iosched::{IoClass, IoPriority, LEVEL_MAX, Op, SECOND_NS, Time};
 
-use super::blkparse::{device, error_number, extent, split_bracket};
+use super::blkparse::{device, error_number, extent, split_bracket, traced_event};
 use super::event_text::{EventFormat, EventLine};
 use crate::blktrace::{Action, BlkEvent, Category, Payload, ProcessName};
 use crate::names::Names;
@@ -59,7 +61,9 @@ impl EventFormat for Tracepoints {
         if let Some(lost) = lost(line) {
             return EventLine::Lost(lost);
         }
-        let Some(head) = Head::of(line) else { return EventLine::Bad };
+        let Some(head) = Head::of(line) else {
+            return blk_event(line).map_or(EventLine::Bad, |(event, name)| EventLine::Event(event, name));
+        };
         if head.event == PERF_LOST {
             let count = Words::new(head.fields).last().and_then(number);
             return count.map_or(EventLine::Bad, EventLine::Lost);
@@ -79,10 +83,10 @@ impl LineFormat for Lines {
     const EXPECTED: &'static str = Tracepoints::EXPECTED;
 
     fn parse(&mut self, line: &[u8], _: &mut Names) -> Line {
-        let is_block_event = || Head::of(line.trim_ascii()).is_some_and(|head| head.event.starts_with(b"block_"));
+        let is_named = || Head::of(line.trim_ascii()).is_some_and(|head| head.event.starts_with(b"block_"));
         match Tracepoints.parse(line) {
             EventLine::Event(event, _) => Line::Request(plain(event.time, Op::Read, event.sector, 0)),
-            EventLine::Other if is_block_event() => Line::Request(plain(Time::ZERO, Op::Read, 0, 0)),
+            EventLine::Other if is_named() => Line::Request(plain(Time::ZERO, Op::Read, 0, 0)),
             EventLine::Lost(_) | EventLine::Other => Line::Other,
             EventLine::Bad => Line::Bad,
         }
@@ -94,10 +98,45 @@ pub(super) fn is_event(line: &[u8]) -> bool {
     Head::of(line.trim_ascii()).is_some()
 }
 
+/// Returns whether a line names a block event, readable or not.
+pub(super) fn is_block_event(line: &[u8]) -> bool {
+    EVENTS.iter().any(|(name, _)| contains(line, name.as_bytes()))
+}
+
+/// Returns the reason why a line with a block event is not one of the format, with the remedy.
+pub(super) fn fault(line: &[u8]) -> &'static str {
+    let is_count = |word: &[u8]| word.strip_suffix(b":").is_some_and(|count| number(count).is_some());
+    let is_of_latency_format = |word: &[u8]| {
+        let digits = word.iter().take_while(|b| b.is_ascii_digit()).count();
+        digits > 0 && word[digits..].starts_with(b"us")
+    };
+    let words = || Words::new(line);
+    if contains(line, b"(dev: ") || contains(line, b"(dev=") {
+        "it is the output of perf trace, which iosched does not read; record with perf record -e 'block:*' -a, and \
+         print with perf script"
+    } else if Head::of(line.trim_ascii()).is_some_and(|head| Origin::of(head.origin).is_none()) {
+        "its events have no numbers of processes; print them with perf script -F comm,pid,cpu,time,event,trace"
+    } else if words().any(is_of_latency_format) {
+        "it is the latency format of ftrace; turn it off with echo nolatency-format > trace_options, and print the \
+         events again"
+    } else if words().any(is_count) {
+        "its times are counts of a clock without a unit; record with a clock in seconds (echo mono > trace_clock, or \
+         trace-cmd record -C mono)"
+    } else {
+        "its block events have no times that can be read; print them with perf script -F \
+         comm,pid,cpu,time,event,trace, or with trace-cmd report"
+    }
+}
+
+fn contains(line: &[u8], part: &[u8]) -> bool {
+    line.windows(part.len()).any(|found| found == part)
+}
+
 /// Returns the resolution of the times of a file, ns, from its head.
 pub(super) fn resolution_ns(head: &[u8]) -> u64 {
     let digits = |line: &[u8]| {
-        let time = Head::of(line.trim_ascii())?.time;
+        let line = line.trim_ascii();
+        let time = Head::of(line).map(|head| head.time).or_else(|| blk_time(line).map(|(_, time, _)| time))?;
         Some(time.len() - time.iter().position(|&b| b == b'.')? - 1)
     };
     let most = head.split(|&b| b == b'\n').filter_map(digits).max().unwrap_or(0);
@@ -133,6 +172,29 @@ fn lost(line: &[u8]) -> Option<u64> {
     }
 }
 
+/// Parses an event of the tracer `blk`: `process-pid [cpu] flags seconds: major,minor action …`.
+fn blk_event(line: &[u8]) -> Option<(BlkEvent, Option<ProcessName>)> {
+    let (origin, time, mut words) = blk_time(line)?;
+    let time = seconds(time)?;
+    let Origin { process, pid, cpu } = Origin::of(origin)?;
+    let device = device(&mut words)?;
+    let (event, name) = traced_event(words, time, pid, cpu, 0, device)?;
+    Some((event, name.or_else(|| process.map(ProcessName::new).filter(|_| pid != 0))))
+}
+
+/// Returns the text before the time of an event of the tracer `blk`, the time, and the words behind it.
+fn blk_time(line: &[u8]) -> Option<(&[u8], &[u8], Words<'_>)> {
+    let mut words = Words::new(line);
+    loop {
+        let origin_and_time = words.rest();
+        let time = words.next()?.strip_suffix(b":").filter(|time| time.contains(&b'.'));
+        if let Some(time) = time.filter(|time| seconds(time).is_some()) {
+            device(&mut words.clone())?;
+            return Some((&line[..line.len() - origin_and_time.len()], time, words));
+        }
+    }
+}
+
 /// The parts of a line of any tracepoint.
 struct Head<'l> {
     /// Text before the time.
@@ -145,8 +207,8 @@ struct Head<'l> {
 }
 
 impl<'l> Head<'l> {
-    /// Finds the first `seconds.fraction:` that the name of an event follows; perf may
-    /// print a count between. The name of a process may contain blanks and colons.
+    /// Finds the first `seconds.fraction:` that the name of an event follows. Tools may
+    /// print a number between. The name of a process may contain blanks and colons.
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut words = Words::new(line);
         loop {
@@ -158,7 +220,8 @@ impl<'l> Head<'l> {
             }
             let mut after = words.clone();
             let mut name = after.next()?;
-            if number(name).is_some() {
+            // A count of perf, or the time since the event before (`trace-cmd report --ts-diff`).
+            if number(name).is_some() || name.starts_with(b"(+") {
                 name = after.next()?;
             }
             let origin = &line[..line.len() - origin_and_time.len()];

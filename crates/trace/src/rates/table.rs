@@ -43,10 +43,24 @@ impl Heading {
         if words.len() != self.words || words[0].ends_with(':') && self.tool == RatesTool::Sar {
             return None;
         }
-        let value = |&(at, field, unit): &(usize, Field, f64)| Some((field, number(words[at])? * unit));
+        let value = |&(at, field, unit): &(usize, Field, f64)| Some((field, value(words[at], unit)?));
         let values = self.columns.iter().map(value).collect::<Option<_>>()?;
         Some(Row { device: words[self.device].to_owned(), values })
     }
+}
+
+/// Parses a value in a column of this unit. With `-h`, percentages have a sign, and sizes a unit of
+/// their own: B, k, M or G.
+fn value(word: &str, unit: f64) -> Option<f64> {
+    let size = |letter: char, bytes: f64| Some(number(word.strip_suffix(letter)?)? * bytes);
+    let sizes = [('B', 1.0), ('k', 1_024.0), ('M', 1_048_576.0), ('G', 1_073_741_824.0)];
+    let plain = number(word).or_else(|| number(word.strip_suffix('%')?)).map(|number| number * unit);
+    plain.or_else(|| sizes.into_iter().find_map(|(letter, bytes)| size(letter, bytes)))
+}
+
+/// Returns a line without the marks of quoted text in front.
+fn unquoted(line: &str) -> &str {
+    line.trim_start_matches(['>', '\u{a0}']).strip_prefix(' ').filter(|_| line.starts_with('>')).unwrap_or(line)
 }
 
 /// Parses a number in the format of any locale.
@@ -57,14 +71,14 @@ fn number(word: &str) -> Option<f64> {
 
 /// Returns whether some of the first lines are a heading.
 pub(super) fn has_heading(head: &str) -> bool {
-    head.lines().any(|line| Heading::of(line).is_some())
+    head.lines().any(|line| Heading::of(unquoted(line)).is_some())
 }
 
 /// Returns the reports of a text, or `None` if there is none.
 pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     let (mut tool, mut reports) = (None, Vec::<Report>::new());
     let mut heading: Option<Heading> = None;
-    for line in text.lines() {
+    for line in text.lines().map(unquoted) {
         if let Some(new) = Heading::of(line) {
             tool = tool.or(Some(new.tool));
             heading = Some(new).filter(|new| Some(new.tool) == tool);

@@ -370,8 +370,7 @@ impl Summarizer {
         });
         let warnings = reader.warnings();
         let span_ns = self.first.map_or(0, |first| self.last.since(first));
-        let oddities =
-            self.survey.oddities(reader.format(), reader.resolution_ns(), reader.time_unit(), reader.steps_back());
+        let oddities = self.survey.oddities_of(reader);
         let depth_known = self.latencies.count() > 0;
         TraceSummary {
             format: reader.format(),

@@ -23,6 +23,7 @@ pub(in crate::app) const ABOUT: About = About {
         option("--file-num", "N", "how many files; 128"),
         option("--file-block-size", "SIZE", "size of a request; 16384"),
         option("--file-io-mode", "MODE", "sync"),
+        option("--file-async-backlog", "N", "accepted: only for asynchronous I/O, which is not simulated"),
         option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
         option("--file-fsync-freq", "N", "sync all files after this number of requests, 0: never; 100"),
         option("--file-fsync-all", "[on|off]", "sync after each write; off"),
