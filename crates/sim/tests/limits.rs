@@ -56,8 +56,11 @@ fn trace(count: u64, gap_ns: u64) -> Workload {
     Workload::Trace(Arc::new(Trace::read("reads.csv", reader).unwrap()))
 }
 
-/// Returns a workload of more than a second, of the kind `kind`, with `depth`
-/// I/Os in flight for each of two tasks.
+/// Number of kinds of workloads.
+const KINDS: u8 = 8;
+
+/// Returns a workload of more than a second, of the kind `kind`, with up to `depth` I/Os in flight
+/// for each of its tasks.
 fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
     match kind {
         0 => tasks(&format!(
@@ -70,8 +73,32 @@ fn workload(kind: u8, depth: u32, think_us: u64) -> Workload {
              [a]\niodepth={depth}\n[b]\niodepth=2\nthinktime={think_us}us\n"
         )),
         2 => trace(40_000, 25_000),
-        _ => trace(40_000, 60_000),
+        3 => trace(40_000, 60_000),
+        // Syncs, and a job that waits for the others.
+        4 => direct_jobs(&format!(
+            "[a]\nrw=randwrite\nfsync=7\niodepth={depth}\n[b]\nrw=randread\niodepth=4\nthinktime={think_us}us\n\
+             [c]\nstonewall\nrw=read\n"
+        )),
+        // The second job starves.
+        5 => direct_jobs(&format!(
+            "time_based\nruntime=600\nrw=randread\niodepth={depth}\n[hi]\nprioclass=1\n[lo]\nprioclass=3\n"
+        )),
+        // Jobs with a rate, several of a kind, and a delay.
+        6 => direct_jobs(&format!(
+            "[a]\nrw=randwrite\nnumjobs=3\nrate_iops=900\nrate_process=poisson\niodepth={depth}\n\
+             [b]\nrw=read\nrate_iops=50\nstartdelay={think_us}us\n"
+        )),
+        // A first job that ends before the limit, and a later one.
+        _ => direct_jobs(&format!(
+            "[a]\nrw=randwrite\nio_size=64k\nend_fsync=1\niodepth={depth}\n[b]\nstonewall\nrw=randrw\n\
+             iodepth={depth}\nfdatasync=5\n"
+        )),
     }
+}
+
+/// Returns direct jobs on one device, of more I/O than a second's.
+fn direct_jobs(text: &str) -> Workload {
+    jobs(&format!("[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=160m\nfilename=/dev/sda\n{text}"))
 }
 
 fn limited(workload: &Workload, profile: &Profile, setting: &str, time_ns: u64, replay: Replay) -> (RunResult, u64) {
@@ -84,11 +111,11 @@ fn limited(workload: &Workload, profile: &Profile, setting: &str, time_ns: u64, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn all_settings_stop_at_the_same_limit(
-        kind in 0u8..4,
+        kind in 0..KINDS,
         depth in 1u32..160,
         device_depth in prop::sample::select(vec![1u32, 4, 32]),
         parallel in 1u32..3,
@@ -104,10 +131,42 @@ proptest! {
             prop_assert!(result.notes.iter().any(|note| matches!(note, Note::Limited { .. })), "{setting}: {:?}", result.notes);
             // The I/Os in flight at the limit complete, including those of an
             // overloaded queue in open replay.
-            let in_flight = u64::from(depth) + 2 + 1024;
+            let in_flight = 3 * u64::from(depth) + 2 + 1024;
             let at_most = time_ns + in_flight * LATENCY_NS + IDLING_NS;
             let finished_ns = result.finished_ns;
             prop_assert!((time_ns..=at_most).contains(&finished_ns), "{setting}: ended at {finished_ns} ns of {time_ns} ns");
+        }
+    }
+}
+
+/// Controllers that hold I/Os of the cgroup `slow` back, or buffered writes.
+const CONTROLLERS: [&str; 5] = [
+    "none:io.max=slow:riops=200/wiops=100",
+    "mq-deadline:io.max=slow:rbps=2000000",
+    "none:io.latency=fast:target=200",
+    "bfq:wbt_lat_usec=500",
+    "none:io.cost.qos=enable=1/min=100/max=100,io.cost.model=rbps=40960000/rseqiops=1000/rrandiops=1000",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn nothing_is_submitted_after_the_limit_under_a_controller(
+        depth in 1u32..100,
+        device_depth in prop::sample::select(vec![1u32, 32]),
+        think_us in prop::sample::select(vec![0u64, 30_000]),
+        time_ms in 20u64..300,
+    ) {
+        let workload = direct_jobs(&format!(
+            "rw=randrw\niodepth={depth}\n[slow]\ncgroup=slow\n[fast]\ncgroup=fast\nfsync=9\nthinktime={think_us}us\n"
+        ));
+        let (profile, time_ns) = (device(device_depth, 1), time_ms * 1_000_000);
+        for setting in CONTROLLERS {
+            let (result, last_asked) = limited(&workload, &profile, setting, time_ns, Replay::Closed);
+            prop_assert!(last_asked < time_ns, "{setting}: asked at {last_asked} ns, the limit is {time_ns} ns");
+            prop_assert!(result.notes.iter().any(|note| matches!(note, Note::Limited { .. })), "{setting}: {:?}", result.notes);
+            prop_assert!(result.finished_ns >= time_ns, "{setting}: ended at {} ns of {time_ns} ns", result.finished_ns);
         }
     }
 }
