@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use iosched_disk::Profile;
 use iosched_disk::disksim::{Description, Sources};
-use iosched_disk::io_cost::{Family, Spread};
+use iosched_disk::io_cost::{self, Family, IoCostQos, Latencies, Spread};
 use iosched_lab::request::quoted;
 
 use iosched_terminal::fail::{of_file, usage};
@@ -26,6 +26,31 @@ pub(crate) enum ImportCommand {
     /// rates, and says that no latency was measured.
     #[command(name = "io-cost")]
     IoCost(IoCostArgs),
+    /// Make a profile from a result of resctl-bench, with latencies
+    ///
+    /// The profile reaches the rates of the result's io.cost model. The job iocost-qos of the result has latencies of
+    /// reads beside writes at some 20 rates of io.cost. The latency of a lone read and the waits of reads for writes
+    /// are fitted to them. `iosched device show --assumptions` lists the fitted parameters.
+    #[command(name = "resctl-bench")]
+    ResctlBench(ResctlBenchArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ResctlBenchArgs {
+    /// Result of resctl-bench, such as result.json.gz; it can be compressed
+    #[arg(value_name = "RESULT", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Disk to import, if the file has several: its model name
+    #[arg(long, value_name = "NAME")]
+    of: Option<String>,
+    /// Queue depth of the device: the number of commands that it accepts at once
+    #[arg(long, value_name = "N", default_value_t = 1023, value_parser = clap::value_parser!(u16).range(1..))]
+    depth: u16,
+    /// Profile to write; - for standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "-")]
+    output: PathBuf,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
 #[derive(Args, Debug)]
@@ -73,39 +98,29 @@ pub(crate) struct DisksimArgs {
 pub(crate) fn import(command: &ImportCommand) -> Result<()> {
     match command {
         ImportCommand::Disksim(args) => disksim(args),
-        ImportCommand::IoCost(args) => io_cost(args),
+        ImportCommand::IoCost(args) => of_io_cost(args),
+        ImportCommand::ResctlBench(args) => resctl_bench(args),
     }
 }
 
-fn io_cost(args: &IoCostArgs) -> Result<()> {
+fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     let out = Outputs::new(args.write).reads_all([&args.file]).output("--output", &args.output, Kind::Profile)?;
     let file = args.file.display().to_string();
     let text = read(&args.file)?;
-    let all = iosched_disk::io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
+    let all = io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
         Ok(_) => usage(format!(
             "{file}: is already a profile; show it with iosched device show {}",
             quoted(&as_path(&args.file))
         )),
         Err(_) => usage(format!("{file}: {error}")),
     })?;
-    let names = || all.iter().map(|own| own.name.as_str()).collect::<Vec<_>>().join(", ");
-    let found = match &args.of {
-        Some(name) => all.iter().find(|own| own.name.eq_ignore_ascii_case(name)),
-        None if all.len() > 1 => {
-            return Err(usage(format!("{file}: describes {} devices; choose one with --of: {}", all.len(), names())));
-        }
-        None => all.first(),
-    };
-    let Some(found) = found else {
-        let name = args.of.as_deref().unwrap_or_default();
-        return Err(usage(format!("{file}: has no device {name:?}; it has {}", names())));
-    };
+    let found = choose(&file, &all, args.of.as_deref(), |found| &found.name)?;
     let name = if found.name.is_empty() { &file } else { &found.name };
     let about = format!("{name}: {} GB, depth {}, rates of io.cost.model, no latencies", args.size, args.depth);
     let percent = Family::ALL.first().map_or(0.0, Family::usual_spread_percent);
     let size = (args.size * 1_000_000_000 / 512, u32::from(args.depth));
     let spread = Spread { runs: 1, percent };
-    let profile = iosched_disk::Profile::of_rates((&file, &about, "io.cost.model"), &found.model, size, spread)?;
+    let profile = iosched_disk::Profile::of_rates((&file, &about, "io.cost.model"), &found.model, size, spread, None)?;
     let preface = format!(
         "# A model of {name}, made from its io.cost.model by iosched {}: servers that reach these rates. Latencies \
          were not measured.\n# {}\n{}\n",
@@ -114,6 +129,57 @@ fn io_cost(args: &IoCostArgs) -> Result<()> {
         found.qos.map_or_else(String::new, |qos| format!("# {}\n", qos.line()))
     );
     out.text(&(preface + &profile.to_toml()?))?;
+    if !out.is_standard_output() {
+        say!("{}: {}", args.output.display(), profile.about());
+    }
+    Ok(())
+}
+
+/// Returns the device `of`, or the only one of the file.
+fn choose<'a, T>(file: &str, all: &'a [T], of: Option<&str>, name: impl Fn(&T) -> &str) -> Result<&'a T> {
+    let names = || all.iter().map(&name).collect::<Vec<_>>().join(", ");
+    match (of, all) {
+        (None, [only]) => Ok(only),
+        (None, _) => Err(usage(format!("{file}: describes {} devices; choose one with --of: {}", all.len(), names()))),
+        (Some(of), _) => {
+            let found = all.iter().find(|device| name(device).eq_ignore_ascii_case(of));
+            found.ok_or_else(|| usage(format!("{file}: has no device {of:?}; it has {}", names())))
+        }
+    }
+}
+
+fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
+    /// Size of a disk whose size the result does not have, bytes.
+    const SIZE_DEFAULT: u64 = 1_000_000_000_000;
+    let out = Outputs::new(args.write).reads_all([&args.file]).output("--output", &args.output, Kind::Profile)?;
+    let file = args.file.display().to_string();
+    let all = io_cost::results(&read(&args.file)?).map_err(|error| usage(format!("{file}: {error}")))?;
+    let found = choose(&file, &all, args.of.as_deref(), |found| &found.name)?;
+    let name = if found.name.is_empty() { &file } else { &found.name };
+    let latencies = Latencies::of(&found.rows);
+    let said = latencies.map_or_else(
+        || "no latencies".to_owned(),
+        |latencies| format!("read latencies beside writes ({} rates of io.cost)", latencies.rows),
+    );
+    let bytes = found.size_bytes.unwrap_or(SIZE_DEFAULT);
+    let about = format!("{name}: {:.0} GB, depth {}, rates of io.cost.model, {said}", bytes as f64 / 1e9, args.depth);
+    let percent = Family::ALL.first().map_or(0.0, Family::usual_spread_percent);
+    let size = (bytes / 512, u32::from(args.depth));
+    let named = (file.as_str(), about.as_str(), "resctl-bench");
+    let profile = Profile::of_rates(named, &found.model, size, Spread { runs: 1, percent }, latencies)?;
+    let mut preface = format!(
+        "# A model of {name}, made from a result of resctl-bench by iosched {}.\n# {}\n",
+        env!("CARGO_PKG_VERSION"),
+        found.model.line()
+    );
+    let qos = found.qos.as_ref().map(IoCostQos::line);
+    let conditions = [("firmware", &found.firmware), ("kernel", &found.kernel), ("scheduler", &found.scheduler)];
+    let conditions = conditions.into_iter().filter_map(|(what, text)| Some(format!("{what} {}", text.as_ref()?)));
+    preface.extend(qos.into_iter().chain(conditions).map(|line| format!("# {line}\n")));
+    out.text(&(preface + "\n" + &profile.to_toml()?))?;
+    if latencies.is_none() {
+        say!("warning: {file}: it has no job iocost-qos with latencies; the profile has rates only");
+    }
     if !out.is_standard_output() {
         say!("{}: {}", args.output.display(), profile.about());
     }

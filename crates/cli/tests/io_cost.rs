@@ -138,8 +138,86 @@ fn verdicts_on_family_members_name_the_family() {
     assert!(code == 2 && err.contains("available: ssd"), "{err}");
     let settings = ["--scheduler", "none", "--scheduler", "bfq", "--runs", "3", "--details"];
     let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/db-beside-backup.fio");
-    let compare = ["compare", "--workload", workload, "--device", "Samsung_SSD_970_EVO_500GB"];
-    let (code, out, err) = run(&[&compare[..], &settings].concat());
-    assert_eq!(code, 0, "{err}");
-    assert!(out.contains("made only from maximum rates"), "{out}");
+    // One SSD has published rates only, the other has latencies.
+    for (device, rates_only) in [("WD_BLACK_SN770_1TB", true), ("Samsung_SSD_970_EVO_500GB", false)] {
+        let compare = ["compare", "--workload", workload, "--device", device];
+        let (code, out, err) = run(&[&compare[..], &settings].concat());
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(out.contains("made only from maximum rates"), rates_only, "{device}: {out}");
+    }
+}
+
+/// Returns a result of resctl-bench for one disk: the coefficients, a model in force that differs,
+/// latencies at three rates, and two scaled solutions.
+fn result_of_resctl_bench() -> serde_json::Value {
+    use serde_json::{Value, json};
+    let model = |rbps: u64| {
+        json!({"rbps": rbps, "rseqiops": 84_000, "rrandiops": 80_000, "wbps": 413_000_000, "wseqiops": 9_800,
+               "wrandiops": 9_700})
+    };
+    let qos = json!({"rpct": 95.0, "rlat": 45_416, "wpct": 95.0, "wlat": 707_789, "min": 1.0, "max": 10_000.0});
+    let sysinfo = json!({"bench_version": "2.2.5", "iocost": {"vrate": 100.0, "model": model(1_234_567_890), "qos": qos},
+        "sysreqs_report": {"kernel_version": "5.18.0-rc6", "scr_dev_model": "ACME SSD\n1", "scr_dev_fwrev": "80003E00",
+            "scr_dev_size": 256_060_514_304_u64, "scr_dev_iosched": "none", "scr_devnr": [259, 3]}});
+    let run = |reads: f64, p99_ms: f64| {
+        let mean = |value: f64| json!({"mean": value, "50": value});
+        let latency = json!({"25": mean(150e-6), "50": mean(300e-6), "99": mean(p99_ms / 1e3)});
+        let statistic = json!({"rios": mean(reads), "rbytes": mean(reads * 16_384.0), "wios": mean(900.0),
+                               "wbytes": mean(9e6)});
+        json!({"stor": {"iolat": [latency, latency], "all_rstat": {"io_stat": statistic}}, "vrate": mean(100.0)})
+    };
+    let set = |percent: f64| json!({"ovr": {"off": false, "min": percent, "max": percent}, "qos": qos});
+    let solution = |rbps: u64| json!({"model": model(rbps), "qos": qos, "scale_factor": 0.5});
+    let job = |kind: &str, record: Value, result: Value| json!({"spec": {"kind": kind, "id": null}, "period": [1, 2], "sysinfo": sysinfo, "record": record, "result": result});
+    json!([
+        job("iocost-params", json!({"devnr": "259:3", "model": model(1_899_000_000), "qos": qos}), json!(true)),
+        job(
+            "iocost-qos",
+            json!({"base_model": model(1_900_000_000), "base_qos": qos,
+                   "runs": [{"ovr": {"off": true}, "qos": null}, set(100.0), set(75.0)]}),
+            json!({"runs": [run(8_000.0, 9.4), run(7_500.0, 9.0), run(7_000.0, 9.2)]})
+        ),
+        job(
+            "iocost-tune",
+            json!({"qos_props": [], "dfl_qos": true}),
+            json!({"base_model": model(1_900_000_000), "base_qos": qos,
+                   "solutions": {"bandwidth": solution(1_000_000_000), "naive": solution(1_900_000_000)}})
+        ),
+    ])
+}
+
+#[test]
+fn result_of_resctl_bench_is_one_disk_with_latencies() {
+    let here = directory("resctl-bench");
+    let path = |name: &str| here.join(name).to_str().unwrap().to_owned();
+    let (plain, packed, profile) = (path("result.json"), path("result.json.gz"), path("made.toml"));
+    fs::write(&plain, result_of_resctl_bench().to_string()).unwrap();
+    let gzip = Command::new("gzip").args(["--keep", "--force", &plain]).status().unwrap();
+    assert!(gzip.success());
+    let mut texts = Vec::new();
+    for from in [&plain, &packed] {
+        let (code, _, err) = run(&["import", "resctl-bench", from, "-o", &profile]);
+        assert_eq!(code, 0, "{err}");
+        assert!(
+            err.contains("256 GB, depth 1023, rates of io.cost.model, read latencies beside writes (3 rates"),
+            "{err}"
+        );
+        texts.push(fs::read_to_string(&profile).unwrap().replace(".json.gz", ".json"));
+    }
+    assert_eq!(texts[0], texts[1]);
+    assert!(texts[0].starts_with("# A model of ACME SSD 1, made from"), "{}", texts[0]);
+    assert!(texts[0].contains("# firmware 80003E00\n# kernel 5.18.0-rc6\n# scheduler none\n"), "{}", texts[0]);
+    let (_, out, _) = run(&["device", "io-cost", &profile, "--json"]);
+    let model: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let rbps = model["model"]["rbps"].as_f64().unwrap();
+    assert!((rbps / 1.9e9 - 1.0).abs() < 0.05, "the base model: {rbps}");
+    let (_, out, _) = run(&["device", "show", &profile, "--assumptions"]);
+    assert!(out.contains("settling.longest_ns: 99th percentiles of reads"), "{out}");
+    // The other import takes the same model, without latencies.
+    let (code, _, err) = run(&["import", "io-cost", &packed, "-o", &profile]);
+    assert!(code == 0 && err.contains("no latencies"), "{err}");
+    // A file of another kind is refused with the command that reads it.
+    fs::write(&plain, "{\"rbps\": 1}").unwrap();
+    let (code, _, err) = run(&["import", "resctl-bench", &plain]);
+    assert!(code == 2 && err.contains("use iosched import io-cost"), "{err}");
 }

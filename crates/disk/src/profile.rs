@@ -16,7 +16,7 @@ use crate::disk::{Disk, DiskConfig};
 use crate::empirical::{Empirical, EmpiricalConfig};
 use crate::fixed::{Fixed, FixedConfig};
 use crate::hdd::{Hdd, HddConfig};
-use crate::io_cost::{self, Family, IoCostModel, Member, Spread};
+use crate::io_cost::{self, Family, IoCostModel, Latencies, Member, Spread};
 use crate::measure::{self, Figure, Unit};
 use crate::profile_file::read;
 use crate::server::{Server, ServerConfig};
@@ -394,12 +394,13 @@ impl Profile {
     pub fn of_member(family: &Family, member: &Member) -> Result<Self, ProfileError> {
         let (about, source) = (member.about(), member.source());
         let size = (member.size_bytes / 512, member.depth);
-        Self::of_rates((&member.name, &about, &source), &member.mean(), size, family.spread(member))
+        let latencies = member.latencies();
+        Self::of_rates((&member.name, &about, &source), &member.mean(), size, family.spread(member), latencies)
     }
 
-    /// Creates a profile of a device of which only the rates of `model` are known. The device
-    /// reaches these rates. `size` is the number of sectors and the depth. `source` is the source
-    /// of the rates.
+    /// Creates a profile of a device of which the rates of `model` are known and, perhaps, the
+    /// latencies of reads. The device reaches these rates. `size` is the number of sectors and the
+    /// depth. `source` is the source of the rates.
     ///
     /// # Errors
     /// The rates are not valid.
@@ -408,23 +409,40 @@ impl Profile {
         model: &IoCostModel,
         size: (u64, u32),
         spread: Spread,
+        latencies: Option<Latencies>,
     ) -> Result<Self, ProfileError> {
         /// Twice or half the value, because no latencies were measured.
         const TAIL_ERROR_PERCENT: f64 = 100.0;
+        let config = io_cost::server(model, size, latencies.as_ref());
         let anchor = |figure, value, unit| Anchor { figure, value, unit, source: source.to_owned() };
-        let anchors = vec![
-            anchor(Figure::RandomRead4kDepth32, model.rrandiops as f64, Unit::Iops),
-            anchor(Figure::RandomWrite4kDepth32, model.wrandiops as f64, Unit::Iops),
-        ];
+        // With the measured latency, 32 reads in flight can be too few for the largest rate.
+        let is_reached = config.random_read.as_ref().is_none_or(|times| times.transit_ns == 0);
+        let reads = is_reached.then(|| anchor(Figure::RandomRead4kDepth32, model.rrandiops as f64, Unit::Iops));
+        let writes = anchor(Figure::RandomWrite4kDepth32, model.wrandiops as f64, Unit::Iops);
+        let anchors = reads.into_iter().chain([writes]).collect();
         let fit = Fit {
             fits: true,
             rate_error_percent: (spread.percent * 10.0).ceil() / 10.0,
-            tail_error_percent: TAIL_ERROR_PERCENT,
-            rates_only: true,
+            tail_error_percent: latencies.map_or(TAIL_ERROR_PERCENT, |latencies| latencies.tail_error_percent),
+            rates_only: latencies.is_none(),
             validated: None,
         };
-        let config = io_cost::server(model, size);
-        Ok(Self::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit))
+        let mut fitted_to = vec!["servers, times: the six rates of the io.cost model".to_owned()];
+        let mut assumed = vec!["flush_ns, max_hw_sectors_kb".to_owned()];
+        match latencies {
+            Some(Latencies { rows, .. }) => fitted_to.extend([
+                format!("transit_ns of reads: the smallest first quartile of reads in {rows} rows with latencies"),
+                "settling.bytes_per_second: the largest write rate of rows at 50 % of the model and more".to_owned(),
+                "settling.longest_ns: 99th percentiles of reads, least squares of their logarithms".to_owned(),
+                "settling.share: 14 % of reads, over 36 disks of the project iocost-benchmarks".to_owned(),
+            ]),
+            None => assumed.push("latency of a lone read: 80 us".to_owned()),
+        }
+        if latencies.is_some() {
+            assumed.push("settling.behind_ns".to_owned());
+        }
+        let profile = Self::of(name, about, Model::Server(Box::new(config)), anchors)?.fitted(fit);
+        Ok(profile.listing(fitted_to, assumed))
     }
 
     /// Returns the names of the built-in profiles, sorted, without those of families.
@@ -587,6 +605,12 @@ impl Profile {
     #[must_use]
     pub fn fitted(self, fit: Fit) -> Self {
         Self { fit: Some(fit), ..self }
+    }
+
+    /// Sets the lists of [fitted](Self::fitted_to) and [assumed](Self::assumed) parameters.
+    #[must_use]
+    pub fn listing(self, fitted_to: Vec<String>, assumed: Vec<String>) -> Self {
+        Self { fitted_to, assumed, ..self }
     }
 
     /// Returns the measured metrics of the real device.

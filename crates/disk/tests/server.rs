@@ -2,7 +2,7 @@
 
 use crate::common::{Outcome, closed_loop};
 use iosched::{Op, Time};
-use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerStalls, ServerTimes};
+use iosched_disk::server::{ServerBatch, ServerMissedTurns, ServerSettling, ServerStalls, ServerTimes};
 use iosched_disk::{Command, Device, FixedConfig, Model, Profile, ServerConfig};
 use iosched_disk::{CreditsConfig, CreditsOf, CreditsUnit, QuantilePoint};
 
@@ -33,6 +33,7 @@ fn config() -> ServerConfig {
         random_read: None,
         random_write: None,
         stalls: None,
+        settling: None,
         write_servers: None,
         rest: None,
         credits: Vec::new(),
@@ -348,4 +349,39 @@ fn writes_may_have_some_of_the_servers_only() {
     let batch = ServerBatch { commands: 4, gather_ns: 1 };
     let error = ServerConfig { write_servers: Some(1), batch: Some(batch), ..config() }.validate().unwrap_err();
     assert_eq!(error.field, "server.write_servers");
+}
+
+/// Returns the number of 64 reads at `at_ns` that take more than 1 ms. If `written`, 512 KiB were
+/// written at time 0.
+fn late_reads(profile: &Profile, written: bool, at_ns: u64) -> usize {
+    let mut device = profile.device(3);
+    let command = |op, tag: u32, nr_sectors| Command { tag, op, sector: 8 * u64::from(tag), nr_sectors, fua: false };
+    if written {
+        device.submit(Time::ZERO, command(Op::Write, 0, 1024));
+        while let Some(next) = device.next_event() {
+            device.advance(next);
+        }
+    }
+    (0..64).for_each(|tag| device.submit(Time::from_ns(at_ns), command(Op::Read, tag, 8)));
+    let mut late = 0;
+    while let Some(next) = device.next_event() {
+        let is_done = device.advance(next).is_some();
+        late += usize::from(is_done && next.as_ns() > at_ns + 1_000_000);
+    }
+    late
+}
+
+#[test]
+fn reads_wait_for_the_flash_only_while_written_data_is_settled() {
+    let settling =
+        ServerSettling { bytes_per_second: 1 << 20, share: 0.5, longest_ns: 8_000_000, behind_ns: 1_000_000_000 };
+    let profile = profile(ServerConfig { servers: 64, settling: Some(settling), ..config() });
+    // 512 KiB take half a second to settle. Half of the reads meet an occupied part meanwhile, and
+    // seven of eight of these wait for more than a millisecond.
+    let late = late_reads(&profile, true, 400_000_000);
+    assert!((20..40).contains(&late), "{late}");
+    assert_eq!(late_reads(&profile, true, 600_000_000), 0, "all data is settled");
+    assert_eq!(late_reads(&profile, false, 400_000_000), 0, "nothing was written");
+    let error = ServerConfig { settling: Some(ServerSettling { share: 1.5, ..settling }), ..config() }.validate();
+    assert!(error.unwrap_err().to_string().contains("server.settling.share"));
 }

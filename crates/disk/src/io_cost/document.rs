@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::resctl;
 use super::text::{MAX_DEFAULT, MIN_DEFAULT, no_rate};
 use super::{Described, IoCostModel, IoCostQos};
 
@@ -37,6 +38,12 @@ pub enum DocumentError {
     /// No object is similar to a model.
     #[error("the model is missing: no object has {}", IoCostModel::NAMES.join(", "))]
     NoModel,
+    /// The document has no jobs of resctl-bench.
+    #[error(
+        "not a result of resctl-bench: it is a list of jobs with spec.kind and sysinfo; use iosched import io-cost for \
+         other descriptions"
+    )]
+    NoJobs,
 }
 
 /// Returns whether a text is a document, by its first character.
@@ -45,31 +52,43 @@ pub(super) fn is_document(text: &str) -> bool {
 }
 
 /// Parses all descriptions, without duplicates. If several have the same name, the name is followed
-/// by the place of each.
+/// by the place of each. A result of resctl-bench has one description for each disk.
 ///
 /// # Errors
 /// The text is not JSON, or has no model.
 pub(super) fn read(text: &str) -> Result<Vec<Described>, DocumentError> {
-    let document: Value = serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let problem = error.to_string();
-        let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
-        DocumentError::Syntax { line, column, problem }
-    })?;
+    let document = parse_json(text)?;
+    if let Some(described) = resctl::described(&document) {
+        return described;
+    }
     let mut search = Search::default();
     let found = search.visit(&document, "").models;
     if found.is_empty() {
-        return Err(search.nearest.map_or(DocumentError::NoModel, |(_, error)| error));
+        return Err(search.into_error());
     }
     Ok(named(found))
 }
 
+/// Parses JSON.
+///
+/// # Errors
+/// The text is not JSON.
+pub(super) fn parse_json(text: &str) -> Result<Value, DocumentError> {
+    serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let problem = error.to_string();
+        let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
+        DocumentError::Syntax { line, column, problem }
+    })
+}
+
 /// A model in a document.
-struct Found {
-    place: String,
+pub(super) struct Found {
+    /// Path of keys and indices from the top, separated by slashes.
+    pub(super) place: String,
     name: Option<String>,
-    model: IoCostModel,
-    qos: Option<IoCostQos>,
+    pub(super) model: IoCostModel,
+    pub(super) qos: Option<IoCostQos>,
 }
 
 /// Contents of a part of a document.
@@ -81,12 +100,22 @@ struct Part {
 }
 
 #[derive(Default)]
-struct Search {
+pub(super) struct Search {
     /// The error of the incomplete model with most coefficients.
     nearest: Option<(usize, DocumentError)>,
 }
 
 impl Search {
+    /// Returns all models in a value at `place`.
+    pub(super) fn models_of(&mut self, value: &Value, place: &str) -> Vec<Found> {
+        self.visit(value, place).models
+    }
+
+    /// Returns the error of a document without a model.
+    pub(super) fn into_error(self) -> DocumentError {
+        self.nearest.map_or(DocumentError::NoModel, |(_, error)| error)
+    }
+
     fn visit(&mut self, value: &Value, place: &str) -> Part {
         match value {
             Value::Object(object) => self.visit_object(object, place),
@@ -194,9 +223,14 @@ fn name_of(object: &Map<String, Value>) -> Option<(usize, usize, String)> {
     let rank = |key: &str| {
         NAMES.iter().position(|name| key.strip_suffix(name).is_some_and(|left| left.is_empty() || left.ends_with('_')))
     };
-    let text = |value: &Value| value.as_str().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let names = object.iter().filter_map(|(key, value)| Some((0, rank(key)?, text(value)?)));
+    let names = object.iter().filter_map(|(key, value)| Some((0, rank(key)?, line_of(value)?)));
     names.min_by_key(|candidate| candidate.1)
+}
+
+/// Returns a text in one line. Names become part of comments, which a line break would end.
+pub(super) fn line_of(value: &Value) -> Option<String> {
+    let text = value.as_str()?.replace(char::is_control, " ").trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 /// Removes duplicates, and makes names unique.

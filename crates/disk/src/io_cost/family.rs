@@ -1,7 +1,8 @@
-//! Families of devices: many devices of one kind, of which only the rates at saturation are known.
+//! Families of devices: many devices of one kind, of which the rates at saturation are known. Of
+//! most, the latencies of reads beside writes are known as well.
 
 use super::rates::Spread;
-use super::{IoCostModel, IoCostQos};
+use super::{IoCostModel, IoCostQos, Latencies, LatencyRow};
 
 /// Share of the metrics that defines the usual spread of repeated runs. The spread is also used for
 /// devices with a single run, whose spread is unknown.
@@ -15,6 +16,8 @@ pub struct Family {
     /// Kind of the members, and source of the measurements.
     pub about: &'static str,
     text: &'static str,
+    /// Latencies: a line for each run and rate of io.cost.
+    latencies: &'static str,
 }
 
 /// A device of a family, with all runs of its model.
@@ -30,6 +33,8 @@ pub struct Member {
     pub depth: u32,
     /// Results of the runs.
     pub runs: Vec<Run>,
+    /// Rows with latencies of all runs; empty if none were published.
+    pub rows: Vec<LatencyRow>,
 }
 
 /// Result of one run.
@@ -50,8 +55,10 @@ impl Family {
     /// All families.
     pub const ALL: &'static [Self] = &[Self {
         name: "ssd",
-        about: "SSDs by their rates at saturation, measured for io.cost by the project iocost-benchmarks; no latencies",
+        about: "SSDs by their rates at saturation and, of most, read latencies beside writes, measured for io.cost by the \
+                project iocost-benchmarks",
         text: include_str!("../../profiles/families/ssd.csv"),
+        latencies: include_str!("../../profiles/families/ssd-latency.csv"),
     }];
 
     /// Returns the family with this name.
@@ -71,12 +78,24 @@ impl Family {
                 None => {
                     let name = model_name.to_ascii_lowercase();
                     let model_name = model_name.to_owned();
-                    members.push(Member { name, model_name, size_bytes, depth, runs: vec![run] });
+                    members.push(Member { name, model_name, size_bytes, depth, runs: vec![run], rows: Vec::new() });
                 }
+            }
+        }
+        for line in self.latencies.lines().filter(|line| !line.starts_with('#')).skip(1) {
+            let Some((model_name, row)) = of_latency_line(line) else { continue };
+            if let Some(member) = members.iter_mut().find(|member| member.model_name == model_name) {
+                member.rows.push(row);
             }
         }
         members.sort_by(|a, b| a.name.cmp(&b.name));
         members
+    }
+
+    /// Returns the table of latencies: model, run, rate of io.cost, rates and latencies.
+    #[must_use]
+    pub const fn latency_table(&self) -> &'static str {
+        self.latencies
     }
 
     /// Returns the member with this name in any family. Case does not matter.
@@ -142,7 +161,14 @@ impl Member {
             runs => format!("mean of {runs} runs, {:.0} % off it at most", self.most_percent()),
         };
         let size = self.size_bytes as f64 / 1e9;
-        format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), no latencies", self.depth)
+        let latencies = if self.latencies().is_some() { "read latencies beside writes" } else { "no latencies" };
+        format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), {latencies}", self.depth)
+    }
+
+    /// Returns the latencies of all runs together; `None` if none were published.
+    #[must_use]
+    pub fn latencies(&self) -> Option<Latencies> {
+        Latencies::of(&self.rows)
     }
 
     /// Returns the source of the runs.
@@ -158,6 +184,20 @@ impl Member {
         let off = move |(rate, mean): (u64, u64)| (rate as f64 / mean as f64 - 1.0).abs() * 100.0;
         self.runs.iter().flat_map(move |run| run.model.figures().into_iter().zip(means).map(off))
     }
+}
+
+/// Parses the model name and a row: model, run, rate of io.cost, reads, writes, bytes of each, and
+/// latencies of reads in us (first quartile, median, 99th percentile).
+fn of_latency_line(line: &str) -> Option<(&str, LatencyRow)> {
+    let [model_name, _run, vrate, figures @ ..] = &line.split(',').collect::<Vec<_>>()[..] else { return None };
+    let figures: Vec<f64> = figures.iter().map(|figure| figure.parse().ok()).collect::<Option<_>>()?;
+    let &[reads, writes, read_bytes, write_bytes, read_p25_us, read_p50_us, read_p99_us] = &figures[..] else {
+        return None;
+    };
+    let vrate_percent = if *vrate == "off" { None } else { Some(vrate.parse().ok()?) };
+    let row =
+        LatencyRow { vrate_percent, reads, writes, read_bytes, write_bytes, read_p25_us, read_p50_us, read_p99_us };
+    Some((model_name, row))
 }
 
 /// Parses model name, size in bytes, depth, and the result of the run.

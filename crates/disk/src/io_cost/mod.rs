@@ -5,7 +5,9 @@
 
 mod document;
 mod family;
+mod latencies;
 mod rates;
+mod resctl;
 mod text;
 
 use std::fmt;
@@ -14,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::document::DocumentError;
 pub use self::family::{Family, Member};
+pub use self::latencies::{Latencies, LatencyRow};
 pub use self::rates::{PROBE_BYTES, Spread, server};
+pub use self::resctl::{BenchResult, results};
 pub use self::text::{PERMANENT, TOLD, TextError, hwdb};
 
 /// Share of the largest rate at which a device counts as busy. The smallest number of commands in

@@ -1,15 +1,16 @@
-//! A device of which only the rates at saturation are known, modelled as servers behind one queue.
+//! A device of which the rates at saturation are known, and perhaps latencies of reads, modelled as
+//! servers behind one queue.
 
-use super::IoCostModel;
+use super::{IoCostModel, Latencies};
 use crate::server::{ServerConfig, ServerTimes};
 
 /// Size of the I/Os for rates in bytes per second. It is so large that the cost per command hardly
 /// matters.
 pub const PROBE_BYTES: u64 = 1 << 20;
 const SMALL_BYTES: f64 = 4096.0;
-/// Latency of an uncontended random read, s: an assumption that is typical of flash. The number of
-/// servers follows from this and the rate. It is limited to the number that this many commands in
-/// flight keep busy.
+/// Latency of a lone random read, s, if it was not measured: an assumption that is typical of
+/// flash. The number of servers follows from this and the rate. It is limited to the number that
+/// this many commands in flight keep busy.
 const READ_S: f64 = 80e-6;
 const SERVERS_MAX: f64 = 32.0;
 /// Time of a flush, ns: assumed.
@@ -28,13 +29,26 @@ pub struct Spread {
 
 /// Returns servers that reach the rates of `model`: random and sequential I/Os of 4 KiB, and
 /// sequential I/Os of [`PROBE_BYTES`]. `depth` is the number of commands that the device takes at
-/// once.
+/// once. With `latencies`, a lone read takes as long as measured, and reads wait for parts of the
+/// flash that writes occupy.
 #[must_use]
-pub fn server(model: &IoCostModel, (capacity_sectors, depth): (u64, u32)) -> ServerConfig {
-    let servers = (model.rrandiops as f64 * READ_S).round().clamp(1.0, SERVERS_MAX.min(f64::from(depth)));
+pub fn server(
+    model: &IoCostModel,
+    (capacity_sectors, depth): (u64, u32),
+    latencies: Option<&Latencies>,
+) -> ServerConfig {
+    let read_s = latencies.map_or(READ_S, |latencies| latencies.lone_read.0 as f64 / 1e9);
+    let servers = (model.rrandiops as f64 * read_s).round().clamp(1.0, SERVERS_MAX.min(f64::from(depth)));
     let read = Rates { bytes: model.rbps, sequential: model.rseqiops, random: model.rrandiops };
     let write = Rates { bytes: model.wbps, sequential: model.wseqiops, random: model.wrandiops };
-    let ([read, random_read], [write, random_write]) = (read.times(servers), write.times(servers));
+    let ([mut read, mut random_read], [write, random_write]) = (read.times(servers), write.times(servers));
+    if let Some(Latencies { lone_read: (lone_ns, bytes), .. }) = latencies {
+        // The rest of a lone read's latency occupies no server.
+        let served_ns =
+            random_read.service_ns as f64 + random_read.bytes_per_second.map_or(0.0, |rate| bytes * 1e9 / rate as f64);
+        let transit_ns = lone_ns.saturating_sub(served_ns as u64);
+        (read.transit_ns, random_read.transit_ns) = (transit_ns, transit_ns);
+    }
     ServerConfig {
         capacity_sectors,
         depth,
@@ -56,6 +70,7 @@ pub fn server(model: &IoCostModel, (capacity_sectors, depth): (u64, u32)) -> Ser
         random_read: Some(random_read),
         random_write: Some(random_write),
         stalls: None,
+        settling: latencies.map(|latencies| latencies.settling),
         rest: None,
         credits: Vec::new(),
     }

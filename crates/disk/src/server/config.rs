@@ -83,6 +83,9 @@ pub struct ServerConfig {
     /// Stalls of the device; none if absent.
     #[serde(default)]
     pub stalls: Option<ServerStalls>,
+    /// Waits of reads for parts of the flash that writes occupy; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<ServerSettling>,
     /// Cost of a rest; none if absent.
     #[serde(default)]
     pub rest: Option<RestConfig>,
@@ -149,6 +152,23 @@ pub struct ServerStalls {
     pub length: Vec<QuantilePoint>,
 }
 
+/// Settling of written data. An SSD accepts writes at once and settles the data in its flash later.
+/// Meanwhile a few parts of the flash are occupied for long, and reads of these parts wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSettling {
+    /// Rate at which the device settles written data, bytes per second, 1 to a trillion.
+    pub bytes_per_second: u64,
+    /// Share of the reads that meet an occupied part while the device settles data, 0 to 1.
+    pub share: f64,
+    /// Longest occupation of a part, ns, up to a thousand seconds. The wait of a read is uniformly
+    /// distributed up to this time.
+    pub longest_ns: u64,
+    /// Largest time that the device needs for data that is not settled yet, ns, up to a thousand
+    /// seconds. Further writes do not add to it.
+    pub behind_ns: u64,
+}
+
 const fn one_queue() -> u16 {
     1
 }
@@ -175,6 +195,12 @@ impl ServerConfig {
         }
         CreditsConfig::validate("server.credits", &self.credits)?;
         self.rest.as_ref().map_or(Ok(()), |rest| rest.validate("server.rest"))?;
+        if let Some(settling) = &self.settling {
+            within("server.settling.bytes_per_second", settling.bytes_per_second, 1..=RATE_MAX)?;
+            within("server.settling.share", settling.share, 0.0..=1.0)?;
+            within("server.settling.longest_ns", settling.longest_ns, 0..=config::LATENCY_NS_MAX)?;
+            within("server.settling.behind_ns", settling.behind_ns, 0..=config::LATENCY_NS_MAX)?;
+        }
         within("server.choice", self.choice, 1..=config::DEPTH_MAX)?;
         if let Some(missed) = &self.missed_turns {
             within("server.missed_turns.share", missed.share, 0.0..=MISSED_SHARE_MAX)?;

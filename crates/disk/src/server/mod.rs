@@ -11,6 +11,7 @@
 //! - A command can miss its turn, and then waits again behind others.
 //! - A server can take all waiting commands at once. They then complete together.
 //! - The additional time of a command is drawn from a measured distribution.
+//! - While the device settles written data, some reads wait for occupied parts of its flash.
 //! - At random times the device stalls.
 //!
 //! The place of the data does not matter, with one exception: a command that continues none of the
@@ -19,6 +20,7 @@
 //! time*, which stops during a stall.
 
 mod config;
+mod settling;
 mod stalls;
 
 use std::cmp::Reverse;
@@ -26,7 +28,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use iosched::{Op, Time};
 
-pub use self::config::{ServerBatch, ServerConfig, ServerMissedTurns, ServerStalls, ServerTimes};
+pub use self::config::{ServerBatch, ServerConfig, ServerMissedTurns, ServerSettling, ServerStalls, ServerTimes};
+use self::settling::Settling;
 use self::stalls::Stalls;
 use crate::config::ConfigError;
 use crate::credits::Credits;
@@ -106,6 +109,7 @@ pub struct Server {
     /// Number of servers that can still take a write.
     free_write_servers: u32,
     credits: Credits,
+    settling: Option<Settling>,
     rest: Rest,
     /// Commands that wait for credits or for the device to wake up, by the end of this wait and the
     /// order of arrival.
@@ -166,6 +170,7 @@ impl Server {
             free_servers: config.servers,
             free_write_servers: config.write_servers.unwrap_or(u32::MAX),
             credits: Credits::new(&config.credits),
+            settling: config.settling.map(Settling::new),
             rest: Rest::new(config.rest.as_ref()),
             held: BTreeMap::new(),
             arrived: 0,
@@ -211,14 +216,17 @@ impl Server {
         ServingKind { is_read: command.op == Op::Read, is_random }
     }
 
-    /// Adds the pieces of a command to the queue.
-    fn enqueue(&mut self, command: &Command) {
+    /// Adds the pieces of a command that continues at `working_ns` to the queue.
+    fn enqueue(&mut self, working_ns: u64, command: &Command) {
         let kind = self.kind(command);
         let times = self.times(kind);
         let in_service = times.in_service;
         let share = if times.extra.is_empty() { None } else { Some(self.random.unit()) };
         let extra_ns = share.map_or(0.0, |share| at(&self.times(kind).extra, share));
         let extra_service_ns = (extra_ns * in_service) as u64;
+        let random = &mut self.random;
+        let occupied_ns =
+            self.settling.as_mut().map_or(0, |settling| settling.wait_ns(working_ns, command, || random.unit()));
         let nr_sectors = if command.op.has_data() { command.nr_sectors } else { 0 };
         let pieces = nr_sectors.div_ceil(self.piece_sectors).max(1);
         let serving = Serving {
@@ -228,7 +236,7 @@ impl Server {
             is_flush: command.op == Op::Flush,
             pieces,
             extra_service_ns,
-            extra_transit_ns: extra_ns as u64 - extra_service_ns,
+            extra_transit_ns: extra_ns as u64 - extra_service_ns + occupied_ns,
         };
         self.submitted += 1;
         let slot = self.slot(serving);
@@ -361,7 +369,7 @@ impl Server {
                 }
                 _ if self.next_held_ns() == Some(due_ns) => {
                     if let Some((_, command)) = self.held.pop_first() {
-                        self.enqueue(&command);
+                        self.enqueue(due_ns, &command);
                         self.begin(due_ns);
                     }
                 }
@@ -414,7 +422,7 @@ impl Device for Server {
         if until_ns > working_ns {
             self.held.insert((until_ns, self.arrived), command);
         } else {
-            self.enqueue(&command);
+            self.enqueue(working_ns, &command);
             self.begin(working_ns);
         }
         self.arrived += 1;

@@ -122,6 +122,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
         random_read: None,
         random_write: None,
         stalls,
+        settling: None,
         write_servers: None,
         rest: rest(evidence, usual_ns),
         credits: credits(evidence),
