@@ -31,7 +31,7 @@ pub(super) fn page(
         &html! {
             header {
                 h1 { (title) }
-                (decided(&advice.decision(), lasting.map_or(&[], |own| &own.commands)))
+                (decided(&advice.decision(), lasting.map_or(&[], |lasting| &lasting.commands)))
                 @if let Some(view) = &view { (differences::section(view)) }
             }
             @if let Some(lasting) = lasting { (section("set", "How to set it, and how to undo it", &how(lasting))) }
@@ -62,9 +62,9 @@ fn how(lasting: &Lasting) -> Markup {
         (lines(&lasting.commands))
         p { "For good, as " code { (lasting.rule_path) } ", and then " code { "udevadm control --reload && udevadm trigger" } ":" }
         pre { (lasting.rule) }
-        @for own in &lasting.drop_ins {
-            p { "And as " code { (own.path) } ", and then " code { "systemctl daemon-reload" } ":" }
-            pre { (own.text) }
+        @for drop_in in &lasting.drop_ins {
+            p { "And as " code { (drop_in.path) } ", and then " code { "systemctl daemon-reload" } ":" }
+            pre { (drop_in.text) }
         }
         p {
             "Or with tuned, as " code { (lasting.profile_path) } ", and then " code { "tuned-adm profile " (lasting.profile_name) } ":"
@@ -97,7 +97,7 @@ fn confirmed(advice: &Advice<'_>) -> Markup {
                 device, compared with the present setting there: "
             (advice.present) "."
         }
-        (tune::table(&advice.measured, &tune::asked(&advice.measured)))
+        (tune::table(&advice.measured, &tune::requested(&advice.measured)))
         (beside(advice))
     }
 }
@@ -105,9 +105,10 @@ fn confirmed(advice: &Advice<'_>) -> Markup {
 /// Returns the table of predicted and measured effects by setting.
 fn beside(advice: &Advice<'_>) -> Markup {
     let goals = || 0..advice.measured.header.goals;
-    let told = |own: &Prediction| goals().any(|goal| advice.predicted_and_measured(own, goal).is_some());
+    let is_measured =
+        |prediction: &Prediction| goals().any(|goal| advice.predicted_and_measured(prediction, goal).is_some());
     html! {
-        @if advice.predictions.iter().any(told) {
+        @if advice.predictions.iter().any(is_measured) {
             h3 { "Predicted and measured" }
             div .scroll tabindex="0" {
                 table {
@@ -122,11 +123,11 @@ fn beside(advice: &Advice<'_>) -> Markup {
                         }
                     }
                     tbody {
-                        @for own in advice.predictions.iter().filter(|own| told(own)) {
+                        @for prediction in advice.predictions.iter().filter(|prediction| is_measured(prediction)) {
                             tr {
-                                th scope="row" { (own.label) }
+                                th scope="row" { (prediction.label) }
                                 @for goal in goals() {
-                                    @let (predicted, measured) = advice.predicted_and_measured(own, goal).unwrap_or_default();
+                                    @let (predicted, measured) = advice.predicted_and_measured(prediction, goal).unwrap_or_default();
                                     td .number { (unbroken(&predicted)) }
                                     td .number { (unbroken(&measured)) }
                                 }
@@ -146,7 +147,7 @@ fn predicted(advice: &Advice<'_>) -> Markup {
             "The search on the model chose which settings to try on the device. The runs on the \
              device decide, because a model is never exact. By simulation alone: " (prose(&results.decision().sentences.join(" ")))
         }
-        @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
+        @if results.put_back.iter().any(|removed| !removed.comparisons.is_empty()) {
             h3 { "Effect of each change" }
             (tune::worth(results))
         }
@@ -154,7 +155,7 @@ fn predicted(advice: &Advice<'_>) -> Markup {
             h3 { "What matters" }
             (tune::matters(results))
         }
-        @if !results.standings.is_empty() { (tune::table(results, &tune::asked(results))) }
+        @if !results.standings.is_empty() { (tune::table(results, &tune::requested(results))) }
         (tune::searched(results))
     }
 }

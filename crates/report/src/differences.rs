@@ -59,7 +59,7 @@ fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
     // everything fits one screen.
     let headline = |results: &FigureResults| usize::from(results.headline) * marks(view, &results.settings).len();
     let all: usize = view.results.figures.iter().map(headline).sum();
-    let has_goals = view.results.figures.iter().any(|own| own.goal);
+    let has_goals = view.results.figures.iter().any(|results| results.goal);
     let mut room = if has_goals { MARKS_MAX.saturating_sub(all) } else { 0 };
     let mut is_drawn = |results: &FigureResults| {
         let more = marks(view, &results.settings).len();
@@ -67,7 +67,7 @@ fn rows<'a>(view: &'a View<'_>) -> Vec<(&'a FigureResults, Vec<Mark<'a>>)> {
         room -= if fits { more } else { 0 };
         results.headline || fits
     };
-    let figures = view.results.figures.iter().filter(|own| is_drawn(own));
+    let figures = view.results.figures.iter().filter(|results| is_drawn(results));
     let rows = figures.map(|results| (results, marks(view, &results.settings)));
     let mut rows: Vec<_> = rows.filter(|(_, marks)| !marks.is_empty()).collect();
     // The metric that decides comes first.
@@ -88,8 +88,8 @@ fn picture(view: &View<'_>) -> Option<Picture> {
 }
 
 fn marks<'a>(view: &'a View<'_>, figures: &'a [Option<iosched_lab::SettingFigure>]) -> Vec<Mark<'a>> {
-    let marks = view.settings.iter().zip(figures).filter_map(|(setting, own)| {
-        let comparison = own.as_ref()?.comparison.as_ref()?;
+    let marks = view.settings.iter().zip(figures).filter_map(|(setting, figure)| {
+        let comparison = figure.as_ref()?.comparison.as_ref()?;
         let percent = comparison.percent.filter(|percent| percent.is_finite())?;
         Some(Mark { setting, comparison, percent, interval: comparison.interval_percent })
     });
@@ -175,7 +175,7 @@ fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
                 }
             }
             text .halo x=(px(plot.x.at(high.max(mark.percent)) + 8.0)) y=(px(y)) dy=".35em" {
-                tspan .own { (label(mark.setting)) }
+                tspan .coloured { (label(mark.setting)) }
                 tspan .tick dx="6" { (word) }
             }
         }

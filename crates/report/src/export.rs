@@ -150,14 +150,14 @@ fn style(settings: usize) -> String {
         }
         text
     };
-    let own = format!(
+    let rules_of_export = format!(
         ".paper {{ fill: {} }} .solid-mark {{ fill: var(--c) }} .caption {{ font-weight: 600 }} \
          .device {{ font-size: 15px; font-weight: 600 }}",
         of("paper")
     );
     let mut style = format!("text {{ font-family: {FONTS} }}\n");
     let without_comment = PICTURE_STYLE.split_once("*/").map_or(PICTURE_STYLE, |(_, rules)| rules);
-    for rule in [without_comment, &own].iter().flat_map(|rules| rules.split('}')) {
+    for rule in [without_comment, &rules_of_export].iter().flat_map(|rules| rules.split('}')) {
         let Some((selectors, declarations)) = rule.split_once('{') else { continue };
         let selectors: Vec<&str> = selectors.split(',').map(|one| one.trim().trim_start_matches("svg ")).collect();
         if !declarations.contains("var(--c)") {

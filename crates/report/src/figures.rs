@@ -51,7 +51,8 @@ const fn begins_group(figure: Figure) -> bool {
 
 fn row(view: &View<'_>, results: &FigureResults) -> Markup {
     let figure = results.figure;
-    let cells: Vec<(f64, Option<f64>)> = results.settings.iter().flatten().map(|own| (own.mean, own.sd)).collect();
+    let cells: Vec<(f64, Option<f64>)> =
+        results.settings.iter().flatten().map(|figure| (figure.mean, figure.sd)).collect();
     let decimals = Decimals::of(&cells);
     let better = match figure.direction() {
         Direction::Higher => "higher is better",
@@ -62,10 +63,10 @@ fn row(view: &View<'_>, results: &FigureResults) -> Markup {
         tr .begins[begins_group(figure)] {
             th scope="row" title={ (figure.doc()) "; " (better) } { (results.label) (arrow(figure.direction())) (marks(view, &about(view, figure, None))) }
             td .unit { (figure.unit()) }
-            @for (setting, own) in results.settings.iter().enumerate() {
+            @for (setting, setting_figure) in results.settings.iter().enumerate() {
                 td .number {
-                    @match own {
-                        Some(own) => (cell(view, figure, setting, own, decimals)),
+                    @match setting_figure {
+                        Some(setting_figure) => (cell(view, figure, setting, setting_figure, decimals)),
                         None => span .quiet { "–" },
                     }
                 }
@@ -74,11 +75,11 @@ fn row(view: &View<'_>, results: &FigureResults) -> Markup {
     }
 }
 
-fn cell(view: &View<'_>, figure: Figure, setting: usize, own: &SettingFigure, decimals: Decimals) -> Markup {
+fn cell(view: &View<'_>, figure: Figure, setting: usize, setting_figure: &SettingFigure, decimals: Decimals) -> Markup {
     html! {
-        span .value { (decimals.show(own.mean)) }
-        @if let Some(sd) = own.sd { span .sd { " ± " (decimals.show(sd)) } }
-        @if let Some(comparison) = &own.comparison {
+        span .value { (decimals.show(setting_figure.mean)) }
+        @if let Some(sd) = setting_figure.sd { span .sd { " ± " (decimals.show(sd)) } }
+        @if let Some(comparison) = &setting_figure.comparison {
             br;
             (verdict(comparison, figure))
             (marks(view, &about(view, figure, Some(setting))))

@@ -73,7 +73,7 @@ fn grids<'v, 'a>(view: &'v View<'a>, kind: Kind) -> Option<Grids<'v, 'a>> {
     let classes = (last + 1 - first).max(8);
     let per_row = classes.div_ceil(ROWS_MAX);
     let mut grids = Grids { kind, width_ns, first, per_row, rows: classes.div_ceil(per_row), most: 0, all };
-    grids.most = grids.all.iter().flat_map(|grid| &grid.columns).flat_map(|own| grids.cells(own)).max()?;
+    grids.most = grids.all.iter().flat_map(|grid| &grid.columns).flat_map(|column| grids.cells(column)).max()?;
     Some(grids)
 }
 
@@ -115,12 +115,12 @@ impl<'a> Grids<'_, 'a> {
             let mut from = 0;
             // Neighbours of the same shade become one bar.
             for column in 0..columns.len() {
-                let own = shade(column, row);
-                if own == shade(column + 1, row) {
+                let darkness = shade(column, row);
+                if darkness == shade(column + 1, row) {
                     continue;
                 }
-                if own > 0 && left(column + 1) > left(from) {
-                    shades[own as usize - 1].bar(left(from), top, left(column + 1) - left(from), bottom - top);
+                if darkness > 0 && left(column + 1) > left(from) {
+                    shades[darkness as usize - 1].bar(left(from), top, left(column + 1) - left(from), bottom - top);
                 }
                 from = column + 1;
             }

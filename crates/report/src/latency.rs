@@ -273,7 +273,7 @@ fn ends(plot: &Plot, distributions: &[Distribution<'_>], label: impl Fn(&Distrib
                 @if (from - to).abs() > 1.0 || right - last > 1.0 {
                     line .leader x1=(px(last)) y1=(px(from)) x2=(px(right + 6.0)) y2=(px(to)) {}
                 }
-                text .own x=(px(right + 8.0)) y=(px(to)) dy=".35em" { (label(d)) }
+                text .coloured x=(px(right + 8.0)) y=(px(to)) dy=".35em" { (label(d)) }
             }
         }
     }

@@ -111,7 +111,7 @@ impl Figure {
             return no_timelines();
         }
         let Some(courses) = self.courses(view) else { return no_io_timelines() };
-        let settings: Vec<&Setting<'_>> = courses.all.iter().map(|own| own.setting).collect();
+        let settings: Vec<&Setting<'_>> = courses.all.iter().map(|course| course.setting).collect();
         html! {
             p .legend { (self.legend) "; first run of each setting, in bins of " (width(courses.width_ns)) "." }
             (key(&settings))
@@ -127,30 +127,30 @@ impl Figure {
     }
 
     fn plot(&self, view: &View<'_>, courses: &Courses<'_, '_>) -> Picture {
-        let highest = courses.all.iter().flat_map(|own| &own.values).copied().fold(0.0, f64::max);
+        let highest = courses.all.iter().flat_map(|course| &course.values).copied().fold(0.0, f64::max);
         let top = nice_end(highest.max(1.0), 4);
         let plot = Plot::linear(SIZE, MARGIN, view.time_axis(), (0.0, top));
         let middle = |bin: usize| (bin as f64 + 0.5) * courses.width_ns as f64;
         let (values, decimals) = ticks(0.0, top, 4);
         let marks: Vec<Tick> = values.iter().map(|&at| Tick { at, label: grouped(at, decimals) }).collect();
-        let line = |own: &Course<'_, '_>| {
+        let line = |course: &Course<'_, '_>| {
             let mut path = Path::default();
-            let known = own.values.iter().enumerate().filter(|(_, value)| value.is_finite());
+            let known = course.values.iter().enumerate().filter(|(_, value)| value.is_finite());
             known.for_each(|(bin, &value)| path.line_to(plot.x.at(middle(bin)), plot.y.at(value)));
             path
         };
         let body = html! {
             (plot.y_axis(&marks, ""))
             (plot.good(self.direction))
-            @for own in &courses.all {
-                g .(own.setting.class) { path .line .over-time d=(line(own).data()) {} }
+            @for course in &courses.all {
+                g .(course.setting.class) { path .line .over-time d=(line(course).data()) {} }
             }
             (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 10), false))
         };
-        let bins = courses.all.iter().map(|own| own.values.len()).max().unwrap_or(0);
-        let series = |own: &Course<'_, '_>| {
-            let rest = std::iter::repeat_n(f64::NAN, bins - own.values.len());
-            Series::of(own.setting, own.setting.label, Draw::Line, own.values.iter().copied().chain(rest))
+        let bins = courses.all.iter().map(|course| course.values.len()).max().unwrap_or(0);
+        let series = |course: &Course<'_, '_>| {
+            let rest = std::iter::repeat_n(f64::NAN, bins - course.values.len());
+            Series::of(course.setting, course.setting.label, Draw::Line, course.values.iter().copied().chain(rest))
         };
         let chart = Chart {
             x: Axis::linear(Quantity::Time, plot.x.domain()),
@@ -162,14 +162,16 @@ impl Figure {
             good: good(self.direction),
             group: view.id("time"),
         };
-        let means = courses.all.iter().map(|own| format!("{}: mean {}", own.setting.label, significant(own.mean, 3)));
+        let means =
+            courses.all.iter().map(|course| format!("{}: mean {}", course.setting.label, significant(course.mean, 3)));
         let about = means.collect::<Vec<_>>().join("; ");
         let (id, title) = (view.id(self.id), format!("{} over time", self.title));
         Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
     }
 
     fn table(&self, courses: &Courses<'_, '_>) -> Markup {
-        let known = |own: &Course<'_, '_>| own.values.iter().copied().filter(|v| v.is_finite()).collect::<Vec<_>>();
+        let known =
+            |course: &Course<'_, '_>| course.values.iter().copied().filter(|v| v.is_finite()).collect::<Vec<_>>();
         html! {
             table {
                 thead {
@@ -182,13 +184,13 @@ impl Figure {
                     }
                 }
                 tbody {
-                    @for own in &courses.all {
-                        @let values = known(own);
+                    @for course in &courses.all {
+                        @let values = known(course);
                         @let highest = values.iter().copied().fold(0.0, f64::max);
-                        @let at = own.values.iter().position(|&value| value == highest).unwrap_or(0);
+                        @let at = course.values.iter().position(|&value| value == highest).unwrap_or(0);
                         tr {
-                            th scope="row" { (name(own.setting)) }
-                            td .number { (significant(own.mean, 3)) }
+                            th scope="row" { (name(course.setting)) }
+                            td .number { (significant(course.mean, 3)) }
                             td .number { (significant(values.iter().copied().fold(highest, f64::min), 3)) }
                             td .number { (significant(highest, 3)) }
                             td .number { (time((at as u64 * courses.width_ns) as f64, 3)) }

@@ -104,7 +104,7 @@ pub(crate) fn decided(decision: &Decision, commands: &[String]) -> Markup {
     html! {
         p .lead { (prose(first)) }
         @if !commands.is_empty() { pre { @for command in commands { (command) "\n" } } }
-        @if !rest.is_empty() { ul .decisions { @for own in rest { li { (prose(own)) } } } }
+        @if !rest.is_empty() { ul .decisions { @for sentence in rest { li { (prose(sentence)) } } } }
         @if let Some(judged) = &decision.judged { p .quiet { (prose(judged)) } }
     }
 }
@@ -112,8 +112,8 @@ pub(crate) fn decided(decision: &Decision, commands: &[String]) -> Markup {
 /// Returns the commands that apply a decision, if it recommends a change.
 fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
     let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
-    let setting = decision.setting.filter(|&own| is_set && own != header.baseline);
-    setting.map_or_else(Vec::new, |own| commands_explained(&header.settings[own].setting))
+    let setting = decision.setting.filter(|&number| is_set && number != header.baseline);
+    setting.map_or_else(Vec::new, |number| commands_explained(&header.settings[number].setting))
 }
 
 /// Returns a note about the number of reservations, with a link to them.

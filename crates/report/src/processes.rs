@@ -89,10 +89,10 @@ fn rows(view: &View<'_>) -> Vec<Row> {
         let settings = runs.iter().enumerate().map(|(setting, runs)| {
             let mut served =
                 Served { runs: runs.len() as u64, slowdown: slowdown(view, setting, task), ..Served::default() };
-            for own in runs.iter().filter_map(|run| run.result.tasks.get(task)) {
-                served.ios += own.ios;
-                served.bytes += own.bytes_read + own.bytes_written;
-                served.latency.merge(&own.latency);
+            for task_result in runs.iter().filter_map(|run| run.result.tasks.get(task)) {
+                served.ios += task_result.ios;
+                served.bytes += task_result.bytes_read + task_result.bytes_written;
+                served.latency.merge(&task_result.latency);
             }
             served
         });
@@ -116,12 +116,12 @@ fn slowdown(view: &View<'_>, setting: usize, task: usize) -> Option<f64> {
 
 fn together(rows: &[Row]) -> Row {
     let mut settings: Vec<Served> =
-        rows[0].settings.iter().map(|own| Served { runs: own.runs, ..Served::default() }).collect();
-    for own in rows.iter().map(|row| &row.settings) {
-        for (sum, own) in settings.iter_mut().zip(own) {
-            sum.ios += own.ios;
-            sum.bytes += own.bytes;
-            sum.latency.merge(&own.latency);
+        rows[0].settings.iter().map(|first| Served { runs: first.runs, ..Served::default() }).collect();
+    for served_of_row in rows.iter().map(|row| &row.settings) {
+        for (sum, served) in settings.iter_mut().zip(served_of_row) {
+            sum.ios += served.ios;
+            sum.bytes += served.bytes;
+            sum.latency.merge(&served.latency);
         }
     }
     Row { name: format!("{} others", rows.len()), pid: None, ioprio: String::new(), settings }

@@ -42,7 +42,7 @@ pub(crate) fn pictures<'a>(view: &View<'a>) -> Vec<Shown<'a>> {
 
 /// Returns the runs of a setting, in order.
 fn points(view: &View<'_>, results: &FigureResults, setting: usize) -> Vec<Point> {
-    let values = results.settings[setting].iter().flat_map(|own| own.values.iter().copied());
+    let values = results.settings[setting].iter().flat_map(|figure| figure.values.iter().copied());
     let turns = view.records.complete_runs(setting).into_iter().map(|run| f64::from(run.turn.unwrap_or(run.run)) + 1.0);
     let mut points: Vec<Point> = turns.zip(values).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -63,10 +63,10 @@ fn plot(view: &View<'_>, results: &FigureResults) -> Picture {
     let body = html! {
         (plot.y_axis(&marks(0.0, top, 4), results.figure.unit()))
         (plot.good(results.figure.direction()))
-        @for ((setting, own), points) in view.settings.iter().zip(&results.settings).zip(&all) {
+        @for ((setting, figure), points) in view.settings.iter().zip(&results.settings).zip(&all) {
             g .(setting.class) {
-                @if let Some(own) = own {
-                    @let y = plot.y.at(own.mean);
+                @if let Some(figure) = figure {
+                    @let y = plot.y.at(figure.mean);
                     line .line .thin x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
                 }
                 @for (turn, value) in points {
@@ -81,13 +81,13 @@ fn plot(view: &View<'_>, results: &FigureResults) -> Picture {
         .settings
         .iter()
         .zip(&results.settings)
-        .filter_map(|(setting, own)| Some(format!("{}: mean {:.3}", setting.label, own.as_ref()?.mean)));
+        .filter_map(|(setting, figure)| Some(format!("{}: mean {:.3}", setting.label, figure.as_ref()?.mean)));
     let about = means.collect::<Vec<_>>().join("; ");
     let places: BTreeSet<u64> = flat().map(|point| point.0 as u64).collect();
     let series = |(setting, points): (&Setting<'_>, &Vec<Point>)| {
         let value =
             |place: &u64| points.iter().find(|point| point.0 as u64 == *place).map_or(f64::NAN, |point| point.1);
-        let mean = results.settings[setting.number].as_ref().map(|own| Value(own.mean));
+        let mean = results.settings[setting.number].as_ref().map(|figure| Value(figure.mean));
         Series { mean, ..Series::of(setting, setting.label, Draw::Dots, places.iter().map(value)) }
     };
     let chart = Chart {

@@ -78,11 +78,11 @@ fn scans(view: &View<'_>) -> Vec<Scan> {
     let mut found: BTreeMap<(String, String), Lines> = BTreeMap::new();
     for (number, record) in view.header().settings.iter().enumerate() {
         let setting = &record.setting;
-        for own in setting.assignments() {
-            let Some(value) = own.number() else { continue };
-            let others = setting.assignments().filter(|other| other.name() != own.name());
+        for assignment in setting.assignments() {
+            let Some(value) = assignment.number() else { continue };
+            let others = setting.assignments().filter(|other| other.name() != assignment.name());
             let common: Vec<_> = others.map(|other| format!("{}={}", other.name(), other.text())).collect();
-            let lines = found.entry((setting.name().to_owned(), own.name().to_owned())).or_default();
+            let lines = found.entry((setting.name().to_owned(), assignment.name().to_owned())).or_default();
             lines.entry(common.join(",")).or_default().push((value as f64, number));
         }
     }
@@ -143,20 +143,20 @@ type Point<'r> = (f64, &'r SettingFigure);
 
 fn points<'r>(scan: &Scan, line: &Line, results: &'r FigureResults) -> Vec<Point<'r>> {
     let known = line.points.iter().filter_map(|&(value, setting)| Some((value, results.settings[setting].as_ref()?)));
-    known.map(|(value, own)| (scan.place(value), own)).collect()
+    known.map(|(value, figure)| (scan.place(value), figure)).collect()
 }
 
 /// Returns a mean minus and plus its deviation.
-fn reach(own: &SettingFigure) -> (f64, f64) {
-    let sd = own.sd.unwrap_or(0.0);
-    (own.mean - sd, own.mean + sd)
+fn reach(figure: &SettingFigure) -> (f64, f64) {
+    let sd = figure.sd.unwrap_or(0.0);
+    (figure.mean - sd, figure.mean + sd)
 }
 
 fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> Picture {
     let lines: Vec<Vec<Point<'_>>> = scan.lines.iter().map(|line| points(scan, line, results)).collect();
     let baseline = view.baseline().and_then(|setting| results.settings[setting.number].as_ref());
     let flat = || lines.iter().flatten();
-    let highest = flat().map(|point| reach(point.1).1).chain(baseline.map(|own| own.mean)).fold(0.0, f64::max);
+    let highest = flat().map(|point| reach(point.1).1).chain(baseline.map(|figure| figure.mean)).fold(0.0, f64::max);
     let top = nice_end(highest, 4);
     let values = scan.values();
     // A scan has several values.
@@ -173,23 +173,23 @@ fn plot(view: &View<'_>, scan: &Scan, results: &FigureResults, title: &str) -> P
     let body = html! {
         (plot.y_axis(&upward, results.figure.unit()))
         (plot.good(results.figure.direction()))
-        @if let (Some(setting), Some(own)) = (view.baseline(), baseline) {
-            @let y = plot.y.at(own.mean);
+        @if let (Some(setting), Some(figure)) = (view.baseline(), baseline) {
+            @let y = plot.y.at(figure.mean);
             g .(setting.class) {
                 line .line .thin stroke-dasharray="4 3" x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
             }
         }
         @for (line, points) in scan.lines.iter().zip(&lines) {
             g .(format!("s{}", line.colour())) {
-                path .band d=(band(points.iter().map(|&(place, own)| (place, reach(own))), at).data()) {}
-                path .line d=(joined(points.iter().map(|&(place, own)| at(place, own.mean))).data()) {}
-                @for &(place, own) in points {
-                    @let (x, y) = at(place, own.mean);
+                path .band d=(band(points.iter().map(|&(place, figure)| (place, reach(figure))), at).data()) {}
+                path .line d=(joined(points.iter().map(|&(place, figure)| at(place, figure.mean))).data()) {}
+                @for &(place, figure) in points {
+                    @let (x, y) = at(place, figure.mean);
                     circle .dot cx=(px(x)) cy=(px(y)) r="3.2" {}
                 }
-                @if let Some(&(place, own)) = points.last().filter(|_| lines.len() > 1) {
-                    @let (x, y) = at(place, own.mean);
-                    text .own .halo x=(px(x)) y=(px(y - 7.0)) text-anchor="end" { (line.name(scan)) }
+                @if let Some(&(place, figure)) = points.last().filter(|_| lines.len() > 1) {
+                    @let (x, y) = at(place, figure.mean);
+                    text .coloured .halo x=(px(x)) y=(px(y - 7.0)) text-anchor="end" { (line.name(scan)) }
                 }
             }
         }
@@ -227,13 +227,13 @@ fn band(
 
 /// Describes the values.
 fn about(scan: &Scan, results: &FigureResults) -> String {
-    let told = scan.lines.iter().map(|line| {
-        let mean = |setting: usize| results.settings[setting].as_ref().map(|own| own.mean);
+    let descriptions = scan.lines.iter().map(|line| {
+        let mean = |setting: usize| results.settings[setting].as_ref().map(|figure| figure.mean);
         let values = line.points.iter().filter_map(|&(value, setting)| Some(format!("{value}: {:.3}", mean(setting)?)));
         let common = if line.common.is_empty() { String::new() } else { format!("with {}, ", line.common) };
         format!("{common}{}", values.collect::<Vec<_>>().join(", "))
     });
-    told.collect::<Vec<_>>().join("; ")
+    descriptions.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the data for a script.
@@ -245,7 +245,7 @@ fn chart(
     (across, top): ((f64, f64), f64),
 ) -> Chart {
     let places: Vec<f64> = scan.values().into_iter().map(|value| scan.place(value)).collect();
-    let baseline = view.baseline().and_then(|own| Some((own, results.settings[own.number].as_ref()?)));
+    let baseline = view.baseline().and_then(|setting| Some((setting, results.settings[setting.number].as_ref()?)));
     let series = |(line, points): (&Line, &Vec<Point<'_>>)| {
         let at = |place: f64, value: fn(&SettingFigure) -> f64| {
             points.iter().find(|point| point.0 == place).map_or(f64::NAN, |point| value(point.1))
@@ -255,14 +255,19 @@ fn chart(
         // of the line.
         let number = view.settings.len().next_multiple_of(Setting::COLOURS) + line.colour();
         Series {
-            low: all(|own| reach(own).0),
-            high: all(|own| reach(own).1),
-            ..Series::plain(number, line.name(scan), Draw::Line, places.iter().map(|&place| at(place, |own| own.mean)))
+            low: all(|figure| reach(figure).0),
+            high: all(|figure| reach(figure).1),
+            ..Series::plain(
+                number,
+                line.name(scan),
+                Draw::Line,
+                places.iter().map(|&place| at(place, |figure| figure.mean)),
+            )
         }
     };
-    let across_baseline = baseline.map(|(setting, own)| Series {
+    let across_baseline = baseline.map(|(setting, figure)| Series {
         dashed: true,
-        ..Series::of(setting, setting.label, Draw::Line, places.iter().map(|_| own.mean))
+        ..Series::of(setting, setting.label, Draw::Line, places.iter().map(|_| figure.mean))
     });
     let quantity = if scan.rises_by_factors() { Quantity::Power } else { Quantity::Number };
     let marks = places.iter().map(|&place| Value(place)).collect();

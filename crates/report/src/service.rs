@@ -118,7 +118,7 @@ impl ServiceFigure<'_> {
         html! {
             g .{ "s" (task % 8) } {
                 line .grid x1=(px(left)) x2=(px(right)) y1=(px(top + LANE)) y2=(px(top + LANE)) {}
-                text .own x=(px(left - 8.0)) y=(px(top + 17.0)) text-anchor="end" { (shorten(name, 12.0, left - 16.0)) }
+                text .coloured x=(px(left - 8.0)) y=(px(top + 17.0)) text-anchor="end" { (shorten(name, 12.0, left - 16.0)) }
                 path .solid d=(serving.data()) {}
                 path .waits d=(waiting.data()) {}
                 text x=(px(WIDTH - 12.0)) y=(px(top + 17.0)) text-anchor="end" { (self.rate(task)) }

@@ -24,7 +24,7 @@ pub(crate) fn page(records: &Records, views: &mut [View<'_>], file: Option<&str>
             header {
                 h1 { (title) }
                 @if let Some(first) = overview.sentences.first() { p .lead { (prose(first)) } }
-                ul .decisions { @for own in overview.sentences.iter().skip(1) { li { (prose(own)) } } }
+                ul .decisions { @for sentence in overview.sentences.iter().skip(1) { li { (prose(sentence)) } } }
                 @if let Some(judged) = &overview.judged { p .quiet { (prose(judged)) } }
                 (navigation(views))
                 @if header.settings.len() > 1 { (wins(views, &overview)) } @else { (by_device(views)) }
@@ -64,14 +64,14 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Best on" }
-                        @for own in &overview.figures { th scope="col" { (own.label) } }
+                        @for column in &overview.figures { th scope="col" { (column.label) } }
                     }
                 }
                 tbody {
                     @for (number, view) in views.iter().enumerate() {
                         tr {
                             th scope="row" { a href={ "#" (device_id(number)) } { (view.device().name) } }
-                            @for own in &overview.figures { td { (win(view, own.figure, &own.devices[number])) } }
+                            @for column in &overview.figures { td { (win(view, column.figure, &column.devices[number])) } }
                         }
                     }
                 }
@@ -119,12 +119,12 @@ fn ahead(view: &View<'_>, figure: Figure, margin: &Margin) -> Markup {
 
 /// Returns the metrics of one setting, with a row per metric and a column per device.
 fn by_device(views: &[View<'_>]) -> Markup {
-    let own = |view: &View<'_>, figure| {
-        let own = view.results.figure(figure)?.settings.first()?.as_ref()?;
-        Some((own.mean, own.sd))
+    let mean_and_sd = |view: &View<'_>, figure| {
+        let figure = view.results.figure(figure)?.settings.first()?.as_ref()?;
+        Some((figure.mean, figure.sd))
     };
     let row = |figure: Figure| {
-        let cells: Vec<Option<(f64, Option<f64>)>> = views.iter().map(|view| own(view, figure)).collect();
+        let cells: Vec<Option<(f64, Option<f64>)>> = views.iter().map(|view| mean_and_sd(view, figure)).collect();
         let known: Vec<_> = cells.iter().copied().flatten().collect();
         let mut decimals = Decimals::row(&known).into_iter();
         html! {

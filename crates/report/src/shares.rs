@@ -107,19 +107,19 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
         timelines.iter().filter_map(|(_, t)| Some(t.tasks.get(task)?.bytes.iter().sum::<u64>())).sum()
     };
     let slots = timelines.iter().map(|(_, t)| t.tasks.len()).max().unwrap_or(0);
-    let (mut own, mut rest) = (Vec::new(), 0u64);
+    let (mut shown, mut rest) = (Vec::new(), 0u64);
     for slot in 0..slots {
         let task = timelines.iter().find_map(|(_, t)| t.tasks.get(slot)?.task);
         match task {
-            Some(_) if total(slot) > 0 => own.push(slot),
+            Some(_) if total(slot) > 0 => shown.push(slot),
             None if total(slot) > 0 => rest = tasks.len().saturating_sub(slot) as u64,
             _ => {}
         }
     }
-    own.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
+    shown.sort_by_key(|&slot| (std::cmp::Reverse(total(slot)), slot));
     // A single other process needs no more room than the band of the others.
-    let kept = if own.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { own.len().min(OWN_MAX) };
-    rest += (own.len() - kept) as u64;
+    let kept = if shown.len() == OWN_MAX + 1 && rest == 0 { OWN_MAX } else { shown.len().min(OWN_MAX) };
+    rest += (shown.len() - kept) as u64;
     let of = |&slot: &usize| {
         let task = timelines.iter().find_map(|(_, t)| t.tasks.get(slot)?.task).and_then(|task| tasks.get(task));
         let (name, pid) = task.map_or_else(Default::default, |task| {
@@ -132,7 +132,7 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
         let label = pid.map_or_else(|| name.clone(), |pid| process(&name, pid));
         Band { task: Some(slot), inside: name.clone(), label, name, pid }
     };
-    let mut bands: Vec<Band> = own[..kept].iter().map(of).collect();
+    let mut bands: Vec<Band> = shown[..kept].iter().map(of).collect();
     for number in 0..bands.len() {
         if bands.iter().filter(|band| band.name == bands[number].name).count() > 1 {
             bands[number].inside =
@@ -151,11 +151,11 @@ fn bands(view: &View<'_>, timelines: &[(&Setting<'_>, &Timeline)]) -> Vec<Band> 
 fn bytes_of(band: &Band, bands: &[Band], timeline: &Timeline, width_ns: u64) -> Vec<f64> {
     let bins = timeline.bins.len();
     let mut bytes = vec![0u64; bins];
-    let own = |slot: usize| bands.iter().any(|band| band.task == Some(slot));
+    let has_band = |slot: usize| bands.iter().any(|band| band.task == Some(slot));
     for (slot, task) in timeline.tasks.iter().enumerate() {
         let counts = match band.task {
             Some(of) => of == slot,
-            None => !own(slot),
+            None => !has_band(slot),
         };
         if counts {
             bytes.iter_mut().zip(&task.bytes).for_each(|(sum, bytes)| *sum += bytes);

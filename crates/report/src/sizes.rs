@@ -122,8 +122,8 @@ fn plot(view: &View<'_>, id: &str, title: &str, points: &[Point<'_, '_>]) -> Pic
     let mut at: Vec<f64> = points.iter().map(place).collect();
     at.sort_by(f64::total_cmp);
     let series = |setting: &Setting<'_>| {
-        let own = |at: &f64| points.iter().find(|p| p.setting.number == setting.number && place(p) == *at);
-        let value = |q: usize| at.iter().map(move |at| own(at).map_or(f64::NAN, |point| quantiles(point)[q]));
+        let point_at = |at: &f64| points.iter().find(|p| p.setting.number == setting.number && place(p) == *at);
+        let value = |q: usize| at.iter().map(move |at| point_at(at).map_or(f64::NAN, |point| quantiles(point)[q]));
         let to = value(1).map(Value).collect();
         Series { to, ..Series::of(setting, setting.label, Draw::Dots, value(0)) }
     };

@@ -110,7 +110,7 @@ fn plots<'a>(view: &View<'a>, frame: &Frame<'_, 'a>) -> Vec<Shown<'a>> {
 
 /// Returns the highest bin and its rate.
 fn peak(rates: &Rates) -> (usize, f64) {
-    rates.all.iter().copied().enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best })
+    rates.all.iter().copied().enumerate().fold((0, 0.0), |best, bin| if bin.1 > best.1 { bin } else { best })
 }
 
 /// Returns the upper end of the axis: the highest rate, unless it is far above nearly all others.
@@ -131,7 +131,7 @@ fn cut(plot: &Plot, x: &[f64], (bin, rate): (usize, f64), ends: &str) -> Markup 
     html! {
         @if rate > plot.y.domain().1 {
             @let middle = f64::midpoint(x[bin], x[bin + 1]).min(last).max(left + half);
-            text .own x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
+            text .coloured x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
         }
     }
 }
@@ -188,7 +188,7 @@ fn end(plot: &Plot, finished_ns: u64) -> Markup {
     html! {
         @if finished_ns > 0 {
             line .axis x1=(px(at)) x2=(px(at)) y1=(px(top - 4.0)) y2=(px(top + 2.0)) {}
-            text .own x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
+            text .coloured x=(px(middle)) y=(px(top - 10.0)) text-anchor="middle" { (label) }
         }
     }
 }

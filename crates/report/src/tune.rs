@@ -38,7 +38,7 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
                 }
             }
             @if results.front.len() > 1 { (section("front", "Trade-off between the goals", &front(results))) }
-            @if results.put_back.iter().any(|own| !own.comparisons.is_empty()) {
+            @if results.put_back.iter().any(|removed| !removed.comparisons.is_empty()) {
                 (section("worth", "Effect of each change", &worth(results)))
             }
             @if !results.shares.is_empty() { (section("matters", "What matters", &matters(results))) }
@@ -71,8 +71,12 @@ fn front(results: &TuneResults<'_>) -> Markup {
     const NAME: f64 = 190.0;
     let measures = &results.header.measures;
     let point = |standing: &Standing| Some((standing.figures[0].as_ref()?.mean, standing.figures[1].as_ref()?.mean));
-    let points: Vec<(usize, (f64, f64))> =
-        results.standings.iter().enumerate().filter_map(|(number, own)| Some((number, point(own)?))).collect();
+    let points: Vec<(usize, (f64, f64))> = results
+        .standings
+        .iter()
+        .enumerate()
+        .filter_map(|(number, standing)| Some((number, point(standing)?)))
+        .collect();
     let (x, x_ticks) = axis(&points.iter().map(|(_, at)| at.0).collect::<Vec<_>>());
     let (y, y_ticks) = axis(&points.iter().map(|(_, at)| at.1).collect::<Vec<_>>());
     let margin = Margin { top: 26.0, right: 200.0, bottom: 48.0, left: 60.0 };
@@ -96,14 +100,14 @@ fn front(results: &TuneResults<'_>) -> Markup {
             }
         }
     };
-    let told: Vec<String> = results.front.iter().map(|&number| results.standings[number].label.clone()).collect();
+    let labels: Vec<String> = results.front.iter().map(|&number| results.standings[number].label.clone()).collect();
     let mut across = points.clone();
     across.sort_by(|a, b| a.1.0.total_cmp(&b.1.0));
     // Named settings come last, so that they are above the others.
     let (above, below): (Vec<_>, Vec<_>) = points.iter().partition(|(number, _)| named(*number));
     let series = below.into_iter().chain(above).map(|&(number, (_, up))| {
         let colour = if Some(number) == results.best { BEST_COLOUR } else { OTHER_COLOUR };
-        let place = |&(own, _): &(usize, (f64, f64))| if own == number { up } else { f64::NAN };
+        let place = |&(candidate, _): &(usize, (f64, f64))| if candidate == number { up } else { f64::NAN };
         let dots = Series::plain(colour, &results.standings[number].label, Draw::Dots, across.iter().map(place));
         Series { hollow: !on_front(number), named: named(number), ..dots }
     });
@@ -117,7 +121,7 @@ fn front(results: &TuneResults<'_>) -> Markup {
         id: "front-plot".to_owned(),
         size: (WIDTH, HEIGHT),
         title: format!("{} over {}", measures[1].name, measures[0].name),
-        about: told.join("; "),
+        about: labels.join("; "),
         body,
         chart: Some(chart),
     };
@@ -180,24 +184,24 @@ fn bars(id: &str, title: &str, bars: &[Bar]) -> Markup {
 pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
     let of_goal = |goal: usize| {
         let measure = &results.header.measures[goal];
-        let own = results.put_back.iter().filter_map(|own| {
-            let comparison = own.comparisons.get(goal)?;
+        let bars = results.put_back.iter().filter_map(|removed| {
+            let comparison = removed.comparisons.get(goal)?;
             let (percent, (low, high)) = (comparison.percent?, comparison.interval_percent?);
             // Losses are to the right.
             let turned = measure.is_better(1.0);
             let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
             let said = short(&measure.describe(comparison));
-            Some(Bar { name: format!("{}={}", own.name, own.default_text()), value, interval, said })
+            Some(Bar { name: format!("{}={}", removed.name, removed.default_text()), value, interval, said })
         });
-        own.collect::<Vec<_>>()
+        bars.collect::<Vec<_>>()
     };
     html! {
         p { "For each change of the recommended setting: the effect of going back to the default \
              of this one tunable." }
         @for goal in 0..results.header.goals {
-            @let own = of_goal(goal);
-            @if !own.is_empty() {
-                (bars(&format!("worth-{goal}"), &format!("Loss of {}", results.header.measures[goal].name), &own))
+            @let bars_of_goal = of_goal(goal);
+            @if !bars_of_goal.is_empty() {
+                (bars(&format!("worth-{goal}"), &format!("Loss of {}", results.header.measures[goal].name), &bars_of_goal))
             }
         }
     }
@@ -217,19 +221,19 @@ pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
              settings that the search tried, not for all settings."
         }
         @for goal in 0..results.header.goals {
-            @let own: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {
+            @let bars_of_goal: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {
                 name: share.name.clone(),
                 value: share.percent,
                 interval: share.interval_percent,
                 said: format!("{:.0}\u{a0}%", share.percent),
             }).collect();
-            @if !own.is_empty() { (bars(&format!("matters-{goal}"), &results.header.measures[goal].name, &own)) }
+            @if !bars_of_goal.is_empty() { (bars(&format!("matters-{goal}"), &results.header.measures[goal].name, &bars_of_goal)) }
         }
     }
 }
 
 /// Returns the measures that the user requested: goals, and those of constraints.
-pub(super) fn asked(results: &TuneResults<'_>) -> Vec<usize> {
+pub(super) fn requested(results: &TuneResults<'_>) -> Vec<usize> {
     let header = results.header;
     let constrained = |measure: usize| header.constraints.iter().any(|constraint| constraint.measure == measure);
     (0..header.measures.len()).filter(|&measure| measure < header.goals || constrained(measure)).collect()
@@ -237,12 +241,12 @@ pub(super) fn asked(results: &TuneResults<'_>) -> Vec<usize> {
 
 fn confirmed(results: &TuneResults<'_>) -> Markup {
     let header = results.header;
-    let asked = asked(results);
-    let others: Vec<usize> = (0..header.measures.len()).filter(|measure| !asked.contains(measure)).collect();
+    let requested = requested(results);
+    let others: Vec<usize> = (0..header.measures.len()).filter(|measure| !requested.contains(measure)).collect();
     html! {
         p { "Means and standard deviations of runs with new seeds, which the search did not use, \
              compared with " (header.baseline) "." }
-        (table(results, &asked))
+        (table(results, &requested))
         details {
             summary { "All figures" }
             div .scroll tabindex="0" { (table(results, &others)) }
@@ -254,8 +258,8 @@ pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
     let decimals: Vec<Decimals> = measures
         .iter()
         .map(|&measure| {
-            let figures = results.standings.iter().filter_map(|own| own.figures[measure].as_ref());
-            Decimals::of(&figures.map(|own| (own.mean, own.sd)).collect::<Vec<_>>())
+            let figures = results.standings.iter().filter_map(|standing| standing.figures[measure].as_ref());
+            Decimals::of(&figures.map(|figure| (figure.mean, figure.sd)).collect::<Vec<_>>())
         })
         .collect();
     html! {
@@ -278,7 +282,7 @@ pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
                                 (broken(&standing.label))
                                 @if number == 0 { " " span .quiet { "baseline" } }
                                 @if Some(number) == results.best { " " span .quiet { "recommended" } }
-                                @if standing.constraints.iter().any(|own| !own.kept) { " " span .quiet { "breaks a constraint" } }
+                                @if standing.constraints.iter().any(|constraint| !constraint.kept) { " " span .quiet { "breaks a constraint" } }
                             }
                             @for (&measure, decimals) in measures.iter().zip(&decimals) {
                                 td .number { (cell(results, standing, measure, *decimals)) }
@@ -294,9 +298,9 @@ pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
 fn cell(results: &TuneResults<'_>, standing: &Standing, measure: usize, decimals: Decimals) -> Markup {
     let said = |comparison: &Comparison| short(&results.header.measures[measure].describe(comparison));
     html! {
-        @if let Some(own) = &standing.figures[measure] {
-            span { (decimals.show(own.mean)) @if let Some(sd) = own.sd { span .sd { " ± " (decimals.show(sd)) } } }
-            @if let Some(comparison) = own.comparison.as_ref().filter(|own| own.interval.is_some()) {
+        @if let Some(figure) = &standing.figures[measure] {
+            span { (decimals.show(figure.mean)) @if let Some(sd) = figure.sd { span .sd { " ± " (decimals.show(sd)) } } }
+            @if let Some(comparison) = figure.comparison.as_ref().filter(|figure| figure.interval.is_some()) {
                 br; span .verdict .(comparison.verdict.id()) { (said(comparison)) }
             }
         } @else { span .quiet { "–" } }

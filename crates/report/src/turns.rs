@@ -60,13 +60,13 @@ pub(crate) struct Total {
 
 impl Total {
     pub(crate) fn sum<'t>(totals: impl Iterator<Item = &'t Self>) -> Self {
-        totals.fold(Self::default(), |sum, own| Self {
-            turns: sum.turns + own.turns,
-            active_ns: sum.active_ns + own.active_ns,
-            paid_ns: sum.paid_ns + own.paid_ns,
-            vain_ns: sum.vain_ns + own.vain_ns,
-            preempted_ns: sum.preempted_ns + own.preempted_ns,
-            preemptions: sum.preemptions + own.preemptions,
+        totals.fold(Self::default(), |sum, total| Self {
+            turns: sum.turns + total.turns,
+            active_ns: sum.active_ns + total.active_ns,
+            paid_ns: sum.paid_ns + total.paid_ns,
+            vain_ns: sum.vain_ns + total.vain_ns,
+            preempted_ns: sum.preempted_ns + total.preempted_ns,
+            preemptions: sum.preemptions + total.preemptions,
         })
     }
 }

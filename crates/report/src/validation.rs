@@ -78,8 +78,8 @@ fn distributions(validation: &Validation) -> Markup {
     });
     html! {
         p .legend {
-            "The upper plot shows the distribution of response times: " span .s0 { span .own-name { "measured" } } ", "
-            span .s1 { span .own-name { "simulated" } } ". The lower plot shows, for each rank, \
+            "The upper plot shows the distribution of response times: " span .s0 { span .coloured-name { "measured" } } ", "
+            span .s1 { span .coloured-name { "simulated" } } ". The lower plot shows, for each rank, \
             how much longer (up) or shorter (down) the simulated request took. A line at the edge \
             means a larger difference."
         }
@@ -144,7 +144,7 @@ fn curves(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Markup 
         [measured, simulated].into_iter().flat_map(|sorted| ranks(sorted).map(|(_, ns)| ns)).collect();
     places.sort_unstable();
     places.dedup();
-    let share = |sorted: &[u64], ns: u64| sorted.partition_point(|&own| own <= ns) as f64 / sorted.len() as f64;
+    let share = |sorted: &[u64], ns: u64| sorted.partition_point(|&place| place <= ns) as f64 / sorted.len() as f64;
     let series =
         [("measured", measured), ("simulated", simulated)].into_iter().enumerate().map(|(number, (name, sorted))| {
             Series::plain(number, name, Draw::Line, places.iter().map(|&ns| share(sorted, ns)))

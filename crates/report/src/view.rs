@@ -86,7 +86,7 @@ impl<'a> View<'a> {
     /// Returns the settings with the timeline of their first run, as far as there are timelines.
     pub(crate) fn timelines(&self) -> Vec<(&Setting<'a>, &'a Timeline)> {
         let timelines = self.records.timelines();
-        timelines.filter_map(|own| Some((self.settings.get(own.setting)?, &own.timeline))).collect()
+        timelines.filter_map(|record| Some((self.settings.get(record.setting)?, &record.timeline))).collect()
     }
 
     /// Returns the timelines with completions and latencies of I/Os. Records of earlier versions
@@ -153,7 +153,7 @@ pub(crate) type Bins = (u64, usize);
 /// width of the timelines, doubled until the bins fit, so that all settings have the same width.
 pub(crate) fn shared_width_ns(timelines: impl Iterator<Item = Bins>, bins_max: usize) -> u64 {
     let timelines: Vec<Bins> = timelines.collect();
-    let mut width = timelines.iter().map(|own| own.0).max().unwrap_or(1).max(1);
+    let mut width = timelines.iter().map(|bins| bins.0).max().unwrap_or(1).max(1);
     let end = timelines.iter().map(|&(bin_ns, count)| count as u64 * bin_ns).max().unwrap_or(0);
     while end.div_ceil(width) > bins_max as u64 {
         width *= 2;

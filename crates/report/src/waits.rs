@@ -43,7 +43,7 @@ impl<'a> Row<'a> {
                 row.bios += bios;
                 row.wait_ns += wait_ns;
             }
-            let is_own = |own: &str| own == cgroup || (own.is_empty() && cgroup == ROOT);
+            let is_own = |name: &str| name == cgroup || (name.is_empty() && cgroup == ROOT);
             for task in run.result.tasks.iter().filter(|task| is_own(&task.cgroup)) {
                 row.latency_ns += task.latency.sum_ns();
                 let name = task.name.trim();
@@ -132,9 +132,9 @@ fn rows<'a>(view: &'a View<'_>) -> Vec<Row<'a>> {
         let mut who: Vec<(&str, &str)> = runs.iter().flat_map(|run| waits(run)).map(|(who, ..)| who).collect();
         who.sort_unstable();
         who.dedup();
-        let mut own: Vec<Row<'_>> = who.into_iter().map(|who| Row::of(setting, who, &runs)).collect();
-        own.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
-        rows.extend(own);
+        let mut rows_of_setting: Vec<Row<'_>> = who.into_iter().map(|who| Row::of(setting, who, &runs)).collect();
+        rows_of_setting.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
+        rows.extend(rows_of_setting);
     }
     rows
 }

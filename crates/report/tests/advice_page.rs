@@ -60,16 +60,16 @@ fn untried_cgroup_settings_are_listed_with_their_commands() {
     assert_eq!(advice.untried().expect("the search found something").label, capped);
     let setting: Setting = capped.parse().unwrap();
     let device = Named { node: "/dev/sda", number: "8:0" };
-    let own = OfControllers::of(&setting);
+    let commands = OfControllers::of(&setting);
     let lasting = Lasting {
-        commands: own.commands(device),
+        commands: commands.commands(device),
         rule_path: "/etc/udev/rules.d/90-iosched-sda.rules".to_owned(),
         rule: "KERNEL==\"sda\"".to_owned(),
         profile_name: "iosched-sda".to_owned(),
         profile_path: "/etc/tuned/iosched-sda/tuned.conf".to_owned(),
         profile: "[main]".to_owned(),
-        drop_ins: own.drop_ins(device),
-        undo: own.undo(device),
+        drop_ins: commands.drop_ins(device),
+        undo: commands.undo(device),
     };
     let page = advice_html(&advice, &records, None, None, Some(&lasting));
     common::whole_page(&page);
@@ -92,7 +92,7 @@ fn the_page_says_what_to_set_and_how_and_how_to_undo_it() {
     let search = tune(&tuning, &Control::new(2), |_| Ok(())).unwrap();
     let predicted = TuneResults::of(&search.header, &search.runs);
     // The model plays the device: its runs are simulated, and the first setting is the present one.
-    let tried = candidates(&predicted, true, 4).into_iter().filter(|own| own.name() != "none");
+    let tried = candidates(&predicted, true, 4).into_iter().filter(|candidate| candidate.name() != "none");
     let mut on_device = experiment([Setting::defaults("none")].into_iter().chain(tried).collect());
     on_device.runs = 12;
     on_device.goals = vec!["mean(lookup)".parse().unwrap()];

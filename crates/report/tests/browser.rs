@@ -42,8 +42,8 @@ fn make(pages: &Path) {
     let several = records_on(MIXED, &["deadline", "cfq"], 2, &["sata-7200", "sata-ssd"]);
     let mut real = records_on(MIXED, &["noop", "cfq"], 3, &["sata-ssd"]);
     real.header.devices[0].measured = Some(MeasuredRecord::default());
-    for own in &mut real.timelines {
-        own.timeline = iosched_sim::Timeline::from(std::mem::take(&mut own.timeline.io));
+    for record in &mut real.timelines {
+        record.timeline = iosched_sim::Timeline::from(std::mem::take(&mut record.timeline.io));
     }
     for (name, records) in [("one", one), ("several", several), ("real", real)] {
         let page = pages.join(format!("{name}.html"));

@@ -94,8 +94,8 @@ fn waits_for_controllers_are_listed_by_setting() {
     let (mut bios, mut wait_ns, mut latency_ns) = (0, 0, 0);
     for run in records.runs.iter().filter(|run| run.setting == 1) {
         for note in &run.result.notes {
-            if let Note::Throttled { bios: own, wait_ns: ns, .. } = note {
-                (bios, wait_ns) = (bios + own, wait_ns + ns);
+            if let Note::Throttled { bios: throttled, wait_ns: ns, .. } = note {
+                (bios, wait_ns) = (bios + throttled, wait_ns + ns);
             }
         }
         latency_ns += run.result.tasks[1].latency.sum_ns();
@@ -122,9 +122,9 @@ fn winners_of_all_devices_come_before_the_sections() {
         ["device1", "device2"].map(|id| html.find(&format!("<section class=\"device\" id=\"{id}\">")).unwrap());
     assert!(said < wins && wins < devices[0] && devices[0] < devices[1]);
     let table = &html[wins..wins + html[wins..].find("</table>").unwrap()];
-    for (device, own) in ["sata-7200", "sata-ssd"].iter().zip(&results) {
+    for (device, device_results) in ["sata-7200", "sata-ssd"].iter().zip(&results) {
         let row = &table[table.find(device).expect("a row")..];
-        for settings in own.answer.best.iter().map(|group| &group.settings) {
+        for settings in device_results.answer.best.iter().map(|group| &group.settings) {
             let label = &records.header.settings[settings[0]].label;
             assert!(row.contains(&format!("</svg>{label}<wbr>")), "{device} {label}");
         }
@@ -140,7 +140,7 @@ fn winners_of_all_devices_come_before_the_sections() {
 fn devices_without_complete_runs_make_a_page() {
     let mut records = records_on(MIXED, &["noop", "cfq"], 2, &["sata-7200", "sata-ssd"]);
     records.runs.retain(|run| run.device == 0);
-    records.timelines.retain(|own| own.device == 0);
+    records.timelines.retain(|record| record.device == 0);
     records.alone.clear();
     check(&records);
     records.runs.clear();
@@ -194,7 +194,7 @@ fn values_outside_the_plot_are_arrowheads_at_its_edge() {
     let results = Results::of(records.on(0).unwrap());
     let headlines = results.figures.iter().filter(|figure| figure.headline);
     let compared =
-        headlines.flat_map(|figure| figure.settings.iter().flatten().filter_map(|own| own.comparison.as_ref()));
+        headlines.flat_map(|figure| figure.settings.iter().flatten().filter_map(|figure| figure.comparison.as_ref()));
     let percents: Vec<f64> = compared.filter_map(|comparison| comparison.percent).collect();
     let beyond = percents.iter().filter(|&&percent| percent > 100.0).count();
     assert!(beyond > 0 && beyond < percents.len(), "{percents:?}");
@@ -321,7 +321,7 @@ fn the_plots_of_a_small_run_are_those_that_were_looked_at() {
 #[test]
 fn page_says_that_old_records_lack_latency_over_time() {
     let mut records = records_of(MIXED, &["noop", "cfq"], 2, "sata-7200");
-    records.timelines.iter_mut().for_each(|own| own.timeline.io = iosched_sim::IoTimeline::default());
+    records.timelines.iter_mut().for_each(|record| record.timeline.io = iosched_sim::IoTimeline::default());
     let html = check(&records);
     for id in ["heat", "sizes", "depth"] {
         assert!(section(&html, id).contains("an earlier version wrote the records"), "{id}");
@@ -333,8 +333,8 @@ fn page_says_that_old_records_lack_latency_over_time() {
 fn page_of_a_real_device_names_missing_plots() {
     let mut records = records_of(MIXED, &["noop", "cfq"], 3, "sata-7200");
     records.header.devices[0].measured = Some(iosched_lab::MeasuredRecord::default());
-    for own in &mut records.timelines {
-        own.timeline = iosched_sim::Timeline::from(std::mem::take(&mut own.timeline.io));
+    for record in &mut records.timelines {
+        record.timeline = iosched_sim::Timeline::from(std::mem::take(&mut record.timeline.io));
     }
     let html = iosched_report::html(&records, None);
     let places = common::whole_page(&html);

@@ -214,16 +214,17 @@ impl ClosedLoop {
         if trace.is_timeless() {
             return self.add_sequence(trace, process, waits);
         }
-        let own = || own_arrivals(trace, process);
+        let arrivals = || own_arrivals(trace, process);
         let slack_ns = trace.rounding_ns();
-        let assumed_ns = if own().any(|(entry, _)| entry.latency_ns().is_none()) { typical_gap_ns(&own) } else { 0 };
+        let assumed_ns =
+            if arrivals().any(|(entry, _)| entry.latency_ns().is_none()) { typical_gap_ns(&arrivals) } else { 0 };
         // I/Os in flight, ordered by their earliest possible completion, then by the recorded
         // completion.
         let mut under_way: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
         let mut latest: Option<(u64, usize)> = None;
         let mut reach = 0;
-        let mut later = own().peekable();
-        for (i, (entry, arrival_ns)) in own().enumerate() {
+        let mut later = arrivals().peekable();
+        for (i, (entry, arrival_ns)) in arrivals().enumerate() {
             while let Some(&Reverse((early_ns, done_ns, on))) = under_way.peek()
                 && early_ns <= arrival_ns
             {
@@ -296,11 +297,11 @@ fn own_arrivals(trace: &Trace, process: usize) -> Arrivals<'_> {
 /// Returns the median time between submissions of a process, at most [`ASSUMED_NS`]. Simultaneous
 /// submissions do not count. It takes two passes: the first finds the part of the range, the second
 /// finds the time in this part.
-fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(own: &impl Fn() -> I) -> u64 {
+fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(arrivals: &impl Fn() -> I) -> u64 {
     const PARTS: u64 = 4096;
     const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
     let gaps = || {
-        let times = || own().map(|(_, arrival_ns)| arrival_ns);
+        let times = || arrivals().map(|(_, arrival_ns)| arrival_ns);
         times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
     };
     // Returns the part that holds the gap with this rank, and the rank of the gap within the part.

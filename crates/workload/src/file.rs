@@ -143,7 +143,7 @@ impl Check<'_> {
             let problem = "this field is missing, and there is no end_ns: the task would never end".to_owned();
             return Err(self.error(field("total"), problem, "set total or exit_ns of the task, or end_ns of the file"));
         }
-        let own = Phase {
+        let only_phase = Phase {
             count: 1,
             pattern: task.pattern,
             start_sector: task.start_sector,
@@ -154,8 +154,8 @@ impl Check<'_> {
             think_ns: task.think_ns,
         };
         // If the task has phases, its own fields are only defaults for them.
-        let own = if task.phases.is_empty() { own } else { Phase { pattern: None, ..own } };
-        self.phase(&field(""), &own, &Task { pattern: own.pattern, ..task.clone() })?;
+        let only_phase = if task.phases.is_empty() { only_phase } else { Phase { pattern: None, ..only_phase } };
+        self.phase(&field(""), &only_phase, &Task { pattern: only_phase.pattern, ..task.clone() })?;
         for (i, phase) in task.phases.iter().enumerate() {
             self.phase(&field(&format!("phases[{i}].")), phase, task)?;
         }
@@ -327,14 +327,14 @@ mod tests {
     #[test]
     fn a_range_is_refused_only_where_it_is_used() {
         let set = |fields: &str| TaskSet::parse("tasks.toml", &format!("end_ns = 9\n[[tasks]]\npid = 1\n{fields}\n"));
-        let told = |fields: &str| set(fields).unwrap_err().to_string();
+        let error = |fields: &str| set(fields).unwrap_err().to_string();
         for unused in ["seq", "stride", "back"] {
             set(&format!("pattern = \"{unused}\"\nrange = [8, 9]")).unwrap();
         }
-        assert!(told("pattern = \"random\"\nrange = [8, 9]").contains("tasks[0].range: [8, 9] contains no position"));
+        assert!(error("pattern = \"random\"\nrange = [8, 9]").contains("tasks[0].range: [8, 9] contains no position"));
         set("pattern = \"random\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"seq\"").unwrap();
         let phase = "pattern = \"seq\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"random\"";
-        assert!(told(phase).contains("tasks[0].phases[0].range: [8, 9] contains no position"));
+        assert!(error(phase).contains("tasks[0].phases[0].range: [8, 9] contains no position"));
     }
 
     #[test]

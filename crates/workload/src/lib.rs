@@ -54,7 +54,7 @@ const JOB_FILE_ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 /// Returns whether the name of a file is that of a fio job file.
 #[must_use]
 pub fn is_job_file(path: &Path) -> bool {
-    path.extension().is_some_and(|own| JOB_FILE_ENDINGS.iter().any(|ending| own == *ending))
+    path.extension().is_some_and(|found| JOB_FILE_ENDINGS.iter().any(|ending| found == *ending))
 }
 
 /// The I/O that a run makes.

@@ -507,12 +507,12 @@ mod tests {
             let error = TraceError::NotFound { file: text.to_owned() };
             no_program(Path::new(text), error.into()).to_string()
         };
-        let told = missing(&long);
+        let message = missing(&long);
         assert!(
-            told.starts_with("mysqld: iosched does not simulate this program, and there is no file with this name"),
-            "{told}"
+            message.starts_with("mysqld: iosched does not simulate this program, and there is no file with this name"),
+            "{message}"
         );
-        assert!(told.len() < 250 && told.matches("--bench").count() == 1, "{told}");
+        assert!(message.len() < 250 && message.matches("--bench").count() == 1, "{message}");
         let pgbench = missing("pgbench -c 10 -T 60 bench");
         assert!(pgbench.starts_with("pgbench: iosched does not simulate this program"), "{pgbench}");
         assert!(pgbench.contains("iosched record DISK --for 60 -o pgbench.blktrace.0"), "{pgbench}");
@@ -651,10 +651,10 @@ mod tests {
         is("dd if=/dev/zero bs=1M count=9 > b 2>/dev/null", "dd if=/dev/zero bs=1M count=9 of=b", None);
         is("dd of=b bs=1M <a", "dd of=b bs=1M if=a", None);
         is("dd if=a of=b 2>&1 | tail -1", "dd if=a of=b", None);
-        let told = |text: &str| Pasted::read(text).unwrap_err().to_string();
-        assert!(told("dd if=a of=b && sync").contains("add conv=fsync"));
-        assert!(told("timeout x fio --name=x").contains("timeout: `x` is not a time from 0 to 30 days"));
-        assert!(told("fio --name='x").contains("a quote is not closed"));
-        assert!(told("fio --name=x; iozone -a").contains("iozone: a second program"));
+        let error = |text: &str| Pasted::read(text).unwrap_err().to_string();
+        assert!(error("dd if=a of=b && sync").contains("add conv=fsync"));
+        assert!(error("timeout x fio --name=x").contains("timeout: `x` is not a time from 0 to 30 days"));
+        assert!(error("fio --name='x").contains("a quote is not closed"));
+        assert!(error("fio --name=x; iozone -a").contains("iozone: a second program"));
     }
 }

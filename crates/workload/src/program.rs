@@ -30,7 +30,7 @@ pub struct Program {
     steps: Vec<Step>,
     current: usize,
     /// I/Os made in the current step.
-    made: u64,
+    ios_in_step: u64,
     position: u64,
     place: SplitMix64,
     think: SplitMix64,
@@ -74,7 +74,7 @@ impl Program {
         Some(Self {
             steps,
             current: 0,
-            made: 0,
+            ios_in_step: 0,
             position,
             place: SplitMix64::new(seed),
             think: SplitMix64::new(seed.wrapping_add(THINK_SEED)),
@@ -87,7 +87,7 @@ impl Program {
     pub fn next_place(&mut self) -> (u64, u32) {
         self.end_phase();
         let step = self.steps[self.current];
-        self.made += 1;
+        self.ios_in_step += 1;
         let sector = self.position;
         let length = u64::from(step.nr_sectors);
         match step.pattern {
@@ -106,9 +106,9 @@ impl Program {
     /// this too.
     #[inline]
     pub fn end_phase(&mut self) {
-        while self.made >= self.steps[self.current].count && self.current + 1 < self.steps.len() {
+        while self.ios_in_step >= self.steps[self.current].count && self.current + 1 < self.steps.len() {
             self.current += 1;
-            self.made = 0;
+            self.ios_in_step = 0;
             self.position = self.steps[self.current].start_sector;
         }
     }

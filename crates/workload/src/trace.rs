@@ -286,8 +286,8 @@ impl Trace {
             }
         }
         for process in &mut self.processes {
-            let own = cgroups.iter().find(|of| of.is_of(process.pid, &process.name));
-            process.cgroup = own.map(|of| of.cgroup.clone());
+            let assignment = cgroups.iter().find(|of| of.is_of(process.pid, &process.name));
+            process.cgroup = assignment.map(|of| of.cgroup.clone());
         }
         Ok(())
     }
@@ -413,9 +413,9 @@ impl Trace {
         if process as usize == self.processes.len() {
             self.processes.push(Process { pid, ..Process::default() });
         }
-        let own = &mut self.processes[process as usize];
-        own.requests += 1;
-        own.ioprio = own.ioprio.or(ioprio);
+        let counted = &mut self.processes[process as usize];
+        counted.requests += 1;
+        counted.ioprio = counted.ioprio.or(ioprio);
         self.unknown_ioprios += u64::from(ioprio.is_none());
         self.end_sector = self.end_sector.max(sector + u64::from(nr_sectors));
         if let Some(latency_ns) = latency_ns {
@@ -472,10 +472,10 @@ impl Trace {
             known.entry(&process.name).or_default().insert(priority(process));
         }
         let name = |process: &Process| match priority(process) {
-            own if own.is_empty() || process.name.is_empty() || known[process.name.as_str()].len() == 1 => {
+            suffix if suffix.is_empty() || process.name.is_empty() || known[process.name.as_str()].len() == 1 => {
                 process.name.clone()
             }
-            own => format!("{} ({own})", process.name),
+            suffix => format!("{} ({suffix})", process.name),
         };
         self.processes.iter().map(name).collect()
     }
@@ -502,9 +502,9 @@ impl Trace {
     /// Returns the submissions of one process, each with its time in a replay at this speed, ns.
     #[must_use]
     pub fn arrivals_of(&self, process: usize, speed: f64, rng: SplitMix64) -> Arrivals<'_> {
-        let own = self.by_process();
-        let rows = (own.rows().as_ref(), own.range(process), self.alone);
-        Arrivals::new(rows, self.resolution_ns, speed, rng).with_window(own.window_bytes())
+        let by_process = self.by_process();
+        let rows = (by_process.rows().as_ref(), by_process.range(process), self.alone);
+        Arrivals::new(rows, self.resolution_ns, speed, rng).with_window(by_process.window_bytes())
     }
 
     /// Returns the number of submissions.
@@ -683,8 +683,11 @@ impl Trace {
     #[must_use]
     pub fn only(&self, process: usize) -> Option<Self> {
         let kept = self.processes.get(process)?.clone();
-        let own = self.by_process();
-        Some(Self { alone: true, ..self.with_rows(Arc::clone(own.rows()), own.range(process), vec![kept]) })
+        let by_process = self.by_process();
+        Some(Self {
+            alone: true,
+            ..self.with_rows(Arc::clone(by_process.rows()), by_process.range(process), vec![kept])
+        })
     }
 
     /// Returns the trace fitted onto a device of `capacity_sectors`, at least 1. `None` and

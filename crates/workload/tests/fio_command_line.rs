@@ -8,16 +8,16 @@ use iosched_workload::fio::{JobFile, NoVariables};
 fn same(line: &str, file: &str) {
     let Workload::Jobs(jobs) = Workload::open(line).unwrap() else { panic!("{line}: not jobs") };
     let of_file = JobFile::parse("x.fio", file.as_bytes(), &NoVariables).unwrap();
-    let told = |jobs: &JobFile| {
+    let summary = |jobs: &JobFile| {
         let one = |job: &iosched_workload::fio::Job| {
             (job.name.clone(), job.mode, job.io_depth, format!("{:?} {:?} {:?}", job.block_size, job.size, job.files))
         };
         jobs.jobs.iter().map(one).collect::<Vec<_>>()
     };
-    assert_eq!(told(jobs.file()), told(&of_file), "{line}");
+    assert_eq!(summary(jobs.file()), summary(&of_file), "{line}");
 }
 
-fn told(line: &str) -> String {
+fn error(line: &str) -> String {
     Workload::open(line).map(|_| ()).unwrap_err().to_string()
 }
 
@@ -47,7 +47,7 @@ fn a_job_file_on_the_line_runs_the_sections_that_are_named() {
     let path = path.display();
     same(&format!("fio {path}"), "[global]\nsize=1M\n[x]\nrw=read\n[y]\nrw=write\n");
     same(&format!("fio {path} --section=y --bs=8k"), "[global]\nsize=1M\nbs=8k\n[y]\nrw=write\n");
-    assert!(told("fio no-such.fio").contains("no-such.fio: "));
+    assert!(error("fio no-such.fio").contains("no-such.fio: "));
 }
 
 #[test]
@@ -83,6 +83,6 @@ fn errors_of_the_command_line_name_the_option() {
         ("fio --name=t --size=1M --showcmd", "--showcmd: with this option fio runs no jobs"),
         ("fio --rw=read --size=1M", "there is no job: "),
     ] {
-        assert!(told(line).contains(says), "{line}: {}", told(line));
+        assert!(error(line).contains(says), "{line}: {}", error(line));
     }
 }

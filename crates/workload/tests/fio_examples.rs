@@ -151,8 +151,8 @@ fn every_option_of_an_installed_fio_is_known_with_its_aliases() {
                     assert_eq!(ours.kind, ValueKind::Flag, "{option}");
                 }
                 ("type", kind) if kind.starts_with("string with time") => {
-                    let told = ours.kind.to_string();
-                    assert!(told.starts_with("time"), "{option}: {told}");
+                    let kind_of_ours = ours.kind.to_string();
+                    assert!(kind_of_ours.starts_with("time"), "{option}: {kind_of_ours}");
                 }
                 _ => {}
             }

@@ -136,8 +136,8 @@ fn later_option_overrides_mix_shares_and_direct() {
 fn copies_have_numbers_and_only_the_first_waits() {
     let jobs =
         jobs("[a]\nsize=1m\n[b]\nsize=1m\nstonewall\nnumjobs=3\noffset_increment=1g\ndirectory=x:y\nfilename=f\n");
-    let told: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.copy, job.stonewall, job.group)).collect();
-    assert_eq!(told, [("a", 0, false, 0), ("b", 0, true, 1), ("b", 1, false, 1), ("b", 2, false, 1)]);
+    let copies: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.copy, job.stonewall, job.group)).collect();
+    assert_eq!(copies, [("a", 0, false, 0), ("b", 0, true, 1), ("b", 1, false, 1), ("b", 2, false, 1)]);
     let files: Vec<_> = jobs[1..].iter().map(|job| job.files.clone()).collect();
     let named = |name: &str| Files::Named(vec![name.to_owned()]);
     assert_eq!(files, [named("x/f"), named("y/f"), named("x/f")]);
@@ -182,8 +182,8 @@ fn priorities_are_those_of_ioprio() {
     let split =
         job("ioengine=io_uring\ncmdprio_class=2\ncmdprio_bssplit=64k/25/1/1:64k/75:1024k/0,1024k/0").cmd_priority;
     let read = split.unwrap().split.read;
-    let told: Vec<_> = read.iter().map(|one| (one.bytes >> 10, one.percent, one.priority.to_string())).collect();
-    assert_eq!(told, [(64, 25, "rt/1".into()), (64, 75, "be/0".into()), (1024, 0, "be/0".into())]);
+    let entries: Vec<_> = read.iter().map(|one| (one.bytes >> 10, one.percent, one.priority.to_string())).collect();
+    assert_eq!(entries, [(64, 25, "rt/1".into()), (64, 75, "be/0".into()), (1024, 0, "be/0".into())]);
 }
 
 #[test]
@@ -292,8 +292,8 @@ fn unmodelled_options_are_accepted_when_off() {
 #[test]
 fn ineffective_options_are_reported_once_with_their_line() {
     let checked = check("[global]\nsize=1m\ndirect=1\ninvalidate=1\n[a]\n[b]\niodepth=4\n").unwrap();
-    let told: Vec<_> = checked.remarks.iter().map(|remark| (remark.place.line, remark.option.as_str())).collect();
-    assert_eq!(told, [(4, "invalidate"), (7, "iodepth")]);
+    let places: Vec<_> = checked.remarks.iter().map(|remark| (remark.place.line, remark.option.as_str())).collect();
+    assert_eq!(places, [(4, "invalidate"), (7, "iodepth")]);
     let file = checked.into_jobs().unwrap();
     assert_eq!((file.ignored.len(), file.ignored[0].line), (2, 4));
 }

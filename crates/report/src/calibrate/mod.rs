@@ -129,22 +129,22 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
 }
 
 fn io_cost(measurements: &Measurements, calibration: &Calibration) -> Markup {
-    let told = IoCost::of_measurements(measurements, &calibration.profile);
+    let io_cost = IoCost::of_measurements(measurements, &calibration.profile);
     html! {
         p { "For weights of cgroups: write these values after the number of the device to \
              io.cost.model and io.cost.qos." }
-        pre { (told.model.line()) "\n" (told.qos.line()) }
+        pre { (io_cost.model.line()) "\n" (io_cost.qos.line()) }
         table {
             thead { tr { th scope="col" { "Figure" } th scope="col" { "Value" } th scope="col" { "From" } } }
             tbody {
-                @for origin in &told.origins {
+                @for origin in &io_cost.origins {
                     tr { th scope="row" { (origin.name) } td { (grouped(origin.value)) } td { (origin.from) } }
                 }
             }
         }
         details {
             summary { "Entry for systemd's hwdb" }
-            pre { (told.hwdb(measurements.header.target.model_name.as_deref())) }
+            pre { (io_cost.hwdb(measurements.header.target.model_name.as_deref())) }
         }
     }
 }

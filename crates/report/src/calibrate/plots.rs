@@ -100,7 +100,7 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
     };
     let sizes = |id, title, sequential| {
         let across = |probe: &Probe| single(probe, sequential).then(|| size(probe));
-        let points = points(&all, across, Upward::Bytes, |own| own.iops);
+        let points = points(&all, across, Upward::Bytes, |residual| residual.iops);
         let ticks = power_ticks(&points, 10);
         Figure {
             id,
@@ -113,11 +113,11 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
         }
     };
     let mut figures = vec![
-        depths("depth-iops", "Random reads of 4 KiB: IOPS", 100, Upward::Iops, |own| own.iops),
-        depths("depth-p50", "Random reads of 4 KiB: median latency", 100, Upward::Latency, |own| own.p50_ns),
-        depths("depth-p99", "Random reads of 4 KiB: p99", 100, Upward::Latency, |own| own.p99_ns),
-        depths("depth-writes", "Random writes of 4 KiB: IOPS", 0, Upward::Iops, |own| own.iops),
-        depths("depth-writes-p99", "Random writes of 4 KiB: p99", 0, Upward::Latency, |own| own.p99_ns),
+        depths("depth-iops", "Random reads of 4 KiB: IOPS", 100, Upward::Iops, |residual| residual.iops),
+        depths("depth-p50", "Random reads of 4 KiB: median latency", 100, Upward::Latency, |residual| residual.p50_ns),
+        depths("depth-p99", "Random reads of 4 KiB: p99", 100, Upward::Latency, |residual| residual.p99_ns),
+        depths("depth-writes", "Random writes of 4 KiB: IOPS", 0, Upward::Iops, |residual| residual.iops),
+        depths("depth-writes-p99", "Random writes of 4 KiB: p99", 0, Upward::Latency, |residual| residual.p99_ns),
         sizes("size-random", "Random reads, one at a time", false),
         sizes("size-sequential", "Sequential reads, one at a time", true),
         places(&all),
@@ -130,7 +130,7 @@ pub(super) fn figures(target: &Target, calibration: &Calibration) -> Vec<Figure>
 /// Returns the rates of sequential reads by position.
 fn places(all: &[&Residual]) -> Figure {
     let place = |probe: &Probe| (probe.role == Role::Place).then_some(probe.start_sector as f64 * SECTOR);
-    let points = points(all, place, Upward::Bytes, |own| own.iops);
+    let points = points(all, place, Upward::Bytes, |residual| residual.iops);
     let end = points.last().map_or(1.0, |last| last.across);
     let ticks = linear_ticks(0.0, end, 4, ("GB", 1e9));
     Figure {
@@ -147,7 +147,7 @@ fn places(all: &[&Residual]) -> Figure {
 /// Returns the latencies of random reads by the size of the part that they cover.
 fn distances(all: &[&Residual]) -> Figure {
     let width = |probe: &Probe| (probe.role == Role::Distance).then(|| (probe.sectors as f64 * SECTOR).log2());
-    let points = points(all, width, Upward::Latency, |own| own.p50_ns);
+    let points = points(all, width, Upward::Latency, |residual| residual.p50_ns);
     let ticks = power_ticks(&points, 20);
     Figure {
         id: "distance",
@@ -169,10 +169,16 @@ fn points(
 ) -> Vec<Point> {
     let mut points: Vec<Point> = all
         .iter()
-        .filter_map(|own| {
-            let times = if upward == Upward::Bytes { f64::from(own.probe.bytes) } else { 1.0 };
-            let held_out = own.probe.role == Role::HeldOut;
-            Some(Point { across: across(&own.probe)?, times, pair: pair(own), held_out, probe: own.probe })
+        .filter_map(|residual| {
+            let times = if upward == Upward::Bytes { f64::from(residual.probe.bytes) } else { 1.0 };
+            let held_out = residual.probe.role == Role::HeldOut;
+            Some(Point {
+                across: across(&residual.probe)?,
+                times,
+                pair: pair(residual),
+                held_out,
+                probe: residual.probe,
+            })
         })
         .collect();
     points.sort_by(|a, b| a.across.total_cmp(&b.across));
@@ -195,9 +201,9 @@ pub(super) fn section(figures: &[Figure]) -> Markup {
     let repeated = figures.iter().flat_map(|figure| &figure.points).any(|point| point.range().is_some());
     html! {
         p .legend {
-            "Dots: " span .(MEASURED) { span .own-name { "measured" } } " (hollow: not used for the fit)"
+            "Dots: " span .(MEASURED) { span .coloured-name { "measured" } } " (hollow: not used for the fit)"
             @if repeated { ", with one standard deviation on either side" }
-            ". Line: " span .(MODEL) { span .own-name { "the model" } } "."
+            ". Line: " span .(MODEL) { span .coloured-name { "the model" } } "."
         }
         div .facets { @for figure in figures { (draw(figure)) } }
     }
@@ -255,11 +261,11 @@ fn chart(figure: &Figure, plot: &Plot) -> Chart {
     let points = || figure.points.iter();
     let model = Series::plain(MODEL_COLOUR, "model", Draw::Line, points().map(Point::model));
     let measured = |name: &str, held_out: bool| {
-        let own = |point: &Point, value: f64| if point.held_out == held_out { value } else { f64::NAN };
+        let if_drawn = |point: &Point, value: f64| if point.held_out == held_out { value } else { f64::NAN };
         let end = |of: fn((f64, f64)) -> f64| -> Vec<Value> {
-            points().map(|point| Value(point.range().map_or(f64::NAN, |range| own(point, of(range))))).collect()
+            points().map(|point| Value(point.range().map_or(f64::NAN, |range| if_drawn(point, of(range))))).collect()
         };
-        let dots = points().map(|point| own(point, point.measured()));
+        let dots = points().map(|point| if_drawn(point, point.measured()));
         Series {
             hollow: held_out,
             low: end(|range| range.0),
@@ -293,7 +299,7 @@ fn body(figure: &Figure, plot: &Plot, ticks: &[Tick], unit: &str) -> Markup {
                     line .interval x1=(x) x2=(x) y1=(px(plot.y.at(low))) y2=(px(plot.y.at(high))) {}
                 }
                 circle .(if point.held_out { "hollow" } else { "dot" }) cx=(x) cy=(y) r="4" {
-                    title { (point.probe) ": " (told(figure.upward, point.measured())) ", model " (told(figure.upward, point.model())) }
+                    title { (point.probe) ": " (with_unit(figure.upward, point.measured())) ", model " (with_unit(figure.upward, point.model())) }
                 }
             }
         }
@@ -301,7 +307,7 @@ fn body(figure: &Figure, plot: &Plot, ticks: &[Tick], unit: &str) -> Markup {
 }
 
 /// Returns a value with its unit.
-fn told(upward: Upward, value: f64) -> String {
+fn with_unit(upward: Upward, value: f64) -> String {
     match upward {
         Upward::Iops => format!("{} IOPS", iosched_lab::grouped(value.round() as u64)),
         Upward::Bytes => format!("{}/s", crate::units::bytes(value)),
@@ -312,7 +318,7 @@ fn told(upward: Upward, value: f64) -> String {
 /// Returns the description for users who cannot see the plot.
 fn about(figure: &Figure) -> String {
     let parts = figure.points.iter().map(|point| {
-        let (measured, model) = (told(figure.upward, point.measured()), told(figure.upward, point.model()));
+        let (measured, model) = (with_unit(figure.upward, point.measured()), with_unit(figure.upward, point.model()));
         format!("{}: measured {measured}, model {model}", point.probe)
     });
     parts.collect::<Vec<_>>().join("; ")

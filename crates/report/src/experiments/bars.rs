@@ -38,7 +38,7 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
              Solid: published. Light: simulated. Lines: mean ± standard deviation. At the right: \
              the published and the simulated mean. "
             @for setting in settings {
-                span .legend-name .(setting.class) { (swatch()) span .own-name { (setting.label) } } "  "
+                span .legend-name .(setting.class) { (swatch()) span .coloured-name { (setting.label) } } "  "
             }
         }
         div .pair {
@@ -89,12 +89,12 @@ fn bars(results: &ExperimentResults<'_>, case: usize, rows: &[(&Row, f64)], sett
 fn longest(cell: &Cell) -> f64 {
     let reach = |known: Known| known.mean + known.sd.unwrap_or(0.0);
     let published = cell.published.map_or(0.0, reach);
-    published.max(cell.simulated.as_ref().map_or(0.0, |own| reach(own.known)))
+    published.max(cell.simulated.as_ref().map_or(0.0, |simulated| reach(simulated.known)))
 }
 
 /// Draws the published bar above the simulated one, and both means at the right.
 fn setting_bars(plot: &Plot, cell: &Cell, reference: f64, top: f64) -> Markup {
-    let simulated = cell.simulated.as_ref().map(|own| own.known);
+    let simulated = cell.simulated.as_ref().map(|simulated| simulated.known);
     let (_, _, right, _) = plot.inner();
     let shown = |known: Option<Known>| known.map_or_else(|| "–".to_owned(), |known| quantity(known.mean));
     html! {

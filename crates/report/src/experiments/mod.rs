@@ -29,7 +29,7 @@ pub(crate) fn page(header: &ReproductionHeader, results: &[ExperimentResults<'_>
                 @if results.len() > 1 { (navigation(results)) }
                 (goals(results))
             }
-            @for own in results { (experiment(header, own, results.len() > 1)) }
+            @for results_of_one in results { (experiment(header, results_of_one, results.len() > 1)) }
             (method(header, &summary))
         },
     )
@@ -58,7 +58,7 @@ fn navigation(results: &[ExperimentResults<'_>]) -> Markup {
     html! {
         nav aria-label="Experiments" {
             ul .devices {
-                @for own in results { li { a href={ "#" (own.experiment.name) } { (own.experiment.title) } } }
+                @for results_of_one in results { li { a href={ "#" (results_of_one.experiment.name) } { (results_of_one.experiment.title) } } }
                 li { a href="#method" { "How to read and repeat this" } }
             }
         }
@@ -66,7 +66,7 @@ fn navigation(results: &[ExperimentResults<'_>]) -> Markup {
 }
 
 fn goals(results: &[ExperimentResults<'_>]) -> Markup {
-    let all: Vec<_> = results.iter().filter(|own| !own.goals.is_empty()).collect();
+    let all: Vec<_> = results.iter().filter(|results_of_one| !results_of_one.goals.is_empty()).collect();
     html! {
         @if !all.is_empty() {
             div .scroll tabindex="0" {
@@ -81,8 +81,8 @@ fn goals(results: &[ExperimentResults<'_>]) -> Markup {
                         }
                     }
                     tbody {
-                        @for own in all {
-                            @for (number, (goal, outcome)) in own.goals.iter().enumerate() {
+                        @for results_of_one in all {
+                            @for (number, (goal, outcome)) in results_of_one.goals.iter().enumerate() {
                                 tr .begins[number == 0] { (goal_cells(goal, outcome)) }
                             }
                         }
@@ -116,22 +116,22 @@ fn goal_cells(goal: &Goal, outcome: &GoalOutcome) -> Markup {
 
 /// Returns the appearance of an experiment's settings.
 fn settings<'a>(results: &ExperimentResults<'a>) -> Vec<Setting<'a>> {
-    let setting = |(number, own): (usize, &'a iosched_lab::reproduce::Variant)| Setting {
+    let setting = |(number, variant): (usize, &'a iosched_lab::reproduce::Variant)| Setting {
         number,
-        label: &own.label,
-        short: own.label.clone(),
+        label: &variant.label,
+        short: variant.label.clone(),
         class: format!("s{}", number % 8),
     };
     results.experiment.settings.iter().enumerate().map(setting).collect()
 }
 
 fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, several: bool) -> Markup {
-    let own = results.experiment;
+    let published = results.experiment;
     let settings = settings(results);
     html! {
-        section .device id=(own.name) {
-            h2 { (own.title) }
-            p .quiet { (own.about) }
+        section .device id=(published.name) {
+            h2 { (published.title) }
+            p .quiet { (published.about) }
             @if several { p .lead { (unbroken(&sentence(&Summary::of(std::slice::from_ref(results), header.runs).sentence()))) } }
             (facts(header, results, &settings))
             @if results.was_run() {
@@ -151,23 +151,23 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, seve
 }
 
 fn facts(header: &ReproductionHeader, results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -> Markup {
-    let own = results.experiment;
-    let mut disks: Vec<&str> = own.cases.iter().flat_map(|case| &case.devices).map(String::as_str).collect();
+    let published = results.experiment;
+    let mut disks: Vec<&str> = published.cases.iter().flat_map(|case| &case.devices).map(String::as_str).collect();
     disks.sort_unstable();
     disks.dedup();
     let about = |name: &str| iosched_disk::Profile::named(name).map(|profile| profile.about().to_owned());
     html! {
         dl .facts {
             dt { "Machine" }
-            dd { strong { (own.machine) } @if let Ok(machine) = MachineProfile::named(&own.machine) { ", " (machine.machine.about) } }
+            dd { strong { (published.machine) } @if let Ok(machine) = MachineProfile::named(&published.machine) { ", " (machine.machine.about) } }
             dt { @if disks.len() == 1 { "Disk" } @else { "Disks" } }
             @for disk in disks { dd { strong { (disk) } @if let Ok(about) = about(disk) { ", " (about) } } }
             dt { "Settings" }
-            @for (setting, own) in settings.iter().zip(&own.settings) {
+            @for (setting, variant) in settings.iter().zip(&published.settings) {
                 dd {
                     (name(setting))
-                    @if let Some(about) = &own.about { ", " (about) }
-                    " " span .quiet { (schedulers(own)) }
+                    @if let Some(about) = &variant.about { ", " (about) }
+                    " " span .quiet { (schedulers(variant)) }
                 }
             }
             dt { "Runs" }

@@ -48,12 +48,12 @@ fn strips(results: &ExperimentResults<'_>, settings: &[Setting<'_>], case: usize
     let mut strips = Vec::new();
     for setting in settings {
         let published = results.experiment.series.iter();
-        let published =
-            published.filter(|own| own.case == *case_name && own.setting == setting.label && own.name == name);
+        let published = published
+            .filter(|series| series.case == *case_name && series.setting == setting.label && series.name == name);
         let strip = |whose, published, values| Strip { setting, whose, published, values };
-        strips.extend(published.map(|own| strip("published", true, own.values.as_slice())));
-        let ours = results.series(case, setting.number).filter(|own| own.name == name && own.unit == "s");
-        strips.extend(ours.map(|own| strip("ours", false, own.values.as_slice())));
+        strips.extend(published.map(|series| strip("published", true, series.values.as_slice())));
+        let ours = results.series(case, setting.number).filter(|series| series.name == name && series.unit == "s");
+        strips.extend(ours.map(|series| strip("ours", false, series.values.as_slice())));
     }
     let changes = strips.windows(2).filter(|pair| pair[0].setting.number != pair[1].setting.number).count();
     let height = MARGIN.top + strips.len() as f64 * STRIP + changes as f64 * GAP + MARGIN.bottom;
@@ -75,7 +75,7 @@ fn strips(results: &ExperimentResults<'_>, settings: &[Setting<'_>], case: usize
             @let middle = top + STRIP / 2.0;
             @let () = { before = Some(strip.setting.number); top += STRIP; };
             g .(strip.setting.class) {
-                @if begins { text .own x="0" y=(px(middle + 4.0)) { (strip.setting.label) } }
+                @if begins { text .coloured x="0" y=(px(middle + 4.0)) { (strip.setting.label) } }
                 text .tick x=(px(MARGIN.left - 10.0)) y=(px(middle + 4.0)) text-anchor="end" { (strip.whose) }
                 @for &value in strip.values {
                     @let x = px(plot.x.at(value));

@@ -79,7 +79,7 @@ fn lines(results: &ExperimentResults<'_>, row: &Row, settings: &[Setting<'_>]) -
 }
 
 fn simulated(cell: &Cell) -> Option<Known> {
-    cell.simulated.as_ref().map(|own| own.known)
+    cell.simulated.as_ref().map(|simulated| simulated.known)
 }
 
 fn figure(known: Option<Known>, decimals: Decimals) -> Markup {

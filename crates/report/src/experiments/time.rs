@@ -30,20 +30,21 @@ fn row(results: &ExperimentResults<'_>, settings: &[Setting<'_>], case: usize, n
         let row = results.rows.iter().find(|row| row.case == case && row.test == name)?;
         row.cells[setting.number].published.map(|known| known.mean)
     };
-    let own: Vec<(&Setting<'_>, &SeriesRecord, Option<f64>)> = settings
+    let rows: Vec<(&Setting<'_>, &SeriesRecord, Option<f64>)> = settings
         .iter()
         .filter_map(|setting| {
-            let series = results.series(case, setting.number).find(|own| own.name == name && own.step_s.is_some())?;
+            let series =
+                results.series(case, setting.number).find(|series| series.name == name && series.step_s.is_some())?;
             Some((setting, series, mean(setting)))
         })
         .collect();
-    let highest = own.iter().flat_map(|(_, series, mean)| series.values.iter().copied().chain(*mean));
+    let highest = rows.iter().flat_map(|(_, series, mean)| series.values.iter().copied().chain(*mean));
     let top = nice_end(highest.fold(1e-9, f64::max), 4);
     let seconds = |series: &SeriesRecord| series.values.len() as f64 * series.step_s.unwrap_or(1.0);
-    let end_s = own.iter().map(|(_, series, _)| seconds(series)).fold(1e-9, f64::max);
+    let end_s = rows.iter().map(|(_, series, _)| seconds(series)).fold(1e-9, f64::max);
     html! {
-        div .(facets(own.len())) {
-            @for (setting, series, mean) in own {
+        div .(facets(rows.len())) {
+            @for (setting, series, mean) in rows {
                 @let id = format!("time-{}-{case}-{name}-{}", results.experiment.name, setting.number);
                 (facet(setting, &plot(&id, series, mean, (end_s, top)), &html! {}))
             }

@@ -292,7 +292,7 @@ impl<'a> System<'a> {
 
     fn into_result<D: Device, O: Observer>(mut self, mut disks: Disks<D, O>, driven: Driven) -> RunResult {
         let now_ns = now_ns(&disks);
-        let outcome = self.applications[0].application.told(now_ns);
+        let outcome = self.applications[0].application.outcome(now_ns);
         let ios = disks.iter().map(|core| core.submitted).sum();
         let limited = driven.limited_ns.map(|at_ns| Note::Limited { ios, at_ns });
         disks[0].notes.extend(limited);

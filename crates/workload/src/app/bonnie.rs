@@ -162,8 +162,9 @@ mod tests {
 
     #[test]
     fn phases_follow_each_other() {
-        let (made, app) = calls("bonnie++ -d /mnt -s 16 -n 0 -u root", 1_000);
-        let bytes = |wanted: fn(&Call) -> Option<u64>| made.iter().filter_map(|made| wanted(&made.call)).sum::<u64>();
+        let (timed_calls, app) = calls("bonnie++ -d /mnt -s 16 -n 0 -u root", 1_000);
+        let bytes =
+            |wanted: fn(&Call) -> Option<u64>| timed_calls.iter().filter_map(|timed| wanted(&timed.call)).sum::<u64>();
         let written = bytes(|call| match call {
             Call::Write { bytes, calls, .. } => Some(bytes * calls),
             _ => None,
@@ -176,9 +177,9 @@ mod tests {
         // similar.
         assert_eq!(written, (3 << 20) + 2 * (16 << 20) + 819 * 8_192);
         assert_eq!(read, (3 << 20) + 2 * (16 << 20) + 8_192 * 8_192);
-        let syncs = made.iter().filter(|made| matches!(made.call, Call::Fsync { .. })).count();
+        let syncs = timed_calls.iter().filter(|timed| matches!(timed.call, Call::Fsync { .. })).count();
         assert_eq!(syncs, 4, "each phase that writes ends with an fsync");
-        let names: Vec<String> = app.report().figures.into_iter().map(|own| own.name).collect();
+        let names: Vec<String> = app.report().figures.into_iter().map(|figure| figure.name).collect();
         assert_eq!(names, ["char_write", "block_write", "rewrite", "char_read", "block_read", "seeks"]);
         let fast = calls("bonnie++ -f -s 16", 1_000).1;
         assert_eq!(fast.report().figures[0].name, "block_write");
@@ -188,17 +189,18 @@ mod tests {
     fn one_file_holds_the_data() {
         let spec = Spec::parse("bonnie++ -f -r 1100 -n 0").unwrap();
         assert!(spec.start(1, u64::MAX).existing().is_empty());
-        let (made, _) = calls("bonnie++ -f -s 2200m:1m -n 0", 1_000);
-        let opened = made.iter().filter(|made| matches!(made.call, Call::Open { flags, .. } if flags.truncate)).count();
+        let (timed_calls, _) = calls("bonnie++ -f -s 2200m:1m -n 0", 1_000);
+        let opened =
+            timed_calls.iter().filter(|timed| matches!(timed.call, Call::Open { flags, .. } if flags.truncate)).count();
         assert_eq!(opened, 1);
     }
 
     #[test]
     fn single_characters_are_bytes_of_three_mib() {
-        let (made, _) = calls("bonnie++ -s 64 -n 0", 1_000);
-        let characters: u64 = made
+        let (timed_calls, _) = calls("bonnie++ -s 64 -n 0", 1_000);
+        let characters: u64 = timed_calls
             .iter()
-            .map(|made| match made.call {
+            .map(|timed| match timed.call {
                 Call::Write { bytes: 1, calls, .. } => calls,
                 _ => 0,
             })
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn small_files_are_said_not_to_be_simulated() {
-        let notes = |text: &str| Spec::parse(text).unwrap().start(1, u64::MAX).told(0).notes.len();
+        let notes = |text: &str| Spec::parse(text).unwrap().start(1, u64::MAX).outcome(0).notes.len();
         assert_eq!((notes("bonnie++ -f -s 16"), notes("bonnie++ -f -s 16 -n 0")), (1, 0));
     }
 

@@ -82,7 +82,7 @@ pub struct LaidOut {
 
 /// Results of an application that has ended.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct AppOutcome {
     /// Metrics that the program measured. `None` if the program prints no metrics.
     pub report: Option<Report>,
     /// Results of each job, if the application consists of jobs.
@@ -158,8 +158,8 @@ pub trait Application: Send {
     fn report(&self) -> Report;
 
     /// Returns the results at the end of the application or of the run, at `now_ns`.
-    fn told(&mut self, now_ns: u64) -> Told {
+    fn outcome(&mut self, now_ns: u64) -> AppOutcome {
         let _ = now_ns;
-        Told { report: Some(self.report()), ..Told::default() }
+        AppOutcome { report: Some(self.report()), ..AppOutcome::default() }
     }
 }

@@ -213,8 +213,8 @@ mod tests {
 
     const SMALL: &str = "--file-num=4 --file-total-size=1M";
 
-    fn made(text: &str) -> Vec<Call> {
-        calls(text, 1_000_000).0.into_iter().map(|made| made.call).collect()
+    fn calls_of(text: &str) -> Vec<Call> {
+        calls(text, 1_000_000).0.into_iter().map(|timed| timed.call).collect()
     }
 
     fn counts(calls: &[Call]) -> (usize, usize, usize) {
@@ -228,24 +228,24 @@ mod tests {
 
     #[test]
     fn sysbench_mixes_3_to_2_and_syncs_after_100_writes() {
-        let made = made(&format!("sysbench fileio --file-test-mode=rndrw {SMALL} --events=1000 --time=0 run"));
+        let calls = calls_of(&format!("sysbench fileio --file-test-mode=rndrw {SMALL} --events=1000 --time=0 run"));
         // All four files are synced nine times, and once more at the end. sysbench counts syncs as
         // events.
-        assert_eq!(counts(&made), (579, 385, 40));
+        assert_eq!(counts(&calls), (579, 385, 40));
     }
 
     #[test]
     fn syncs_count_as_events() {
         // sysbench 1.0.20 does this with these options: two syncs of four files, and one at the
         // end.
-        let made = made(&format!("sysbench fileio --file-test-mode=rndwr {SMALL} --events=250 --time=0 run"));
-        assert_eq!(counts(&made), (0, 242, 12));
+        let calls = calls_of(&format!("sysbench fileio --file-test-mode=rndwr {SMALL} --events=250 --time=0 run"));
+        assert_eq!(counts(&calls), (0, 242, 12));
     }
 
     #[test]
     fn options_say_which_calls_sync() {
         let run = |options: &str| {
-            counts(&made(&format!(
+            counts(&calls_of(&format!(
                 "sysbench fileio --file-test-mode=rndwr {SMALL} --events=100 --time=0 {options} run"
             )))
         };
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(run("--file-fsync-freq=0 --file-fsync-end=off"), (0, 100, 0));
         assert_eq!(run("--file-fsync-all --file-fsync-end=off"), (0, 100, 100));
         assert_eq!(run("--file-fsync-all=on --file-fsync-end=off"), (0, 100, 100));
-        let read = made(&format!("sysbench fileio --file-test-mode=rndrd {SMALL} --events=100 --time=0 run"));
+        let read = calls_of(&format!("sysbench fileio --file-test-mode=rndrd {SMALL} --events=100 --time=0 run"));
         assert_eq!(counts(&read), (100, 0, 0));
     }
 
@@ -261,21 +261,21 @@ mod tests {
     fn threads_share_the_requests_and_the_time() {
         let line = format!("sysbench --test=fileio --file-test-mode=seqrd {SMALL} --num-threads=4 --max-time=1 run");
         let (all, app) = calls(&line, 10_000_000);
-        let reads = all.iter().filter(|made| matches!(made.call, Call::Read { .. })).count();
+        let reads = all.iter().filter(|timed| matches!(timed.call, Call::Read { .. })).count();
         // Each of the threads makes a hundred calls of 10 ms in a second.
         assert_eq!(reads, 400);
         let report = app.report();
-        let of = |name: &str| report.figures.iter().find(|own| own.name == name).unwrap().value;
+        let of = |name: &str| report.figures.iter().find(|figure| figure.name == name).unwrap().value;
         assert!((of("reads") - 400.0).abs() < 1.0 && (of("latency_avg") - 10.0).abs() < 0.01, "{report:?}");
         // A test in the old syntax ends after 10,000 requests.
-        let old = made(&format!("sysbench --test=fileio --file-test-mode=rndrd {SMALL} run"));
+        let old = calls_of(&format!("sysbench --test=fileio --file-test-mode=rndrd {SMALL} run"));
         assert_eq!(counts(&old).0, 10_000);
     }
 
     #[test]
     fn sequential_writes_make_the_files_and_begin_again() {
-        let made = made(&format!("sysbench fileio --file-test-mode=seqwr {SMALL} --events=65 --time=0 run"));
-        let offsets: Vec<u64> = made
+        let calls = calls_of(&format!("sysbench fileio --file-test-mode=seqwr {SMALL} --events=65 --time=0 run"));
+        let offsets: Vec<u64> = calls
             .iter()
             .filter_map(|call| match call {
                 Call::Write { offset, .. } => Some(offset / 16_384),
@@ -284,7 +284,7 @@ mod tests {
             .collect();
         assert_eq!(offsets[..17], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0]);
         assert_eq!((offsets.len(), offsets[64]), (65, 0));
-        assert!(made.iter().any(|call| matches!(call, Call::Open { flags, .. } if flags.create && flags.truncate)));
+        assert!(calls.iter().any(|call| matches!(call, Call::Open { flags, .. } if flags.create && flags.truncate)));
     }
 
     #[test]

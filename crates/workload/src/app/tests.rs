@@ -99,7 +99,7 @@ impl Tree {
 
 /// A call, its task, and its start, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct TimedCall {
     pub(super) task: usize,
     pub(super) call: Call,
     pub(super) at_ns: u64,
@@ -107,7 +107,7 @@ pub(super) struct Made {
 
 /// Runs an application to its end. Passes each call to `see`, which returns the duration of the
 /// call, ns.
-pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64) {
+pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(TimedCall) -> u64) {
     let mut tree = Tree::default();
     for existing in app.existing() {
         tree.add(existing.node, existing.parent, existing.bytes);
@@ -131,7 +131,7 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64)
         match app.step(task, now_ns) {
             Step::Call(call) => {
                 tree.call(task, call, app.batch(task));
-                next(now_ns + see(Made { task, call, at_ns: now_ns }), task);
+                next(now_ns + see(TimedCall { task, call, at_ns: now_ns }), task);
             }
             Step::Compute { ns } => next(now_ns + ns, task),
             Step::Sleep { until_ns } => next(now_ns.max(until_ns), task),
@@ -151,14 +151,14 @@ pub(super) fn drive(app: &mut dyn Application, mut see: impl FnMut(Made) -> u64)
 }
 
 /// Returns all calls of a command line. Each takes `call_ns`.
-pub(super) fn calls(command: &str, call_ns: u64) -> (Vec<Made>, Box<dyn Application>) {
+pub(super) fn calls(command: &str, call_ns: u64) -> (Vec<TimedCall>, Box<dyn Application>) {
     let spec = Spec::parse(command).unwrap();
     let mut app = spec.start(1, 1 << 30);
     assert_eq!(app.tasks().len(), spec.task_count());
-    let mut made = Vec::new();
+    let mut timed_calls = Vec::new();
     drive(app.as_mut(), |call| {
-        made.push(call);
+        timed_calls.push(call);
         call_ns
     });
-    (made, app)
+    (timed_calls, app)
 }

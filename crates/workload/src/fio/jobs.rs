@@ -130,9 +130,9 @@ impl Jobs {
         let layout = Layout::new(&self.file, capacity_bytes, disks)?;
         let mut blocks = 0u64;
         for (number, job) in self.iter() {
-            let own = Generator::map_blocks(job, &layout.jobs[number]);
-            blocks = blocks.saturating_add(own);
-            if own > 0 && blocks > MAP_BLOCKS_MAX {
+            let blocks_of_job = Generator::map_blocks(job, &layout.jobs[number]);
+            blocks = blocks.saturating_add(blocks_of_job);
+            if blocks_of_job > 0 && blocks > MAP_BLOCKS_MAX {
                 return Err(WorkloadError::Job {
                     file: self.file.name.clone(),
                     line: job.line,

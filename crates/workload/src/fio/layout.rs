@@ -356,8 +356,8 @@ mod tests {
 
     #[test]
     fn jobs_on_the_device_share_it_and_files_lie_behind_one_another() {
-        let own = |name| Job { size: Some(Size::Bytes(MIB + 1)), ..Job::new(name) };
-        let layout = Layout::new(&file(vec![named("/dev/sda"), own("a"), own("b")]), 8 * MIB, 1).unwrap();
+        let job = |name| Job { size: Some(Size::Bytes(MIB + 1)), ..Job::new(name) };
+        let layout = Layout::new(&file(vec![named("/dev/sda"), job("a"), job("b")]), 8 * MIB, 1).unwrap();
         let starts: Vec<_> = layout.jobs.iter().map(|job| (job.regions[0].start(), job.regions[0].length)).collect();
         assert_eq!(starts, [(0, 8 * MIB), (0, MIB + 1), (MIB + 4096, MIB + 1)]);
     }
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn job_that_does_not_fit_names_job_and_line() {
-        let told = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB, 1).unwrap_err().to_string();
+        let error = |job: Job| Layout::new(&file(vec![Job { line: 7, ..job }]), 16 * MIB, 1).unwrap_err().to_string();
         let cases = [
             (Job { size: Some(Size::Bytes(17 * MIB)), ..Job::new("a") }, "need 17825792 bytes"),
             (Job { size: Some(Size::Bytes(17 * MIB)), ..named("/dev/sda") }, "the device, which has 16777216"),
@@ -431,8 +431,8 @@ mod tests {
             (Job { files: Files::Named(vec!["/dev/a".into(), "/dev/b".into()]), ..Job::new("a") }, "one device"),
         ];
         for (job, expected) in cases {
-            let told = told(job);
-            assert!(told.starts_with("t.fio: line 7: job ") && told.contains(expected), "{told}");
+            let error = error(job);
+            assert!(error.starts_with("t.fio: line 7: job ") && error.contains(expected), "{error}");
         }
     }
 

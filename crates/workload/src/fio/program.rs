@@ -19,7 +19,7 @@ use super::layout::{Layout, Region};
 use super::process::{Action, Process};
 use super::value::{Client, Direction, Mode, OpenSync, Placement};
 use crate::app::{
-    Advice, AppTask, Application, Call, Contents, Existing, LaidOut, Node, OpenFlags, Report, Source, Step, Told,
+    Advice, AppOutcome, AppTask, Application, Call, Contents, Existing, LaidOut, Node, OpenFlags, Report, Source, Step,
 };
 use crate::outcome::{Note, SyncKind};
 
@@ -406,26 +406,26 @@ impl Application for JobProgram<'_> {
         Report::default()
     }
 
-    fn told(&mut self, now_ns: u64) -> Told {
-        let mut told = Told::default();
+    fn outcome(&mut self, now_ns: u64) -> AppOutcome {
+        let mut outcome = AppOutcome::default();
         let one_by_one = |worker: &&Worker<'_>| {
             let job = worker.process.job;
             !is_direct(job) && job.client == Client::Async && job.io_depth > 1
         };
         let jobs = self.workers.iter().filter(one_by_one).count() as u64;
         if jobs > 0 {
-            told.notes.push(Note::BufferedOneByOne { jobs });
+            outcome.notes.push(Note::BufferedOneByOne { jobs });
         }
         let unfinished = |job: &Job| !is_direct(job) && job.sync_file_range_ios > 0;
         let jobs = self.workers.iter().filter(|worker| unfinished(worker.process.job)).count() as u64;
         if jobs > 0 {
-            told.notes.push(Note::NoRangeSync { jobs });
+            outcome.notes.push(Note::NoRangeSync { jobs });
         }
         if self.prioritised > 0 {
-            told.notes.push(Note::PriorityPerIo { ios: self.prioritised });
+            outcome.notes.push(Note::PriorityPerIo { ios: self.prioritised });
         }
         if self.barriers > 0 {
-            told.notes.push(Note::NoBarriers { ios: self.barriers });
+            outcome.notes.push(Note::NoBarriers { ios: self.barriers });
         }
         for worker in std::mem::take(&mut self.workers) {
             let Worker { mut process, life, .. } = worker;
@@ -433,10 +433,10 @@ impl Application for JobProgram<'_> {
                 process.end(now_ns);
             }
             if process.has_failed() {
-                told.notes.push(Note::JobFailed { job: process.job.name.clone() });
+                outcome.notes.push(Note::JobFailed { job: process.job.name.clone() });
             }
-            told.jobs.push(process.into_result());
+            outcome.jobs.push(process.into_result());
         }
-        told
+        outcome
     }
 }

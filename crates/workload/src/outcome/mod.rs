@@ -239,11 +239,11 @@ impl QueueStat {
     /// Returns the counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let group = |own: &QueueStatGroup, earlier: &QueueStatGroup| QueueStatGroup {
-            ios: own.ios.saturating_sub(earlier.ios),
-            merges: own.merges.saturating_sub(earlier.merges),
-            sectors: own.sectors.saturating_sub(earlier.sectors),
-            time_ns: own.time_ns.saturating_sub(earlier.time_ns),
+        let group = |now: &QueueStatGroup, earlier: &QueueStatGroup| QueueStatGroup {
+            ios: now.ios.saturating_sub(earlier.ios),
+            merges: now.merges.saturating_sub(earlier.merges),
+            sectors: now.sectors.saturating_sub(earlier.sectors),
+            time_ns: now.time_ns.saturating_sub(earlier.time_ns),
         };
         Self {
             reads: group(&self.reads, &earlier.reads),

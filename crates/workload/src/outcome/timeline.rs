@@ -277,9 +277,9 @@ impl IoTimeline {
         }
         self.bins.iter_mut().zip(&other.bins).for_each(|(bin, other)| bin.add(other));
         for class in &other.sizes {
-            let own = self.size(class.from_bytes);
-            own.reads.merge(&class.reads);
-            own.writes.merge(&class.writes);
+            let merged = self.size(class.from_bytes);
+            merged.reads.merge(&class.reads);
+            merged.writes.merge(&class.writes);
         }
     }
 }

@@ -14,8 +14,8 @@ pub(super) use options::{ABOUT, DdOptions};
 use options::{Command, End, File, Input};
 
 use crate::app::{
-    AppTask, Application, Better, Call, Contents, Existing, Figure, LaidOut, Node, OpenFlags, Report, Series, Source,
-    Step, Told,
+    AppOutcome, AppTask, Application, Better, Call, Contents, Existing, Figure, LaidOut, Node, OpenFlags, Report,
+    Series, Source, Step,
 };
 use crate::outcome::Note;
 
@@ -277,7 +277,7 @@ impl Application for Dd {
         done / all
     }
 
-    fn told(&mut self, _: u64) -> Told {
+    fn outcome(&mut self, _: u64) -> AppOutcome {
         let is_random = self.commands.iter().any(|command| matches!(command.input, Input::Random));
         let note = Note::NotCarriedOut {
             what: "the CPU time of random bytes".to_owned(),
@@ -285,7 +285,11 @@ impl Application for Dd {
                   if=/dev/zero to measure the disk"
                 .to_owned(),
         };
-        Told { report: Some(self.report()), notes: is_random.then_some(note).into_iter().collect(), ..Told::default() }
+        AppOutcome {
+            report: Some(self.report()),
+            notes: is_random.then_some(note).into_iter().collect(),
+            ..AppOutcome::default()
+        }
     }
 
     fn report(&self) -> Report {

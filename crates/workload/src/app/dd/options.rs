@@ -463,22 +463,23 @@ impl Reader<'_> {
         truncate: bool,
     ) -> Result<(), WorkloadError> {
         for (job, &file) in output.iter().enumerate() {
-            let own = &self.files.files[file];
-            if own.device {
+            let before = &self.files.files[file];
+            if before.device {
                 continue;
             }
             if truncate && input.file(job) == Some(file) {
                 return Err(self.error("of", "dd would truncate the file before it reads it", "add conv=notrunc"));
             }
-            if truncate && start > 0 && own.bytes > 0 {
-                let problem = format!("truncating {} there is not modelled", own.name);
+            if truncate && start > 0 && before.bytes > 0 {
+                let problem = format!("truncating {} there is not modelled", before.name);
                 return Err(self.error("seek", problem, "add conv=notrunc"));
             }
-            let before = if truncate { 0 } else { own.bytes };
-            let own = &mut self.files.files[file];
-            own.bytes = before.max(start + bytes);
+            let before = if truncate { 0 } else { before.bytes };
+            let written = &mut self.files.files[file];
+            written.bytes = before.max(start + bytes);
             // If a command empties the file, the larger of the spaces before and after counts.
-            own.room_bytes = if truncate { own.room_bytes.max(bytes) } else { (own.room_bytes + bytes).min(own.bytes) };
+            written.room_bytes =
+                if truncate { written.room_bytes.max(bytes) } else { (written.room_bytes + bytes).min(written.bytes) };
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-use crate::app::tests::{Made, calls};
+use crate::app::tests::{TimedCall, calls};
 use crate::app::{Advice, Call, Node, OpenFlags, Source, Spec};
 
 const TMP1: Node = Node::new(0);
 const TMP2: Node = Node::new(1);
 
-fn made(command: &str) -> Vec<Call> {
-    calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
+fn calls_of(command: &str) -> Vec<Call> {
+    calls(command, 1_000).0.into_iter().map(|timed| timed.call).collect()
 }
 
 const fn open(node: Node, flags: OpenFlags) -> Call {
@@ -27,7 +27,7 @@ const fn close(node: Node) -> Call {
 #[test]
 fn writes_zeroes_block_by_block() {
     let expected = [open(TMP1, OUTPUT), zeroes(TMP1, 0, 512, 2_000_000), close(TMP1)];
-    assert_eq!(made("dd if=/dev/zero of=tmp1 bs=512 count=2000000"), expected);
+    assert_eq!(calls_of("dd if=/dev/zero of=tmp1 bs=512 count=2000000"), expected);
 }
 
 #[test]
@@ -35,13 +35,13 @@ fn numbers_have_endings_and_products() {
     for (text, bytes) in
         [("7c", 7), ("3w", 6), ("2b", 1_024), ("4k", 4_096), ("1kB", 1_000), ("1M", 1 << 20), ("2MB", 2_000_000)]
     {
-        assert_eq!(made(&format!("dd if=/dev/zero of=tmp1 bs={text} count=2x3"))[1], zeroes(TMP1, 0, bytes, 6));
+        assert_eq!(calls_of(&format!("dd if=/dev/zero of=tmp1 bs={text} count=2x3"))[1], zeroes(TMP1, 0, bytes, 6));
     }
 }
 
 #[test]
 fn flags_and_conversions_are_those_of_the_original() {
-    let flags = |text: &str| match made(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[0] {
+    let flags = |text: &str| match calls_of(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[0] {
         Call::Open { flags, .. } => flags,
         other => panic!("{other:?}"),
     };
@@ -49,14 +49,14 @@ fn flags_and_conversions_are_those_of_the_original() {
     assert_eq!(flags("oflag=direct,sync"), OpenFlags { direct: true, sync: true, ..OUTPUT });
     assert_eq!(flags("oflag=dsync"), OpenFlags { sync: true, data_only: true, ..OUTPUT });
     assert_eq!(flags("conv=notrunc"), OpenFlags { truncate: false, ..OUTPUT });
-    let ends = |text: &str| made(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[2..].to_vec();
+    let ends = |text: &str| calls_of(&format!("dd if=/dev/zero of=tmp1 count=1 {text}"))[2..].to_vec();
     assert_eq!(ends("conv=fsync"), [Call::Fsync { node: TMP1 }, close(TMP1)]);
     assert_eq!(ends("conv=notrunc,fdatasync"), [Call::Fdatasync { node: TMP1 }, close(TMP1)]);
 }
 
 #[test]
 fn dd_copies_up_to_the_end_of_the_earlier_file() {
-    let calls = made("dd if=/dev/zero of=tmp1 bs=1000 count=3; dd if=tmp1 of=tmp2 bs=2k");
+    let calls = calls_of("dd if=/dev/zero of=tmp1 bs=1000 count=3; dd if=tmp1 of=tmp2 bs=2k");
     let (read, write) = (
         |offset, bytes| Call::Read { node: TMP1, offset, bytes, calls: 1 },
         |offset, bytes| Call::Write { node: TMP2, offset, bytes, calls: 1, source: Source::Buffer },
@@ -76,7 +76,7 @@ fn dd_copies_up_to_the_end_of_the_earlier_file() {
 
 #[test]
 fn skip_and_seek_leave_blocks_out() {
-    let calls = made("dd if=tmp1 of=tmp2 bs=1k count=2 skip=3 seek=5");
+    let calls = calls_of("dd if=tmp1 of=tmp2 bs=1k count=2 skip=3 seek=5");
     assert!(calls.contains(&Call::Read { node: TMP1, offset: 4_096, bytes: 1_024, calls: 1 }));
     assert!(calls.contains(&Call::Write { node: TMP2, offset: 6_144, bytes: 1_024, calls: 1, source: Source::Buffer }));
     let app = Spec::parse("dd if=tmp1 of=/dev/null bs=1k count=2 skip=3").unwrap().start(1, 1 << 30);
@@ -85,7 +85,7 @@ fn skip_and_seek_leave_blocks_out() {
 
 #[test]
 fn a_file_is_read_whole_blocks_first() {
-    let calls = made("dd if=/dev/zero of=tmp1 bs=1000 count=1 && dd if=tmp1 of=/dev/null bs=300")
+    let calls = calls_of("dd if=/dev/zero of=tmp1 bs=1000 count=1 && dd if=tmp1 of=/dev/null bs=300")
         .into_iter()
         .filter(|call| matches!(call, Call::Read { .. }));
     let read = |offset, bytes, calls| Call::Read { node: TMP1, offset, bytes, calls };
@@ -94,18 +94,19 @@ fn a_file_is_read_whole_blocks_first() {
 
 #[test]
 fn background_jobs_have_own_files_and_are_waited_for() {
-    let (made, app) = calls("dd jobs=3 if=/dev/zero of=f count=2; dd if=f.2 of=/dev/null", 1_000);
+    let (timed_calls, app) = calls("dd jobs=3 if=/dev/zero of=f count=2; dd if=f.2 of=/dev/null", 1_000);
     assert_eq!(app.tasks().len(), 4);
-    let at = |made: &[Made], task| made.iter().find(|made| made.task == task).map(|made| made.at_ns);
-    assert_eq!([0, 1, 2, 3].map(|task| at(&made, task)), [Some(0), Some(0), Some(0), Some(3_000)]);
-    let mut files: Vec<Node> = made
+    let at =
+        |timed_calls: &[TimedCall], task| timed_calls.iter().find(|timed| timed.task == task).map(|timed| timed.at_ns);
+    assert_eq!([0, 1, 2, 3].map(|task| at(&timed_calls, task)), [Some(0), Some(0), Some(0), Some(3_000)]);
+    let mut files: Vec<Node> = timed_calls
         .iter()
-        .filter_map(|made| if let Call::Write { node, .. } = made.call { Some(node) } else { None })
+        .filter_map(|timed| if let Call::Write { node, .. } = timed.call { Some(node) } else { None })
         .collect();
     files.sort();
     assert_eq!(files, [0, 1, 2].map(Node::new));
     let read = Call::Read { node: Node::new(2), offset: 0, bytes: 512, calls: 2 };
-    assert!(made.iter().any(|made| made.task == 3 && made.call == read));
+    assert!(timed_calls.iter().any(|timed| timed.task == 3 && timed.call == read));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn dd_reports_seconds_and_decimal_megabytes() {
 fn reports_each_process_in_the_order_they_end() {
     let spec = Spec::parse("dd jobs=3 if=/dev/zero of=f bs=1M count=10").unwrap();
     let mut app = spec.start(1, 1 << 30);
-    crate::app::tests::drive(app.as_mut(), |made| match made.call {
+    crate::app::tests::drive(app.as_mut(), |timed| match timed.call {
         Call::Write { node, .. } => [3, 1, 2][(node.0 - Node::new(0).0) as usize] * 1_000_000_000,
         _ => 0,
     });
@@ -132,7 +133,7 @@ fn reports_each_process_in_the_order_they_end() {
 
 #[test]
 fn repeats_the_whole_of_it() {
-    let all = made("dd if=tmp1 of=/dev/null count=4 repeat=3");
+    let all = calls_of("dd if=tmp1 of=/dev/null count=4 repeat=3");
     assert_eq!(all.len(), 9);
     assert_eq!(all[..3], all[6..]);
 }
@@ -186,7 +187,7 @@ fn a_device_ends_where_the_disk_does() {
             Call::Read { bytes, calls, .. } | Call::Write { bytes, calls, .. } => Some(bytes * calls),
             _ => None,
         };
-        made(text).iter().filter_map(is_moved).sum::<u64>()
+        calls_of(text).iter().filter_map(is_moved).sum::<u64>()
     };
     // The disk of these tests has 1 GiB.
     assert_eq!(bytes("dd if=/dev/sda of=/dev/null bs=1M"), 1 << 30);
@@ -205,7 +206,7 @@ fn blocks_of_input_and_output_may_differ() {
             Call::Write { offset, bytes, calls, .. } => Some((false, offset, bytes, calls)),
             _ => None,
         };
-        made(text).into_iter().filter_map(of).collect()
+        calls_of(text).into_iter().filter_map(of).collect()
     };
     let gathered = [(true, 0, 1_024, 4), (false, 0, 4_096, 1), (true, 4_096, 1_024, 1), (false, 4_096, 1_024, 1)];
     assert_eq!(moved("dd if=a of=b ibs=1k obs=4k count=5"), gathered);
@@ -217,7 +218,7 @@ fn blocks_of_input_and_output_may_differ() {
 
 #[test]
 fn numbers_of_bytes_have_flags_or_an_ending() {
-    let first = |text: &str| made(text)[1];
+    let first = |text: &str| calls_of(text)[1];
     for text in ["bs=1MiB count=3MB", "bs=1M count=3000000 iflag=fullblock,count_bytes", "bs=1M count=3000000B"] {
         let write = first(&format!("dd if=/dev/zero of=b {text}"));
         assert_eq!(write, zeroes(TMP1, 0, 1 << 20, 2), "{text}");
@@ -230,17 +231,17 @@ fn numbers_of_bytes_have_flags_or_an_ending() {
 
 #[test]
 fn lists_of_flags_add_up_and_appending_writes_behind_the_end() {
-    let all = made("dd if=/dev/zero of=tmp1 count=2 conv=fsync conv=notrunc iflag=nonblock,noatime");
+    let all = calls_of("dd if=/dev/zero of=tmp1 count=2 conv=fsync conv=notrunc iflag=nonblock,noatime");
     assert!(all.contains(&Call::Fsync { node: TMP1 }), "{all:?}");
-    let all = made("dd if=/dev/zero of=tmp1 count=2; dd if=/dev/zero of=tmp1 count=1 oflag=append conv=notrunc");
+    let all = calls_of("dd if=/dev/zero of=tmp1 count=2; dd if=/dev/zero of=tmp1 count=1 oflag=append conv=notrunc");
     assert!(all.contains(&zeroes(TMP1, 1_024, 512, 1)), "{all:?}");
 }
 
 #[test]
 fn random_bytes_cost_no_cpu_time() {
-    let random = made("dd if=/dev/urandom of=tmp1 bs=1M count=2");
-    assert_eq!(random, made("dd if=/dev/zero of=tmp1 bs=1M count=2"));
-    let notes = |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).told(0).notes.len();
+    let random = calls_of("dd if=/dev/urandom of=tmp1 bs=1M count=2");
+    assert_eq!(random, calls_of("dd if=/dev/zero of=tmp1 bs=1M count=2"));
+    let notes = |text: &str| Spec::parse(text).unwrap().start(1, 1 << 30).outcome(0).notes.len();
     let count = "of=x bs=1M count=1";
     assert_eq!((notes(&format!("dd if=/dev/random {count}")), notes(&format!("dd if=/dev/zero {count}"))), (1, 0));
 }

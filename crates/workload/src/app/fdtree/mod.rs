@@ -131,13 +131,13 @@ impl Fdtree {
         if self.directory == tree.count() {
             return;
         }
-        let own = tree.directory(self.directory);
-        let parent = own.parent.map_or(Node::root(0), directory_node);
-        let level = (tree.levels() - own.height) as u64;
-        let name_bytes = 4 + digits(level) + digits(own.place);
+        let directory = tree.directory(self.directory);
+        let parent = directory.parent.map_or(Node::root(0), directory_node);
+        let level = (tree.levels() - directory.height) as u64;
+        let name_bytes = 4 + digits(level) + digits(directory.place);
         self.calls.push_back(Call::Spawn);
-        self.calls.push_back(Call::MakeDirectory { parent, node: directory_node(own.number), name_bytes });
-        if own.height > 0 && own.parent.is_some() {
+        self.calls.push_back(Call::MakeDirectory { parent, node: directory_node(directory.number), name_bytes });
+        if directory.height > 0 && directory.parent.is_some() {
             self.calls.extend([Call::Spawn; ENTER_TO_MAKE]);
         }
         self.directory += 1;

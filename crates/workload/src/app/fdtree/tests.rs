@@ -4,8 +4,8 @@ use super::tree::Tree;
 use crate::app::tests::{calls, drive};
 use crate::app::{Call, Node, Source, Spec};
 
-fn made(command: &str) -> Vec<Call> {
-    calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
+fn calls_of(command: &str) -> Vec<Call> {
+    calls(command, 1_000).0.into_iter().map(|timed| timed.call).collect()
 }
 
 fn count(calls: &[Call], like: impl Fn(&Call) -> bool) -> usize {
@@ -25,13 +25,13 @@ proptest! {
         let tree = Tree::new(fan_out, levels, u64::MAX).unwrap();
         let mut children = vec![0; tree.count() as usize];
         for number in 0..tree.count() {
-            let own = tree.directory(number);
-            prop_assert_eq!(own.parent.is_none(), number == 0);
-            if let Some(parent) = own.parent {
+            let directory = tree.directory(number);
+            prop_assert_eq!(directory.parent.is_none(), number == 0);
+            if let Some(parent) = directory.parent {
                 let above = tree.directory(parent);
-                prop_assert_eq!(above.height, own.height + 1);
-                prop_assert_eq!(tree.child(parent, above.height, own.place), number);
-                prop_assert_eq!(children[parent as usize], own.place, "in order");
+                prop_assert_eq!(above.height, directory.height + 1);
+                prop_assert_eq!(tree.child(parent, above.height, directory.place), number);
+                prop_assert_eq!(children[parent as usize], directory.place, "in order");
                 children[parent as usize] += 1;
             }
         }
@@ -42,7 +42,7 @@ proptest! {
 
     #[test]
     fn everything_is_made_and_removed_once(fan_out in 1u64..4, levels in 0u64..4, files in 1u64..4) {
-        let calls = made(&format!("fdtree -d {fan_out} -l {levels} -f {files} -s 1"));
+        let calls = calls_of(&format!("fdtree -d {fan_out} -l {levels} -f {files} -s 1"));
         let directories = Tree::new(fan_out, levels, u64::MAX).unwrap().count();
         let files = directories * files;
         // The driver checks that nothing is created or removed twice, or in a missing directory.
@@ -55,16 +55,16 @@ proptest! {
 
 #[test]
 fn the_phases_follow_each_other_in_the_order_of_the_recursion() {
-    let calls = made("fdtree -d 2 -l 2 -f 1 -s 3");
+    let calls = calls_of("fdtree -d 2 -l 2 -f 1 -s 3");
     let numbers = |like: fn(&Call) -> Option<Node>| -> Vec<u32> {
         calls.iter().filter_map(like).map(|node| node.0 - Node::new(0).0).collect()
     };
     // The tree is 0 [1 [2 3] 4 [5 6]]. Files have the numbers from 7.
-    let made = |call: &Call| if let Call::MakeDirectory { node, .. } = *call { Some(node) } else { None };
+    let created = |call: &Call| if let Call::MakeDirectory { node, .. } = *call { Some(node) } else { None };
     let written = |call: &Call| if let Call::Write { node, .. } = *call { Some(node) } else { None };
     let unlinked = |call: &Call| if let Call::Unlink { node } = *call { Some(node) } else { None };
     let removed = |call: &Call| if let Call::RemoveDirectory { node } = *call { Some(node) } else { None };
-    assert_eq!(numbers(made), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(numbers(created), [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(numbers(written), [7, 8, 9, 10, 11, 12, 13]);
     assert_eq!(numbers(unlinked), [7, 8, 9, 10, 11, 12, 13]);
     assert_eq!(numbers(removed), [2, 3, 5, 6, 1, 4, 0]);
@@ -77,7 +77,7 @@ fn the_phases_follow_each_other_in_the_order_of_the_recursion() {
 
 #[test]
 fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
-    let calls = made("fdtree -d 1 -l 1 -f 2 -s 1000");
+    let calls = calls_of("fdtree -d 1 -l 1 -f 2 -s 1000");
     let first = calls.iter().position(|call| matches!(call, Call::Open { .. })).unwrap();
     let node = Node::new(2);
     assert_eq!(calls[first - 1], Call::Spawn);
@@ -87,7 +87,7 @@ fn files_are_written_by_blocks_of_4_kib_by_a_process_each() {
 
 #[test]
 fn processes_are_as_many_as_the_script_starts() {
-    let calls = made("fdtree -d 3 -l 2 -f 5 -s 1");
+    let calls = calls_of("fdtree -d 3 -l 2 -f 5 -s 1");
     // There are 1 + 3 + 9 directories, each with a mkdir. 3 of them are entered to create more,
     // with three processes each.
     let mut expected = 13 + 3 * 3;
@@ -105,7 +105,7 @@ fn times_are_whole_seconds_of_a_clock_and_rates_are_rounded_down() {
     let seconds = |seed: u64| -> Vec<f64> {
         let mut app = Spec::parse("fdtree -d 2 -l 1 -f 2 -s 1").unwrap().start(seed, 1 << 30);
         // A file takes 0.4 s, so six files take 2.4 s.
-        drive(app.as_mut(), |made| if matches!(made.call, Call::Write { .. }) { 400_000_000 } else { 0 });
+        drive(app.as_mut(), |timed| if matches!(timed.call, Call::Write { .. }) { 400_000_000 } else { 0 });
         let figures = app.report().figures;
         let [create_s, files_per_s, kib_per_s] = [2, 3, 4].map(|figure: usize| figures[figure].value);
         assert_eq!((&*figures[2].unit, &*figures[3].unit, &*figures[4].unit), ("s", "files/s", "KiB/s"));

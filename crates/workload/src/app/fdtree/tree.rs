@@ -59,8 +59,8 @@ impl Tree {
         while found.number != number {
             let height = found.height - 1;
             let place = (number - found.number - 1) / self.sizes[height];
-            let own = self.child(found.number, found.height, place);
-            found = Directory { number: own, height, parent: Some(found.number), place };
+            let child = self.child(found.number, found.height, place);
+            found = Directory { number: child, height, parent: Some(found.number), place };
         }
         found
     }

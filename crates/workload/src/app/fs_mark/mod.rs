@@ -128,8 +128,8 @@ impl FsMark {
 
     fn node(&self, thread: usize, file: u64) -> Node {
         // Kept files keep their numbers.
-        let own = if self.options.keep { self.own_number(file) } else { file };
-        let number = own * self.threads.len() as u64 + thread as u64;
+        let number_in_thread = if self.options.keep { self.own_number(file) } else { file };
+        let number = number_in_thread * self.threads.len() as u64 + thread as u64;
         Node::new((self.directories() + number) as u32)
     }
 
@@ -184,11 +184,11 @@ impl FsMark {
 
     /// Records that the files of a thread are durable.
     fn measure(&mut self, thread: usize, now_ns: u64) {
-        let own = &mut self.threads[thread];
-        own.files = (self.iteration + 1) * self.options.files;
-        self.start_ns = self.start_ns.min(own.start_ns);
+        let measured = &mut self.threads[thread];
+        measured.files = (self.iteration + 1) * self.options.files;
+        self.start_ns = self.start_ns.min(measured.start_ns);
         self.end_ns = self.end_ns.max(now_ns);
-        self.computed_ns += std::mem::take(&mut own.computed_ns);
+        self.computed_ns += std::mem::take(&mut measured.computed_ns);
     }
 
     /// Ends an iteration of all threads.
@@ -219,9 +219,9 @@ impl FsMark {
             }
             FsMarkStage::File(file) if file == self.options.files => (None, FsMarkStage::Sync),
             FsMarkStage::File(file) => {
-                let own = &mut self.threads[thread];
-                own.computed_ns += FILE_NS;
-                own.files = self.iteration * self.options.files + file;
+                let state = &mut self.threads[thread];
+                state.computed_ns += FILE_NS;
+                state.files = self.iteration * self.options.files + file;
                 (Some(Step::Compute { ns: FILE_NS }), FsMarkStage::Create(file))
             }
             FsMarkStage::Create(file) => {
@@ -312,8 +312,10 @@ impl Application for FsMark {
             return Report::default();
         }
         let name = || "fs_mark".to_owned();
-        let [files, overhead]: [Vec<f64>; 2] =
-            [self.measured.iter().map(|&(files, _)| files).collect(), self.measured.iter().map(|own| own.1).collect()];
+        let [files, overhead]: [Vec<f64>; 2] = [
+            self.measured.iter().map(|&(files, _)| files).collect(),
+            self.measured.iter().map(|iteration| iteration.1).collect(),
+        ];
         let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
         let figures = vec![
             Figure { name: name(), unit: "files/s".into(), value: mean(&files), better: Better::Higher },

@@ -1,8 +1,8 @@
 use crate::app::tests::{calls, drive};
 use crate::app::{Call, Node, Source, Spec};
 
-fn made(command: &str) -> Vec<Call> {
-    calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
+fn calls_of(command: &str) -> Vec<Call> {
+    calls(command, 1_000).0.into_iter().map(|timed| timed.call).collect()
 }
 
 fn count(calls: &[Call], like: impl Fn(&Call) -> bool) -> usize {
@@ -35,7 +35,7 @@ fn flushes(calls: &[Call]) -> Vec<String> {
 
 #[test]
 fn fsmark_writes_flushes_and_removes_a_thousand_files() {
-    let calls = made("fs_mark -S 1 -D 100 -N 10 -s 65536 -t 1 -w 4096");
+    let calls = calls_of("fs_mark -S 1 -D 100 -N 10 -s 65536 -t 1 -w 4096");
     assert_eq!(count(&calls[..100], |call| matches!(call, Call::MakeDirectory { .. })), 100);
     let node = Node::new(100);
     let write = Call::Write { node, offset: 0, bytes: 4_096, calls: 16, source: Source::Buffer };
@@ -47,13 +47,13 @@ fn fsmark_writes_flushes_and_removes_a_thousand_files() {
 
 #[test]
 fn directories_are_used_in_order_so_many_files_in_each() {
-    assert_eq!(parents(&made("fs_mark -D 3 -N 2 -n 8")), [0, 0, 1, 1, 2, 2, 0, 0]);
-    assert_eq!(parents(&made("fs_mark -D 3 -n 4")), [0, 1, 2, 0]);
+    assert_eq!(parents(&calls_of("fs_mark -D 3 -N 2 -n 8")), [0, 0, 1, 1, 2, 2, 0, 0]);
+    assert_eq!(parents(&calls_of("fs_mark -D 3 -n 4")), [0, 1, 2, 0]);
     // Node 0 is the parent directory.
-    assert_eq!(parents(&made("fs_mark -d /mnt/test -D 2 -n 3")), [1, 2, 1]);
-    assert_eq!(parents(&made("fs_mark -d /mnt/test -n 2")), [0, 0]);
+    assert_eq!(parents(&calls_of("fs_mark -d /mnt/test -D 2 -n 3")), [1, 2, 1]);
+    assert_eq!(parents(&calls_of("fs_mark -d /mnt/test -n 2")), [0, 0]);
     // The next iteration continues with the directory after the last one.
-    assert_eq!(parents(&made("fs_mark -D 3 -n 2 -L 2")), [0, 1, 2, 0]);
+    assert_eq!(parents(&calls_of("fs_mark -D 3 -n 2 -L 2")), [0, 1, 2, 0]);
 }
 
 #[test]
@@ -71,15 +71,15 @@ fn each_method_flushes_what_it_says() {
         let mut expected = written.to_vec();
         expected.extend(sync.then_some("sync"));
         expected.extend(again);
-        assert_eq!(flushes(&made(&format!("fs_mark -n 2 -S {method}"))), expected, "-S {method}");
+        assert_eq!(flushes(&calls_of(&format!("fs_mark -n 2 -S {method}"))), expected, "-S {method}");
     }
     let expected = ["create0", "fsync0", "close0", "create1", "fsync1", "close1"];
-    assert_eq!(flushes(&made("fs_mark -n 2 -S 1")), expected);
+    assert_eq!(flushes(&calls_of("fs_mark -n 2 -S 1")), expected);
 }
 
 #[test]
 fn the_last_write_of_a_file_may_be_short() {
-    let calls = made("fs_mark -n 1 -s 10000 -w 4k");
+    let calls = calls_of("fs_mark -n 1 -s 10000 -w 4k");
     let node = Node::new(0);
     let write = |offset, bytes, calls| Call::Write { node, offset, bytes, calls, source: Source::Buffer };
     assert_eq!(calls[1..3], [write(0, 4_096, 2), write(8_192, 1_808, 1)]);
@@ -89,7 +89,7 @@ fn the_last_write_of_a_file_may_be_short() {
 fn fsmark_reports_files_per_second_and_outside_time() {
     let mut app = Spec::parse("fs_mark -n 10 -t 2 -L 2").unwrap().start(1, 1 << 30);
     let mut writes = 0;
-    drive(app.as_mut(), |made| match made.call {
+    drive(app.as_mut(), |timed| match timed.call {
         Call::Fsync { .. } => {
             writes += 1;
             // The second iteration is half as fast.
@@ -107,7 +107,7 @@ fn fsmark_reports_files_per_second_and_outside_time() {
 
 #[test]
 fn kept_files_are_never_written_again() {
-    let calls = made("fs_mark -n 3 -L 2 -t 2 -k");
+    let calls = calls_of("fs_mark -n 3 -L 2 -t 2 -k");
     assert_eq!(count(&calls, |call| matches!(call, Call::Unlink { .. })), 0);
     let mut nodes: Vec<u32> =
         calls.iter().filter_map(|call| if let Call::Open { node, .. } = call { Some(node.0) } else { None }).collect();

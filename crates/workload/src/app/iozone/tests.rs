@@ -1,11 +1,11 @@
-use crate::app::tests::{Made, calls, drive};
+use crate::app::tests::{TimedCall, calls, drive};
 use crate::app::{Advice, Application, Call, Node, OpenFlags, Source, Spec};
 
 const FILE: Node = Node::new(0);
 const KIB: u64 = 1_024;
 
-fn made(command: &str) -> Vec<Call> {
-    calls(command, 1_000).0.into_iter().map(|made| made.call).collect()
+fn calls_of(command: &str) -> Vec<Call> {
+    calls(command, 1_000).0.into_iter().map(|timed| timed.call).collect()
 }
 
 /// Returns the calls of each test: from one open to the next.
@@ -45,8 +45,8 @@ const fn write(offset: u64, bytes: u64, calls: u64) -> Call {
 fn fsync_is_in_the_timing_if_asked_for_and_else_behind_it() {
     let (write, fsync, close) = (write(0, 4 * KIB, 16), Call::Fsync { node: FILE }, Call::Close { node: FILE });
     for (options, kib_per_s) in [("", 64.0), ("-e ", 32.0), ("-c ", 32.0), ("-e -c ", 21.0)] {
-        let (made, app) = calls(&format!("iozone -s 64 {options}-i 0"), 1_000_000_000);
-        let calls: Vec<Call> = made.iter().map(|made| made.call).collect();
+        let (timed_calls, app) = calls(&format!("iozone -s 64 {options}-i 0"), 1_000_000_000);
+        let calls: Vec<Call> = timed_calls.iter().map(|timed| timed.call).collect();
         let body: &[Call] = if options == "-c " { &[write, close] } else { &[write, fsync, close] };
         assert_eq!(calls, [&[open(true)], body, &[open(false)], body].concat(), "{options}");
         let rates = app.report().figures.into_iter().map(|figure| (figure.name, figure.unit, figure.value));
@@ -57,7 +57,7 @@ fn fsync_is_in_the_timing_if_asked_for_and_else_behind_it() {
 
 #[test]
 fn all_thirteen_tests_follow_in_order() {
-    let (made, app) = calls("iozone -s 1m -r 64k -R", 1_000);
+    let (timed_calls, app) = calls("iozone -s 1m -r 64k -R", 1_000);
     let expected = [
         "write",
         "rewrite",
@@ -74,7 +74,7 @@ fn all_thirteen_tests_follow_in_order() {
         "freread",
     ];
     assert_eq!(names(app.as_ref()), expected);
-    let calls: Vec<Call> = made.iter().map(|made| made.call).collect();
+    let calls: Vec<Call> = timed_calls.iter().map(|timed| timed.call).collect();
     let tests = tests(&calls);
     for (test, name) in tests.iter().zip(expected) {
         assert_eq!(test[0], open(matches!(name, "write" | "fwrite")), "{name}");
@@ -100,8 +100,8 @@ fn all_thirteen_tests_follow_in_order() {
 fn random_order_is_equal_in_both_tests_and_all_runs() {
     let order = |seed: u64| {
         let mut calls = Vec::new();
-        drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed, 1 << 30).as_mut(), |made| {
-            calls.push(made.call);
+        drive(Spec::parse("iozone -s 16m -i 0 -i 2").unwrap().start(seed, 1 << 30).as_mut(), |timed| {
+            calls.push(timed.call);
             1
         });
         let tests = tests(&calls);
@@ -116,7 +116,7 @@ fn random_order_is_equal_in_both_tests_and_all_runs() {
 #[test]
 fn strided_read_takes_every_17th_record_and_wraps() {
     for count in [1, 16, 17, 18, 40, 1_000] {
-        let calls = made(&format!("iozone -s {count}k -r 1 -i 5"));
+        let calls = calls_of(&format!("iozone -s {count}k -r 1 -i 5"));
         let expected = (0..17).flat_map(|start| (start..count).step_by(17));
         assert!(records(&calls, KIB).into_iter().eq(expected), "{count}");
     }
@@ -133,7 +133,7 @@ fn a_file_that_no_test_makes_is_there_beforehand() {
 
 #[test]
 fn direct_and_sync_are_not_for_stdio() {
-    let calls = made("iozone -s 64 -o -I -i 0 -i 6");
+    let calls = calls_of("iozone -s 64 -o -I -i 0 -i 6");
     let flags = calls.iter().filter_map(|&call| match call {
         Call::Open { flags, .. } => Some((flags.direct, flags.sync)),
         _ => None,
@@ -143,7 +143,7 @@ fn direct_and_sync_are_not_for_stdio() {
 
 #[test]
 fn the_file_is_whole_records() {
-    let calls = made("iozone -s 100k -r 16k -i 0 -e");
+    let calls = calls_of("iozone -s 100k -r 16k -i 0 -e");
     assert_eq!(calls[1], write(0, 16 * KIB, 6));
 }
 
@@ -151,29 +151,35 @@ fn the_file_is_whole_records() {
 fn first_finished_process_stops_iozones_clocks() {
     let run = |options: &str| {
         let mut app = Spec::parse(&format!("iozone -s 40 -t 2 -i 0 -i 1 {options}")).unwrap().start(1, 1 << 30);
-        let mut made: Vec<Made> = Vec::new();
+        let mut timed_calls: Vec<TimedCall> = Vec::new();
         drive(app.as_mut(), |call| {
-            made.push(call);
+            timed_calls.push(call);
             // The second process is half as fast.
             1_000_000_000 * (call.task as u64 + 1)
         });
-        (made, app.report())
+        (timed_calls, app.report())
     };
-    let records = |made: &[Made], task| {
-        made.iter()
-            .filter(|made| made.task == task && matches!(made.call, Call::Read { .. } | Call::Write { .. }))
+    let records = |timed_calls: &[TimedCall], task| {
+        timed_calls
+            .iter()
+            .filter(|timed| timed.task == task && matches!(timed.call, Call::Read { .. } | Call::Write { .. }))
             .count()
     };
-    let (made, report) = run("");
+    let (timed_calls, report) = run("");
     // Ten records in 10 s, while the other process did five.
     assert_eq!(report.series[0].values, [4.0, 2.0]);
     assert_eq!(report.figures[0].value, 6.0);
-    assert_eq!(records(&made, 0), 40);
-    assert!((30..40).contains(&records(&made, 1)), "files are written whole, but not read: {}", records(&made, 1));
+    assert_eq!(records(&timed_calls, 0), 40);
+    assert!(
+        (30..40).contains(&records(&timed_calls, 1)),
+        "files are written whole, but not read: {}",
+        records(&timed_calls, 1)
+    );
     assert_eq!(records(&run("-x").0, 1), 40);
     let second_open = |task| {
-        let mut own = made.iter().filter(|made| made.task == task && matches!(made.call, Call::Open { .. }));
-        own.nth(1).map(|made| made.at_ns)
+        let mut opens =
+            timed_calls.iter().filter(|timed| timed.task == task && matches!(timed.call, Call::Open { .. }));
+        opens.nth(1).map(|timed| timed.at_ns)
     };
     assert_eq!(second_open(0), second_open(1));
 }
@@ -214,8 +220,8 @@ fn several_records_are_rounds_of_all_tests() {
 
 #[test]
 fn automatic_mode_goes_through_files_and_records() {
-    let (made, app) = calls("iozone -a -g 32m -i 1", 1_000);
-    let mut pairs: Vec<(u64, u64)> = tests(&made.iter().map(|made| made.call).collect::<Vec<_>>())
+    let (timed_calls, app) = calls("iozone -a -g 32m -i 1", 1_000);
+    let mut pairs: Vec<(u64, u64)> = tests(&timed_calls.iter().map(|timed| timed.call).collect::<Vec<_>>())
         .into_iter()
         .filter_map(|calls| {
             let read = calls.iter().find_map(|call| match call {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use iosched_numbers::{Histogram, SplitMix64};
 
-use crate::app::{AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step, Told};
+use crate::app::{AppOutcome, AppTask, Application, Call, Existing, Node, OpenFlags, Report, Source, Step};
 use crate::outcome::Note;
 
 /// Length of file names, for places where the exact length does not matter.
@@ -462,8 +462,8 @@ impl Application for Phased {
         (self.plan.report)(&self.results)
     }
 
-    fn told(&mut self, now_ns: u64) -> Told {
+    fn outcome(&mut self, now_ns: u64) -> AppOutcome {
         let _ = now_ns;
-        Told { report: Some(self.report()), jobs: Vec::new(), notes: self.plan.notes.clone() }
+        AppOutcome { report: Some(self.report()), jobs: Vec::new(), notes: self.plan.notes.clone() }
     }
 }

@@ -28,12 +28,12 @@ fn a_phase_begins_when_all_tasks_are_done_with_the_one_before() {
     let phases = vec![phase("first", 3), phase("second", 1), phase("third", 3)];
     let mut app = Phased::new(plan(3, phases), 1);
     let mut reads = Vec::new();
-    drive(&mut app, |made| {
-        if matches!(made.call, Call::Read { .. }) {
-            reads.push((made.at_ns, made.task));
+    drive(&mut app, |timed| {
+        if matches!(timed.call, Call::Read { .. }) {
+            reads.push((timed.at_ns, timed.task));
         }
         // The tasks have different speeds.
-        1_000 * (made.task as u64 + 1)
+        1_000 * (timed.task as u64 + 1)
     });
     assert_eq!(reads.len(), 18);
     assert!(reads[6..12].iter().all(|&(_, task)| task == 0), "{reads:?}");
@@ -48,8 +48,8 @@ fn a_phase_begins_when_all_tasks_are_done_with_the_one_before() {
 fn a_block_is_written_behind_its_read() {
     let mut app = Phased::new(plan(1, vec![Phase { action: Action::Rewrite, ..phase("rewrite", 1) }]), 1);
     let mut offsets = Vec::new();
-    drive(&mut app, |made| {
-        match made.call {
+    drive(&mut app, |timed| {
+        match timed.call {
             Call::Read { offset, .. } => offsets.push(('r', offset)),
             Call::Write { offset, .. } => offsets.push(('w', offset)),
             _ => {}

@@ -204,23 +204,23 @@ impl Tpcc {
     }
 
     fn session(&mut self, task: usize, now_ns: u64) -> Option<Step> {
-        let own = &mut self.sessions[task];
-        match own.stage {
+        let session = &mut self.sessions[task];
+        match session.stage {
             TpccStage::Open => {
-                own.stage = TpccStage::Begin;
+                session.stage = TpccStage::Begin;
                 return Some(Self::open(DATA, 0));
             }
-            TpccStage::Begin if self.measure.is_over(now_ns) => own.stage = TpccStage::Close,
-            TpccStage::Begin => own.begin(self.options.call_ns()),
-            TpccStage::Rows => own.next_leaf(&self.options),
-            TpccStage::Row => own.row(&self.options, self.data_blocks),
+            TpccStage::Begin if self.measure.is_over(now_ns) => session.stage = TpccStage::Close,
+            TpccStage::Begin => session.begin(self.options.call_ns()),
+            TpccStage::Rows => session.next_leaf(&self.options),
+            TpccStage::Row => session.row(&self.options, self.data_blocks),
             TpccStage::Miss(table) => {
-                own.stage = TpccStage::Buffer(table, now_ns);
-                return own.compute();
+                session.stage = TpccStage::Buffer(table, now_ns);
+                return session.compute();
             }
             TpccStage::Buffer(table, since_ns) => return self.read(task, table, (since_ns, now_ns)),
             TpccStage::Reading(table, since_ns) => {
-                own.stage = if table == Table::Index { TpccStage::Row } else { TpccStage::Rows };
+                session.stage = if table == Table::Index { TpccStage::Row } else { TpccStage::Rows };
                 self.measure.waited(Event::Read, since_ns);
             }
             TpccStage::Commit => return self.commit(task, now_ns),
@@ -228,15 +228,15 @@ impl Tpcc {
                 if !self.log.has(position) {
                     return Some(self.wait(task));
                 }
-                own.stage = TpccStage::End;
+                session.stage = TpccStage::End;
                 self.measure.waited(Event::LogSync, since_ns);
             }
             TpccStage::End => {
-                own.stage = TpccStage::Begin;
-                self.measure.transaction(own.transaction.calls, own.transaction.kind == Kind::NewOrder);
+                session.stage = TpccStage::Begin;
+                self.measure.transaction(session.transaction.calls, session.transaction.kind == Kind::NewOrder);
             }
             TpccStage::Close => {
-                own.stage = TpccStage::Exit;
+                session.stage = TpccStage::Exit;
                 return Some(Step::Call(Call::Close { node: DATA }));
             }
             TpccStage::Exit => {
@@ -259,14 +259,14 @@ impl Tpcc {
             self.for_buffer.push_back(task);
             return Some(self.wait(task));
         }
-        let own = &mut self.sessions[task];
+        let session = &mut self.sessions[task];
         if now_ns > since_ns {
             self.measure.waited(Event::FreeBuffer, since_ns);
         }
-        own.stage = TpccStage::Reading(table, now_ns);
-        let offset = block(&mut own.rng, table, self.data_blocks);
-        if own.is_update && table != Table::Index {
-            own.changed.push(offset);
+        session.stage = TpccStage::Reading(table, now_ns);
+        let offset = block(&mut session.rng, table, self.data_blocks);
+        if session.is_update && table != Table::Index {
+            session.changed.push(offset);
         }
         Some(Step::Call(Call::Read { node: DATA, offset, bytes: BLOCK_BYTES, calls: 1 }))
     }
@@ -274,18 +274,18 @@ impl Tpcc {
     /// Commits after all rows are done. Changed blocks become dirty. They can be written after the
     /// log records are on the disk.
     fn commit(&mut self, task: usize, now_ns: u64) -> Option<Step> {
-        let own = &mut self.sessions[task];
-        if let Some(step) = own.compute() {
+        let session = &mut self.sessions[task];
+        if let Some(step) = session.compute() {
             return Some(step);
         }
-        let redo_bytes = own.transaction.redo_thirds * self.options.redo_bytes / 3;
+        let redo_bytes = session.transaction.redo_thirds * self.options.redo_bytes / 3;
         if redo_bytes == 0 {
-            own.stage = TpccStage::End;
+            session.stage = TpccStage::End;
             return None;
         }
         let position = self.log.append(redo_bytes);
-        own.stage = TpccStage::LogSync(now_ns, position);
-        for offset in own.changed.drain(..) {
+        session.stage = TpccStage::LogSync(now_ns, position);
+        for offset in session.changed.drain(..) {
             self.blocks.add(offset, position);
         }
         self.for_log.push_back((position, task));

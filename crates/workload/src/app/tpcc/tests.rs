@@ -1,24 +1,24 @@
 use std::collections::BTreeMap;
 
 use super::{BLOCK_BYTES, DATA, LOGS};
-use crate::app::tests::{Made, drive};
+use crate::app::tests::{TimedCall, drive};
 use crate::app::{Call, Report, Spec};
 
 const MS: u64 = 1_000_000;
 
 /// Runs tpcc. Reads and batches take `data_ms`, and writes to the log `log_ms`.
-fn run(options: &str, data_ms: u64, log_ms: u64) -> (Vec<Made>, Report) {
+fn run(options: &str, data_ms: u64, log_ms: u64) -> (Vec<TimedCall>, Report) {
     let mut app = Spec::parse(&format!("tpcc {options}")).unwrap().start(1, 1 << 30);
-    let mut made = Vec::new();
+    let mut timed_calls = Vec::new();
     drive(app.as_mut(), |call| {
-        made.push(call);
+        timed_calls.push(call);
         match call.call {
             Call::Read { .. } | Call::WriteScattered { .. } => data_ms * MS,
             Call::Write { .. } => log_ms * MS,
             _ => 0,
         }
     });
-    (made, app.report())
+    (timed_calls, app.report())
 }
 
 fn figures(report: &Report) -> BTreeMap<&str, f64> {
@@ -31,8 +31,11 @@ fn a_transaction_costs_as_much_as_published() {
     let figures = figures(&report);
     // Published: 310.22 reads, 109.15 writes and 248.87 calls at 53.34 transactions per second.
     for (name, published) in [("physical_reads", 5.82), ("physical_writes", 2.05), ("user_calls", 4.67)] {
-        let own = figures[name] / figures["tps"];
-        assert!((own / published - 1.0).abs() < 0.06, "{name}: {own} a transaction, {published} published");
+        let per_transaction = figures[name] / figures["tps"];
+        assert!(
+            (per_transaction / published - 1.0).abs() < 0.06,
+            "{name}: {per_transaction} a transaction, {published} published"
+        );
     }
     assert!((figures["tpmC"] / figures["tps"] / 60.0 - 0.45).abs() < 0.02);
     assert_eq!(report.series[0].values.len(), 600);
@@ -42,12 +45,12 @@ fn a_transaction_costs_as_much_as_published() {
 
 #[test]
 fn pgbench_reads_single_blocks_and_writes_a_log() {
-    let made = run("seconds=60 warehouses=10 log_mb=1", 5, 2).0;
+    let timed_calls = run("seconds=60 warehouses=10 log_mb=1", 5, 2).0;
     let mut tenths = [0u32; 10];
     let mut ends = [0u64; 2];
     let mut changes = 0;
-    for made in &made {
-        match made.call {
+    for timed in &timed_calls {
+        match timed.call {
             Call::Read { node, offset, bytes, calls } => {
                 assert_eq!((node, bytes, calls, offset % BLOCK_BYTES), (DATA, BLOCK_BYTES, 1, 0));
                 tenths[(offset / (100 << 20)) as usize] += 1;
@@ -73,16 +76,16 @@ fn pgbench_reads_single_blocks_and_writes_a_log() {
 #[test]
 fn calls_are_spread_over_a_transaction() {
     // Reads take no time here, so the time between two reads is that of calls and rows.
-    let made = run("sessions=1 seconds=600 warmup=0 call_us=1000 client_us=9000 touch_us=0", 0, 0).0;
+    let timed_calls = run("sessions=1 seconds=600 warmup=0 call_us=1000 client_us=9000 touch_us=0", 0, 0).0;
     let mut last_ns = None;
     let mut gaps = [0u32; 2];
-    for made in made.iter().filter(|made| made.task == 0) {
-        if let (Call::Read { .. }, Some(last_ns)) = (made.call, last_ns) {
-            let gap_ns = made.at_ns - last_ns;
+    for timed in timed_calls.iter().filter(|timed| timed.task == 0) {
+        if let (Call::Read { .. }, Some(last_ns)) = (timed.call, last_ns) {
+            let gap_ns = timed.at_ns - last_ns;
             assert_eq!(gap_ns % (10 * MS), 0, "whole calls");
             gaps[usize::from(gap_ns > 0)] += 1;
         }
-        last_ns = Some(made.at_ns);
+        last_ns = Some(timed.at_ns);
     }
     // Half of all reads are in a single call of a Stock-Level. Other transactions have about as
     // many calls as reads, or more.
@@ -92,12 +95,14 @@ fn calls_are_spread_over_a_transaction() {
 
 #[test]
 fn commits_share_writes_to_the_log() {
-    let count = |made: &[Made]| made.iter().filter(|made| matches!(made.call, Call::Write { .. })).count() as f64;
+    let count = |timed_calls: &[TimedCall]| {
+        timed_calls.iter().filter(|timed| matches!(timed.call, Call::Write { .. })).count() as f64
+    };
     let commits = |report: &Report, seconds: f64| figures(report)["tps"] * seconds * 0.92;
-    let (made, report) = run("sessions=1 seconds=100 warmup=0", 1, 5);
-    assert!((count(&made) / commits(&report, 100.0) - 1.0).abs() < 0.05, "alone each commit has its own write");
-    let (made, report) = run("sessions=64 seconds=100 warmup=0", 1, 20);
-    assert!(count(&made) < commits(&report, 100.0) / 10.0, "together they share them");
+    let (timed_calls, report) = run("sessions=1 seconds=100 warmup=0", 1, 5);
+    assert!((count(&timed_calls) / commits(&report, 100.0) - 1.0).abs() < 0.05, "alone each commit has its own write");
+    let (timed_calls, report) = run("sessions=64 seconds=100 warmup=0", 1, 20);
+    assert!(count(&timed_calls) < commits(&report, 100.0) / 10.0, "together they share them");
 }
 
 #[test]
@@ -107,9 +112,9 @@ fn the_database_writer_writes_batches_of_different_blocks() {
     let writer = spec_tasks - 2;
     assert_eq!(app.tasks()[writer].name, "database writer");
     let mut batches = 0;
-    drive(app.as_mut(), |made| {
-        if let Call::WriteScattered { node, bytes } = made.call {
-            assert_eq!((made.task, node, bytes), (writer, DATA, BLOCK_BYTES));
+    drive(app.as_mut(), |timed| {
+        if let Call::WriteScattered { node, bytes } = timed.call {
+            assert_eq!((timed.task, node, bytes), (writer, DATA, BLOCK_BYTES));
             batches += 1;
         }
         10 * MS
@@ -143,7 +148,7 @@ fn a_slow_log_shows_in_the_waits() {
 fn a_slow_database_writer_holds_sessions_back() {
     let tps = |batch_ms: u64| {
         let mut app = Spec::parse("tpcc seconds=60 dbwr_batch=10").unwrap().start(1, 1 << 30);
-        drive(app.as_mut(), |made| match made.call {
+        drive(app.as_mut(), |timed| match timed.call {
             Call::WriteScattered { .. } => batch_ms * MS,
             Call::Read { .. } => 10 * MS,
             _ => MS,
@@ -160,7 +165,7 @@ fn changing_the_log_writes_all_that_is_dirty() {
     let blocks = |log_mb: u64| {
         let options = "seconds=60 warmup=0 dirty_blocks=200000 dirty_blocks_max=400000";
         let mut app = Spec::parse(&format!("tpcc {options} log_mb={log_mb}")).unwrap().start(1, 1 << 30);
-        drive(app.as_mut(), |made| if matches!(made.call, Call::Read { .. }) { 10 * MS } else { MS });
+        drive(app.as_mut(), |timed| if matches!(timed.call, Call::Read { .. }) { 10 * MS } else { MS });
         figures(&app.report())["physical_writes"] * 60.0
     };
     // Without a checkpoint, 200,000 blocks stay dirty. After one, only blocks changed since then
@@ -179,12 +184,12 @@ fn small_log_does_not_stop_sessions() {
 fn a_run_is_a_function_of_its_seed() {
     let run = |seed: u64| {
         let mut app = Spec::parse("tpcc seconds=5 warmup=0").unwrap().start(seed, 1 << 30);
-        let mut made = Vec::new();
+        let mut timed_calls = Vec::new();
         drive(app.as_mut(), |call| {
-            made.push(call);
+            timed_calls.push(call);
             MS
         });
-        made
+        timed_calls
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));

@@ -221,7 +221,7 @@ fn every_trim_is_followed_by_a_write_to_the_same_place() {
 #[test]
 fn a_sync_comes_after_every_so_many_writes() {
     let job = Job { mode: Mode::Write, fsync_ios: 3, fdatasync_ios: 2, ..on_device(Placement::default()) };
-    let told: String = steps(&job, 28 * KIB)
+    let letters: String = steps(&job, 28 * KIB)
         .iter()
         .map(|step| match step {
             Step::Io(_) => 'w',
@@ -229,7 +229,7 @@ fn a_sync_comes_after_every_so_many_writes() {
             Step::Sync(_) => 'd',
         })
         .collect();
-    assert_eq!(told, "wwdwFwdwwFw");
+    assert_eq!(letters, "wwdwFwdwwFw");
 }
 
 #[test]

@@ -371,12 +371,12 @@ impl Checker {
             first.group = group;
             first.line = section.place.outermost().line;
             let all = settings.in_order();
-            let told = |is_global| {
+            let written = |is_global| {
                 let those = all.iter().filter(move |setting| setting.is_global == is_global);
                 those.map(|setting| (setting.option.name.to_owned(), setting.text.clone())).collect()
             };
-            first.options = told(false);
-            first.global_options = told(true);
+            first.options = written(false);
+            first.global_options = written(true);
             for copy in 0..settings.small("numjobs").unwrap_or(1) {
                 let mut job = first.clone();
                 job.copy = copy;

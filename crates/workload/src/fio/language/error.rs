@@ -21,7 +21,7 @@ pub enum JobError {
         source: std::io::Error,
     },
     /// The file is not a valid job file.
-    #[error("{}{}", told(.problems), told_too(.refusals))]
+    #[error("{}{}", lines(.problems), lines_behind(.refusals))]
     Invalid {
         /// Errors in the order of the file; at least one.
         problems: Vec<JobProblem>,
@@ -30,7 +30,7 @@ pub enum JobError {
     },
     /// The file is valid and has unsupported options. There is at least one refusal, in the order
     /// of the file.
-    #[error("{}", told(.0))]
+    #[error("{}", lines(.0))]
     Unsupported(Vec<Refusal>),
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Short<'_> {
 }
 
 /// Formats each item on a separate line.
-fn told<T: fmt::Display>(all: &[T]) -> String {
+fn lines<T: fmt::Display>(all: &[T]) -> String {
     let mut text = String::new();
     for (index, one) in all.iter().take(TOLD_MAX).enumerate() {
         if index > 0 {
@@ -66,8 +66,8 @@ fn told<T: fmt::Display>(all: &[T]) -> String {
 }
 
 /// Formats the refusals that follow the problems.
-fn told_too(refusals: &[Refusal]) -> String {
-    if refusals.is_empty() { String::new() } else { format!("\n{}", told(refusals)) }
+fn lines_behind(refusals: &[Refusal]) -> String {
+    if refusals.is_empty() { String::new() } else { format!("\n{}", lines(refusals)) }
 }
 
 /// An error in a job file.

@@ -99,7 +99,9 @@ pub(super) fn of_command(
                     }
                 }
                 let read = reader.sections.split_off(first);
-                let runs = |own: &Section| own.is_global || wanted.is_empty() || wanted.contains(&own.name.as_str());
+                let runs = |section: &Section| {
+                    section.is_global || wanted.is_empty() || wanted.contains(&section.name.as_str())
+                };
                 reader.sections.extend(read.into_iter().filter(runs));
             }
         }

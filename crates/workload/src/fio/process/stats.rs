@@ -32,12 +32,12 @@ pub(super) struct Stats {
 impl Stats {
     pub(super) fn new(job: &Job) -> Self {
         // A minimum for all directions applies only to the directions of the job.
-        let own = |minimum: &PerDirection<Option<u64>>| {
-            let mut own = PerDirection::default();
-            job.mode.directions().iter().for_each(|&direction| *own.of_mut(direction) = *minimum.of(direction));
-            own
+        let of_job = |minimum: &PerDirection<Option<u64>>| {
+            let mut minima = PerDirection::default();
+            job.mode.directions().iter().for_each(|&direction| *minima.of_mut(direction) = *minimum.of(direction));
+            minima
         };
-        let (bytes_min, ios_min) = (own(&job.rate_min_bytes_per_s), own(&job.rate_iops_min));
+        let (bytes_min, ios_min) = (of_job(&job.rate_min_bytes_per_s), of_job(&job.rate_iops_min));
         Self {
             result: JobResult { name: job.name.clone(), group: job.group, ..JobResult::default() },
             sample_ns: 0,
@@ -105,16 +105,16 @@ impl Stats {
         self.close_sample(now_ns);
         let direction = slot.io.direction;
         let latency_ns = now_ns - slot.asked_ns;
-        let own = match direction {
+        let result = match direction {
             Direction::Read => &mut self.result.read,
             Direction::Write => &mut self.result.write,
             Direction::Trim => &mut self.result.trim,
         };
-        own.ios += 1;
-        own.bytes += slot.io.bytes;
-        own.submission.record(slot.issued_ns - slot.asked_ns);
-        own.completion.record(now_ns - slot.issued_ns);
-        own.latency.record(latency_ns);
+        result.ios += 1;
+        result.bytes += slot.io.bytes;
+        result.submission.record(slot.issued_ns - slot.asked_ns);
+        result.completion.record(now_ns - slot.issued_ns);
+        result.latency.record(latency_ns);
         for window in [self.sampled.of_mut(direction), self.cycled.of_mut(direction)] {
             window.ios += 1;
             window.bytes += slot.io.bytes;
@@ -137,13 +137,13 @@ impl Stats {
         for direction in Direction::ALL {
             let Window { ios, bytes } = std::mem::take(self.sampled.of_mut(direction));
             if bytes > 0 {
-                let own: &mut DirectionResult = match direction {
+                let result: &mut DirectionResult = match direction {
                     Direction::Read => &mut self.result.read,
                     Direction::Write => &mut self.result.write,
                     Direction::Trim => &mut self.result.trim,
                 };
-                own.bytes_per_s.add(bytes as f64 / seconds);
-                own.ios_per_s.add(ios as f64 / seconds);
+                result.bytes_per_s.add(bytes as f64 / seconds);
+                result.ios_per_s.add(ios as f64 / seconds);
             }
         }
     }
