@@ -89,6 +89,17 @@ pub fn of_place(error: PlaceError) -> anyhow::Error {
     }
 }
 
+/// Converts an error of a validation.
+pub fn of_validation(error: ValidationError) -> anyhow::Error {
+    match error {
+        ValidationError::Place(error) => of_place(error),
+        ValidationError::Request(error) => of_device_request(error),
+        ValidationError::Profile(error) => error.into(),
+        ValidationError::State(error) => error.into(),
+        error => error.into(),
+    }
+}
+
 /// Converts an error of the advice.
 pub fn of_advice(error: AdviseError) -> anyhow::Error {
     match error {

@@ -2,8 +2,12 @@
 
 use std::io;
 
+use iosched_disk::ProfileError;
+use iosched_kernel::StateError;
 use iosched_lab::LabError;
-use iosched_lab::verify::VerifyError;
+use iosched_lab::verify::{DeviceRequestError, VerifyError};
+
+use crate::calibrate::PlaceError;
 
 /// An error of running or reading a validation.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +59,18 @@ pub enum ValidationError {
     /// The request is invalid.
     #[error("{0}")]
     Wrong(String),
+    /// The target cannot be measured.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The target has no disk with schedulers.
+    #[error(transparent)]
+    Request(#[from] DeviceRequestError),
+    /// The model that stands for the device is wrong.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The directory for records of changed settings cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A comparison on the device failed.
     #[error(transparent)]
     Lab(#[from] LabError),

@@ -7,6 +7,7 @@ use iosched_disk::{Fit, Profile, Validated};
 use iosched_lab::{Bounds, Figure, Pair as Compared, SIGNIFICANCE, Verdict, stat};
 use iosched_sim::{Plan, run};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::error::ValidationError;
 use super::records::{Measured, Outcome};
@@ -123,6 +124,24 @@ pub struct Battery {
 }
 
 impl Battery {
+    /// Returns the results as data, such as for JSON.
+    #[must_use]
+    pub fn document(&self, measured: &Measured, profile: &Profile) -> Value {
+        let trials = measured.header.trials();
+        let trials = trials.iter().map(|trial| json!({ "name": trial.name, "about": trial.about }));
+        json!({
+            "target": measured.header.target,
+            "profile": profile.name(),
+            "about": profile.about(),
+            "schedulers": measured.header.schedulers,
+            "runs": measured.header.rounds,
+            "battery": self,
+            "decision": self.decision(),
+            "answer": self.to_string(),
+            "trials": trials.collect::<Value>(),
+        })
+    }
+
     /// Simulates the measured workloads on `profile` and judges the
     /// profile. The same records and profile give the same result.
     ///

@@ -13,7 +13,7 @@ use super::records::{FORMAT, Header, Measured, Outcome, Run};
 use crate::calibrate::Target;
 
 /// Schedulers that a modelled device is measured with.
-pub const MODEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+pub(super) const MODEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 /// Divisor of the measured time that gives the warm-up of each run.
 const WARM_UP: u64 = 5;
 
@@ -91,7 +91,7 @@ impl Header {
 ///
 /// # Errors
 /// A run fails.
-pub fn measure_model(
+pub(super) fn measure_model(
     header: &Header,
     device: &Profile,
     control: &Control,
@@ -122,7 +122,7 @@ pub fn measure_model(
 ///
 /// # Errors
 /// The kernel rejects a setting, a run fails, or a setting cannot be restored.
-pub fn measure_device(
+pub(super) fn measure_device(
     header: &Header,
     place: &KernelTarget,
     state: &StateDirectory,

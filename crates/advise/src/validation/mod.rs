@@ -11,10 +11,12 @@ mod error;
 mod judge;
 mod measure;
 mod records;
+mod request;
 mod workloads;
 
 pub use error::ValidationError;
 pub use judge::{Battery, Cell, Judged, OrderCount, RATE_WITHIN, TAIL_WITHIN, simulate};
-pub use measure::{MODEL_SCHEDULERS, Progress, measure_device, measure_model};
+pub use measure::Progress;
 pub use records::{FORMAT, Header, Measured, Outcome, Run, write_header, write_run};
+pub use request::ValidationRequest;
 pub use workloads::{Span, TRIALS, Trial, trials};

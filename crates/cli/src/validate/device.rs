@@ -7,24 +7,19 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_advise::calibrate::{FILE_SIZE_MIB, Measurer, Place, Target, is_model, open_device};
+use iosched_advise::calibrate::FILE_SIZE_MIB;
 use iosched_advise::validation::{
-    Battery, Header, MODEL_SCHEDULERS, Measured, Progress, ValidationError, measure_device, measure_model,
-    write_header, write_run,
+    Battery, Header, Measured, Progress, ValidationError, ValidationRequest, write_header, write_run,
 };
 use iosched_disk::{Profile, is_path};
-use iosched_kernel::StateDirectory;
 use iosched_lab::Control;
-use iosched_lab::request::ns;
-use iosched_lab::verify::scheduled_disk;
 
 use crate::invocation::Invocation;
 use crate::options::seconds_above_0;
-use iosched_terminal::fail::{INTERRUPTED, of_device_request, of_place, usage};
+use iosched_terminal::fail::{INTERRUPTED, of_validation, usage};
 use iosched_terminal::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::{Look, validation};
@@ -152,7 +147,7 @@ fn measure(
     control: &Control,
 ) -> Result<Measured> {
     let bar = Meter::new("measuring {bar:30} {pos} of {len} runs, {eta} to go: {msg}");
-    let mut observe = |progress: Progress<'_>| match progress {
+    let observe = |progress: Progress<'_>| match progress {
         Progress::Header(header) => {
             records.line_of(|out| write_header(out, header));
             bar.set_length(header.runs() as u64);
@@ -164,29 +159,20 @@ fn measure(
         }
         Progress::Warning(warning) => bar.warn(Some(warning.to_owned())),
     };
-    if is_model(target) {
-        if args.destroy_data.is_some() {
-            return Err(usage("--destroy-data is only for block devices; a model has no data"));
-        }
-        let device = Profile::load(target)?;
-        let of_model = Target::of_card(device.name(), device.card());
-        let header = header(args, given, of_model, &MODEL_SCHEDULERS.map(str::to_owned))?;
-        return Ok(measure_model(&header, &device, control, &mut observe)?);
-    }
-    let never = AtomicBool::new(false);
-    let place = Place { name: target, destroy_data: args.destroy_data.as_deref(), file_size_mib: args.file_size };
-    let opened = open_device(&place, &never).map_err(of_place)?;
-    let disk = scheduled_disk(opened.place(), target, None).map_err(of_device_request)?;
-    let header = header(args, given, opened.target().clone(), &disk.schedulers())?;
-    Ok(measure_device(&header, opened.place(), &StateDirectory::usual()?, control, &mut observe)?)
-}
-
-fn header(args: &DeviceArgs, given: &Invocation, target: Target, offered: &[String]) -> Result<Header> {
-    let mut header = Header::of(target, offered, &args.schedulers, args.runs, args.seed, ns(args.run_for))?;
-    let line = given.rerun().set("schedulers", &header.schedulers).chosen("runs", [args.runs]);
-    let line = line.chosen("run_for", [args.run_for]).chosen("seed", [args.seed]);
-    header.command = line.to_string();
-    Ok(header)
+    let request = ValidationRequest {
+        target: target.to_owned(),
+        destroy_data: args.destroy_data.clone(),
+        file_size_mib: args.file_size,
+        schedulers: args.schedulers.clone(),
+        runs: args.runs,
+        run_for_s: args.run_for,
+        seed: args.seed,
+    };
+    let command = |header: &Header| {
+        let line = given.rerun().set("schedulers", &header.schedulers).chosen("runs", [args.runs]);
+        line.chosen("run_for", [args.run_for]).chosen("seed", [args.seed]).to_string()
+    };
+    request.measure(control, command, observe).map_err(of_validation)
 }
 
 /// Returns the comments of the profile, with one more about this validation.

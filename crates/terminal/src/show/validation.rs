@@ -20,21 +20,9 @@ const NOISY: f64 = 0.1;
 /// Returns the validation of a profile on a device as one JSON document.
 ///
 /// # Errors
-/// A value cannot be written as JSON.
+/// The document cannot be written.
 pub fn json(measured: &Measured, profile: &Profile, battery: &Battery) -> Result<String> {
-    let mut document = json!({
-        "target": measured.header.target,
-        "profile": profile.name(),
-        "about": profile.about(),
-        "schedulers": measured.header.schedulers,
-        "runs": measured.header.rounds,
-        "battery": battery,
-        "decision": battery.decision(),
-        "answer": battery.to_string(),
-    });
-    let trials = measured.header.trials();
-    document["trials"] = trials.iter().map(|trial| json!({ "name": trial.name, "about": trial.about })).collect();
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    Ok(serde_json::to_string_pretty(&battery.document(measured, profile))? + "\n")
 }
 
 /// Returns the validation of a profile on a device as text.
