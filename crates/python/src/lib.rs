@@ -9,6 +9,7 @@
 //! | `compare.rs` | `compare` and `Comparison`: comparisons of settings, as in `iosched compare` |
 //! | `judge.rs` | `judge` and `Judgement`: report cards, as in `iosched judge` |
 //! | `policy.rs` | elevators written in Python |
+//! | `device.rs` | real disks: `doctor`, `validate`, `advise` on a device |
 //! | `question.rs` | the common arguments of `compare` and `tune` |
 //! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
 //! | `table.rs` | `Table`: columns with the Arrow PyCapsule protocol |
@@ -25,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod device;
 mod error;
 mod frame;
 mod judge;
@@ -50,6 +52,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
+    #[pymodule_export]
+    use crate::device::{Advice, Validation, advise_on, doctor, validate};
     #[pymodule_export]
     use crate::judge::{Judgement, judge};
     #[pymodule_export]

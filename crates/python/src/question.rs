@@ -87,7 +87,7 @@ pub(crate) fn replay_mode(text: &str) -> PyResult<ReplayMode> {
     }
 }
 
-fn kernels(texts: &[String]) -> PyResult<Vec<KernelVersion>> {
+pub(crate) fn kernels(texts: &[String]) -> PyResult<Vec<KernelVersion>> {
     let read = |text: &String| text.parse().map_err(|error: UnknownKernel| wrong("kernel", error));
     texts.iter().map(read).collect()
 }

@@ -52,7 +52,7 @@ impl Hash for Device {
 }
 
 impl Device {
-    fn of(profile: Profile, named: Option<String>) -> PyResult<Self> {
+    pub(crate) fn of(profile: Profile, named: Option<String>) -> PyResult<Self> {
         let text = profile.to_toml().map_err(|error| DeviceError::new_err(error.to_string()))?;
         Ok(Self { profile, text, named })
     }

@@ -13,6 +13,7 @@ Tables speak the Arrow PyCapsule protocol: pandas, polars, DuckDB and pyarrow ta
 
 from . import sweep
 from ._native import (
+    Advice,
     Comparison,
     Device,
     Goal,
@@ -23,16 +24,19 @@ from ._native import (
     Setting,
     Table,
     Trace,
+    Validation,
     Workload,
     __version__,
     compare,
     devices,
+    doctor,
     judge,
     read_trace,
     schedulers,
     simulate,
     space,
     tune,
+    validate,
 )
 from .errors import (
     ArgumentTypeError,
@@ -52,6 +56,7 @@ from .policy import Elevator
 from .search import advise, objective
 
 __all__ = [
+    "Advice",
     "ArgumentTypeError",
     "ColumnError",
     "Comparison",
@@ -74,12 +79,14 @@ __all__ = [
     "Trace",
     "TraceError",
     "UsageError",
+    "Validation",
     "Workload",
     "WorkloadError",
     "__version__",
     "advise",
     "compare",
     "devices",
+    "doctor",
     "judge",
     "objective",
     "read_trace",
@@ -88,4 +95,5 @@ __all__ = [
     "space",
     "sweep",
     "tune",
+    "validate",
 ]

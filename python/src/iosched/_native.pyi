@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 __version__: Final[str]
 
 __all__ = [
+    "Advice",
     "Comparison",
     "Device",
     "FleetSummary",
@@ -21,10 +22,13 @@ __all__ = [
     "SweepUnit",
     "Table",
     "Trace",
+    "Validation",
     "Workload",
     "__version__",
+    "advise_on",
     "compare",
     "devices",
+    "doctor",
     "estimate",
     "judge",
     "read_trace",
@@ -32,6 +36,7 @@ __all__ = [
     "simulate",
     "space",
     "tune",
+    "validate",
 ]
 
 _Path: TypeAlias = str | os.PathLike[str]
@@ -238,6 +243,34 @@ class Search:
     def _repr_html_(self) -> str: ...
 
 @final
+class Validation:
+    @property
+    def answer(self) -> str: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def device(self) -> Device: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def records(self) -> bytes: ...
+
+@final
+class Advice:
+    @property
+    def recommended(self) -> Setting | None: ...
+    @property
+    def present(self) -> str: ...
+    @property
+    def answer(self) -> str: ...
+    @property
+    def doubts(self) -> list[str]: ...
+    @property
+    def commands(self) -> list[str]: ...
+    @property
+    def device(self) -> Device: ...
+    def report(self, path: _Path) -> None: ...
+    def _repr_html_(self) -> str: ...
+
+@final
 class SweepPlan:
     def __new__(cls, plan: str | Mapping[str, Any], *, name: str = "plan", directory: _Path = ...) -> SweepPlan: ...
     @staticmethod
@@ -372,6 +405,43 @@ def tune(
     jobs: int | None = None,
     kernel: str | None = None,
 ) -> Search: ...
+def doctor(disk: _Path | None = None, *, rates: _Path | None = None) -> dict[str, Any]: ...
+def validate(
+    target: _Path,
+    profile: _AnyDevice,
+    *,
+    scheduler: str | Iterable[str] | None = None,
+    runs: int = 3,
+    run_for: float = 1.5,
+    destroy_data: _Path | None = None,
+    file_size: int = 4096,
+    seed: int = 1,
+) -> Validation: ...
+def advise_on(
+    on: _Path,
+    workload: _AnyWorkload | None,
+    goal: str | Goal | Iterable[str | Goal],
+    *,
+    subject_to: str | Iterable[str] | None = None,
+    profile: _AnyDevice | None = None,
+    thorough: bool = False,
+    scheduler: str | Iterable[str] | None = None,
+    controller: str | Iterable[str] | None = None,
+    budget: int = 200,
+    confirm: int = 4,
+    runs: int = 10,
+    until_sure: float | None = None,
+    destroy_data: _Path | None = None,
+    file_size: int = 4096,
+    machine: str | None = None,
+    replay: str | None = None,
+    speed: float | None = None,
+    equal_within: float = 5.0,
+    run_for: float | None = None,
+    warm_up: float = 0.0,
+    seed: int = 1,
+    kernel: str | None = None,
+) -> Advice: ...
 def space(
     scheduler: _AnySetting | Iterable[_AnySetting],
     device: _AnyDevice | None = None,

@@ -3,36 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
-from ._native import Device, Goal, Search, Setting, Workload, simulate, space, tune
+from ._native import Advice, Device, Goal, Search, Setting, Workload, advise_on, simulate, space, tune
 from .errors import UsageError
 
 if TYPE_CHECKING:
     import optuna
 
-    from ._native import _AnyDevice, _AnySetting, _AnyWorkload
+    from ._native import _AnyDevice, _AnySetting, _AnyWorkload, _Path
 
 TODAY = ("none", "mq-deadline", "kyber", "bfq")
 """The schedulers of today's kernels."""
 
 
+@overload
 def advise(
     workload: _AnyWorkload | None = None,
     device: _AnyDevice | None = None,
     goal: str | Goal | Iterable[str | Goal] = "p99(sync)",
     *,
-    scheduler: _AnySetting | Iterable[_AnySetting] = TODAY,
-    present: _AnySetting = "mq-deadline",
+    scheduler: _AnySetting | Iterable[_AnySetting] | None = None,
+    present: _AnySetting | None = None,
+    on: None = None,
     **options: Any,
-) -> Search:
-    """Searches for the setting of a device for a workload: `tune` over today's schedulers.
+) -> Search: ...
+@overload
+def advise(
+    workload: _AnyWorkload | None = None,
+    device: _AnyDevice | None = None,
+    goal: str | Goal | Iterable[str | Goal] = "p99(sync)",
+    *,
+    scheduler: _AnySetting | Iterable[_AnySetting] | None = None,
+    present: _AnySetting | None = None,
+    on: _Path,
+    **options: Any,
+) -> Advice: ...
+def advise(
+    workload: _AnyWorkload | None = None,
+    device: _AnyDevice | None = None,
+    goal: str | Goal | Iterable[str | Goal] = "p99(sync)",
+    *,
+    scheduler: _AnySetting | Iterable[_AnySetting] | None = None,
+    present: _AnySetting | None = None,
+    on: _Path | None = None,
+    **options: Any,
+) -> Search | Advice:
+    """Recommend a setting for a workload, in simulation or with runs on a real device.
 
-    `present` is the present setting, and the baseline. Linux sets mq-deadline for a device with one hardware queue, and
-    none for a device with several, such as NVMe. `options` are those of `tune`. This is the part of `iosched advise`
-    that needs no device. The command also measures the device, and tries the best settings on it.
+    Without `on`, `advise` searches today's schedulers on the modelled `device`. It compares with the setting `present`.
+    Linux sets mq-deadline for a device with one hardware queue, and none for a device with several, as NVMe has.
+    `options` are those of `tune`.
+
+    With `on`, a block device or a directory, `advise` does the same as `iosched advise`: it measures the device, unless
+    `device` gives its profile, searches on the model, and runs the best settings on the device. It needs root, and puts
+    all settings back. It compares with the setting that the device has. `options` are those of `iosched advise`.
     """
-    return tune(workload, device, scheduler, goal, baseline=present, **options)
+    if on is None:
+        schedulers = TODAY if scheduler is None else scheduler
+        return tune(workload, device, schedulers, goal, baseline=present or "mq-deadline", **options)
+    if present is not None:
+        raise UsageError("present is only for a modelled device; with on, the present setting is that of the device")
+    names = cast("str | Iterable[str] | None", scheduler)
+    return advise_on(on, workload, goal, profile=device, scheduler=names, **options)
 
 
 def objective(
