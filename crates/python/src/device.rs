@@ -91,7 +91,9 @@ fn of_validation(error: &ValidationError) -> PyErr {
 /// `target` is a block device, a file, a directory, or the name of a profile that stands for a device. Real devices
 /// need root, because the runs change the scheduler. All settings are put back at the end, also after Ctrl-C.
 #[pyfunction]
-#[pyo3(signature = (target, profile, *, scheduler=None, runs=3, run_for=1.5, destroy_data=None, file_size=4096, seed=1))]
+#[pyo3(signature = (
+    target, profile, *, scheduler=None, runs=3, run_for=1.5, destroy_data=None, file_size=4096, seed=1
+))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 pub(crate) fn validate(
     py: Python<'_>,
@@ -219,9 +221,9 @@ impl AdviceObserver for Silent {
 /// Recommends a setting for a device and a workload, with runs on the device: `iosched advise`.
 #[pyfunction]
 #[pyo3(signature = (
-    on, workload, goal, *, subject_to=None, profile=None, thorough=false, scheduler=None, controller=None, budget=200, confirm=4, runs=10,
-    until_sure=None, destroy_data=None, file_size=4096, machine=None, replay=None, speed=None, equal_within=5.0, run_for=None, warm_up=0.0,
-    seed=1, kernel=None
+    on, workload, goal, *, subject_to=None, profile=None, thorough=false, scheduler=None, controller=None,
+    budget=200, confirm=4, runs=10, until_sure=None, destroy_data=None, file_size=4096, machine=None,
+    replay=None, speed=None, equal_within=5.0, run_for=None, warm_up=0.0, seed=1, kernel=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 pub(crate) fn advise_on(

@@ -332,15 +332,15 @@ mod tests {
 
     #[test]
     fn the_command_of_the_advice_repeats_every_option() {
-        let words = "iosched advise /srv/data -w mixed.fio --thorough --file-size 64 --machine linux-6.12 --replay open \
-                     --speed 2 --equal-within 3 --apply --output advice";
+        let words = "iosched advise /srv/data -w mixed.fio --thorough --file-size 64 --machine linux-6.12 \
+                     --replay open --speed 2 --equal-within 3 --apply --output advice";
         let (cli, given) = parse(words.split_whitespace()).unwrap();
         let Some(Command::Advise(args)) = cli.command else { panic!("{words}") };
         let schedulers = ["none", "bfq"].map(Setting::defaults);
         assert_eq!(
             args.command(&given, &schedulers),
-            "iosched advise /srv/data --workload mixed.fio --thorough --scheduler none,bfq --budget 200 --confirm 4 --runs \
-             10 --file-size 64 --machine linux-6.12 --replay open --speed 2 --seed 1 --equal-within 3"
+            "iosched advise /srv/data --workload mixed.fio --thorough --scheduler none,bfq --budget 200 --confirm 4 \
+             --runs 10 --file-size 64 --machine linux-6.12 --replay open --speed 2 --seed 1 --equal-within 3"
         );
     }
 }

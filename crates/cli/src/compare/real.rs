@@ -139,8 +139,8 @@ mod tests {
         let settings = [Setting::defaults("none"), Setting::defaults("bfq")];
         assert_eq!(
             command(&args, &given, &settings, 1),
-            "iosched compare --scheduler none --scheduler bfq --baseline bfq --runs 4 --seed 1 --on /srv/test --prepare \
-             sync -- dd if=/dev/zero of=x"
+            "iosched compare --scheduler none --scheduler bfq --baseline bfq --runs 4 --seed 1 --on /srv/test \
+             --prepare sync -- dd if=/dev/zero of=x"
         );
     }
 }

@@ -36,7 +36,8 @@ pub(crate) struct SweepArgs {
     plan: PathBuf,
 
     /// Directory of the dataset; created if it does not exist
-    #[arg(short = 'o', long = "output", value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
+    #[arg(short = 'o', long = "output", value_name = "DIR", value_hint = ValueHint::DirPath,
+        required_unless_present = "dry_run")]
     dataset: Option<PathBuf>,
 
     /// Only print the plan, and estimate its time and memory from a few of its comparisons
