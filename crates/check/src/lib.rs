@@ -12,6 +12,20 @@
 //! `cargo test` does short lists on every elevator of the registry.
 //! `cargo soak` does long ones for a given time. `fuzz/` has a fuzz target.
 //!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `config.rs` | the start of a run: queue, device, tasks |
+//! | `operation.rs`, `random.rs` | operations of 64 bits, and their random choice |
+//! | `run.rs` | runs of a list of operations, or from a seed |
+//! | `host/` | the host that does the operations: submission, control, draining |
+//! | `model/` | the independent model: requests in flight, barriers, flushes, deadlines, sums |
+//! | `violation.rs` | the properties that must hold |
+//! | `contents.rs` | the contents that a disk must have |
+//! | `coverage.rs` | counts of events, which show that a check was exercised |
+//! | `fuzz.rs` | the entry of the fuzz target |
+//!
 //! # Duties of the host
 //!
 //! - After every submission, it starts the requests that the queue wants started at once.

@@ -1,8 +1,9 @@
 //! Tunables and attributes, declared once.
 //!
 //! A [`Tunable`] describes one value that a user can read or write: its name in sysfs, unit,
-//! default, range, meaning, and the field that stores it. Attribute files, `--set name=value`,
-//! error messages, help, the reference page and a tuner's search space all use it.
+//! default, range, meaning, and the field that stores it. Attribute files, settings such
+//! as `cfq:quantum=8`, error messages, help, the reference page and a tuner's search space all use
+//! it.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -20,6 +20,20 @@
 //! | compare a model with a recorded disk | [`validate`] |
 //! | export runs to other tools | [`write_blktrace`], [`write_decisions`], [`fio_json`] |
 //!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `request/`, `experiment.rs`, `machine.rs` | a comparison as users write it, its plan, machines by name |
+//! | `goal/`, `figure.rs` | goals and constraints; metrics, declared once |
+//! | `execute.rs`, `pool.rs`, `verify/`, `foreign/` | runs in simulation, on several threads, on a real device, of other programs |
+//! | `record.rs`, `file.rs` | records, and their files |
+//! | `results.rs`, `compare.rs`, `sure.rs`, `fairness.rs` | results, verdicts, the rule for ending the runs, fairness |
+//! | `doubt/`, `answer.rs`, `decide/`, `overview.rs` | doubts, the best settings, the decision in sentences, several devices |
+//! | `decisions.rs`, `decisions/`, `blktrace.rs`, `fio_json.rs` | exports |
+//! | `reproduce/`, `measured/`, `validate.rs` | published experiments, measurements of others, a model against a recorded disk |
+//! | `number.rs`, `words.rs`, `nearest.rs`, `cgroup.rs`, `error.rs` | digits, words and suggestions of messages; messages about cgroups; errors |
+//!
 //! All answers are computed from records alone. They can be computed again at any time without a
 //! run. A simulated run is a function of its plan. Records are the same bytes for any number of
 //! threads.

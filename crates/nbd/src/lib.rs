@@ -1,5 +1,15 @@
 #![doc = include_str!("../README.md")]
 //!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `handshake/` | the handshake of a server, and its options |
+//! | `offer.rs`, `terms.rs` | exports as clients see them; the result of the handshake |
+//! | `request.rs`, `reply.rs`, `error.rs` | decoding of requests, replies, errors of replies |
+//! | `client.rs` | messages of a client, and decoding of answers |
+//! | `wire.rs` | the numbers of the protocol, and messages of fixed size |
+//!
 //! # The server's side
 //!
 //! A server makes these calls for one connection:

@@ -5,6 +5,12 @@
 //! a seed, and the format of a histogram in a record, must not change with a library's
 //! version. This crate has no knowledge of I/O, reads no clock and draws no seed.
 //!
+//! | file | content |
+//! |---|---|
+//! | `random.rs` | the generator of pseudo-random numbers |
+//! | `histogram.rs` | latency histograms |
+//! | `stat/` | means, tests of differences (`mod.rs`), bootstrap, ranks, groups of samples, numbers of runs (`power.rs`) |
+//!
 //! ```
 //! use iosched_numbers::{Histogram, SplitMix64};
 //!

@@ -17,6 +17,20 @@
 //! description. A plot that hides values also has a table. A page of several devices begins with
 //! the best settings of each device.
 //!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `page.rs`, `several.rs` | the page of a comparison, of one device or several, and the order of its sections |
+//! | `view.rs`, `parts.rs`, `units.rs` | shared data, shared parts of pages, quantities |
+//! | `figures.rs`, `processes.rs`, `waits.rs`, `narrow.rs` | tables, and tables on narrow screens |
+//! | `context.rs`, `doubts.rs`, `reproduce.rs` | sections of text |
+//! | `plots.rs`, `export.rs`, `pictures.rs` | the list of plots; plots as SVG, PNG and PDF |
+//! | `differences.rs`, `runs.rs`, `scan.rs`, `latency.rs`, `sizes.rs`, `heat.rs` | plots of metrics and latencies |
+//! | `over_time.rs`, `throughput.rs`, `shares.rs`, `head.rs`, `slices.rs`, `turns.rs`, `service.rs` | plots over time |
+//! | `svg/`, `chart.rs`, `script/` | drawing; data for the script; the script that draws plots again |
+//! | `tune.rs`, `advise.rs`, `calibrate/`, `experiments/`, `validation.rs` | the other pages |
+//!
 //! The report never runs or judges anything and reads no file. The same records give the same
 //! bytes. A page is self-contained: it includes its style, plots and scripts, and loads nothing.
 //! This crate draws every plot as SVG. Scripts draw some plots again for zooming and reading

@@ -13,6 +13,17 @@
 //! println!("{} I/Os, p99 {} ns", result.ios, result.latency.sync().quantile_ns(0.99));
 //! # Ok(()) }
 //! ```
+//!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `plan.rs` | the description of a run |
+//! | `engine/` | the event loop (`drive`), one disk with its queue (`core`), and the sources of I/O: `tasks`, `open` and `closed` replay, `recorded`, `jobs`, `system` (programs on a machine) |
+//! | `observer.rs` | observers of a run |
+//! | `timeline.rs` | a bounded timeline of a run |
+//! | `service_log.rs` | the times of every request |
+//! | `scenario.rs` | runs of recorded scenarios |
 #![forbid(unsafe_code)]
 
 mod engine;

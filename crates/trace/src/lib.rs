@@ -31,6 +31,22 @@
 //!
 //! Formats are detected by content, compression by magic. To open a trace of
 //! several per-CPU files, give the name of one of them or their common beginning.
+//!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `format.rs` | the declarations of all formats |
+//! | `formats/` | recognition (`detect`) and a reader for each format of lines or small structures |
+//! | `blktrace/` | block trace events: reading, merging, writing |
+//! | `reader.rs`, `reading.rs`, `events.rs` | traces as streams of requests and of events, and the common part of all readers |
+//! | `source.rs`, `open.rs`, `input.rs`, `decompress.rs` | from a name to the bytes of its files |
+//! | `record.rs`, `reorder.rs`, `names.rs`, `ioprio.rs` | a request, its order, its process and its priority |
+//! | `completeness.rs`, `survey.rs`, `error.rs` | missing parts, oddities, errors and warnings |
+//! | `transform.rs`, `placement.rs`, `write.rs` | slices and other changes, smaller devices, writing |
+//! | `summary/`, `stages/`, `rates/` | descriptions of a trace; times in each stage; tables of iostat and sar |
+//! | `text.rs`, `plain.rs`, `table.rs`, `grouped.rs`, `unit.rs` | the common part of line formats; text files; output of tables, numbers and units |
+//! | `fuzz.rs` | entries for fuzzing |
 #![forbid(unsafe_code)]
 
 mod blktrace;

@@ -11,6 +11,20 @@
 //! The code that runs a workload takes its I/Os from these sources: a [`Program`] gives a task's
 //! next I/O and think time. A trace gives entries. A [`ClosedLoop`] gives the I/O that each I/O
 //! waited for. A [`fio::Generator`] gives a job's next I/O.
+//!
+//! # Inside
+//!
+//! | file | content |
+//! |---|---|
+//! | `tasks.rs`, `file.rs`, `scenario.rs` | task sets, and their files: TOML, recorded scenarios |
+//! | `program.rs`, `task_loop.rs` | the state of a task during a run |
+//! | `trace.rs`, `fit.rs` | a recorded trace, and its placement on a smaller device |
+//! | `replay.rs`, `arrivals.rs`, `closed.rs` | modes of replay, open replay, closed replay |
+//! | `fio/` | fio jobs: `language/` (job files), `layout` (places of files), `generator` (I/Os), `process/` (a job in a run) |
+//! | `app/` | simulated programs, each in a file or folder; `command_line` and `spec` read their command lines |
+//! | `pasted.rs`, `stream.rs` | command lines as users paste them; workloads from standard input |
+//! | `outcome/` | the results of a run |
+//! | `error.rs` | errors with their places |
 #![forbid(unsafe_code)]
 
 pub mod app;

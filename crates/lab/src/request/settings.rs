@@ -1,6 +1,7 @@
-//! Parser of settings, such as `bfq:low_latency=0,nr_requests=64`. No other module parses them.
+//! Settings such as `bfq:low_latency=0,nr_requests=64`, parsed for every kind of disk.
 //!
-//! The disk of the setting is a parameter. The declaration of each value checks it. Every command,
+//! [`Setting`] parses the text. The disk of the setting is a parameter here, because it decides
+//! which values are possible. The declaration of each value checks it. Every command,
 //! plan file and Python call therefore reports a wrong setting with the same message.
 
 use std::str::FromStr;
@@ -28,7 +29,8 @@ pub enum SettingTarget<'a> {
 impl SettingTarget<'_> {
     /// Parses one setting, such as `bfq:low_latency=0,nr_requests=64`.
     ///
-    /// # Errors The text is not a setting of this disk. The message says what would be right.
+    /// # Errors
+    /// The text is not a setting of this disk. The message says what would be right.
     pub fn parse(self, text: &str) -> Result<Setting, String> {
         match self {
             Self::Model(registry) => parse_declared(text, registry),
@@ -50,7 +52,8 @@ impl SettingTarget<'_> {
     /// Parses the settings that a word stands for: one setting, a list of settings, a scan, or the
     /// schedulers of `all` or `today`.
     ///
-    /// # Errors As [`parse`](Self::parse).
+    /// # Errors
+    /// As [`parse`](Self::parse).
     pub fn parse_all(self, text: &str) -> Result<Vec<Setting>, String> {
         match (text, self) {
             ("all" | "today", Self::Kernel(offered)) => offered.iter().map(|name| self.parse(name)).collect(),
