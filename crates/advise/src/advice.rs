@@ -56,26 +56,30 @@ impl<'a> Advice<'a> {
             standing.figures[..goals].iter().map(|figure| figure.as_ref()?.comparison).collect()
         };
         let prediction = |standing: &Standing| {
-            let own = predicted.standings.iter().find(|own| own.label == standing.label);
+            let predicted_standing =
+                predicted.standings.iter().find(|predicted_standing| predicted_standing.label == standing.label);
             Prediction {
                 label: standing.label.clone(),
-                predicted: own.map_or_else(|| vec![None; goals], comparisons),
+                predicted: predicted_standing.map_or_else(|| vec![None; goals], comparisons),
                 measured: comparisons(standing),
             }
         };
         let predictions = measured.standings.iter().skip(1).map(prediction).collect();
         // The caller reports an incomplete trace itself.
-        let told = |doubt: &&Doubt| !matches!(doubt, Doubt::TraceIncomplete { .. });
-        let doubts = confirmed.of_device.iter().flat_map(|results| &results.doubts).filter(told);
-        let advised = measured.recommended().map(|own| &own.label);
+        let is_reported = |doubt: &&Doubt| !matches!(doubt, Doubt::TraceIncomplete { .. });
+        let doubts = confirmed.of_device.iter().flat_map(|results| &results.doubts).filter(is_reported);
+        let advised = measured.recommended().map(|standing| &standing.label);
         let (mut starved, others): (Vec<&Doubt>, Vec<&Doubt>) = doubts.partition(|doubt| match doubt {
-            Doubt::Starved { settings, .. } => settings.is_empty() || advised.is_some_and(|own| settings.contains(own)),
+            Doubt::Starved { settings, .. } => {
+                settings.is_empty() || advised.is_some_and(|label| settings.contains(label))
+            }
             _ => false,
         });
         // Tasks that starve under every setting come last,
         // because the advice does not cause their starvation.
         starved.sort_by_key(|doubt| matches!(doubt, Doubt::Starved { settings, .. } if settings.is_empty()));
-        let [starved, reservations] = [starved, others].map(|own| own.into_iter().map(ToString::to_string).collect());
+        let [starved, reservations] =
+            [starved, others].map(|doubts| doubts.into_iter().map(ToString::to_string).collect());
         let device_doubts = confirmed.of_device.iter().flat_map(|results| results.doubts.clone()).collect();
         Self { present, model_fits, predicted, measured, predictions, starved, reservations, device_doubts }
     }

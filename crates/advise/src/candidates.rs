@@ -13,19 +13,22 @@ use iosched_kernel::settings::OfControllers;
 pub fn candidates(search: &TuneResults<'_>, model_fits: bool, most: usize) -> Vec<Setting> {
     let header = search.header;
     let elevators = &header.space.elevators;
-    let defaults =
-        |name: &str| elevators.iter().find(|own| own.defaults.name() == name).map(|own| own.defaults.clone());
-    let best = search.recommended().map(|own| own.setting.clone());
+    let defaults = |name: &str| {
+        elevators.iter().find(|elevator| elevator.defaults.name() == name).map(|elevator| elevator.defaults.clone())
+    };
+    let best = search.recommended().map(|standing| standing.setting.clone());
     let of_best = best.as_ref().and_then(|best| defaults(best.name()));
     let best_of_each = elevators.iter().filter_map(|elevator| {
         let mut confirmed = search.standings.iter().skip(1);
-        confirmed.find(|own| own.setting.name() == elevator.defaults.name()).map(|own| own.setting.clone())
+        confirmed
+            .find(|standing| standing.setting.name() == elevator.defaults.name())
+            .map(|standing| standing.setting.clone())
     });
-    let all_defaults = elevators.iter().map(|own| own.defaults.clone());
+    let all_defaults = elevators.iter().map(|elevator| elevator.defaults.clone());
     let (others, most): (Vec<Setting>, usize) = if model_fits {
         // In the order of the standings, best first.
         let mut others: Vec<Setting> = best_of_each.collect();
-        others.sort_by_key(|own| search.standings.iter().position(|standing| standing.setting == *own));
+        others.sort_by_key(|setting| search.standings.iter().position(|standing| standing.setting == *setting));
         (others.into_iter().chain(all_defaults).collect(), most)
     } else {
         (all_defaults.collect(), most.max(elevators.len()))

@@ -39,21 +39,21 @@ impl Confirmed {
         header.seeds_matter = true;
         // The records name their measures as goals do.
         let measures: Vec<Option<Measure>> =
-            header.measures.iter().map(|own| Some(own.name.parse::<Goal>().ok()?.measure)).collect();
-        let run = |own: &RunRecord| TuneRun {
+            header.measures.iter().map(|measure| Some(measure.name.parse::<Goal>().ok()?.measure)).collect();
+        let run = |record: &RunRecord| TuneRun {
             phase: Phase::Confirm,
-            setting: plan.settings[own.setting].label.clone(),
-            run: own.run,
-            seed: own.seed,
-            simulated_ns: own.result.finished_ns,
-            utilisation_percent: Figure::Utilisation.of(&own.result),
-            values: measures.iter().map(|measure| measure.as_ref()?.of(&own.result)).collect(),
-            starved: starved_tasks(&own.result),
+            setting: plan.settings[record.setting].label.clone(),
+            run: record.run,
+            seed: record.seed,
+            simulated_ns: record.result.finished_ns,
+            utilisation_percent: Figure::Utilisation.of(&record.result),
+            values: measures.iter().map(|measure| measure.as_ref()?.of(&record.result)).collect(),
+            starved: starved_tasks(&record.result),
         };
         let device = records.on(0);
-        let complete = |setting: usize| device.map(|own| own.complete_runs(setting)).unwrap_or_default();
+        let complete = |setting: usize| device.map(|of_device| of_device.complete_runs(setting)).unwrap_or_default();
         let runs = (0..plan.settings.len()).flat_map(complete).map(run).collect();
-        let labels = plan.settings.iter().map(|own| own.label.clone()).collect();
+        let labels = plan.settings.iter().map(|setting| setting.label.clone()).collect();
         Self { header, runs, of_device: device.map(Results::of), labels }
     }
 
@@ -67,14 +67,15 @@ impl Confirmed {
     }
 
     fn verdicts(&self, results: &Results) -> Verdicts {
-        let figures: Vec<_> = self.header.measures.iter().map(|own| results.named(&own.name)).collect();
+        let figures: Vec<_> = self.header.measures.iter().map(|measure| results.named(&measure.name)).collect();
         let of = |(setting, label): (usize, &String)| {
-            let comparison = |own: &Option<&FigureResults>| own.as_ref()?.settings.get(setting)?.as_ref()?.comparison;
+            let comparison =
+                |results: &Option<&FigureResults>| results.as_ref()?.settings.get(setting)?.as_ref()?.comparison;
             (label.clone(), figures.iter().map(comparison).collect())
         };
         Verdicts {
             by_label: self.labels.iter().enumerate().map(of).collect(),
-            level: figures.first().and_then(|own| Some(own.as_ref()?.level)).unwrap_or_default(),
+            level: figures.first().and_then(|results| Some(results.as_ref()?.level)).unwrap_or_default(),
         }
     }
 }

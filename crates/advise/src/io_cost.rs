@@ -59,14 +59,14 @@ impl IoCost {
         }
         let found = saturation(profile);
         let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} under way");
-        let busy = |own: &Saturated, what: &str| {
-            format!("simulated: 95 of 100 random {what} of 4 KiB, {} under way", own.busy_depth)
+        let busy = |saturated: &Saturated, what: &str| {
+            format!("simulated: 95 of 100 random {what} of 4 KiB, {} under way", saturated.busy_depth)
         };
-        let of = |own: &Saturated, what: &str| {
+        let of = |saturated: &Saturated, what: &str| {
             [
-                at(own.bytes, &format!("sequential {what} of 1 MiB")),
-                at(own.sequential, &format!("sequential {what} of 4 KiB")),
-                at(own.random, &format!("random {what} of 4 KiB")),
+                at(saturated.bytes, &format!("sequential {what} of 1 MiB")),
+                at(saturated.sequential, &format!("sequential {what} of 4 KiB")),
+                at(saturated.random, &format!("random {what} of 4 KiB")),
             ]
         };
         let latencies = [busy(&found.reads, "reads"), busy(&found.writes, "writes")];
@@ -84,20 +84,21 @@ impl IoCost {
             measurements.header.probes.iter().zip(&summaries).filter_map(|(p, s)| Some((p, s.as_ref()?))).collect();
         let whole = measurements.header.target.capacity_sectors;
         let of = |writes: bool| {
-            let own = || probes.iter().filter(move |(probe, _)| is_plain(probe, writes));
+            let plain = || probes.iter().filter(move |(probe, _)| is_plain(probe, writes));
             let most = |found: &mut dyn Iterator<Item = Found>| found.reduce(|a, b| if b.0 > a.0 { b } else { a });
             let small = |probe: &Probe, sequential| probe.bytes == SMALL_BYTES && probe.sequential == sequential;
             let rate = |(probe, summary): &(&Probe, &Summary)| (summary.iops.median, probe.to_string());
             let bytes = most(
-                &mut own()
+                &mut plain()
                     .filter(|(probe, _)| probe.bytes >= LARGE_BYTES)
                     .map(|(probe, summary)| (summary.iops.median * f64::from(probe.bytes), probe.to_string())),
             );
             // Probes at depth 1 show saturation only on a device with depth 1.
             let deep = |probe: &Probe| probe.depth > 1 || measurements.header.target.depth == 1;
-            let sequential = most(&mut own().filter(|(p, _)| small(p, true) && deep(p)).map(rate));
-            let at_random: Vec<_> = own().filter(|(probe, _)| small(probe, false) && probe.sectors == whole).collect();
-            let random = most(&mut at_random.iter().filter(|(probe, _)| deep(probe)).map(|own| rate(own)));
+            let sequential = most(&mut plain().filter(|(p, _)| small(p, true) && deep(p)).map(rate));
+            let at_random: Vec<_> =
+                plain().filter(|(probe, _)| small(probe, false) && probe.sectors == whole).collect();
+            let random = most(&mut at_random.iter().filter(|(probe, _)| deep(probe)).map(|entry| rate(entry)));
             let busy = random.as_ref().and_then(|(best, _)| {
                 let busy = at_random.iter().filter(|(_, summary)| summary.iops.median >= BUSY * best);
                 busy.min_by_key(|(probe, _)| probe.depth)
@@ -161,11 +162,11 @@ pub fn hwdb_path(model_name: Option<&str>) -> String {
 /// without pauses and flushes, at random or in sequence.
 fn is_plain(probe: &Probe, writes: bool) -> bool {
     let one_way = probe.read_percent == if writes { 0 } else { 100 };
-    let told = matches!(
+    let has_role = matches!(
         probe.role,
         Role::Depth | Role::Bandwidth | Role::Sequential | Role::Write | Role::HeldOut | Role::Saturation
     );
-    one_way && told && probe.flush_every == 0
+    one_way && has_role && probe.flush_every == 0
 }
 
 #[cfg(test)]
@@ -198,25 +199,25 @@ mod tests {
     #[test]
     fn measured_io_cost_model_holds_at_saturation() {
         let profile = Profile::named("mtfdkba512tfh").unwrap();
-        let own = IoCost::of_measurements(&measured(&profile, true), &profile);
+        let io_cost = IoCost::of_measurements(&measured(&profile, true), &profile);
         let wanted = iosched_disk::io_cost::Family::member("mtfdkba512tfh").unwrap().1.mean();
-        for ((name, found), wanted) in IoCostModel::NAMES.iter().zip(own.model.figures()).zip(wanted.figures()) {
+        for ((name, found), wanted) in IoCostModel::NAMES.iter().zip(io_cost.model.figures()).zip(wanted.figures()) {
             let off = found as f64 / wanted as f64 - 1.0;
             assert!(off.abs() < 0.1, "{name}: {found} for {wanted}");
         }
-        assert!(own.origins.iter().all(|own| !own.from.contains("not measured")), "{:?}", own.origins);
+        assert!(io_cost.origins.iter().all(|origin| !origin.from.contains("not measured")), "{:?}", io_cost.origins);
         // Ten servers are busy at depth 16, and a few I/Os wait.
-        assert!((80..400).contains(&own.qos.rlat_us), "{}", own.qos);
+        assert!((80..400).contains(&io_cost.qos.rlat_us), "{}", io_cost.qos);
         assert!(
-            own.hwdb(Some("A disk/1")).starts_with("block:*:name:A_disk_1:fwrev:*:\n  IOCOST_SOLUTIONS=measured\n")
+            io_cost.hwdb(Some("A disk/1")).starts_with("block:*:name:A_disk_1:fwrev:*:\n  IOCOST_SOLUTIONS=measured\n")
         );
     }
 
     #[test]
     fn unmeasured_writes_are_marked_as_the_models() {
         let profile = Profile::named("sata-ssd").unwrap();
-        let own = IoCost::of_measurements(&measured(&profile, false), &profile);
-        let from = |name: &str| own.origins.iter().find(|own| own.name == name).unwrap().from.clone();
+        let io_cost = IoCost::of_measurements(&measured(&profile, false), &profile);
+        let from = |name: &str| io_cost.origins.iter().find(|origin| origin.name == name).unwrap().from.clone();
         for name in ["wbps", "wseqiops", "wrandiops", "wlat"] {
             assert!(from(name).starts_with("not measured; from the model, simulated: "), "{}", from(name));
         }
@@ -225,8 +226,8 @@ mod tests {
 
     #[test]
     fn family_member_has_published_latencies() {
-        let own = IoCost::of_profile(&Profile::named("ct1000p3pssd8").unwrap());
-        assert_eq!((own.qos.rlat_us, own.qos.wlat_us), (39_518, 287_834));
-        assert!(own.origins[6].from.contains("result-462faf38bd17d"));
+        let io_cost = IoCost::of_profile(&Profile::named("ct1000p3pssd8").unwrap());
+        assert_eq!((io_cost.qos.rlat_us, io_cost.qos.wlat_us), (39_518, 287_834));
+        assert!(io_cost.origins[6].from.contains("result-462faf38bd17d"));
     }
 }

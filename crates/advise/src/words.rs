@@ -44,7 +44,7 @@ impl Advice<'_> {
     #[must_use]
     pub fn which_evidence(&self) -> Option<String> {
         let label = |results: &TuneResults<'_>| {
-            results.recommended().filter(|_| results.recommends()).map(|own| own.label.clone())
+            results.recommended().filter(|_| results.recommends()).map(|standing| standing.label.clone())
         };
         let (predicted, measured) = (label(&self.predicted), label(&self.measured));
         if predicted == measured || matches!(self.measured.finding, Finding::Unconfirmed) {
@@ -60,7 +60,8 @@ impl Advice<'_> {
     }
 
     fn wanted(&self) -> String {
-        let wanted: Vec<&str> = self.measured.header.constraints.iter().map(|own| own.text.as_str()).collect();
+        let wanted: Vec<&str> =
+            self.measured.header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
         wanted.join(" and ")
     }
 
@@ -81,7 +82,7 @@ impl Advice<'_> {
             );
         }
         doubts.extend(self.predicted.model_error());
-        doubts.extend(self.predictions.iter().filter_map(|own| self.missed(own)));
+        doubts.extend(self.predictions.iter().filter_map(|prediction| self.missed(prediction)));
         if self.measured.finding == Finding::CannotTell {
             let runs = self.measured.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
             doubts.push(format!("more runs on the device may decide the open verdicts: --runs{runs}, or --until-sure"));
@@ -91,9 +92,9 @@ impl Advice<'_> {
     }
 
     /// Returns a sentence about a prediction with the wrong direction.
-    fn missed(&self, own: &Prediction) -> Option<String> {
+    fn missed(&self, prediction: &Prediction) -> Option<String> {
         let wrong = |goal: usize| {
-            let (predicted, measured) = (own.predicted[goal].as_ref()?, own.measured[goal].as_ref()?);
+            let (predicted, measured) = (prediction.predicted[goal].as_ref()?, prediction.measured[goal].as_ref()?);
             let opposite = matches!(
                 (predicted.verdict, measured.verdict),
                 (Verdict::Better, Verdict::Worse) | (Verdict::Worse, Verdict::Better)
@@ -102,23 +103,23 @@ impl Advice<'_> {
             opposite.then(|| {
                 format!(
                     "for `{}` the model predicted {} {}, but runs on the device show {}: trust the device",
-                    own.label,
+                    prediction.label,
                     measure.name,
                     measure.describe(predicted),
                     measure.describe(measured)
                 )
             })
         };
-        (0..own.measured.len()).find_map(wrong)
+        (0..prediction.measured.len()).find_map(wrong)
     }
 
     /// Returns a goal of a setting as predicted and as
     /// measured, in words. `None` without a prediction.
     #[must_use]
-    pub fn predicted_and_measured(&self, own: &Prediction, goal: usize) -> Option<(String, String)> {
+    pub fn predicted_and_measured(&self, prediction: &Prediction, goal: usize) -> Option<(String, String)> {
         let measure = &self.measured.header.measures[goal];
-        let said = |comparison: &Option<Comparison>| comparison.as_ref().map(|own| brief(measure, own));
-        Some((said(&own.predicted[goal])?, said(&own.measured[goal])?))
+        let said = |comparison: &Option<Comparison>| comparison.as_ref().map(|comparison| brief(measure, comparison));
+        Some((said(&prediction.predicted[goal])?, said(&prediction.measured[goal])?))
     }
 }
 

@@ -145,8 +145,8 @@ fn better_setting_on_the_device_is_advised_with_evidence() {
         assert_eq!(decision.kind, DecisionKind::Change);
         // Every setting was tried as often as the present one.
         // The model is the device, so the prediction is right.
-        assert!(advice.measured.standings.iter().all(|own| own.runs == RUNS as usize));
-        let best = advice.predictions.iter().find(|own| own.label == best.to_string()).unwrap();
+        assert!(advice.measured.standings.iter().all(|standing| standing.runs == RUNS as usize));
+        let best = advice.predictions.iter().find(|prediction| prediction.label == best.to_string()).unwrap();
         let (predicted, measured) = (best.predicted[0].unwrap(), best.measured[0].unwrap());
         assert!((predicted.percent.unwrap() - measured.percent.unwrap()).abs() < 15.0, "{best:?}");
     });
@@ -168,15 +168,18 @@ fn the_device_has_the_last_word_over_the_model() {
     with_advice(TASKS, "sata-7200", "nvme", "none", |advice| {
         let predicted = advice.predicted.recommended().unwrap();
         assert_ne!(predicted.label, "none");
-        let measured = advice.predictions.iter().find(|own| own.label == predicted.label).unwrap().measured[0].unwrap();
+        let measured =
+            advice.predictions.iter().find(|prediction| prediction.label == predicted.label).unwrap().measured[0]
+                .unwrap();
         let promised =
-            advice.predictions.iter().find(|own| own.label == predicted.label).unwrap().predicted[0].unwrap();
+            advice.predictions.iter().find(|prediction| prediction.label == predicted.label).unwrap().predicted[0]
+                .unwrap();
         assert!(promised.percent.unwrap() < -8.0, "{promised:?}");
         assert!(measured.percent.unwrap() > promised.percent.unwrap() / 2.0, "{measured:?}");
         // If they disagree, the decision says which evidence counts.
-        let told = advice.decision().sentences.concat();
-        let agree = advice.measured.recommended().is_some_and(|own| own.label == predicted.label);
-        assert!(agree || told.contains("The runs on the device decide"), "{told}");
+        let sentences = advice.decision().sentences.concat();
+        let agree = advice.measured.recommended().is_some_and(|standing| standing.label == predicted.label);
+        assert!(agree || sentences.contains("The runs on the device decide"), "{sentences}");
     });
 }
 
@@ -204,7 +207,7 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
         |setting, run| 20.0 - setting as f64 + scattered[(setting + run as usize) % 5],
         |advice| {
             let (decision, doubts) = (advice.decision(), advice.doubts());
-            let runs = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
+            let runs = advice.measured.standings.iter().find(|standing| standing.label == "bfq").unwrap();
             let runs = runs.figures[0].as_ref().unwrap().comparison.unwrap().runs_needed.unwrap();
             assert_eq!(decision.kind, DecisionKind::CannotTell);
             assert_eq!(decision.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
@@ -220,7 +223,7 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
         |setting, run| 20.0 - if setting == 2 { 2.1 + noise[run as usize] } else { noise[run as usize % 2] },
         |advice| {
             let decision = advice.decision();
-            let bfq = advice.measured.standings.iter().find(|own| own.label == "bfq").unwrap();
+            let bfq = advice.measured.standings.iter().find(|standing| standing.label == "bfq").unwrap();
             let found = bfq.figures[0].as_ref().unwrap().comparison.unwrap();
             assert!(found.p.unwrap() < 0.05 && found.p.unwrap() > found.level, "{found:?}");
             let (low, high) = found.interval.unwrap();
@@ -241,9 +244,14 @@ fn the_advice_and_the_comparison_below_it_have_one_verdict() {
     for (number, measure) in above.header.measures.iter().enumerate() {
         let Some(figure) = below.named(&measure.name) else { continue };
         for (setting, record) in records.header.settings.iter().enumerate().skip(1) {
-            let standing = above.standings.iter().find(|own| own.label == record.label).unwrap();
-            let own = standing.figures[number].as_ref().and_then(|own| own.comparison);
-            assert_eq!(own, figure.settings[setting].as_ref().and_then(|own| own.comparison), "{}", measure.name);
+            let standing = above.standings.iter().find(|standing| standing.label == record.label).unwrap();
+            let comparison = standing.figures[number].as_ref().and_then(|figure| figure.comparison);
+            assert_eq!(
+                comparison,
+                figure.settings[setting].as_ref().and_then(|figure| figure.comparison),
+                "{}",
+                measure.name
+            );
             compared += 1;
         }
     }
@@ -267,7 +275,7 @@ fn advice_names_starving_tasks_first() {
     }
     let advice = Advice::of("none".to_owned(), Some(false), predicted(), &confirmed);
     assert!(advice.doubts()[0].starts_with(&format!("`{advised}`: backup starves")), "{:?}", advice.doubts());
-    assert!(advice.reservations.iter().any(|own| own.starts_with("`another`: reader starves")));
+    assert!(advice.reservations.iter().any(|reservation| reservation.starts_with("`another`: reader starves")));
 }
 
 #[test]
@@ -275,7 +283,7 @@ fn candidates_are_the_best_and_the_best_of_every_other_scheduler() {
     let search = search(TASKS, "sata-7200", "none", "mean(lookup)");
     let results = TuneResults::of(&search.header, &search.runs);
     let best = results.recommended().unwrap().setting.clone();
-    let names = |all: &[Setting]| all.iter().map(|own| own.name().to_owned()).collect::<Vec<_>>();
+    let names = |all: &[Setting]| all.iter().map(|setting| setting.name().to_owned()).collect::<Vec<_>>();
     let few = candidates(&results, true, 1);
     assert_eq!(few, std::slice::from_ref(&best));
     let all = candidates(&results, true, 9);
@@ -297,7 +305,7 @@ fn present_settings_are_simulated_where_possible() {
         scheduler: scheduler.to_owned(),
         values: vec![(name.to_owned(), value.to_owned()), ("nr_requests".to_owned(), "64".to_owned())],
     };
-    let of = |recorded: &Recorded| simulated(recorded).map(|own| own.to_string());
+    let of = |recorded: &Recorded| simulated(recorded).map(|setting| setting.to_string());
     assert_eq!(of(&recorded("bfq", "iosched/low_latency", "0")).as_deref(), Some("bfq:low_latency=0"));
     assert_eq!(of(&recorded("bfq", "iosched/low_latency", "1")).as_deref(), Some("bfq"));
     assert_eq!(of(&recorded("another", "iosched/depth", "1")), None);

@@ -190,7 +190,11 @@ fn measured_profile_predicts_values_between_its_points() {
         }
         // Each residual comes from a fit to the other probes.
         // An empirical model repeats its own probes exactly.
-        assert!(calibration.residuals.iter().any(|own| own.iops.difference().abs() > 0.03), "{:?}", calibration.kinds);
+        assert!(
+            calibration.residuals.iter().any(|residual| residual.iops.difference().abs() > 0.03),
+            "{:?}",
+            calibration.kinds
+        );
     }
 }
 

@@ -66,7 +66,7 @@ fn run(tuning: &Tuning) -> Tuned {
 }
 
 fn set(setting: &Setting, name: &str) -> Option<String> {
-    setting.tunables().iter().find(|own| own.name() == name).map(iosched::Assignment::text)
+    setting.tunables().iter().find(|tunable| tunable.name() == name).map(iosched::Assignment::text)
 }
 
 #[test]
@@ -83,7 +83,12 @@ fn search_confirms_a_gain_and_drops_needless_tunables() {
     let seeds = |phase| tuned.runs.iter().filter(move |run| run.phase == phase).map(|run| run.seed);
     assert!(seeds(Phase::Confirm).all(|seed| seeds(Phase::Search).all(|other| other != seed)));
     // The results contain the value of the change, and show that the tunable matters.
-    assert!(results.put_back.iter().any(|own| own.name == "slice_idle" && own.comparisons[0].percent.unwrap() > 30.0));
+    assert!(
+        results
+            .put_back
+            .iter()
+            .any(|removed| removed.name == "slice_idle" && removed.comparisons[0].percent.unwrap() > 30.0)
+    );
     assert_eq!(results.shares.first().map(|share| share.name.as_str()), Some("slice_idle"));
     assert!(tuned.runs.len() <= 150, "{}", tuned.runs.len());
 }
@@ -150,7 +155,7 @@ fn constraints_hold_of_what_is_recommended() {
     let best = results.recommended().unwrap();
     assert_eq!(results.finding, Finding::Allowed);
     assert_ne!(best.label, free);
-    assert!(best.constraints.iter().all(|own| own.kept), "{best:?}");
+    assert!(best.constraints.iter().all(|constraint| constraint.kept), "{best:?}");
     assert!(!results.baseline().unwrap().constraints[0].kept);
     assert!((best.constraints[1].limit - 0.001).abs() < 1e-12);
 }

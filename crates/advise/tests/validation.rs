@@ -66,8 +66,8 @@ fn a_device_is_trusted_to_be_itself_and_the_profile_says_so() {
         assert_eq!((battery.orders.wrong, battery.wrong_orders.len()), (0, 0), "{battery}");
         assert!(battery.orders.right > 0 && battery.orders.cannot_tell * 3 <= battery.orders.measurable(), "{battery}");
         assert_eq!(battery, Battery::of(&measured, &device, |_, _| ()).unwrap(), "the same again");
-        let told = battery.trusted(device.clone());
-        let again = profile("again", &told.to_toml().unwrap());
+        let trusted = battery.trusted(device.clone());
+        let again = profile("again", &trusted.to_toml().unwrap());
         assert_eq!(again.fit().unwrap().validated, Some(battery.validated));
     }
 }

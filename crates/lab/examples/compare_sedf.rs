@@ -34,10 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let results = Results::of(records.devices().next().ok_or("there is one device")?);
     let figures = [(Figure::Throughput, "MB/s"), (Figure::SyncP50, "p50, ms"), (Figure::SyncP99, "p99, ms")];
     println!("{:20}{}", "pgbench, sata-7200", figures.map(|(_, name)| format!("{name:>12}")).concat());
-    for (number, own) in records.header.settings.iter().enumerate() {
-        let mean = |figure| results.figure(figure).and_then(|all| all.settings[number].as_ref()).map(|own| own.mean);
+    for (number, setting) in records.header.settings.iter().enumerate() {
+        let mean =
+            |figure| results.figure(figure).and_then(|all| all.settings[number].as_ref()).map(|value| value.mean);
         let row = figures.map(|(figure, _)| mean(figure).map_or("-".to_owned(), |mean| format!("{mean:.2}")));
-        println!("{:20}{}", own.label, row.map(|mean| format!("{mean:>12}")).concat());
+        println!("{:20}{}", setting.label, row.map(|mean| format!("{mean:>12}")).concat());
     }
     println!("{}", results.decision);
     Ok(())

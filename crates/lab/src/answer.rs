@@ -21,8 +21,8 @@ pub struct Group {
     pub figures: Vec<Figure>,
     /// Whether the group is one setting, or settings that are certainly equal. If false, the runs
     /// do not show which of them is the best.
-    pub told: bool,
-    /// If `told` is false: number of runs of each setting that would decide; `None` if no number
+    pub is_certain: bool,
+    /// If `is_certain` is false: number of runs of each setting that would decide; `None` if no number
     /// would.
     pub runs_needed: Option<u32>,
 }
@@ -59,7 +59,9 @@ impl Answer {
         let mut answer = Self { equal_within_percent, served_only, ..Self::default() };
         // Differences between settings show that I/Os waited, for example in bursts.
         let concluding = || figures.iter().filter(|results| results.concludes());
-        let compared = concluding().flat_map(|own| own.settings.iter().flatten()).filter_map(|own| own.comparison);
+        let compared = concluding()
+            .flat_map(|setting_figure| setting_figure.settings.iter().flatten())
+            .filter_map(|setting_figure| setting_figure.comparison);
         let waited = compared.into_iter().any(|found| found.verdict.differs());
         answer.idle_percent =
             highest_utilisation(figures).filter(|&percent| percent < NOTHING_WAITS_PERCENT && !waited);
@@ -69,7 +71,7 @@ impl Answer {
         for results in figures.iter().filter(|results| results.concludes()) {
             answer.add(results, records);
         }
-        answer.best.sort_by_key(|group| (!group.told, std::cmp::Reverse(group.figures.len())));
+        answer.best.sort_by_key(|group| (!group.is_certain, std::cmp::Reverse(group.figures.len())));
         answer
     }
 
@@ -77,7 +79,8 @@ impl Answer {
         let figure = results.figure;
         let can_be_set = |setting: usize| self.served_only || records.can_be_set(setting);
         let numbered = results.settings.iter().enumerate();
-        let having: Vec<(usize, &SettingFigure)> = numbered.filter_map(|(at, own)| Some((at, own.as_ref()?))).collect();
+        let having: Vec<(usize, &SettingFigure)> =
+            numbered.filter_map(|(at, figure)| Some((at, figure.as_ref()?))).collect();
         let leading = having.iter().filter(|(number, _)| can_be_set(*number));
         let Some(&(leader, _)) = leading.min_by(|a, b| match figure.direction() {
             Direction::Higher => b.1.mean.total_cmp(&a.1.mean),
@@ -85,23 +88,23 @@ impl Answer {
         }) else {
             return;
         };
-        let of = |settings: Vec<usize>| Group { settings, figures: vec![figure], told: true, runs_needed: None };
+        let of = |settings: Vec<usize>| Group { settings, figures: vec![figure], is_certain: true, runs_needed: None };
         let (mut best, mut served) = (of(vec![leader]), of(Vec::new()));
         let (mut open, mut any_worse) = (None::<Group>, false);
         for number in having.iter().map(|(number, _)| *number).filter(|&number| number != leader) {
             let found = results.between(records, number, leader);
             match found.verdict {
                 Verdict::CannotTell => {
-                    let own = Group { runs_needed: found.runs_needed, ..of(Vec::new()) };
+                    let one = Group { runs_needed: found.runs_needed, ..of(Vec::new()) };
                     // The largest number of runs of all comparisons, or `None` if one of them has
                     // none.
                     match &mut open {
-                        Some(open) => open.runs_needed = open.runs_needed.zip(own.runs_needed).map(|(a, b)| a.max(b)),
-                        None => open = Some(own),
+                        Some(open) => open.runs_needed = open.runs_needed.zip(one.runs_needed).map(|(a, b)| a.max(b)),
+                        None => open = Some(one),
                     }
                     if can_be_set(number) {
                         best.settings.push(number);
-                        best.told = false;
+                        best.is_certain = false;
                     }
                 }
                 Verdict::Equal if can_be_set(number) => best.settings.push(number),
@@ -114,10 +117,10 @@ impl Answer {
         match open {
             None if !any_worse && served.settings.is_empty() => return self.equal.push(figure),
             Some(open) if !any_worse && served.settings.is_empty() => {
-                let open = Group { told: false, settings: best.settings, ..open };
+                let open = Group { is_certain: false, settings: best.settings, ..open };
                 return join(&mut self.open, open);
             }
-            open => best.runs_needed = open.filter(|_| !best.told).and_then(|open| open.runs_needed),
+            open => best.runs_needed = open.filter(|_| !best.is_certain).and_then(|open| open.runs_needed),
         }
         add(&mut self.best, best);
         if !served.settings.is_empty() {
@@ -135,7 +138,7 @@ impl Group {
 
 /// Adds a group, or joins it with the group of the same settings.
 fn add(all: &mut Vec<Group>, group: Group) {
-    let alike = |own: &&mut Group| own.settings == group.settings && own.told == group.told;
+    let alike = |known: &&mut Group| known.settings == group.settings && known.is_certain == group.is_certain;
     match all.iter_mut().find(alike) {
         Some(known) => known.join(group),
         None => all.push(group),
@@ -153,6 +156,10 @@ fn join(group: &mut Option<Group>, other: Group) {
 /// setting.
 fn highest_utilisation(figures: &[FigureResults]) -> Option<f64> {
     let results = figures.iter().find(|results| results.figure == Figure::Utilisation)?;
-    let all: Option<Vec<f64>> = results.settings.iter().map(|own| own.as_ref().map(|own| own.mean)).collect();
+    let all: Option<Vec<f64>> = results
+        .settings
+        .iter()
+        .map(|setting_figure| setting_figure.as_ref().map(|setting_figure| setting_figure.mean))
+        .collect();
     all?.into_iter().reduce(f64::max)
 }

@@ -190,10 +190,10 @@ impl<W: Write> Observer for Tracer<W> {
                 if op != Op::Flush {
                     self.live.insert(bio.bio, io);
                 }
-                let own = &mut self.tasks[task];
-                if own.plugged && !flushes(bio) {
-                    own.held.push(bio.bio);
-                    if own.held.len() == 1 {
+                let state = &mut self.tasks[task];
+                if state.plugged && !flushes(bio) {
+                    state.held.push(bio.bio);
+                    if state.held.len() == 1 {
                         self.without_extent(Action::Plug, now_ns, pid, Payload::None);
                     }
                 }

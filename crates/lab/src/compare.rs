@@ -113,8 +113,8 @@ impl Bounds {
         // An error that both settings share cancels in the difference. Validated models therefore
         // have an error of differences, which applies first.
         let error = |fit: Fit| match (fit.validated, tail) {
-            (Some(own), false) => own.rate_difference_error_percent,
-            (Some(own), true) => own.tail_difference_error_percent,
+            (Some(validated), false) => validated.rate_difference_error_percent,
+            (Some(validated), true) => validated.tail_difference_error_percent,
             (None, false) => fit.rate_error_percent,
             (None, true) => fit.tail_error_percent,
         };
@@ -263,7 +263,7 @@ const fn family(concludes: bool) -> usize {
 #[must_use]
 pub fn judge(pairs: &[Pair<'_>]) -> Judged {
     let mut levels = [0.0; 2];
-    let mut own: Vec<f64> = vec![SIGNIFICANCE; pairs.len()];
+    let mut levels_of_pairs: Vec<f64> = vec![SIGNIFICANCE; pairs.len()];
     for concludes in [true, false] {
         let alpha = SIGNIFICANCE * SHARES[family(concludes)];
         let p = |pair: &Pair<'_>| Some(stat::paired(pair.values, pair.base)?.p(pair.model_error()));
@@ -271,12 +271,12 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
         let (at, p): (Vec<usize>, Vec<f64>) = tests.filter_map(|(at, pair)| Some((at, p(pair)?))).unzip();
         levels[family(concludes)] = alpha / p.len().max(1) as f64;
         for (at, level) in at.into_iter().zip(stat::holm(&p, alpha)) {
-            own[at] = level;
+            levels_of_pairs[at] = level;
         }
     }
     // The strictest level gives a number of runs that is enough at every rank of the comparison.
     let of = |(pair, level): (&Pair<'_>, f64)| pair.compare_at(level, levels[family(pair.concludes)]);
-    Judged { comparisons: pairs.iter().zip(own).map(of).collect(), levels }
+    Judged { comparisons: pairs.iter().zip(levels_of_pairs).map(of).collect(), levels }
 }
 
 impl Pair<'_> {
@@ -306,7 +306,7 @@ impl Pair<'_> {
         let percent = |part: f64| (base_mean != 0.0).then(|| part / base_mean.abs() * 100.0);
         let published = stat::standard_deviation(values)
             .zip(stat::standard_deviation(base))
-            .map(|(own, other)| stat::bars_apart((stat::mean(values), own), (base_mean, other)));
+            .map(|(sd, other)| stat::bars_apart((stat::mean(values), sd), (base_mean, other)));
         // A value that is never negative cannot fall by more than the baseline, however much the
         // runs scatter.
         let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
@@ -497,15 +497,15 @@ mod tests {
 
     #[test]
     fn differences_are_told_in_per_cent_and_great_rises_as_multiples() {
-        let told =
+        let description =
             |figure: Figure, values: &[f64], base: &[f64]| compared(figure, values, base).describe(figure.unit());
-        assert_eq!(told(Figure::SyncP99, &[8.1, 8.0, 7.9], &[10.0; 3]), "better by 20 % (18 to 22 %)");
-        assert_eq!(told(Figure::SyncP99, &[120.0, 120.0], &[10.0, 10.0]), "worse 12-fold");
-        assert_eq!(told(Figure::SyncP99, &[32.0, 32.0], &[10.0, 10.0]), "worse 3.2-fold");
-        assert_eq!(told(Figure::SyncP99, &[110.0, 130.0, 120.0], &[10.0; 3]), "worse 12-fold (9.5 to 14)");
-        assert_eq!(told(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]), "worse by 5.0 ms");
-        assert_eq!(told(Figure::Finish, &[5.0, 5.0], &[5.0, 5.0]), "equal");
-        assert_eq!(told(Figure::Finish, &[102.0, 102.2], &[100.0, 100.0]), "equal (+0.83 to +3.4 %)");
+        assert_eq!(description(Figure::SyncP99, &[8.1, 8.0, 7.9], &[10.0; 3]), "better by 20 % (18 to 22 %)");
+        assert_eq!(description(Figure::SyncP99, &[120.0, 120.0], &[10.0, 10.0]), "worse 12-fold");
+        assert_eq!(description(Figure::SyncP99, &[32.0, 32.0], &[10.0, 10.0]), "worse 3.2-fold");
+        assert_eq!(description(Figure::SyncP99, &[110.0, 130.0, 120.0], &[10.0; 3]), "worse 12-fold (9.5 to 14)");
+        assert_eq!(description(Figure::AsyncMean, &[5.0, 5.0], &[0.0, 0.0]), "worse by 5.0 ms");
+        assert_eq!(description(Figure::Finish, &[5.0, 5.0], &[5.0, 5.0]), "equal");
+        assert_eq!(description(Figure::Finish, &[102.0, 102.2], &[100.0, 100.0]), "equal (+0.83 to +3.4 %)");
     }
 
     #[test]
@@ -557,13 +557,13 @@ mod tests {
     fn samples() -> impl Strategy<Value = Vec<(Vec<f64>, Vec<f64>)>> {
         // Means, shifts and noise of very different sizes, with few runs or one.
         let sample = (1..12usize, -2.0..4.0f64, 0.2..3.0f64, -4.0..0.3f64, any::<u64>(), any::<bool>());
-        let made = sample.prop_map(|(runs, size, shift, noise, seed, exact)| {
+        let samples = sample.prop_map(|(runs, size, shift, noise, seed, exact)| {
             let (size, noise) = (10f64.powf(size), if exact { 0.0 } else { 10f64.powf(noise) });
             let mut rng = SplitMix64::new(seed);
             let mut around = |mean: f64| (0..runs).map(|_| mean * (1.0 + noise * (rng.unit() - 0.5))).collect();
             (around(size * shift), around(size))
         });
-        proptest::collection::vec(made, 1..24)
+        proptest::collection::vec(samples, 1..24)
     }
 
     proptest! {
@@ -592,7 +592,7 @@ mod tests {
                 // The displayed interval is at least as wide as the interval of this comparison
                 // alone.
                 let alone = pair.compare(SIGNIFICANCE);
-                prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|own| own.0 <= low)));
+                prop_assert!(alone.interval.is_none_or(|(low, _)| shown.interval.is_some_and(|interval| interval.0 <= low)));
             }
             // Holm's rule: a difference counts only if all comparisons with a smaller p differ,
             // too.
@@ -600,17 +600,17 @@ mod tests {
                 let mut family: Vec<&Comparison> = pairs
                     .iter()
                     .zip(&judged.comparisons)
-                    .filter(|(pair, own)| pair.concludes == concludes && own.p.is_some())
-                    .map(|(_, own)| own)
+                    .filter(|(pair, comparison)| pair.concludes == concludes && comparison.p.is_some())
+                    .map(|(_, comparison)| comparison)
                     .collect();
                 family.sort_by(|a, b| a.p.partial_cmp(&b.p).unwrap());
-                let holds_none = |own: &&Comparison| own.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
+                let holds_none = |comparison: &&Comparison| comparison.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
                 let first = family.iter().position(holds_none).unwrap_or(family.len());
                 // If p equals the level up to rounding, either result is right.
-                let near = |own: &Comparison| own.p.is_some_and(|p| (p / own.level - 1.0).abs() < 1e-6);
-                let in_order = family[first..].iter().all(holds_none) || family.iter().any(|own| near(own));
+                let near = |comparison: &Comparison| comparison.p.is_some_and(|p| (p / comparison.level - 1.0).abs() < 1e-6);
+                let in_order = family[first..].iter().all(holds_none) || family.iter().any(|comparison| near(comparison));
                 prop_assert!(in_order);
-                prop_assert!(family.iter().all(|own| own.level >= judged.level(concludes)));
+                prop_assert!(family.iter().all(|comparison| comparison.level >= judged.level(concludes)));
             }
         }
     }

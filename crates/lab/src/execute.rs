@@ -59,8 +59,8 @@ impl Progress<'_> {
                 ))
             }
             Self::Left { changes } => {
-                let left = listed(changes, |own| {
-                    format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to)
+                let left = listed(changes, |change| {
+                    format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)
                 });
                 Some(format!("not put back, because another program has changed it: {left}"))
             }

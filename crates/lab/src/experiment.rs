@@ -78,8 +78,9 @@ impl Experiment {
     /// Creates an experiment of 10 runs with seed 1 and closed-loop replay. The first setting is
     /// the baseline.
     ///
-    /// # Errors There is no setting, a setting is given twice, a setting is not possible on the
-    /// device, or the workload does not fit the device.
+    /// # Errors
+    /// There is no setting, a setting is given twice, a setting is not possible on the device, or
+    /// the workload does not fit the device.
     pub fn new(workload: Workload, profile: Profile, settings: Vec<Setting>) -> Result<Self, LabError> {
         if settings.is_empty() {
             return Err(LabError::NoSettings);
@@ -115,8 +116,9 @@ impl Experiment {
 
     /// Adds a device on which the settings are also compared.
     ///
-    /// # Errors A device of that name exists, a setting is not possible on the device, or the
-    /// workload does not fit the device.
+    /// # Errors
+    /// A device of that name exists, a setting is not possible on the device, or the workload does
+    /// not fit the device.
     pub fn add_device(&mut self, profile: Profile) -> Result<(), LabError> {
         let name = profile.name();
         if self.devices.iter().any(|known| known.profile.name() == name) {
@@ -141,7 +143,8 @@ impl Experiment {
     /// Stores the text of a device's profile in the records. This is for profiles that came from
     /// files.
     ///
-    /// # Panics There is no device with that number.
+    /// # Panics
+    /// There is no device with that number.
     pub fn keep_profile_text(&mut self, device: usize, text: String) {
         self.devices[device].text = Some(text);
     }
@@ -164,7 +167,8 @@ impl Experiment {
 
     /// Sets the machine that an application or buffered fio jobs run on. Other workloads need none.
     ///
-    /// # Errors A setting is not possible with the machine's jiffies.
+    /// # Errors
+    /// A setting is not possible with the machine's jiffies.
     pub fn set_machine(&mut self, machine: MachineProfile) -> Result<(), LabError> {
         self.block_layer.hz = machine.machine.hz;
         let kernel = machine.machine.kernel.known().filter(|kernel| *kernel != KernelVersion::default());
@@ -183,7 +187,8 @@ impl Experiment {
 
     /// Sets the version of Linux whose rules hold for settings that name no version.
     ///
-    /// # Errors A setting is not possible with this version.
+    /// # Errors
+    /// A setting is not possible with this version.
     pub fn set_kernel(&mut self, kernel: KernelVersion) -> Result<(), LabError> {
         self.block_layer.kernel = Some(kernel);
         self.look_again()
@@ -191,7 +196,8 @@ impl Experiment {
 
     /// Makes the setting with that label the baseline.
     ///
-    /// # Errors No setting has that label.
+    /// # Errors
+    /// No setting has that label.
     pub fn set_baseline(&mut self, label: &str) -> Result<(), LabError> {
         let found = self.settings.iter().position(|setting| setting.label == label);
         self.baseline = found.ok_or_else(|| LabError::UnknownBaseline {
@@ -221,7 +227,8 @@ impl Experiment {
     /// Returns the name of a setting on a device for messages: its label, with the device's name if
     /// there are several.
     ///
-    /// # Panics There is no device or setting with that number.
+    /// # Panics
+    /// There is no device or setting with that number.
     #[must_use]
     pub fn name(&self, device: usize, setting: usize) -> String {
         let label = &self.settings[setting].label;
@@ -241,7 +248,8 @@ impl Experiment {
 
     /// Returns the plan of one run.
     ///
-    /// # Panics There is no device or setting with that number.
+    /// # Panics
+    /// There is no device or setting with that number.
     #[must_use]
     pub fn plan(&self, device: usize, setting: usize, run: u32) -> Plan<'_> {
         Plan {
@@ -255,7 +263,7 @@ impl Experiment {
             limit: self.limit,
             interrupt: None,
             host: None,
-            machine: self.machine.as_ref().map(|own| &own.machine),
+            machine: self.machine.as_ref().map(|profile| &profile.machine),
             more_disks: &self.devices[device].more_disks[setting],
             company: None,
         }
@@ -263,7 +271,8 @@ impl Experiment {
 
     /// Checks whether the workload can run under `setting` on the first device. Nothing is run.
     ///
-    /// # Errors The workload cannot run under this setting.
+    /// # Errors
+    /// The workload cannot run under this setting.
     pub fn check(&self, setting: &Setting) -> Result<(), LabError> {
         let more_disks = self.more_disks(setting);
         let plan = Plan { scheduler: setting.clone(), more_disks: &more_disks, ..self.plan(0, 0, 0) };
@@ -273,8 +282,8 @@ impl Experiment {
     /// Returns the other disks of the workload on the first device, all under `setting`.
     #[must_use]
     pub fn more_disks(&self, setting: &Setting) -> Vec<(Profile, Setting)> {
-        let own = &self.devices[0];
-        vec![(own.profile.clone(), setting.clone()); own.more_disks[0].len()]
+        let first = &self.devices[0];
+        vec![(first.profile.clone(), setting.clone()); first.more_disks[0].len()]
     }
 
     /// Returns the numbers of the tasks that also run alone, rising. These are the busiest
@@ -343,8 +352,8 @@ pub(crate) fn run_seed(seed: u64, run: u32) -> u64 {
     SplitMix64::entity(seed, run.into()).next_u64() >> 11
 }
 
-fn machine_record(own: &MachineProfile) -> MachineRecord {
-    MachineRecord { name: own.name.clone(), about: own.machine.about.clone(), profile: own.text.clone() }
+fn machine_record(profile: &MachineProfile) -> MachineRecord {
+    MachineRecord { name: profile.name.clone(), about: profile.machine.about.clone(), profile: profile.text.clone() }
 }
 
 fn device_record(device: &Tried) -> DeviceRecord {
@@ -369,8 +378,8 @@ fn device_record(device: &Tried) -> DeviceRecord {
 /// gets `u64::MAX`.
 fn task_ios(set: &TaskSet) -> Vec<u64> {
     let ios = |task: &iosched_workload::Task| {
-        let own = if task.has_program() { task.total().unwrap_or(u64::MAX) } else { 0 };
-        own.saturating_add(set.arrivals.iter().filter(|arrival| arrival.1 == task.pid).count() as u64)
+        let ios_of_program = if task.has_program() { task.total().unwrap_or(u64::MAX) } else { 0 };
+        ios_of_program.saturating_add(set.arrivals.iter().filter(|arrival| arrival.1 == task.pid).count() as u64)
     };
     set.tasks.iter().map(ios).collect()
 }
@@ -379,7 +388,7 @@ fn task_ios(set: &TaskSet) -> Vec<u64> {
 fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, SettingError> {
     let queue = setting.build(Time::ZERO, config)?;
     let registered = setting.registered()?;
-    let is_set = |name: &str| setting.assignments().any(|own| own.name() == name);
+    let is_set = |name: &str| setting.assignments().any(|assignment| assignment.name() == name);
     let record = |spec: &iosched::Spec, value: String, attribute| ValueRecord {
         name: spec.name.to_owned(),
         value,

@@ -34,7 +34,7 @@ impl Fairness {
         let runs: Vec<_> = (0..settings).map(|setting| records.complete_runs(setting)).collect();
         let counts = |task: usize| {
             let alone = |setting| records.alone(setting, task).is_some_and(|a| a.result.latency.sum_ns() > 0);
-            let busy = |own: &crate::RunRecord| own.result.tasks.get(task).is_some_and(|t| t.ios >= ALONE_IOS_MIN);
+            let busy = |run: &crate::RunRecord| run.result.tasks.get(task).is_some_and(|t| t.ios >= ALONE_IOS_MIN);
             (0..settings).all(alone) && runs.iter().flatten().all(|run| busy(run))
         };
         let tasks: Vec<usize> = records.header().alone.iter().copied().filter(|&task| counts(task)).collect();

@@ -216,13 +216,13 @@ impl Figure {
     pub fn reported(report: &app::Report) -> Vec<Self> {
         let figures = &report.figures;
         let is_first = |number: usize| figures[..number].iter().all(|before| before.name != figures[number].name);
-        let figure = |(number, own): (usize, &app::Figure)| {
-            let (id, name) = (own.name.clone(), own.name.replace('_', " "));
+        let figure = |(number, reported): (usize, &app::Figure)| {
+            let (id, name) = (reported.name.clone(), reported.name.replace('_', " "));
             Self::Application(declared(Declaration {
                 id,
                 name,
-                unit: own.unit.to_string(),
-                direction: own.better.into(),
+                unit: reported.unit.to_string(),
+                direction: reported.better.into(),
                 relevant_percent: RELEVANT_PERCENT,
                 headline: is_first(number),
                 doc: "as the application reports it",
@@ -476,7 +476,9 @@ impl Figure {
             Self::Goal(Reported(spec)) => spec.measure.as_ref()?.of(run),
             Self::Application(Reported(spec)) => {
                 let mut figures = run.app.iter().flat_map(|report| &report.figures);
-                figures.find(|own| own.name == spec.id && own.unit == spec.unit).map(|own| own.value)
+                figures
+                    .find(|reported| reported.name == spec.id && reported.unit == spec.unit)
+                    .map(|reported| reported.value)
             }
         }
     }
@@ -578,8 +580,8 @@ pub(crate) fn latency_of_syncs(run: &RunResult, call: SyncKind, job: Option<&str
     if job.is_none() {
         all.merge(run.sync_calls.of(call));
     }
-    let jobs = run.jobs.iter().filter(|own| job.is_none_or(|job| own.name == job));
-    jobs.for_each(|own| all.merge(own.sync_calls.of(call)));
+    let jobs = run.jobs.iter().filter(|job_result| job.is_none_or(|job| job_result.name == job));
+    jobs.for_each(|job_result| all.merge(job_result.sync_calls.of(call)));
     all
 }
 
@@ -610,14 +612,17 @@ mod tests {
         );
         assert_eq!((Figure::Finish.label(true), Figure::Fairness.label(true)), ("finish".into(), "fairness".into()));
         let task = TaskResult { name: "db".to_owned(), ..TaskResult::default() };
-        let (own, _) = Figure::of_tasks(
+        let (figures, _) = Figure::of_tasks(
             &[task],
             &[JobResult { name: "db".to_owned(), ..JobResult::default() }],
             false,
             WorkloadKind::Jobs,
         );
         assert!(
-            own.concat().iter().all(|own| own.is_of_part() && !own.is_of_device() && own.label(true) == own.name())
+            figures
+                .concat()
+                .iter()
+                .all(|figure| figure.is_of_part() && !figure.is_of_device() && figure.label(true) == figure.name())
         );
     }
 
@@ -628,10 +633,13 @@ mod tests {
         let figures = figures.concat();
         assert_eq!(names, 2);
         assert_eq!(
-            figures.iter().map(|own| own.id()).collect::<Vec<_>>(),
+            figures.iter().map(|figure| figure.id()).collect::<Vec<_>>(),
             ["sync_iops", "task_sync_p99", "db_iops", "db_p99"]
         );
-        assert_eq!(figures.iter().map(|own| own.task().unwrap()).collect::<Vec<_>>(), ["sync", "sync", "db", "db"]);
+        assert_eq!(
+            figures.iter().map(|figure| figure.task().unwrap()).collect::<Vec<_>>(),
+            ["sync", "sync", "db", "db"]
+        );
     }
 
     #[test]
@@ -644,7 +652,7 @@ mod tests {
         let mut tasks: Vec<TaskResult> = (1..=8).map(|pid| task("postgres", pid, 4_000_000)).collect();
         tasks.extend([task("sync", 9, 1_000_000), task("sync", 10, 2_000_000), task("dd", 11, 1_000_000)]);
         let figures = |kind| Figure::of_tasks(&tasks, &[], false, kind).0.concat();
-        let names = |kind| figures(kind).iter().map(|own| own.name()).collect::<Vec<_>>();
+        let names = |kind| figures(kind).iter().map(|figure| figure.name()).collect::<Vec<_>>();
         let of_processes = [
             "postgres (8 processes) IOPS",
             "postgres (8 processes) p99",
@@ -658,7 +666,7 @@ mod tests {
         // In data and in goals, the name does not contain the number of tasks.
         let all = figures(WorkloadKind::Trace);
         let ids = ["postgres_iops", "postgres_p99", "sync_iops", "task_sync_p99", "dd_iops", "dd_p99"];
-        assert_eq!(all.iter().map(|own| own.id()).collect::<Vec<_>>(), ids);
+        assert_eq!(all.iter().map(|figure| figure.id()).collect::<Vec<_>>(), ids);
         assert_eq!([all[0], all[3], all[5]].map(Figure::task), [Some("postgres"), Some("sync"), Some("dd")]);
         let run = RunResult { tasks: tasks.clone(), finished_ns: 2_000_000_000, ios: 11, ..RunResult::default() };
         assert_eq!((all[0].of(&run), all[4].of(&run)), (Some(4.0), Some(0.5)));
@@ -674,7 +682,7 @@ mod tests {
             let jobs = std::slice::from_ref(&job);
             let (figures, names) = Figure::of_tasks(&[task("wal")], jobs, is_cached, WorkloadKind::Jobs);
             assert_eq!(names, 1);
-            figures.concat().iter().map(|own| own.name()).collect::<Vec<_>>()
+            figures.concat().iter().map(|figure| figure.name()).collect::<Vec<_>>()
         };
         assert_eq!(names(false), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
         assert_eq!(names(true), ["wal IOPS", "wal p99", "wal fdatasync p99"]);
@@ -698,7 +706,7 @@ mod tests {
 
     #[test]
     fn reported_values_of_an_application_are_metrics() {
-        let own = |name: &str, unit: &'static str, value: f64, better| app::Figure {
+        let reported = |name: &str, unit: &'static str, value: f64, better| app::Figure {
             name: name.to_owned(),
             unit: unit.into(),
             value,
@@ -706,8 +714,8 @@ mod tests {
         };
         let report = app::Report {
             figures: vec![
-                own("file_create", "s", 4.0, app::Better::Lower),
-                own("file_create", "files/s", 250.0, app::Better::Higher),
+                reported("file_create", "s", 4.0, app::Better::Lower),
+                reported("file_create", "files/s", 250.0, app::Better::Higher),
             ],
             series: Vec::new(),
         };

@@ -122,7 +122,7 @@ pub fn read_lines<T: DeserializeOwned, P, R>(
         }
         let wrong = |problem: String| LabError::BadRecord { file: file.to_owned(), line, problem };
         match (serde_json::from_slice(&text).map(&of), &plan) {
-            (Ok(Line::Plan(own)), None) => plan = Some(own),
+            (Ok(Line::Plan(planned)), None) => plan = Some(planned),
             (Ok(Line::Run(run)), Some(_)) => runs.push(run),
             (Ok(_), _) => return Err(wrong("out of place".to_owned())),
             (Err(error), Some(_)) if error.is_eof() && !text.ends_with(b"\n") => break,

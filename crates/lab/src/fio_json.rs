@@ -109,7 +109,7 @@ fn document(header: &Header, run: &RunRecord) -> Json {
     }
     fields.push((
         "jobs",
-        Json::List(reported(jobs, &run.result.jobs).iter().map(|(job, own)| entry(job, own)).collect()),
+        Json::List(reported(jobs, &run.result.jobs).iter().map(|(job, result)| entry(job, result)).collect()),
     ));
     fields.push(("disk_util", Json::List(disk_util(header, run).into_iter().collect())));
     object(fields)
@@ -133,12 +133,12 @@ fn options(options: &[(String, String)]) -> Json {
     object(options.iter().map(|(name, value)| (name.as_str(), value.as_str().into())))
 }
 
-fn entry(job: &JobRecord, own: &JobResult) -> Json {
-    let end_s = own.ended_ns.saturating_sub(own.started_ns.unwrap_or(own.ended_ns)).div_ceil(1_000_000_000);
+fn entry(job: &JobRecord, result: &JobResult) -> Json {
+    let end_s = result.ended_ns.saturating_sub(result.started_ns.unwrap_or(result.ended_ns)).div_ceil(1_000_000_000);
     let mut fields: Vec<(&str, Json)> = vec![
         ("jobname", job.name.as_str().into()),
         ("groupid", u64::from(job.group).into()),
-        ("error", u64::from(own.failed).into()),
+        ("error", u64::from(result.failed).into()),
         ("eta", 0u64.into()),
         ("elapsed", end_s.into()),
         ("job options", options(&job.options)),
@@ -146,16 +146,16 @@ fn entry(job: &JobRecord, own: &JobResult) -> Json {
     if !job.description.is_empty() {
         fields.push(("desc", job.description.as_str().into()));
     }
-    let ns = own.counted_ns();
+    let ns = result.counted_ns();
     fields.extend([
-        ("read", direction(job, &own.read, ns)),
-        ("write", direction(job, &own.write, ns)),
-        ("trim", direction(job, &own.trim, ns)),
+        ("read", direction(job, &result.read, ns)),
+        ("write", direction(job, &result.write, ns)),
+        ("trim", direction(job, &result.trim, ns)),
         (
             "sync",
             object([
-                ("total_ios", own.sync.count().into()),
-                ("lat_ns", latency(&own.sync, (own.sync.count() > 0).then_some(&job.percentiles))),
+                ("total_ios", result.sync.count().into()),
+                ("lat_ns", latency(&result.sync, (result.sync.count() > 0).then_some(&job.percentiles))),
             ]),
         ),
         ("job_runtime", (ns / 1_000_000).into()),
@@ -164,13 +164,13 @@ fn entry(job: &JobRecord, own: &JobResult) -> Json {
         ("ctx", 0u64.into()),
         ("majf", 0u64.into()),
         ("minf", 0u64.into()),
-        ("iodepth_level", shares(["1", "2", "4", "8", "16", "32", ">=64"], own.depth_level)),
-        ("iodepth_submit", shares(["0", "4", "8", "16", "32", "64", ">=64"], own.depth_submit)),
-        ("iodepth_complete", shares(["0", "4", "8", "16", "32", "64", ">=64"], own.depth_complete)),
+        ("iodepth_level", shares(["1", "2", "4", "8", "16", "32", ">=64"], result.depth_level)),
+        ("iodepth_submit", shares(["0", "4", "8", "16", "32", "64", ">=64"], result.depth_submit)),
+        ("iodepth_complete", shares(["0", "4", "8", "16", "32", "64", ">=64"], result.depth_complete)),
     ]);
-    fields.extend(latency_classes(own));
+    fields.extend(latency_classes(result));
     fields.extend([
-        ("latency_depth", u64::from(own.target_depth.unwrap_or(job.io_depth)).into()),
+        ("latency_depth", u64::from(result.target_depth.unwrap_or(job.io_depth)).into()),
         ("latency_target", (job.latency_target_ns / 1000).into()),
         ("latency_percentile", job.latency_percentile.into()),
         ("latency_window", (job.latency_window_ns / 1000).into()),
@@ -178,33 +178,33 @@ fn entry(job: &JobRecord, own: &JobResult) -> Json {
     object(fields)
 }
 
-fn direction(job: &JobRecord, own: &DirectionResult, counted_ns: u64) -> Json {
-    let counted_ns = if own.ios == 0 { 0 } else { counted_ns };
+fn direction(job: &JobRecord, result: &DirectionResult, counted_ns: u64) -> Json {
+    let counted_ns = if result.ios == 0 { 0 } else { counted_ns };
     let per_s = |amount: u64| if counted_ns == 0 { 0.0 } else { amount as f64 * 1e9 / counted_ns as f64 };
-    let bytes_per_s = per_s(own.bytes);
-    let told = |wanted: bool, of: &Histogram| (wanted && !of.is_empty()).then_some(&job.percentiles);
-    let Samples { min, max, mean, count, .. } = own.bytes_per_s;
+    let bytes_per_s = per_s(result.bytes);
+    let percentiles = |wanted: bool, of: &Histogram| (wanted && !of.is_empty()).then_some(&job.percentiles);
+    let Samples { min, max, mean, count, .. } = result.bytes_per_s;
     let kib = |bytes: f64| bytes / 1024.0;
     let share = if bytes_per_s == 0.0 { 0.0 } else { (mean * 100.0 / bytes_per_s).min(100.0) };
-    let iops = own.ios_per_s;
+    let iops = result.ios_per_s;
     object([
-        ("io_bytes", own.bytes.into()),
-        ("io_kbytes", (own.bytes / 1024).into()),
+        ("io_bytes", result.bytes.into()),
+        ("io_kbytes", (result.bytes / 1024).into()),
         ("bw_bytes", (bytes_per_s as u64).into()),
         ("bw", (kib(bytes_per_s) as u64).into()),
-        ("iops", per_s(own.ios).into()),
+        ("iops", per_s(result.ios).into()),
         ("runtime", (counted_ns / 1_000_000).into()),
-        ("total_ios", own.ios.into()),
+        ("total_ios", result.ios.into()),
         ("short_ios", 0u64.into()),
         ("drop_ios", 0u64.into()),
-        ("slat_ns", latency(&own.submission, told(job.slat_percentiles, &own.submission))),
-        ("clat_ns", latency(&own.completion, told(job.clat_percentiles, &own.completion))),
-        ("lat_ns", latency(&own.latency, told(job.lat_percentiles, &own.latency))),
+        ("slat_ns", latency(&result.submission, percentiles(job.slat_percentiles, &result.submission))),
+        ("clat_ns", latency(&result.completion, percentiles(job.clat_percentiles, &result.completion))),
+        ("lat_ns", latency(&result.latency, percentiles(job.lat_percentiles, &result.latency))),
         ("bw_min", (kib(min) as u64).into()),
         ("bw_max", (kib(max) as u64).into()),
         ("bw_agg", share.into()),
         ("bw_mean", kib(mean).into()),
-        ("bw_dev", kib(own.bytes_per_s.deviation()).into()),
+        ("bw_dev", kib(result.bytes_per_s.deviation()).into()),
         ("bw_samples", count.into()),
         ("iops_min", (iops.min as u64).into()),
         ("iops_max", (iops.max as u64).into()),
@@ -242,14 +242,14 @@ fn shares(names: [&str; 7], counts: [u64; 7]) -> Json {
 
 /// Returns the distribution of completion latencies in classes of three units, per cent of the
 /// I/Os.
-fn latency_classes(own: &JobResult) -> [(&'static str, Json); 3] {
+fn latency_classes(result: &JobResult) -> [(&'static str, Json); 3] {
     let bounds_ns: Vec<u64> = [1, 1_000, 1_000_000]
         .iter()
         .flat_map(|unit| LATENCY_BOUNDS.iter().map(move |bound| bound * unit))
         .chain([2_000_000_000, u64::MAX])
         .collect();
     let mut counts = vec![0u64; bounds_ns.len()];
-    for completion in [&own.read.completion, &own.write.completion, &own.trim.completion] {
+    for completion in [&result.read.completion, &result.write.completion, &result.trim.completion] {
         for (first, _, count) in completion.buckets() {
             counts[bounds_ns.partition_point(|&bound| bound <= first).min(bounds_ns.len() - 1)] += count;
         }

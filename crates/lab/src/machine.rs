@@ -87,7 +87,7 @@ impl MachineProfile {
 pub(crate) fn merge(table: &mut toml::Table, changes: &toml::Table) {
     for (key, change) in changes {
         match (table.get_mut(key), change) {
-            (Some(toml::Value::Table(own)), toml::Value::Table(change)) => merge(own, change),
+            (Some(toml::Value::Table(present)), toml::Value::Table(change)) => merge(present, change),
             _ => {
                 table.insert(key.clone(), change.clone());
             }

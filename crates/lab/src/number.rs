@@ -25,12 +25,12 @@ impl Decimals {
     #[must_use]
     pub fn row(cells: &[(f64, Option<f64>)]) -> Vec<Self> {
         let wanted = cells.iter().map(|&(mean, _)| decimals_for(mean, 3)).max().unwrap_or(0);
-        let own = |&(mean, sd): &(f64, Option<f64>)| {
+        let decimals_of_cell = |&(mean, sd): &(f64, Option<f64>)| {
             let worth = sd.filter(|&sd| sd > 0.0).map_or(DECIMALS_MAX, |sd| decimals_for(sd, 2));
             let most = if mean == 0.0 { wanted } else { decimals_for(mean, 4) };
             Self(wanted.min(worth).min(most))
         };
-        cells.iter().map(own).collect()
+        cells.iter().map(decimals_of_cell).collect()
     }
 
     /// Returns the largest number of decimals in such a row, for tables in which all cells have the

@@ -91,12 +91,12 @@ impl Overview {
     pub fn of(records: &Records, devices: &[Results]) -> Self {
         let shared = |doubt: &&Doubt| devices.iter().all(|results| results.doubts.contains(doubt));
         let first = devices.first().map_or(&[] as &[Doubt], |results| &results.doubts);
-        let names: Vec<&str> = records.header.devices.iter().map(|own| own.name.as_str()).collect();
-        let labels: Vec<String> = records.header.settings.iter().map(|own| own.label.clone()).collect();
-        let decisions: Vec<&Decision> = devices.iter().map(|own| &own.decision).collect();
+        let names: Vec<&str> = records.header.devices.iter().map(|device| device.name.as_str()).collect();
+        let labels: Vec<String> = records.header.settings.iter().map(|setting| setting.label.clone()).collect();
+        let decisions: Vec<&Decision> = devices.iter().map(|results| &results.decision).collect();
         Self {
             sentences: several(&names, &labels, records.header.baseline, &decisions),
-            judged: decisions.iter().find_map(|own| own.judged.clone()),
+            judged: decisions.iter().find_map(|decision| decision.judged.clone()),
             figures: figures_of(devices).into_iter().filter_map(|figure| overview(records, devices, figure)).collect(),
             shared_doubts: first.iter().filter(shared).cloned().collect(),
         }
@@ -145,11 +145,13 @@ fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     if results.answer.idle_percent.is_some() {
         return Outcome::Idle;
     }
-    let Some(all) = results.figure(figure).filter(|own| own.concludes()) else { return Outcome::Unknown };
-    let found = |setting: usize| all.settings[setting].as_ref().and_then(|own| own.comparison);
+    let Some(all) = results.figure(figure).filter(|results| results.concludes()) else { return Outcome::Unknown };
+    let found = |setting: usize| all.settings[setting].as_ref().and_then(|figure| figure.comparison);
     let compared: Vec<(usize, Comparison)> =
         (0..all.settings.len()).filter_map(|setting| Some((setting, found(setting)?))).collect();
-    let of = |verdict: Verdict| compared.iter().filter(move |(_, own)| own.verdict == verdict).map(|(own, _)| *own);
+    let of = |verdict: Verdict| {
+        compared.iter().filter(move |(_, comparison)| comparison.verdict == verdict).map(|(setting, _)| *setting)
+    };
     let can_be_set = |setting: &usize| results.answer.served_only || device.can_be_set(*setting);
     let better: Vec<usize> = of(Verdict::Better).filter(can_be_set).collect();
     let margin = |setting: usize, than: usize| {
@@ -161,13 +163,16 @@ fn outcome(device: OnDevice<'_>, results: &Results, figure: Figure) -> Outcome {
     if compared.is_empty() {
         return Outcome::Unknown;
     }
-    if compared.iter().all(|(_, own)| own.verdict == Verdict::Equal) {
+    if compared.iter().all(|(_, comparison)| comparison.verdict == Verdict::Equal) {
         return Outcome::Equal;
     }
-    let open = compared.iter().filter(|(own, _)| can_be_set(own));
-    let open: Vec<&Comparison> = open.map(|(_, own)| own).filter(|own| own.may_be_better(figure.direction())).collect();
+    let open = compared.iter().filter(|(setting, _)| can_be_set(setting));
+    let open: Vec<&Comparison> = open
+        .map(|(_, comparison)| comparison)
+        .filter(|comparison| comparison.may_be_better(figure.direction()))
+        .collect();
     if !open.is_empty() {
-        let runs = open.iter().map(|own| own.runs_needed).collect::<Option<Vec<u32>>>();
+        let runs = open.iter().map(|comparison| comparison.runs_needed).collect::<Option<Vec<u32>>>();
         return Outcome::CannotTell { runs_needed: runs.and_then(|all| all.into_iter().max()) };
     }
     let mut settings: Vec<usize> = of(Verdict::Equal).filter(can_be_set).chain([header.baseline]).collect();

@@ -72,16 +72,16 @@ impl FigureResults {
 
     /// Compares a setting with another; both must have the metric. If one of them is the baseline,
     /// this returns the stored comparison, so all outputs agree about a pair.
-    pub(crate) fn between(&self, records: OnDevice<'_>, own: usize, other: usize) -> Comparison {
+    pub(crate) fn between(&self, records: OnDevice<'_>, setting: usize, other: usize) -> Comparison {
         let known = |setting: usize| self.settings[setting].as_ref()?.comparison;
-        let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |own| &own.values);
+        let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |figure| &figure.values);
         let baseline = records.header().baseline;
-        match (known(own), known(other)) {
+        match (known(setting), known(other)) {
             (Some(found), _) if other == baseline => found,
-            (_, Some(found)) if own == baseline => found.turned(stat::mean(values(other))),
+            (_, Some(found)) if setting == baseline => found.turned(stat::mean(values(other))),
             _ => {
                 let (figure, bounds) = (self.figure, bounds(records, self.figure));
-                let (values, base) = (values(own), values(other));
+                let (values, base) = (values(setting), values(other));
                 Pair { figure, values, base, bounds, concludes: self.concludes() }.compare(self.level)
             }
         }
@@ -168,14 +168,16 @@ impl Results {
         });
         let (mut differ, same): (Vec<_>, Vec<_>) = compared.partition(|(_, c)| c.verdict.differs());
         differ.sort_by(|a, b| b.1.magnitude().total_cmp(&a.1.magnitude()).then(a.0.figure.cmp(&b.0.figure)));
-        let mut parts: Vec<String> =
-            differ.iter().map(|(own, c)| format!("{} {}", own.label, c.describe(own.figure.unit()))).collect();
+        let mut parts: Vec<String> = differ
+            .iter()
+            .map(|(results, c)| format!("{} {}", results.label, c.describe(results.figure.unit())))
+            .collect();
         let of = |verdict: Verdict| same.iter().filter(move |(_, c)| c.verdict == verdict);
-        let equal: Vec<String> = of(Verdict::Equal).map(|(own, _)| own.label.clone()).collect();
+        let equal: Vec<String> = of(Verdict::Equal).map(|(results, _)| results.label.clone()).collect();
         if !equal.is_empty() {
             parts.push(format!("{} equal within {} %", listed(&equal, "and"), header.equal_within_percent));
         }
-        parts.extend(of(Verdict::CannotTell).map(|(own, c)| format!("{}: {}", own.label, c.describe(""))));
+        parts.extend(of(Verdict::CannotTell).map(|(results, c)| format!("{}: {}", results.label, c.describe(""))));
         Some(if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") })
     }
 }
@@ -300,9 +302,9 @@ fn runs_short(runs: u32) -> String {
 /// order of [`Figure::ALL`].
 pub fn figures_of<'a>(devices: impl IntoIterator<Item = &'a Results>) -> Vec<Figure> {
     let mut all: Vec<Figure> = Vec::new();
-    for own in devices.into_iter().flat_map(|results| &results.figures) {
-        if !all.contains(&own.figure) {
-            all.push(own.figure);
+    for results in devices.into_iter().flat_map(|results| &results.figures) {
+        if !all.contains(&results.figure) {
+            all.push(results.figure);
         }
     }
     all.sort_by_key(|figure| Figure::ALL.iter().position(|known| known == figure));
@@ -324,10 +326,11 @@ fn figures(records: OnDevice<'_>, fairness: &Fairness) -> (Vec<FigureResults>, (
     let goals = goals(header, &runs);
     let (of_tasks, names) = of_tasks(header, &runs);
     let of_shown_tasks = of_tasks[..of_tasks.len().min(TASK_NAMES_SHOWN)].concat();
-    let own = [goals.as_slice(), &reported(&runs), &of_tasks.concat(), Figure::ALL].concat();
-    let beside_parts = own.iter().any(|figure| figure.is_of_part());
-    let is_new = |(at, figure): &(usize, &Figure)| !own[..*at].contains(figure) && !is_goal_of_task(**figure, &goals);
-    for (_, &figure) in own.iter().enumerate().filter(is_new) {
+    let figures = [goals.as_slice(), &reported(&runs), &of_tasks.concat(), Figure::ALL].concat();
+    let beside_parts = figures.iter().any(|figure| figure.is_of_part());
+    let is_new =
+        |(at, figure): &(usize, &Figure)| !figures[..*at].contains(figure) && !is_goal_of_task(**figure, &goals);
+    for (_, &figure) in figures.iter().enumerate().filter(is_new) {
         let values: Vec<Option<Vec<f64>>> = (0..runs.len()).map(|setting| values(figure, setting)).collect();
         if values.iter().all(Option::is_none) {
             continue;
@@ -381,10 +384,10 @@ fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
     for (number, results) in figures.iter().enumerate() {
         let Some(base) = results.settings.get(baseline).and_then(Option::as_ref) else { continue };
         let others = results.settings.iter().enumerate().filter(|(setting, _)| *setting != baseline);
-        for (setting, own) in others.filter_map(|(setting, own)| Some((setting, own.as_ref()?))) {
+        for (setting, figure) in others.filter_map(|(setting, figure)| Some((setting, figure.as_ref()?))) {
             pairs.push(Pair {
                 figure: results.figure,
-                values: &own.values,
+                values: &figure.values,
                 base: &base.values,
                 bounds: bounds(records, results.figure),
                 concludes: results.concludes(),
@@ -394,8 +397,8 @@ fn compare_with_baseline(figures: &mut [FigureResults], records: OnDevice<'_>) {
     }
     let judged = judge(&pairs);
     for ((number, setting), comparison) in places.into_iter().zip(&judged.comparisons) {
-        if let Some(own) = &mut figures[number].settings[setting] {
-            own.comparison = Some(*comparison);
+        if let Some(figure) = &mut figures[number].settings[setting] {
+            figure.comparison = Some(*comparison);
         }
     }
     for results in figures {

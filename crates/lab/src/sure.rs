@@ -33,7 +33,7 @@ pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
     let concluding = || results.figures.iter().filter(|results| results.concludes());
     let comparisons = concluding().flat_map(|results| {
         let settings = results.settings.iter().enumerate();
-        settings.filter_map(|(setting, own)| Some((results.figure, setting, own.as_ref()?.comparison.as_ref()?)))
+        settings.filter_map(|(setting, figure)| Some((results.figure, setting, figure.as_ref()?.comparison.as_ref()?)))
     });
     let comparisons: Vec<_> = comparisons.collect();
     let significance = SIGNIFICANCE / (looks * (looks + 1.0)) / comparisons.len().max(1) as f64;
@@ -43,10 +43,10 @@ pub fn unclear(results: &Results, percent: f64) -> Vec<Unclear> {
             // If the baseline is 0, there is no percentage, so only a difference is clear.
             None => f64::INFINITY,
         };
-        let told = comparison.verdict != Verdict::CannotTell;
+        let is_decided = comparison.verdict != Verdict::CannotTell;
         let exact = comparison.interval == Some((0.0, 0.0));
         let near = exact || within_percent <= percent;
-        let clear = comparison.p.is_some_and(|p| p <= significance) || (told && near);
+        let clear = comparison.p.is_some_and(|p| p <= significance) || (is_decided && near);
         (results.rounds < ROUNDS_MIN || !clear).then_some(Unclear { setting, figure, within_percent })
     });
     open.collect()

@@ -22,7 +22,7 @@ pub fn marked(label: &str) -> String {
 
 /// Returns settings in a sentence: "`none` and `bfq`".
 pub(crate) fn marked_list(labels: &[String]) -> String {
-    listed(&labels.iter().map(|own| marked(own)).collect::<Vec<_>>(), "and")
+    listed(&labels.iter().map(|label| marked(label)).collect::<Vec<_>>(), "and")
 }
 
 /// Returns the text with a capital first letter.

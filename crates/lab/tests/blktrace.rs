@@ -97,14 +97,18 @@ fn blktrace_output_has_every_io_with_process_and_latency() {
         assert!(reader.warnings().is_empty(), "{:?}", reader.warnings().kept());
         assert_eq!(requests.len() as u64, run.result.ios);
         for task in &run.result.tasks {
-            let own: Vec<_> = requests.iter().filter(|request| request.pid == task.pid).collect();
-            assert_eq!(own.len() as u64, task.ios);
-            let sum_ns: u64 = own.iter().map(|request| request.latency_ns.expect("a completion")).sum();
+            let requests_of_task: Vec<_> = requests.iter().filter(|request| request.pid == task.pid).collect();
+            assert_eq!(requests_of_task.len() as u64, task.ios);
+            let sum_ns: u64 = requests_of_task.iter().map(|request| request.latency_ns.expect("a completion")).sum();
             // The trace counts from the submission. A task that waits for a free request submits
             // its next I/Os late, so the sum is smaller.
             let exact = !SETTINGS[run.setting].contains("nr_requests");
             assert!(sum_ns == task.latency.sum_ns() || !exact && sum_ns < task.latency.sum_ns(), "{}", task.pid);
-            assert!(own.iter().all(|request| request.ioprio.unwrap().to_string() == task.ioprio), "{}", task.ioprio);
+            assert!(
+                requests_of_task.iter().all(|request| request.ioprio.unwrap().to_string() == task.ioprio),
+                "{}",
+                task.ioprio
+            );
             let name = reader.process_names().get(&task.pid).map(|name| name.to_text());
             let expected = if task.name.is_empty() { format!("task-{}", task.pid) } else { task.name.clone() };
             assert_eq!(name, Some(expected));

@@ -77,8 +77,8 @@ fn file(experiment: &Experiment, jobs: usize) -> Vec<u8> {
 fn a_device_has_the_same_results_in_company_as_by_itself() {
     const DEVICES: [&str; 3] = ["sata-7200", "fixed", "sata-ssd"];
     let together = results(&records(&experiment(&DEVICES, &["noop", "cfq"], 3)));
-    for (device, own) in DEVICES.iter().zip(together) {
-        assert_eq!(results(&records(&experiment(&[device], &["noop", "cfq"], 3))), [own], "{device}");
+    for (device, results_together) in DEVICES.iter().zip(together) {
+        assert_eq!(results(&records(&experiment(&[device], &["noop", "cfq"], 3))), [results_together], "{device}");
     }
 }
 
@@ -117,10 +117,12 @@ fn a_round_counts_once_every_device_has_it() {
     let mut records = records(&experiment(&["sata-7200", "sata-ssd"], &["noop", "cfq"], 3));
     records.runs.retain(|run| (run.run, run.device, run.setting) != (1, 1, 0));
     assert_eq!(records.rounds(), [0, 2]);
-    for own in results(&records) {
-        assert_eq!(own.rounds, 2);
-        assert!(own.figures.iter().flat_map(|f| f.settings.iter().flatten()).all(|s| s.values.len() == 2));
-        assert!(own.doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 2, planned: 3, .. })));
+    for device_results in results(&records) {
+        assert_eq!(device_results.rounds, 2);
+        assert!(device_results.figures.iter().flat_map(|f| f.settings.iter().flatten()).all(|s| s.values.len() == 2));
+        assert!(
+            device_results.doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 2, planned: 3, .. }))
+        );
     }
 }
 
@@ -166,7 +168,7 @@ fn files_of_the_first_format_are_read_as_those_of_one_device() {
     let mut writer = RecordWriter::new(&mut bytes);
     writer.write(&Record::Header(Box::new(present.header.clone()))).unwrap();
     present.runs.iter().for_each(|run| writer.write(&Record::Run(Box::new(run.clone()))).unwrap());
-    present.timelines.iter().for_each(|own| writer.write(&Record::Timeline(Box::new(own.clone()))).unwrap());
+    present.timelines.iter().for_each(|timeline| writer.write(&Record::Timeline(Box::new(timeline.clone()))).unwrap());
     assert_eq!(RecordReader::read(bytes.as_slice(), "again").unwrap(), present);
 }
 
@@ -182,9 +184,13 @@ fn a_device_given_twice_is_refused() {
 fn shift(records: &mut Records, device: usize, percent: u64) {
     for run in 0..records.header.runs {
         let base = records.on(device).unwrap().run(run, 0).unwrap().result.clone();
-        let own = records.runs.iter_mut().find(|own| (own.run, own.device, own.setting) == (run, device, 1)).unwrap();
-        own.result = base;
-        own.result.finished_ns = own.result.finished_ns / 100 * percent;
+        let run_record = records
+            .runs
+            .iter_mut()
+            .find(|run_record| (run_record.run, run_record.device, run_record.setting) == (run, device, 1))
+            .unwrap();
+        run_record.result = base;
+        run_record.result.finished_ns = run_record.result.finished_ns / 100 * percent;
     }
 }
 
@@ -196,7 +202,7 @@ fn winner_is_compared_with_baseline_or_next_best() {
     shift(&mut records, 1, 125);
     shift(&mut records, 2, 100);
     let overview = Overview::of(&records, &results(&records));
-    let finish = overview.figures.iter().find(|own| own.figure == Figure::Finish).unwrap();
+    let finish = overview.figures.iter().find(|figure| figure.figure == Figure::Finish).unwrap();
     let best = |device: usize| match &finish.devices[device] {
         Outcome::Best { settings, margin } => {
             (settings.clone(), margin.setting, margin.than, margin.comparison.percent.unwrap().round())
@@ -213,7 +219,7 @@ fn winner_is_compared_with_baseline_or_next_best() {
     shift(&mut records, 1, 100);
     let overview = Overview::of(&records, &results(&records));
     assert!(overview.sentences[0].contains("set `cfq` on "), "{:?}", overview.sentences);
-    assert_eq!(overview.figures.iter().find(|own| own.figure == Figure::Finish).unwrap().everywhere, [1]);
+    assert_eq!(overview.figures.iter().find(|figure| figure.figure == Figure::Finish).unwrap().everywhere, [1]);
 }
 
 #[test]
@@ -227,12 +233,12 @@ fn table_of_devices_has_verdicts_against_the_baseline() {
     }
     let results = results(&records);
     let overview = Overview::of(&records, &results);
-    let finish = overview.figures.iter().find(|own| own.figure == Figure::Finish).unwrap();
-    for (outcome, own) in finish.devices.iter().zip(&results) {
+    let finish = overview.figures.iter().find(|figure| figure.figure == Figure::Finish).unwrap();
+    for (outcome, device_results) in finish.devices.iter().zip(&results) {
         let Outcome::Best { settings, margin } = outcome else { panic!("{outcome:?}") };
-        let table = own.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison;
+        let table = device_results.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison;
         assert_eq!((settings.as_slice(), Some(margin.comparison)), (&[1][..], table));
-        assert_eq!(own.decision.setting, Some(1), "{}", own.decision);
+        assert_eq!(device_results.decision.setting, Some(1), "{}", device_results.decision);
     }
     assert!(overview.sentences[0].starts_with("Set `deadline` on both devices."), "{:?}", overview.sentences);
 }
@@ -259,10 +265,13 @@ fn doubts_are_told_once_if_every_device_has_them() {
     let results = results(&records);
     let overview = Overview::of(&records, &results);
     assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 3 }));
-    let own: Vec<&Doubt> = overview.own_doubts(&results[1]).collect();
-    assert!(own.iter().any(|doubt| matches!(doubt, Doubt::NoVariance { .. })), "{own:?}");
-    for own in &results {
-        assert_eq!(overview.own_doubts(own).count() + overview.shared_doubts.len(), own.doubts.len());
+    let doubts: Vec<&Doubt> = overview.own_doubts(&results[1]).collect();
+    assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::NoVariance { .. })), "{doubts:?}");
+    for device_results in &results {
+        assert_eq!(
+            overview.own_doubts(device_results).count() + overview.shared_doubts.len(),
+            device_results.doubts.len()
+        );
     }
 }
 

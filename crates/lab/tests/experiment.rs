@@ -165,9 +165,10 @@ fn a_known_shift_is_found_with_its_size_and_direction() {
     let mut records = records(&experiment);
     for run in 0..5 {
         let base = records.on(0).unwrap().run(run, 0).unwrap().result.clone();
-        let own = records.runs.iter_mut().find(|own| own.run == run && own.setting == 1).unwrap();
-        own.result = base;
-        own.result.finished_ns = own.result.finished_ns / 10 * 11;
+        let run_record =
+            records.runs.iter_mut().find(|run_record| run_record.run == run && run_record.setting == 1).unwrap();
+        run_record.result = base;
+        run_record.result.finished_ns = run_record.result.finished_ns / 10 * 11;
     }
     let results = results(&records);
     let comparison = |figure| results.figure(figure).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
@@ -177,7 +178,7 @@ fn a_known_shift_is_found_with_its_size_and_direction() {
     assert!(finish.p.unwrap() <= finish.level, "{finish:?}");
     assert_eq!(comparison(Figure::Throughput).verdict, Verdict::Worse);
     assert_eq!(comparison(Figure::SyncMean).verdict, Verdict::Equal);
-    let best = Group { settings: vec![0], figures: vec![Figure::Finish], told: true, runs_needed: None };
+    let best = Group { settings: vec![0], figures: vec![Figure::Finish], is_certain: true, runs_needed: None };
     assert_eq!(results.answer.best, [best]);
     assert!(results.sentence(&experiment.header(), 1).unwrap().starts_with("finish worse by 10 %; "));
 }
@@ -285,8 +286,8 @@ fn one_process_has_no_fairness() {
 #[test]
 fn one_run_is_shown_but_decides_nothing() {
     let results = results(&records(&experiment(tasks(), &["noop", "cfq"], 1)));
-    let own = results.figure(Figure::Finish).unwrap().settings[1].clone().unwrap();
-    assert_eq!((own.sd, own.comparison.unwrap().verdict), (None, Verdict::CannotTell));
+    let figure = results.figure(Figure::Finish).unwrap().settings[1].clone().unwrap();
+    assert_eq!((figure.sd, figure.comparison.unwrap().verdict), (None, Verdict::CannotTell));
     assert!(results.doubts.contains(&Doubt::FewRuns { rounds: 1 }));
 }
 
@@ -300,9 +301,9 @@ fn settings_that_ran_for_unlike_times_are_named() {
     // Both settings finish the work, each in its own time.
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
-    let told = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
+    let message = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
     for part in ["ran for different times: `cfq` for", "`noop` for", "a limit of 100 s", "shorten --run-for"] {
-        assert!(told.contains(part), "{told}");
+        assert!(message.contains(part), "{message}");
     }
     let mut unlimited = experiment(tasks(), &["noop", "cfq"], 2);
     unlimited.limit.time_ns = None;

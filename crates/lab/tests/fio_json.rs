@@ -96,17 +96,17 @@ fn keys_and_types_are_those_of_an_installed_fio() {
     let theirs = shapes(&theirs);
     let missing: Vec<_> = theirs.difference(&ours).collect();
     assert!(missing.is_empty(), "fio has, and we do not: {missing:#?}");
-    let own: Vec<_> = ours.difference(&theirs).collect();
-    assert_eq!(own, ["/device: text", "/scheduler: text"]);
+    let extra: Vec<_> = ours.difference(&theirs).collect();
+    assert_eq!(extra, ["/device: text", "/scheduler: text"]);
 }
 
 #[test]
 fn figures_are_those_of_the_records() {
     let document = document(vec![job("mix")]);
-    let own = &document["jobs"][0];
-    let bytes = |direction: &str| own[direction]["io_bytes"].as_u64().unwrap();
+    let document_of_job = &document["jobs"][0];
+    let bytes = |direction: &str| document_of_job[direction]["io_bytes"].as_u64().unwrap();
     assert_eq!(bytes("read") + bytes("write"), 4 << 20);
-    let read = &own["read"];
+    let read = &document_of_job["read"];
     let seconds = read["runtime"].as_f64().unwrap() / 1000.0;
     let ios = read["total_ios"].as_f64().unwrap();
     assert!((read["iops"].as_f64().unwrap() * seconds / ios - 1.0).abs() < 0.01);
@@ -115,12 +115,15 @@ fn figures_are_those_of_the_records() {
     assert!((sum("slat_ns") + sum("clat_ns") - sum("lat_ns")).abs() < 1.0);
     assert!(read["clat_ns"]["percentile"]["50.000000"].as_u64() <= read["clat_ns"]["percentile"]["99.000000"].as_u64());
     for group in [&["iodepth_level"][..], &["latency_ns", "latency_us", "latency_ms"]] {
-        let shares = group.iter().flat_map(|name| own[name].as_object().unwrap().values());
+        let shares = group.iter().flat_map(|name| document_of_job[name].as_object().unwrap().values());
         let sum: f64 = shares.map(|share| share.as_f64().unwrap()).sum();
         assert!((sum - 100.0).abs() < 0.01, "{group:?}: {sum}");
     }
-    assert_eq!(own["sync"]["total_ios"].as_u64().unwrap(), own["sync"]["lat_ns"]["N"].as_u64().unwrap());
-    assert_eq!(own["job options"]["rw"], "randrw");
+    assert_eq!(
+        document_of_job["sync"]["total_ios"].as_u64().unwrap(),
+        document_of_job["sync"]["lat_ns"]["N"].as_u64().unwrap()
+    );
+    assert_eq!(document_of_job["job options"]["rw"], "randrw");
 }
 
 #[test]

@@ -71,10 +71,10 @@ fn results_of(
     }
     let results = Results::of(records.on(0).unwrap());
     // Every verdict must agree with its interval.
-    for own in results.figures.iter().flat_map(|own| &own.settings).flatten() {
-        let Some(Comparison { verdict, interval: Some((low, high)), .. }) = own.comparison else { continue };
+    for figure in results.figures.iter().flat_map(|figure| &figure.settings).flatten() {
+        let Some(Comparison { verdict, interval: Some((low, high)), .. }) = figure.comparison else { continue };
         let holds_none = low <= 0.0 && high >= 0.0;
-        assert_eq!(holds_none && verdict != Verdict::Equal, verdict == Verdict::CannotTell, "{:?}", own.comparison);
+        assert_eq!(holds_none && verdict != Verdict::Equal, verdict == Verdict::CannotTell, "{:?}", figure.comparison);
     }
     (records, results)
 }
@@ -100,8 +100,12 @@ fn result(ms: f64) -> RunResult {
 }
 
 fn differs(results: &Results) -> bool {
-    let verdicts = results.figures.iter().filter(|own| own.concludes()).flat_map(|own| &own.settings);
-    verdicts.flatten().filter_map(|own| own.comparison.as_ref()).any(|comparison| comparison.verdict.differs())
+    let verdicts = results
+        .figures
+        .iter()
+        .filter(|results_of_figure| results_of_figure.concludes())
+        .flat_map(|results_of_figure| &results_of_figure.settings);
+    verdicts.flatten().filter_map(|figure| figure.comparison.as_ref()).any(|comparison| comparison.verdict.differs())
 }
 
 #[test]
@@ -156,9 +160,9 @@ fn answer_and_table_ask_for_equally_many_runs() {
         let mut rng = SplitMix64::new(seed);
         let found = results(5, |setting, _, _| 10.0 + 6.0 * normal(&mut rng).abs() + f64::from(setting as u32) * 2.0);
         let finish = found.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
-        let told = finish.verdict != Verdict::CannotTell;
+        let is_decided = finish.verdict != Verdict::CannotTell;
         let open = found.answer.open.as_ref().is_some_and(|open| open.figures.contains(&Figure::Finish));
-        assert_eq!(told, !open, "{seed}: {finish:?}");
+        assert_eq!(is_decided, !open, "{seed}: {finish:?}");
         if open {
             assert_eq!(found.answer.open.as_ref().unwrap().runs_needed, of_the_table(&found), "{seed}");
         }
@@ -171,10 +175,10 @@ fn a_difference_that_few_runs_do_not_tell_names_how_many_would() {
     let found = results(5, |setting, _, _| 10.0 + 0.5 * normal(&mut rng) + if setting == 1 { 0.3 } else { 0.0 });
     let finish = found.figure(Figure::Finish).unwrap().settings[1].as_ref().unwrap().comparison.unwrap();
     assert_eq!(finish.verdict, Verdict::CannotTell);
-    let told = finish.describe("s");
+    let description = finish.describe("s");
     assert!(
-        finish.runs_needed.unwrap() > 5 && told.contains(&format!("{} runs", finish.runs_needed.unwrap())),
-        "{told}"
+        finish.runs_needed.unwrap() > 5 && description.contains(&format!("{} runs", finish.runs_needed.unwrap())),
+        "{description}"
     );
     let answer = found.answer.open.as_ref().unwrap();
     assert!(answer.figures.contains(&Figure::Finish) && answer.runs_needed.unwrap() > 5, "{answer:?}");
@@ -271,20 +275,26 @@ fn measured_comparison_lists_settings_that_linux_lacks_apart() {
     let best = |settings: [&str; 2], measured: Option<MeasuredRecord>, times| {
         times_as_slow(settings, measured, times).1.decision.to_string()
     };
-    let told = best(["mq-deadline", "cfq"], None, 0.5);
-    assert!(told.starts_with("Keep `mq-deadline`. "), "{told}");
+    let decision = best(["mq-deadline", "cfq"], None, 0.5);
+    assert!(decision.starts_with("Keep `mq-deadline`. "), "{decision}");
     assert!(
-        told.contains("Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner"),
-        "{told}"
+        decision.contains("Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner"),
+        "{decision}"
     );
-    let told = best(["mq-deadline", "cfq"], None, 2.0);
-    assert!(told.starts_with("Keep `mq-deadline`. Nothing is faster. `cfq` ") && !told.contains("serves"), "{told}");
-    let told = best(["deadline", "cfq"], None, 0.5);
-    assert!(told.starts_with("Linux has none of these settings: they need a disk that iosched serves."), "{told}");
-    assert!(told.contains(" There, set `cfq`: it finishes 50 % sooner"), "{told}");
+    let decision = best(["mq-deadline", "cfq"], None, 2.0);
+    assert!(
+        decision.starts_with("Keep `mq-deadline`. Nothing is faster. `cfq` ") && !decision.contains("serves"),
+        "{decision}"
+    );
+    let decision = best(["deadline", "cfq"], None, 0.5);
+    assert!(
+        decision.starts_with("Linux has none of these settings: they need a disk that iosched serves."),
+        "{decision}"
+    );
+    assert!(decision.contains(" There, set `cfq`: it finishes 50 % sooner"), "{decision}");
     // If the kernel has the scheduler, a user can set it.
-    let told = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
-    assert!(told.starts_with("Set `cfq`: ") && !told.contains("serves"), "{told}");
+    let decision = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
+    assert!(decision.starts_with("Set `cfq`: ") && !decision.contains("serves"), "{decision}");
 }
 
 #[test]

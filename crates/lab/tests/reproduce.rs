@@ -33,8 +33,10 @@ fn table(file: &std::path::Path) -> Vec<Vec<(String, String)>> {
 
 fn known(experiment: &Experiment, case: &str, test: &str, unit: &str, setting: &str) -> Option<Known> {
     let mut all = experiment.published.iter();
-    all.find(|own| (&*own.case, &*own.test, &*own.unit, &*own.setting) == (case, test, unit, setting))
-        .map(|own| own.known)
+    all.find(|published| {
+        (&*published.case, &*published.test, &*published.unit, &*published.setting) == (case, test, unit, setting)
+    })
+    .map(|published| published.known)
 }
 
 #[test]
@@ -88,8 +90,10 @@ fn every_published_figure_is_there() {
     // The experiments contain only published figures. The four figures of 32 writers follow from
     // published ones.
     let all = Experiment::all().unwrap();
-    for experiment in all.iter().filter(|own| own.family == Family::Cfq && own.name != "low-latency") {
-        let given = experiment.published.iter().filter(|own| own.origin == Origin::Given);
+    for experiment in
+        all.iter().filter(|experiment| experiment.family == Family::Cfq && experiment.name != "low-latency")
+    {
+        let given = experiment.published.iter().filter(|published| published.origin == Origin::Given);
         assert_eq!(counts.iter().filter(|name| **name == experiment.name).count(), given.count());
     }
     let low_latency = Experiment::named("low-latency").unwrap();
@@ -97,8 +101,8 @@ fn every_published_figure_is_there() {
         table(&folder.join("dd-32-writers.csv")).iter().map(|line| line[1].1.parse().unwrap()).collect();
     assert_eq!(low_latency.series[0].values, seconds);
     let last = seconds.iter().copied().fold(0.0, f64::max);
-    let own = known(&low_latency, "32 writers", "write_last", "s", "low_latency=1").unwrap();
-    assert_eq!(own.mean, last);
+    let published = known(&low_latency, "32 writers", "write_last", "s", "low_latency=1").unwrap();
+    assert_eq!(published.mean, last);
 }
 
 /// Returns experiment, case, test and unit of a figure that `held-out-1.csv` names.
@@ -134,15 +138,19 @@ fn every_figure_that_was_kept_back_is_there_and_known_as_such() {
         }
         let experiment = Experiment::named(&experiment).unwrap();
         let mut all = experiment.published.iter();
-        let own = all
-            .find(|own| (&*own.case, &*own.test, &*own.unit, &*own.setting) == (&*case, &*test, &*unit, &*setting))
+        let published = all
+            .find(|published| {
+                (&*published.case, &*published.test, &*published.unit, &*published.setting)
+                    == (&*case, &*test, &*unit, &*setting)
+            })
             .unwrap_or_else(|| panic!("{case}/{test} {unit} under {setting}"));
         let expected = Known { mean: field("mean").parse().unwrap(), sd: field("sd").parse().ok() };
-        assert_eq!((own.known, own.origin), (expected, Origin::HeldOut), "{case}/{test}");
+        assert_eq!((published.known, published.origin), (expected, Origin::HeldOut), "{case}/{test}");
         found += 1;
     }
     let all = Experiment::all().unwrap();
-    let kept_back = all.iter().flat_map(|own| &own.published).filter(|own| own.origin == Origin::HeldOut);
+    let kept_back =
+        all.iter().flat_map(|published| &published.published).filter(|published| published.origin == Origin::HeldOut);
     assert_eq!(kept_back.count(), found);
 }
 
@@ -181,18 +189,18 @@ fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
     // 16 GiB at 85 MB/s.
     assert!(!row.is_short() && row.seconds_min.unwrap() > 190.0);
     let lines: Vec<serde_json::Value> = results.lines().map(|line| serde_json::to_value(line).unwrap()).collect();
-    let own: Vec<_> = lines.iter().filter(|line| line["case"] == "iozone 4M/random_write").collect();
-    assert_eq!(own.len(), 2);
-    assert_eq!(own[0]["verdict_published"], "baseline");
-    assert_eq!(own[1]["verdict_published"], "better");
-    assert_eq!(own[1]["verdict_simulated"], "better");
-    assert_eq!(own[1]["published_mean"], 86_134.5);
-    let keys: Vec<&String> = own[1].as_object().unwrap().keys().collect();
+    let rows: Vec<_> = lines.iter().filter(|line| line["case"] == "iozone 4M/random_write").collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["verdict_published"], "baseline");
+    assert_eq!(rows[1]["verdict_published"], "better");
+    assert_eq!(rows[1]["verdict_simulated"], "better");
+    assert_eq!(rows[1]["published_mean"], 86_134.5);
+    let keys: Vec<&String> = rows[1].as_object().unwrap().keys().collect();
     assert_eq!(keys.len(), 14);
     for key in
         ["experiment", "case", "setting", "unit", "published_mean", "published_sd", "simulated_mean", "simulated_sd"]
     {
-        assert!(keys.iter().any(|own| *own == key), "{key}");
+        assert!(keys.iter().any(|present| *present == key), "{key}");
     }
     // A case that was published but not run has a row without simulated values.
     let write = lines.iter().find(|line| line["case"] == "iozone 4M/write").unwrap();
@@ -292,7 +300,8 @@ fn unknown_assumptions_give_a_band_and_mark_verdicts() {
     // The published verdict is that cfq is better. The usual assumptions give no difference, but
     // little memory gives the published verdict.
     assert_eq!(cfq.same(), Some(false));
-    let otherwise: Vec<_> = cfq.otherwise().map(|own| (own.assumption.as_str(), own.verdict.unwrap().id())).collect();
+    let otherwise: Vec<_> =
+        cfq.otherwise().map(|assumed| (assumed.assumption.as_str(), assumed.verdict.unwrap().id())).collect();
     assert_eq!(otherwise, [("memory: 512 MiB", "better")]);
     let summary = Summary::of(&[results], 1);
     assert_eq!((summary.held_out_near, summary.held_out, summary.figures_reached), (0, 3, 2));
@@ -315,20 +324,20 @@ fn dd(write: u32, copy: u32) -> Vec<CaseRun> {
 #[test]
 fn stopped_reproduction_lists_finished_and_open_cases() {
     let experiment = Experiment::named("dd").unwrap();
-    let told = |runs: &[CaseRun], planned: u32| {
+    let summary_of = |runs: &[CaseRun], planned: u32| {
         let results = ExperimentResults::of(&experiment, runs);
         (results.runs_in_words(planned), Summary::of(&[results], planned))
     };
-    let (words, summary) = told(&dd(2, 0), 3);
+    let (words, summary) = summary_of(&dd(2, 0), 3);
     assert_eq!(words, "2 of 3 runs each of write; not run: copy");
     let planned = experiment.runs_planned(3);
     let stopped = format!("stopped after 6 of {planned} runs; ");
     assert!(summary.sentence().starts_with(&stopped), "{}", summary.sentence());
     assert!(summary.is_stopped() && summary.verdicts == 2, "{summary:?}");
-    assert_eq!(told(&dd(2, 1), 2).0, "2 runs each of write; 1 of 2 runs each of copy");
-    assert_eq!(told(&dd(1, 1), 1).0, "1 run each");
+    assert_eq!(summary_of(&dd(2, 1), 2).0, "2 runs each of write; 1 of 2 runs each of copy");
+    assert_eq!(summary_of(&dd(1, 1), 1).0, "1 run each");
     // No round is complete. The message must not say that nothing was published.
-    let (words, summary) = told(&dd(1, 0)[..2], 3);
+    let (words, summary) = summary_of(&dd(1, 0)[..2], 3);
     assert_eq!(words, "not run");
     let said = format!("stopped after 2 of {planned} runs; no case ran under all of its settings");
     assert_eq!(summary.sentence(), said);
@@ -353,7 +362,7 @@ fn records_are_read_again_with_the_cases_that_were_chosen() {
     assert_eq!(found, (header, runs));
     // A case with exactly this name takes precedence over cases that contain the name.
     let planned = found.0.planned().unwrap();
-    assert_eq!(planned.iter().map(|own| own.cases.len()).collect::<Vec<_>>(), [1]);
+    assert_eq!(planned.iter().map(|planned_case| planned_case.cases.len()).collect::<Vec<_>>(), [1]);
     // An incomplete last line is left out. An invalid line before the last is an error.
     assert_eq!(read(&file[..file.len() - 9], "dd.jsonl").unwrap().1.len(), 2);
     file.truncate(file.len() - 9);

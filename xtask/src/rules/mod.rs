@@ -6,6 +6,7 @@
 mod circles;
 mod commits;
 mod dependencies;
+mod headings;
 mod help;
 mod manifests;
 mod names;
@@ -67,6 +68,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         breaches.extend(sources::forbidden(file));
         breaches.extend(sources::may_be_unchecked(file));
         breaches.extend(help::unclear(file));
+        breaches.extend(headings::joined(file));
         breaches.extend(names::meaningless(file));
     }
     // Scripts of pages. Vendored scripts are left out.

@@ -159,11 +159,11 @@ impl Evidence {
         fit: impl Fn(&Self) -> Result<Profile, CalibrateError>,
     ) -> Result<Vec<Residual>, CalibrateError> {
         let is_seen = |role: Role| !matches!(role, Role::Pilot | Role::HeldOut | Role::Saturation);
-        let seen = self.measured.iter().enumerate().filter(|(_, own)| is_seen(own.probe.role));
-        seen.map(|(number, own)| {
+        let seen = self.measured.iter().enumerate().filter(|(_, measured)| is_seen(measured.probe.role));
+        seen.map(|(number, measured)| {
             let mut others = self.clone();
             others.measured.remove(number);
-            residual(&fit(&others)?, own, IN_THE_END)
+            residual(&fit(&others)?, measured, IN_THE_END)
         })
         .collect()
     }
@@ -196,7 +196,7 @@ fn residual(profile: &Profile, measured: &Measured, effort: Effort) -> Result<Re
     let Measured { probe, summary } = measured;
     // Stalls are rare. The simulation runs until about as many occur as during the measurement.
     let stalls_ns = match profile.model() {
-        Model::Server(config) if effort.runs > 1 => config.stalls.as_ref().map_or(0, |own| own.every_ns * STALLS),
+        Model::Server(config) if effort.runs > 1 => config.stalls.as_ref().map_or(0, |stalls| stalls.every_ns * STALLS),
         _ => 0,
     };
     let ios = effort.ios.max((summary.iops.median * stalls_ns as f64 / 1e9) as u64);

@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(order[0], (0, 0));
         for round in 0..3 {
             let mut numbers: Vec<usize> =
-                order[1..].iter().filter(|(own, _)| *own == round).map(|&(_, number)| number).collect();
+                order[1..].iter().filter(|(of_round, _)| *of_round == round).map(|&(_, number)| number).collect();
             assert!(!numbers.is_sorted());
             numbers.sort_unstable();
             assert_eq!(numbers.len(), all - 1 - if round == 0 { 0 } else { long });

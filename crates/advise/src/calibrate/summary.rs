@@ -70,7 +70,7 @@ impl Summary {
         let quantile = |q: f64| spread(&move |latency: &Histogram| latency.quantile_ns(q) as f64);
         let mut latency = Histogram::default();
         let [mut reads, mut writes, mut flushes] = std::array::from_fn(|_| Histogram::default());
-        latencies.iter().for_each(|own| latency.merge(own));
+        latencies.iter().for_each(|histogram| latency.merge(histogram));
         for sample in samples {
             reads.merge(&sample.reads);
             writes.merge(&sample.writes);

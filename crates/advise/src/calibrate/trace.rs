@@ -171,7 +171,7 @@ fn unknown(services: &[Service], rpm: f64) -> HddConfig {
 }
 
 fn end_sector(services: &[Service]) -> u64 {
-    services.iter().map(|own| own.sector + u64::from(own.nr_sectors)).max().unwrap_or(1)
+    services.iter().map(|service| service.sector + u64::from(service.nr_sectors)).max().unwrap_or(1)
 }
 
 /// Returns one of [`ZONES`] zones with tracks of `sectors_per_track`.
@@ -184,11 +184,12 @@ fn zone_of(capacity_sectors: u64, sectors_per_track: f64) -> ZoneConfig {
 /// Returns the additional time per sector of a request, ns, by least squares.
 fn slope(services: &[Service]) -> f64 {
     let count = services.len() as f64;
-    let size = |own: &Service| f64::from(own.nr_sectors);
+    let size = |service: &Service| f64::from(service.nr_sectors);
     let size_mean = services.iter().map(size).sum::<f64>() / count;
-    let ns_mean = services.iter().map(|own| own.service_ns as f64).sum::<f64>() / count;
-    let spread: f64 = services.iter().map(|own| (size(own) - size_mean).powi(2)).sum();
-    let rise: f64 = services.iter().map(|own| (size(own) - size_mean) * (own.service_ns as f64 - ns_mean)).sum();
+    let ns_mean = services.iter().map(|service| service.service_ns as f64).sum::<f64>() / count;
+    let spread: f64 = services.iter().map(|service| (size(service) - size_mean).powi(2)).sum();
+    let rise: f64 =
+        services.iter().map(|service| (size(service) - size_mean) * (service.service_ns as f64 - ns_mean)).sum();
     if spread > 0.0 { rise / spread } else { 0.0 }
 }
 
@@ -317,17 +318,17 @@ const SCALES: &[Scale] = &[
 const CHOICES: &[Choose] = &[
     |config, number| {
         use ReadAheadAfter::{AnyRead, ContinuedRead};
-        [AnyRead, ContinuedRead].get(number).map(|own| config.read_cache.read_ahead_after = *own).is_some()
+        [AnyRead, ContinuedRead].get(number).map(|choice| config.read_cache.read_ahead_after = *choice).is_some()
     },
     |config, number| {
         use ReadAheadUntil::{Cylinder, Distance, NextTrack, Track};
         let all = [Distance, Track, NextTrack, Cylinder];
-        all.get(number).map(|own| config.read_cache.read_ahead_until = *own).is_some()
+        all.get(number).map(|choice| config.read_cache.read_ahead_until = *choice).is_some()
     },
-    |config, number| [false, true].get(number).map(|own| config.read_cache.read_on_arrival = *own).is_some(),
-    |config, number| [true, false].get(number).map(|own| config.read_cache.replace_requested = *own).is_some(),
-    |config, number| [false, true].get(number).map(|own| config.read_cache.keep_written = *own).is_some(),
-    |config, number| [false, true].get(number).map(|own| config.write_cache.enabled = *own).is_some(),
+    |config, number| [false, true].get(number).map(|choice| config.read_cache.read_on_arrival = *choice).is_some(),
+    |config, number| [true, false].get(number).map(|choice| config.read_cache.replace_requested = *choice).is_some(),
+    |config, number| [false, true].get(number).map(|choice| config.read_cache.keep_written = *choice).is_some(),
+    |config, number| [false, true].get(number).map(|choice| config.write_cache.enabled = *choice).is_some(),
 ];
 
 // ---- the search
@@ -353,7 +354,7 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
         for (service, kind) in services.iter().zip(&kinds) {
             measured[*kind].push(service.service_ns);
         }
-        measured.iter_mut().for_each(|own: &mut Vec<u64>| own.sort_unstable());
+        measured.iter_mut().for_each(|times: &mut Vec<u64>| times.sort_unstable());
         let simulated = vec![Vec::new(); count];
         Self { services, kinds, measured, simulated, tried: 0, least: f64::INFINITY, stopped: false, watch }
     }
@@ -405,9 +406,9 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
                 if *step < STEP_LAST || self.stopped {
                     continue;
                 }
-                let tried = [*step, -*step].into_iter().any(|own| {
+                let tried = [*step, -*step].into_iter().any(|change| {
                     let mut other = config.clone();
-                    scale(&mut other, own.exp());
+                    scale(&mut other, change.exp());
                     self.take_if_better(other, &mut config, &mut least)
                 });
                 *step *= if tried { 1.3 } else { 0.5 };
@@ -433,14 +434,15 @@ impl<'a, W: FnMut(u32, f64) -> bool> Search<'a, W> {
 fn kinds(services: &[Service]) -> Vec<usize> {
     let capacity = end_sector(services) as f64;
     let mut end = None;
-    let kind = |own: &Service| {
-        let distance = end.replace(own.sector + u64::from(own.nr_sectors)).map(|end: u64| end.abs_diff(own.sector));
+    let kind = |service: &Service| {
+        let distance =
+            end.replace(service.sector + u64::from(service.nr_sectors)).map(|end: u64| end.abs_diff(service.sector));
         let class = match distance {
             Some(0) => 0,
             Some(sectors) => 1 + DISTANCES.iter().filter(|share| sectors as f64 > **share * capacity).count(),
             None => 1 + DISTANCES.len(),
         };
-        2 * class + usize::from(own.op == Op::Write)
+        2 * class + usize::from(service.op == Op::Write)
     };
     services.iter().map(kind).collect()
 }
@@ -457,7 +459,7 @@ mod tests {
         let mut random = SplitMix64::entity(7, 1);
         let mut sector = 0;
         let capacity = profile.card().capacity_sectors;
-        let asked: Vec<Service> = (0..count)
+        let requests: Vec<Service> = (0..count)
             .map(|_| {
                 let op = if random.below(3) == 0 { Op::Write } else { Op::Read };
                 let nr_sectors = 2 + 2 * random.below(30) as u32;
@@ -466,20 +468,20 @@ mod tests {
                     1 => (sector + random.below(4_000)).min(capacity - 200),
                     _ => random.below(capacity - 200),
                 };
-                let own = Service { op, sector, nr_sectors, service_ns: 0, next_ns: random.below(20_000_000) };
+                let service = Service { op, sector, nr_sectors, service_ns: 0, next_ns: random.below(20_000_000) };
                 sector = (sector + u64::from(nr_sectors)).min(capacity - 200);
-                own
+                service
             })
             .collect();
-        let validation = validate(&profile, "made", &asked, 3);
-        validation.served.iter().map(|own| Service { service_ns: own.simulated_ns, ..own.service }).collect()
+        let validation = validate(&profile, "made", &requests, 3);
+        validation.served.iter().map(|served| Service { service_ns: served.simulated_ns, ..served.service }).collect()
     }
 
     #[test]
     fn a_disk_that_nothing_is_known_of_is_found_from_what_it_served() {
         let services = served("barracuda", 800);
         let fit = fit_trace("x.toml", "made", &services, None, |_, _| true).unwrap();
-        let share = |own: &Closeness| own.rms_ms / own.measured_mean_ms;
+        let share = |closeness: &Closeness| closeness.rms_ms / closeness.measured_mean_ms;
         assert!(share(&fit.held_out) < 0.08, "{:.3} of the mean", share(&fit.held_out));
         assert!(fit.fitted.requests == 400 && fit.held_out.requests == 400);
     }

@@ -43,8 +43,10 @@ impl Verdict {
         let met = differences().filter(|(_, difference)| difference.abs() <= WITHIN).count();
         let worst = differences().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         let misses_little = worst.is_none_or(|(_, difference)| difference.abs() <= MISS_MAX);
-        let figures = || held_out.iter().flat_map(|own| Quantity::ALL.map(|quantity| own.pair(quantity)));
-        let all = || residuals.iter().chain(held_out).flat_map(|own| Quantity::ALL.map(|quantity| own.pair(quantity)));
+        let figures = || held_out.iter().flat_map(|residual| Quantity::ALL.map(|quantity| residual.pair(quantity)));
+        let all = || {
+            residuals.iter().chain(held_out).flat_map(|residual| Quantity::ALL.map(|quantity| residual.pair(quantity)))
+        };
         let is_noisy = |variation: Option<f64>| variation.is_some_and(|variation| variation > NOISY);
         Self {
             kind,
@@ -63,7 +65,9 @@ const COVERED: f64 = 0.8;
 /// Returns the error of a model over all measurements, whether the fit used them or not.
 pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residual]) -> Fit {
     let error_percent = |quantity: Quantity| {
-        covered_percent(residuals.iter().chain(held_out).map(|own| off(own.pair(quantity).difference())).collect())
+        covered_percent(
+            residuals.iter().chain(held_out).map(|residual| off(residual.pair(quantity).difference())).collect(),
+        )
     };
     Fit {
         fits: verdict.fits,

@@ -23,11 +23,11 @@ pub(super) fn propose(space: &Space, trials: &[(&Point, f64)], random: &mut Spli
     let random = &mut Random(random);
     let elevators = space.elevators.len();
     let elevator = choose(elevators, trials.iter().map(|(point, loss)| (point.elevator, *loss)), Kind::Names, random)?;
-    let own: Vec<_> = trials.iter().filter(|(point, _)| point.elevator == elevator).collect();
+    let of_elevator: Vec<_> = trials.iter().filter(|(point, _)| point.elevator == elevator).collect();
     let dimensions = &space.elevators[elevator].dimensions;
     let levels = dimensions.iter().enumerate().map(|(number, dimension)| {
-        let told = own.iter().map(|(point, loss)| (point.levels[number], *loss));
-        choose(dimension.values.len(), told, Kind::Steps, random)
+        let levels_tried = of_elevator.iter().map(|(point, loss)| (point.levels[number], *loss));
+        choose(dimension.values.len(), levels_tried, Kind::Steps, random)
     });
     Some(Point { elevator, levels: levels.collect::<Option<_>>()? })
 }
@@ -43,7 +43,7 @@ enum Kind {
 /// Returns one of `0..count`, by the losses of the earlier choices in `told`.
 fn choose(
     count: usize,
-    told: impl Iterator<Item = (usize, f64)>,
+    tried: impl Iterator<Item = (usize, f64)>,
     kind: Kind,
     random: &mut Random<'_>,
 ) -> Option<usize> {
@@ -51,12 +51,12 @@ fn choose(
         return (count == 1).then_some(0);
     }
     let mut optimiser = optimiser(count, kind)?;
-    for (number, loss) in told {
+    for (number, loss) in tried {
         // The centre of the interval that stands for the number.
         optimiser.tell(number as f64 + 0.5, loss).ok()?;
     }
-    let asked = optimiser.ask(random).unwrap_or_else(|never: Infallible| match never {});
-    Some((asked as usize).min(count - 1))
+    let proposed = optimiser.ask(random).unwrap_or_else(|never: Infallible| match never {});
+    Some((proposed as usize).min(count - 1))
 }
 
 fn optimiser(count: usize, kind: Kind) -> Option<TpeOptimizer<DefaultEstimatorBuilder>> {
@@ -109,8 +109,8 @@ mod tests {
         let mut trials: Vec<(Point, f64)> = space.defaults().map(|point| (point.clone(), loss(&point))).collect();
         let mut late = Vec::new();
         for number in 0..60 {
-            let told: Vec<(&Point, f64)> = trials.iter().map(|(point, loss)| (point, *loss)).collect();
-            let point = propose(&space, &told, &mut random).unwrap();
+            let tried: Vec<(&Point, f64)> = trials.iter().map(|(point, loss)| (point, *loss)).collect();
+            let point = propose(&space, &tried, &mut random).unwrap();
             late.extend((number >= 40).then(|| loss(&point)));
             trials.push((point.clone(), loss(&point)));
         }

@@ -79,7 +79,8 @@ impl Controller {
     /// Returns the controllers that a setting uses, each once.
     #[must_use]
     pub fn used_by(setting: &Setting) -> Vec<Self> {
-        let mut used: Vec<Self> = setting.attributes().iter().filter_map(|own| Self::of(own.name())).collect();
+        let mut used: Vec<Self> =
+            setting.attributes().iter().filter_map(|attribute| Self::of(attribute.name())).collect();
         used.sort_unstable();
         used.dedup();
         used
@@ -96,7 +97,7 @@ impl FromStr for Controller {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|own| own.name() == text);
+        let known = Self::ALL.into_iter().find(|controller| controller.name() == text);
         known.ok_or_else(|| {
             format!("there is no controller {text:?}; available: {}", Self::ALL.map(Self::name).join(", "))
         })
@@ -117,7 +118,7 @@ struct Doing<'r> {
 pub(super) fn dimensions(controllers: &[Controller], run: &RunResult, profile: &Profile) -> Vec<Dimension> {
     let doing = doing(run);
     let mut all = Vec::new();
-    for controller in Controller::ALL.into_iter().filter(|own| controllers.contains(own)) {
+    for controller in Controller::ALL.into_iter().filter(|controller| controllers.contains(controller)) {
         match controller {
             // wbt throttles only buffered writes.
             Controller::Wbt => all.extend((!run.latency.writes_async.is_empty()).then(|| wbt(profile))),
@@ -147,10 +148,10 @@ fn doing(run: &RunResult) -> Vec<Doing<'_>> {
         }
     }
     let of = |name| {
-        let own: Vec<&TaskResult> = run.tasks.iter().filter(|task| task.cgroup == name).collect();
-        let from = own.iter().filter_map(|task| task.first_submit_ns).min().unwrap_or(0);
-        let to = own.iter().filter_map(|task| task.last_completion_ns).max().unwrap_or(0);
-        let sum = |of: fn(&TaskResult) -> u64| own.iter().map(|task| of(task)).sum::<u64>();
+        let tasks: Vec<&TaskResult> = run.tasks.iter().filter(|task| task.cgroup == name).collect();
+        let from = tasks.iter().filter_map(|task| task.first_submit_ns).min().unwrap_or(0);
+        let to = tasks.iter().filter_map(|task| task.last_completion_ns).max().unwrap_or(0);
+        let sum = |of: fn(&TaskResult) -> u64| tasks.iter().map(|task| of(task)).sum::<u64>();
         Doing {
             name,
             bytes: [sum(|task| task.bytes_read), sum(|task| task.bytes_written)],
@@ -181,7 +182,7 @@ fn caps(doing: &Doing<'_>) -> impl Iterator<Item = Dimension> {
         let word = format!("{direction}{word}");
         let mut values: Vec<u64> = (1..=CAPS)
             .map(|halved| rounded(per_second / f64::from(1u32 << halved)))
-            .filter(|&own| own >= CAP_MIN)
+            .filter(|&value| value >= CAP_MIN)
             .collect();
         values.sort_unstable();
         values.dedup();
@@ -199,7 +200,7 @@ fn target(doing: &Doing<'_>) -> Dimension {
 fn cost(profile: &Profile) -> Dimension {
     let found = saturation(profile);
     let (model, qos) = (found.model(), found.qos());
-    let model = iosched_disk::io_cost::IoCostModel::of(model.figures().map(|own| rounded(own as f64)));
+    let model = iosched_disk::io_cost::IoCostModel::of(model.figures().map(|figure| rounded(figure as f64)));
     let (min, max) = (IoCostQos::MIN, IoCostQos::MAX);
     let qos_words = format!("enable=1/rpct={QOS_PERCENT}/rlat={{}}/wpct={QOS_PERCENT}/wlat={{}}/min={min}/max={max}");
     let low = rounded(qos.rlat_us as f64 / 2.0).max(1);
@@ -213,7 +214,7 @@ fn cost(profile: &Profile) -> Dimension {
 
 fn weight(doing: &Doing<'_>) -> Dimension {
     let values = ladder(WEIGHTS, WEIGHT);
-    let default = values.iter().position(|&own| own == WEIGHT).unwrap_or(0);
+    let default = values.iter().position(|&value| value == WEIGHT).unwrap_or(0);
     let written = vec![written("io.weight", doing.name, "{}")];
     Dimension { name: format!("io.weight of {}", doing.name), unit: String::new(), values, default, written }
 }
@@ -269,10 +270,10 @@ mod tests {
     fn wbt_is_at_the_devices_own_unless_it_is_set_and_off_is_tried() {
         let wbt = |profile: &str, elevator: &str| {
             let space = space_on(profile, &[elevator], &[Controller::Wbt]);
-            let own = &space.elevators[0].dimensions[0];
+            let dimension = &space.elevators[0].dimensions[0];
             let mut off = space.defaults().next().unwrap();
-            off.levels[0] = own.values.iter().position(|&value| value == 0).unwrap();
-            (own.text(own.default), space.setting(&off).to_string(), own.values.clone())
+            off.levels[0] = dimension.values.iter().position(|&value| value == 0).unwrap();
+            (dimension.text(dimension.default), space.setting(&off).to_string(), dimension.values.clone())
         };
         let (default, off, values) = wbt("sata-ssd", "none");
         assert_eq!((default.as_str(), off.as_str()), ("2000", "none:wbt_lat_usec=0"));
@@ -289,13 +290,13 @@ mod tests {
     #[test]
     fn each_cgroup_is_capped_in_what_it_does() {
         let space = space(&[Controller::IoMax]);
-        let own = &space.elevators[0].dimensions;
-        let names: Vec<&str> = own.iter().map(|own| own.name.as_str()).collect();
+        let dimensions = &space.elevators[0].dimensions;
+        let names: Vec<&str> = dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
         assert_eq!(names, ["io.max of db riops", "io.max of backup wbps"]);
-        assert_eq!(own[0].values[..3], [4, 8, 16]);
-        assert_eq!(own[0].values[6..], [250, Dimension::UNSET]);
-        assert_eq!(own[1].values[5..], [140_000_000, 280_000_000, Dimension::UNSET]);
-        assert_eq!((own[1].default, own[1].text(7).as_str()), (7, "not set"));
+        assert_eq!(dimensions[0].values[..3], [4, 8, 16]);
+        assert_eq!(dimensions[0].values[6..], [250, Dimension::UNSET]);
+        assert_eq!(dimensions[1].values[5..], [140_000_000, 280_000_000, Dimension::UNSET]);
+        assert_eq!((dimensions[1].default, dimensions[1].text(7).as_str()), (7, "not set"));
     }
 
     #[test]

@@ -27,24 +27,28 @@ impl TuneResults<'_> {
         }
         let header = self.header;
         let standing = |number: &usize| &self.standings[*number];
-        let place = |number: usize| shown.iter().position(|own| *own == number);
-        let is_served = |own: &Standing| header.device.measured.is_none() && !own.setting.is_in_linux();
+        let place = |number: usize| shown.iter().position(|candidate| *candidate == number);
+        let is_served = |standing: &Standing| header.device.measured.is_none() && !standing.setting.is_in_linux();
         let criterion = |measure: usize| Criterion {
             figure: header.measures[measure].figure(),
             name: header.measures[measure].name.clone(),
-            settings: shown.iter().map(standing).map(|own| Some(own.figures[measure].as_ref()?.told())).collect(),
+            settings: shown
+                .iter()
+                .map(standing)
+                .map(|standing| Some(standing.figures[measure].as_ref()?.mean_and_comparison()))
+                .collect(),
             concludes: measure < header.goals,
         };
-        let costs = (header.goals..header.measures.len()).filter(|&own| is_cost(header.measures[own].figure()));
+        let costs = (header.goals..header.measures.len()).filter(|&measure| is_cost(header.measures[measure].figure()));
         Some(Evidence {
-            labels: shown.iter().map(standing).map(|own| own.label.clone()).collect(),
-            served: (0..shown.len()).filter(|&own| is_served(standing(&shown[own]))).collect(),
+            labels: shown.iter().map(standing).map(|standing| standing.label.clone()).collect(),
+            served: (0..shown.len()).filter(|&position| is_served(standing(&shown[position]))).collect(),
             better_served: self.served.and_then(place).into_iter().collect(),
-            broken: shown.iter().map(standing).map(|own| self.broken_by(own)).collect(),
+            broken: shown.iter().map(standing).map(|standing| self.broken_by(standing)).collect(),
             starving: starving(shown.iter().map(standing)),
             recommended: self.best.and_then(place),
             criteria: (0..header.goals).chain(costs).map(criterion).collect(),
-            runs: self.standings.first().map_or(0, |own| own.runs) as u32,
+            runs: self.standings.first().map_or(0, |standing| standing.runs) as u32,
             run_word: "confirming runs",
             run_s: Some(self.simulated_ns as f64 / 1e9 / (self.search_runs + self.confirm_runs).max(1) as f64),
             task_word: header.workload.kind.task_word(1),
@@ -64,7 +68,7 @@ impl TuneResults<'_> {
         if !self.recommends() {
             // The judge has already chosen the setting that may be
             // better, so other undecided settings are left out.
-            let nearest = (1..self.standings.len()).filter(|&own| Some(own) != unsure && !self.is_open(own));
+            let nearest = (1..self.standings.len()).filter(|&number| Some(number) != unsure && !self.is_open(number));
             shown.extend(nearest.take(OTHERS_MAX));
         }
         let mut seen = Vec::new();
@@ -79,22 +83,26 @@ impl TuneResults<'_> {
 
     /// Returns whether the comparison of a standing's first goal with the baseline is undecided.
     fn is_open(&self, number: usize) -> bool {
-        let comparison = self.standings[number].figures[0].as_ref().and_then(|own| own.comparison);
-        comparison.is_some_and(|own| own.verdict == iosched_lab::Verdict::CannotTell)
+        let comparison = self.standings[number].figures[0].as_ref().and_then(|figure| figure.comparison);
+        comparison.is_some_and(|comparison| comparison.verdict == iosched_lab::Verdict::CannotTell)
     }
 
     /// Returns the decision if there is nothing to decide between.
     fn undecided(&self) -> Decision {
-        let ahead =
-            self.leading.as_ref().filter(|own| **own != self.header.baseline).map(|own| marked(&own.to_string()));
+        let ahead = self
+            .leading
+            .as_ref()
+            .filter(|setting| **setting != self.header.baseline)
+            .map(|setting| marked(&setting.to_string()));
         let baseline = marked(&self.header.baseline.to_string());
         let said = match (self.finding, ahead) {
             (Finding::Unconfirmed, ahead) => {
-                let ahead = ahead.map_or_else(String::new, |own| format!(" {own} was ahead."));
+                let ahead = ahead.map_or_else(String::new, |setting| format!(" {setting} was ahead."));
                 format!("Keep {baseline} for now. The search was stopped before it confirmed a setting.{ahead}")
             }
             (Finding::NothingAllowed, _) => {
-                let bounds: Vec<&str> = self.header.constraints.iter().map(|own| own.text.as_str()).collect();
+                let bounds: Vec<&str> =
+                    self.header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
                 format!("Keep {baseline} for now. No setting that was tried meets {}.", bounds.join(" and "))
             }
             _ if self.settings < 2 => format!("Keep {baseline}. It has nothing to set that is worth trying."),
@@ -112,8 +120,9 @@ impl TuneResults<'_> {
 /// Returns the tasks that starve under some of the settings.
 fn starving<'s>(settings: impl Iterator<Item = &'s Standing>) -> Vec<Starving> {
     let mut all: Vec<Starving> = Vec::new();
-    for (number, StarvedTask { task, percent }) in
-        settings.enumerate().flat_map(|(number, own)| own.starved.iter().map(move |starved| (number, starved)))
+    for (number, StarvedTask { task, percent }) in settings
+        .enumerate()
+        .flat_map(|(number, standing)| standing.starved.iter().map(move |starved| (number, starved)))
     {
         match all.iter_mut().find(|known| known.task == *task) {
             Some(known) => {

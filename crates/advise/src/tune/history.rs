@@ -97,25 +97,25 @@ impl<'a> History<'a> {
 
     /// Returns the values of `candidate` and of the baseline for the runs that both have.
     pub(super) fn paired(&self, phase: Phase, candidate: usize, measure: usize) -> (Vec<f64>, Vec<f64>) {
-        let own = self.candidates[candidate].runs(phase);
+        let runs = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
-        let pairs = own.iter().filter_map(|(run, values)| Some((values[measure]?, base.get(run)?[measure]?)));
+        let pairs = runs.iter().filter_map(|(run, values)| Some((values[measure]?, base.get(run)?[measure]?)));
         pairs.unzip()
     }
 
     /// Returns the mean logarithm of the ratio to the baseline for
     /// each goal. Below 0 is better. `None` without common runs.
     pub(super) fn ratios(&self, phase: Phase, candidate: usize) -> Option<Vec<f64>> {
-        let own = self.candidates[candidate].runs(phase);
+        let runs = self.candidates[candidate].runs(phase);
         let base = self.candidates[0].runs(phase);
         let pairs: Vec<(&Values, &Values)> =
-            own.iter().filter_map(|(run, values)| Some((values, base.get(run)?))).collect();
+            runs.iter().filter_map(|(run, values)| Some((values, base.get(run)?))).collect();
         if pairs.is_empty() {
             return None;
         }
         let of_goal = |goal: usize| {
             let direction = self.header.measures[goal].direction;
-            let ratios = pairs.iter().map(|(own, base)| log_ratio(own[goal], base[goal], direction));
+            let ratios = pairs.iter().map(|(values, base)| log_ratio(values[goal], base[goal], direction));
             ratios.sum::<f64>() / pairs.len() as f64
         };
         Some((0..self.header.goals).map(of_goal).collect())
@@ -124,8 +124,8 @@ impl<'a> History<'a> {
     /// Returns the sum of the excesses over the constraints. 0 if all hold.
     pub(super) fn excess(&self, phase: Phase, candidate: usize) -> f64 {
         let of = |constraint: &ConstraintRecord| {
-            let (own, base) = self.paired(phase, candidate, constraint.measure);
-            if own.is_empty() { 0.0 } else { constraint.excess(stat::mean(&own), stat::mean(&base)).max(0.0) }
+            let (values, base) = self.paired(phase, candidate, constraint.measure);
+            if values.is_empty() { 0.0 } else { constraint.excess(stat::mean(&values), stat::mean(&base)).max(0.0) }
         };
         self.header.constraints.iter().map(of).sum()
     }
@@ -141,13 +141,13 @@ impl<'a> History<'a> {
     /// Returns how much a candidate's loss exceeds another's in
     /// the search runs that both have, with the standard error.
     pub(super) fn behind(&self, candidate: usize, other: usize, weights: &[f64]) -> (f64, f64) {
-        let [own, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
-        let pairs = own.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));
-        let of_goal = |own: &Values, theirs: &Values, goal: usize| {
-            log_ratio(own[goal], theirs[goal], self.header.measures[goal].direction) * weights[goal]
+        let [runs, theirs] = [candidate, other].map(|number| self.candidates[number].runs(Phase::Search));
+        let pairs = runs.iter().filter_map(|(run, values)| Some((values, theirs.get(run)?)));
+        let of_goal = |ours: &Values, theirs: &Values, goal: usize| {
+            log_ratio(ours[goal], theirs[goal], self.header.measures[goal].direction) * weights[goal]
         };
         let behind: Vec<f64> =
-            pairs.map(|(own, theirs)| (0..self.header.goals).map(|goal| of_goal(own, theirs, goal)).sum()).collect();
+            pairs.map(|(ours, theirs)| (0..self.header.goals).map(|goal| of_goal(ours, theirs, goal)).sum()).collect();
         let excess = self.excess(Phase::Search, candidate);
         if behind.is_empty() || excess > self.excess(Phase::Search, other) {
             return (BROKEN, 0.0);
@@ -157,10 +157,10 @@ impl<'a> History<'a> {
     }
 }
 
-fn log_ratio(own: Option<f64>, base: Option<f64>, direction: Direction) -> f64 {
-    let ratio = match (own, base) {
-        (Some(own), Some(base)) if own == base => 0.0,
-        (Some(own), Some(base)) => (own.max(0.0) / base.max(0.0)).ln().clamp(-BOUNDLESS, BOUNDLESS),
+fn log_ratio(value: Option<f64>, base: Option<f64>, direction: Direction) -> f64 {
+    let ratio = match (value, base) {
+        (Some(value), Some(base)) if value == base => 0.0,
+        (Some(value), Some(base)) => (value.max(0.0) / base.max(0.0)).ln().clamp(-BOUNDLESS, BOUNDLESS),
         // No I/O of this kind completed, which is the worst result.
         (None, Some(_)) => return BOUNDLESS,
         (_, None) => 0.0,

@@ -53,8 +53,8 @@ impl<'h, 'a> Judge<'h, 'a> {
             .filter(|(number, _)| *number != 0)
             .map(|(number, measure)| (measure, pairs(history, number, 0, measure)))
             .collect();
-        let asked: Vec<Pair<'_>> = values.iter().map(|(measure, values)| pair(history, *measure, values)).collect();
-        let judged = judge(&asked);
+        let compared: Vec<Pair<'_>> = values.iter().map(|(measure, values)| pair(history, *measure, values)).collect();
+        let judged = judge(&compared);
         let mut found = judged.comparisons.iter().copied();
         let of = |&number: &usize| match number {
             0 => vec![None; measures],
@@ -94,7 +94,7 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 
     fn place(&self, number: usize) -> Option<usize> {
-        self.confirmed.iter().position(|&own| own == number)
+        self.confirmed.iter().position(|&confirmed| confirmed == number)
     }
 
     /// Returns the comparisons of a confirmed candidate with the baseline, by measure.
@@ -104,7 +104,7 @@ impl<'h, 'a> Judge<'h, 'a> {
 
     fn goals(&self, number: usize) -> impl Iterator<Item = (usize, &Comparison)> {
         let goals = self.comparisons(number).into_iter().flatten().take(self.history.header.goals);
-        goals.enumerate().filter_map(|(goal, own)| Some((goal, own.as_ref()?)))
+        goals.enumerate().filter_map(|(goal, comparison)| Some((goal, comparison.as_ref()?)))
     }
 
     /// Compares a confirmed candidate with another one in a goal.
@@ -120,12 +120,12 @@ impl<'h, 'a> Judge<'h, 'a> {
 
     /// Returns whether a goal shows a difference between settings.
     pub(super) fn differ(&self) -> bool {
-        self.confirmed.iter().any(|&number| self.goals(number).any(|(_, own)| own.verdict.differs()))
+        self.confirmed.iter().any(|&number| self.goals(number).any(|(_, comparison)| comparison.verdict.differs()))
     }
 
     /// Returns whether the candidate is certainly better than the baseline in a goal.
     pub(super) fn is_better(&self, number: usize) -> bool {
-        self.goals(number).any(|(_, own)| own.verdict == Verdict::Better)
+        self.goals(number).any(|(_, comparison)| comparison.verdict == Verdict::Better)
     }
 
     /// Returns whether the candidate is or may be worse than
@@ -137,14 +137,14 @@ impl<'h, 'a> Judge<'h, 'a> {
     /// Returns the first goal in which the comparison is undecided and the
     /// candidate may be better than the baseline by a relevant difference.
     fn may_be_better(&self, number: usize) -> Option<usize> {
-        let may = |(goal, own): &(usize, &Comparison)| {
+        let may = |(goal, comparison): &(usize, &Comparison)| {
             let measure = &self.history.header.measures[*goal];
             // Without an interval, any difference is possible.
             let reach = |(low, high): (f64, f64)| {
                 let good = if measure.direction == Direction::Higher { high } else { -low };
-                good > own.equal_within_percent
+                good > comparison.equal_within_percent
             };
-            own.verdict == Verdict::CannotTell && own.interval_percent.is_none_or(reach)
+            comparison.verdict == Verdict::CannotTell && comparison.interval_percent.is_none_or(reach)
         };
         self.goals(number).find(may).map(|(goal, _)| goal)
     }
@@ -154,7 +154,8 @@ impl<'h, 'a> Judge<'h, 'a> {
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it);
-        let goals: BTreeMap<usize, usize> = may.filter_map(|own| Some((own, self.may_be_better(own)?))).collect();
+        let goals: BTreeMap<usize, usize> =
+            may.filter_map(|number| Some((number, self.may_be_better(number)?))).collect();
         let number = self.least(goals.keys().copied())?;
         Some((number, goals[&number]))
     }
@@ -214,7 +215,8 @@ impl<'h, 'a> Judge<'h, 'a> {
         let eligible = |&number: &usize| !baseline_allowed || (self.is_better(number) && !self.is_worse(number));
         let top = self.least(allowed().filter(|&number| number != 0).filter(eligible));
         let Some(top) = top else { return baseline_allowed.then_some(0) };
-        let as_good = allowed().filter(|&number| number != 0).filter(eligible).filter(|&own| self.is_as_good(own, top));
+        let as_good =
+            allowed().filter(|&number| number != 0).filter(eligible).filter(|&number| self.is_as_good(number, top));
         let changes = |number: usize| self.history.candidates[number].changes;
         as_good.min_by(|&a, &b| changes(a).cmp(&changes(b)).then(self.loss(a).total_cmp(&self.loss(b))).then(a.cmp(&b)))
     }
@@ -225,10 +227,10 @@ impl<'h, 'a> Judge<'h, 'a> {
         let ratios = |number: usize| self.history.ratios(Phase::Confirm, number).unwrap_or_default();
         let allowed: Vec<usize> = self.confirmed.iter().copied().filter(|&number| self.allowed(number)).collect();
         let dominated = |number: usize| {
-            let own = ratios(number);
+            let ours = ratios(number);
             allowed.iter().any(|&other| {
                 let theirs = ratios(other);
-                theirs.iter().zip(&own).all(|(a, b)| a <= b) && theirs.iter().zip(&own).any(|(a, b)| a < b)
+                theirs.iter().zip(&ours).all(|(a, b)| a <= b) && theirs.iter().zip(&ours).any(|(a, b)| a < b)
             })
         };
         let mut front: Vec<usize> = allowed.iter().copied().filter(|&number| !dominated(number)).collect();
@@ -253,8 +255,8 @@ fn confirmed(history: &History<'_>) -> Vec<usize> {
 
 /// Returns the values of the confirming runs that two candidates share.
 fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> (Vec<f64>, Vec<f64>) {
-    let [own, theirs] = [number, other].map(|number| history.candidates[number].runs(Phase::Confirm));
-    own.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?))).unzip()
+    let [runs, theirs] = [number, other].map(|number| history.candidates[number].runs(Phase::Confirm));
+    runs.iter().filter_map(|(run, values)| Some((values[measure]?, theirs.get(run)?[measure]?))).unzip()
 }
 
 fn pair<'v>(history: &History<'_>, measure: usize, (values, base): &'v (Vec<f64>, Vec<f64>)) -> Pair<'v> {

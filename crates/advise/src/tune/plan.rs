@@ -111,7 +111,7 @@ impl Tuning {
         let devices = experiment.profiles().len();
         let config = experiment.profiles().next().map(|profile| experiment.queue_config(profile, &Setting::default()));
         let config = config.filter(|_| devices == 1).ok_or(TuneError::Devices { devices })?;
-        let schedulers: Vec<Setting> = experiment.settings().iter().map(|own| own.setting.clone()).collect();
+        let schedulers: Vec<Setting> = experiment.settings().iter().map(|setting| setting.setting.clone()).collect();
         let mut space = Space::of(&schedulers, selection, &config)?;
         let baseline = space.elevators[0].defaults.clone();
         let mut left_out = Vec::new();
@@ -149,10 +149,10 @@ impl Tuning {
 
     /// Returns all measures, each once: those of goals, those of constraints, and the usual ones.
     fn measures(&self) -> Vec<Measure> {
-        let asked = self.goals.iter().map(|goal| &goal.measure);
-        let asked = asked.chain(self.constraints.iter().map(|constraint| &constraint.measure)).cloned();
+        let required = self.goals.iter().map(|goal| &goal.measure);
+        let required = required.chain(self.constraints.iter().map(|constraint| &constraint.measure)).cloned();
         let mut all: Vec<Measure> = Vec::new();
-        for measure in asked.chain(Measure::usual()) {
+        for measure in required.chain(Measure::usual()) {
             if !all.contains(&measure) {
                 all.push(measure);
             }
@@ -161,20 +161,20 @@ impl Tuning {
     }
 
     /// Returns the number of measures that the goals and constraints require.
-    fn asked(&self) -> usize {
-        let mut asked: Vec<&Measure> = Vec::new();
+    fn required_count(&self) -> usize {
+        let mut required: Vec<&Measure> = Vec::new();
         let all = self.goals.iter().map(|goal| &goal.measure);
         for measure in all.chain(self.constraints.iter().map(|constraint| &constraint.measure)) {
-            if !asked.contains(&measure) {
-                asked.push(measure);
+            if !required.contains(&measure) {
+                required.push(measure);
             }
         }
-        asked.len()
+        required.len()
     }
 
     /// Returns those of `measures` that the workload has, each with its record.
     fn resolved(&self, measures: Vec<Measure>, run: &RunResult) -> Result<Vec<(Measure, MeasureRecord)>, TuneError> {
-        let asked = self.asked();
+        let required = self.required_count();
         let mut all = Vec::new();
         for (number, measure) in measures.into_iter().enumerate() {
             let no_company = measure == Measure::Figure(Figure::Fairness) && self.experiment.alone_tasks().is_empty();
@@ -187,7 +187,7 @@ impl Tuning {
             };
             match known {
                 Ok(record) => all.push((measure, record)),
-                Err(error) if number < asked => return Err(error.into()),
+                Err(error) if number < required => return Err(error.into()),
                 Err(_) => {}
             }
         }
@@ -195,11 +195,11 @@ impl Tuning {
     }
 
     fn constraints(&self, measures: &[(Measure, MeasureRecord)]) -> Result<Vec<ConstraintRecord>, TuneError> {
-        let record = |own: &Constraint| {
-            let number = measures.iter().position(|(measure, _)| *measure == own.measure).unwrap_or(0);
-            let bound: Result<Bound, String> = own.bound.in_unit(&measures[number].1.unit);
-            let bound = bound.map_err(|problem| TuneError::Bound { constraint: own.to_string(), problem })?;
-            Ok(ConstraintRecord::new(own, bound, number))
+        let record = |constraint: &Constraint| {
+            let number = measures.iter().position(|(measure, _)| *measure == constraint.measure).unwrap_or(0);
+            let bound: Result<Bound, String> = constraint.bound.in_unit(&measures[number].1.unit);
+            let bound = bound.map_err(|problem| TuneError::Bound { constraint: constraint.to_string(), problem })?;
+            Ok(ConstraintRecord::new(constraint, bound, number))
         };
         self.constraints.iter().map(record).collect()
     }
@@ -225,7 +225,7 @@ impl Tuning {
             constraints: self.constraints(measures)?,
             budget: self.budget,
             seed: self.experiment.seed,
-            left_out: self.left_out.iter().map(|own| own.name().to_owned()).collect(),
+            left_out: self.left_out.iter().map(|controller| controller.name().to_owned()).collect(),
             seeds_matter,
             equal_within_percent: self.experiment.equal_within_percent,
         })
@@ -242,11 +242,11 @@ fn beside(
     let more_disks = experiment.more_disks(baseline);
     let plan = Plan { scheduler: baseline.clone(), more_disks: &more_disks, ..experiment.plan(0, 0, 0) };
     let run = settled(|| baseline.to_string(), 0, plan.seed, || run(&plan, ()))?.ok_or(LabError::NothingRun)?;
-    let is_possible = |own: &Controller| *own == Controller::Wbt || controllers::has_cgroups(&run);
+    let is_possible = |controller: &Controller| *controller == Controller::Wbt || controllers::has_cgroups(&run);
     let (beside, left_out): (Vec<Controller>, Vec<Controller>) =
         selection.beside.iter().copied().partition(is_possible);
     if !left_out.is_empty() && !selection.beside_if_possible {
-        let controllers: Vec<&str> = left_out.iter().map(|own| own.name()).collect();
+        let controllers: Vec<&str> = left_out.iter().map(|controller| controller.name()).collect();
         let workload = experiment.header().workload.name;
         return Err(TuneError::NoCgroups { controllers: controllers.join(", "), workload });
     }
@@ -271,14 +271,14 @@ pub fn tune(
     let mut runner = Runner { experiment, control, measures: &[], alone: Vec::new() };
     let first = runner.probe(&tuning.baseline, PROBES)?.ok_or(LabError::NothingRun)?;
     let measures = tuning.resolved(tuning.measures(), &first[0])?;
-    let told = |run: &RunResult| measures.iter().map(|(measure, _)| measure.of(run)).collect::<Vec<_>>();
-    let mut seeds_matter = told(&first[0]) != told(&first[1]);
+    let values = |run: &RunResult| measures.iter().map(|(measure, _)| measure.of(run)).collect::<Vec<_>>();
+    let mut seeds_matter = values(&first[0]) != values(&first[1]);
     // Another elevator than that of the baseline may use random values.
     for point in tuning.space.defaults() {
         let setting = tuning.space.setting(&point);
         if !seeds_matter && setting != tuning.baseline {
-            let own = runner.probe(&setting, PROBES)?.ok_or(LabError::NothingRun)?;
-            seeds_matter = told(&own[0]) != told(&own[1]);
+            let runs = runner.probe(&setting, PROBES)?.ok_or(LabError::NothingRun)?;
+            seeds_matter = values(&runs[0]) != values(&runs[1]);
         }
     }
     let header = tuning.header(&measures, seeds_matter)?;

@@ -105,7 +105,7 @@ pub struct StandingFigure {
 
 impl StandingFigure {
     /// Returns the mean and the comparison with the baseline.
-    pub(crate) const fn told(&self) -> (f64, Option<Comparison>) {
+    pub(crate) const fn mean_and_comparison(&self) -> (f64, Option<Comparison>) {
         (self.mean, self.comparison)
     }
 }
@@ -143,7 +143,7 @@ impl PutBack {
     /// Returns the text of the default value.
     #[must_use]
     pub fn default_text(&self) -> String {
-        self.default.map_or_else(|| NOT_SET.to_owned(), |own| own.to_string())
+        self.default.map_or_else(|| NOT_SET.to_owned(), |value| value.to_string())
     }
 }
 
@@ -175,10 +175,10 @@ impl<'a> TuneResults<'a> {
             None => judge.best_to_recommend(),
         };
         let best_of_all = judge.best(|_| true).filter(|_| idle_percent.is_none());
-        let served = best_of_all.filter(|&own| Some(own) != best && !judge.can_be_set(own));
+        let served = best_of_all.filter(|&candidate| Some(candidate) != best && !judge.can_be_set(candidate));
         let unsure = judge.unsure();
         let order = order(&history, &judge, best);
-        let place = |number: usize| order.iter().position(|&own| own == number);
+        let place = |number: usize| order.iter().position(|&candidate| candidate == number);
         let finding = match best {
             _ if judge.confirmed.is_empty() => Finding::Unconfirmed,
             _ if idle_percent.is_some() => Finding::Idle,
@@ -190,9 +190,9 @@ impl<'a> TuneResults<'a> {
         };
         let elevator = |number: usize| history.candidates[number].point.as_ref().map(|point| point.elevator);
         let leading = leading(&history);
-        let told_of = best.or(leading).and_then(elevator).unwrap_or(0);
+        let chosen_elevator = best.or(leading).and_then(elevator).unwrap_or(0);
         let front = if header.goals > 1 { judge.front() } else { Vec::new() };
-        let tried = history.candidates.iter().filter(|own| !own.runs(Phase::Search).is_empty());
+        let tried = history.candidates.iter().filter(|candidate| !candidate.runs(Phase::Search).is_empty());
         let of_phase = |phase| runs.iter().filter(|run| run.phase == phase).count();
         Self {
             header,
@@ -204,8 +204,10 @@ impl<'a> TuneResults<'a> {
             idle_percent,
             front: front.into_iter().filter_map(place).collect(),
             put_back: best.map_or_else(Vec::new, |best| put_back(&history, &judge, best)),
-            shares: shares(&history, told_of),
-            leading: leading.filter(|_| judge.confirmed.is_empty()).map(|own| history.candidates[own].setting.clone()),
+            shares: shares(&history, chosen_elevator),
+            leading: leading
+                .filter(|_| judge.confirmed.is_empty())
+                .map(|candidate| history.candidates[candidate].setting.clone()),
             settings: tried.count(),
             search_runs: of_phase(Phase::Search),
             confirm_runs: of_phase(Phase::Confirm),
@@ -263,7 +265,7 @@ impl Standing {
         let figure = |measure: usize| {
             let runs = candidate.runs(Phase::Confirm).values();
             let values: Vec<f64> = runs.filter_map(|values| values[measure]).collect();
-            let comparison = judge.comparisons(number).and_then(|own| own[measure]);
+            let comparison = judge.comparisons(number).and_then(|comparisons| comparisons[measure]);
             let (mean, sd) = (stat::mean(&values), stat::standard_deviation(&values));
             (!values.is_empty()).then_some(StandingFigure { mean, sd, comparison })
         };
@@ -276,17 +278,17 @@ impl Standing {
             changes: candidate.changes,
             runs: candidate.runs(Phase::Confirm).len(),
             figures: (0..header.measures.len()).map(figure).collect(),
-            constraints: (0..header.constraints.len()).map(|own| constraint(history, number, own)).collect(),
+            constraints: (0..header.constraints.len()).map(|index| constraint(history, number, index)).collect(),
         }
     }
 }
 
 fn constraint(history: &History<'_>, number: usize, constraint: usize) -> StandingConstraint {
     let constraint = &history.header.constraints[constraint];
-    let (own, base) = history.paired(Phase::Confirm, number, constraint.measure);
+    let (values, base) = history.paired(Phase::Confirm, number, constraint.measure);
     let limits: Vec<f64> = base.iter().map(|base| constraint.limit(*base)).collect();
-    let (value, limit) = (stat::mean(&own), stat::mean(&limits));
-    let interval = stat::paired(&own, &limits).map(|found| found.interval(SIGNIFICANCE));
+    let (value, limit) = (stat::mean(&values), stat::mean(&limits));
+    let interval = stat::paired(&values, &limits).map(|found| found.interval(SIGNIFICANCE));
     let sure = interval.is_some_and(|(low, high)| if constraint.at_least { low >= 0.0 } else { high <= 0.0 });
     let kept = if constraint.at_least { value >= limit } else { value <= limit };
     StandingConstraint { value, limit, kept, sure }
@@ -299,11 +301,11 @@ fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<Pu
     let of = |number: usize| {
         let dimension = &space.elevators[point.elevator].dimensions[number];
         let setting = space.setting(&space.put_back(point, &[number]));
-        let without = judge.confirmed.iter().find(|&&own| history.candidates[own].setting == setting);
+        let without = judge.confirmed.iter().find(|&&candidate| history.candidates[candidate].setting == setting);
         let comparisons = without.map_or_else(Vec::new, |&without| {
             (0..history.header.goals).map(|goal| judge.between(without, best, goal)).collect()
         });
-        let set = |level: usize| Some(dimension.values[level]).filter(|own| *own != Dimension::UNSET);
+        let set = |level: usize| Some(dimension.values[level]).filter(|value| *value != Dimension::UNSET);
         PutBack {
             name: dimension.name.clone(),
             value: set(point.levels[number]),
@@ -313,7 +315,8 @@ fn put_back(history: &History<'_>, judge: &Judge<'_, '_>, best: usize) -> Vec<Pu
         }
     };
     let mut all: Vec<PutBack> = space.changed(point).map(of).collect();
-    let worth = |own: &PutBack| own.comparisons.first().and_then(|own| own.percent).unwrap_or(0.0).abs();
+    let worth =
+        |removed: &PutBack| removed.comparisons.first().and_then(|comparison| comparison.percent).unwrap_or(0.0).abs();
     all.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
     all
 }

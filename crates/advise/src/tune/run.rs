@@ -129,10 +129,11 @@ impl Runner<'_> {
         let mut slowdowns = Vec::new();
         for Alone { task, workload } in &self.alone {
             let alone = run(&Plan { workload, ..plan.clone() }, ())?;
-            let mean =
-                |result: &RunResult, task: usize| result.tasks.get(task).map_or(0.0, |own| own.latency.mean_ns());
-            let (own, before) = (mean(company, *task), mean(&alone, 0));
-            slowdowns.extend((before > 0.0 && own > 0.0).then(|| own / before));
+            let mean = |result: &RunResult, task: usize| {
+                result.tasks.get(task).map_or(0.0, |task_result| task_result.latency.mean_ns())
+            };
+            let (in_company, before) = (mean(company, *task), mean(&alone, 0));
+            slowdowns.extend((before > 0.0 && in_company > 0.0).then(|| in_company / before));
         }
         Ok(stat::jain(&slowdowns))
     }
@@ -161,12 +162,12 @@ impl Runner<'_> {
             |job| self.carry_out(job, phase),
             |event| match event {
                 Event::Done { done } => observe(Progress::Done { done: before + done, of }),
-                Event::Taken(own) => {
-                    history.add(&own);
-                    let record = TuneRecord::Trial(Box::new(own));
+                Event::Taken(trial) => {
+                    history.add(&trial);
+                    let record = TuneRecord::Trial(Box::new(trial));
                     observe(Progress::Record(&record))?;
-                    if let TuneRecord::Trial(own) = record {
-                        runs.push(*own);
+                    if let TuneRecord::Trial(trial) = record {
+                        runs.push(*trial);
                     }
                     Ok(())
                 }

@@ -158,7 +158,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     /// direction in which the search explores the front.
     fn all_weights(&self) -> Vec<Vec<f64>> {
         let goals = self.history.header.goals;
-        let only = |goal: usize| (0..goals).map(|own| if own == goal { 1.0 } else { 0.05 }).collect();
+        let only = |goal: usize| (0..goals).map(|number| if number == goal { 1.0 } else { 0.05 }).collect();
         let mut all: Vec<Vec<f64>> = if goals > 1 { (0..goals).map(only).collect() } else { Vec::new() };
         all.push(vec![1.0; goals]);
         all
@@ -216,7 +216,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         for runs in self.allotment.rungs.clone().into_iter().take(rungs) {
             self.bring_to(Phase::Search, &alive, runs)?;
             let order = self.ranked(weights, runs as usize);
-            let rank = |number: &usize| order.iter().position(|own| own == number);
+            let rank = |number: &usize| order.iter().position(|candidate| candidate == number);
             // A candidate without a rank has the same results as a simpler one.
             alive.retain(|number| rank(number).is_some());
             alive.sort_by_key(rank);
@@ -234,13 +234,15 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let defaults: Vec<Point> = space.defaults().collect();
         let ends = |only_farther: bool| -> Vec<Point> {
             let of = |default: &Point| -> Vec<Point> {
-                let own = space.elevators[default.elevator].dimensions.iter().enumerate();
+                let dimensions = space.elevators[default.elevator].dimensions.iter().enumerate();
                 // The effect of a controller hardly depends on the elevator.
                 let is_first = |dimension: &Dimension| {
-                    let mut before = space.elevators[..default.elevator].iter().flat_map(|own| &own.dimensions);
+                    let mut before =
+                        space.elevators[..default.elevator].iter().flat_map(|elevator| &elevator.dimensions);
                     !dimension.is_of_controller() || before.all(|known| known.name != dimension.name)
                 };
-                own.filter(move |(_, dimension)| is_first(dimension))
+                dimensions
+                    .filter(move |(_, dimension)| is_first(dimension))
                     .flat_map(move |(number, dimension)| {
                         let last = dimension.values.len() - 1;
                         // The strictest cap is never useful.
@@ -293,7 +295,9 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let most = self.allotment.search * CLIMB_SHARE.0 / CLIMB_SHARE.1;
         let mut tops = Vec::new();
         for controller in space.controllers() {
-            let uses = |own: &usize| Controller::used_by(&self.history.candidates[*own].setting).contains(&controller);
+            let uses = |candidate: &usize| {
+                Controller::used_by(&self.history.candidates[*candidate].setting).contains(&controller)
+            };
             let Some(mut best) = self.ranked(weights, 1).into_iter().find(uses) else { continue };
             for _ in 0..CLIMB_STEPS {
                 let Some(point) = self.history.candidates[best].point.clone() else { break };
@@ -303,11 +307,12 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
                     break;
                 }
                 let first = self.first.get(&best).copied().unwrap_or(0);
-                let unknown = |own: &&usize| self.history.candidates[**own].runs(Phase::Search).is_empty();
+                let unknown = |candidate: &&usize| self.history.candidates[**candidate].runs(Phase::Search).is_empty();
                 let new: Vec<usize> = near.iter().filter(unknown).copied().collect();
                 self.begin_with(&new, first);
                 self.bring_to(Phase::Search, &new, 1)?;
-                let loss = |own: usize| self.history.loss(Phase::Search, own, weights).unwrap_or(f64::INFINITY);
+                let loss =
+                    |candidate: usize| self.history.loss(Phase::Search, candidate, weights).unwrap_or(f64::INFINITY);
                 let top = near.into_iter().min_by(|&a, &b| loss(a).total_cmp(&loss(b)));
                 match top.filter(|&top| loss(top) < loss(best)) {
                     Some(top) => best = top,
@@ -358,20 +363,22 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         };
         let with = |controller: Controller| ranked.iter().copied().find(|&number| uses(number, controller));
         let mut numbers = vec![incumbent];
-        numbers.extend(self.space().controllers().into_iter().filter_map(with).filter(|&own| own != incumbent));
+        numbers.extend(self.space().controllers().into_iter().filter_map(with).filter(|&number| number != incumbent));
         numbers.dedup();
         numbers.into_iter().filter_map(|number| self.history.candidates[number].point.clone()).collect()
     }
 
     fn proposal(&mut self, weights: &[f64]) -> Option<Point> {
         let history = &self.history;
-        let told: Vec<(&Point, f64)> = history
+        let tried: Vec<(&Point, f64)> = history
             .candidates
             .iter()
             .enumerate()
-            .filter_map(|(number, own)| Some((own.point.as_ref()?, history.loss(Phase::Search, number, weights)?)))
+            .filter_map(|(number, candidate)| {
+                Some((candidate.point.as_ref()?, history.loss(Phase::Search, number, weights)?))
+            })
             .collect();
-        adapter::propose(&history.header.space, &told, &mut self.random)
+        adapter::propose(&history.header.space, &tried, &mut self.random)
     }
 
     /// Finds changes of the best setting that can be put back. Each change is put back
@@ -386,7 +393,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             return Ok(());
         }
         let without = |dimensions: &[usize]| space.setting(&space.put_back(&point, dimensions));
-        let numbers: Vec<usize> = changed.iter().map(|&own| self.history.number(&without(&[own]))).collect();
+        let numbers: Vec<usize> =
+            changed.iter().map(|&dimension| self.history.number(&without(&[dimension]))).collect();
         let first = self.first.get(&best).copied().unwrap_or(0);
         self.begin_with(&numbers, first);
         self.bring_to(Phase::Search, &numbers, 1)?;
@@ -394,7 +402,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let harmful = losses.iter().filter(|loss| **loss > PUT_BACK_SHARE).count();
         let mut order: Vec<usize> = (0..changed.len()).collect();
         order.sort_by(|&a, &b| losses[b].total_cmp(&losses[a]).then(a.cmp(&b)));
-        changed = order.into_iter().map(|own| changed[own]).collect();
+        changed = order.into_iter().map(|index| changed[index]).collect();
         let mut kept: Vec<usize> = sizes(changed.len()).chain([harmful]).filter(|&size| size < changed.len()).collect();
         kept.sort_unstable();
         kept.dedup();
@@ -402,7 +410,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         self.begin_with(&simpler, first);
         self.bring_to(Phase::Search, &simpler, self.allotment.certain())?;
         let as_good: Vec<usize> =
-            simpler.into_iter().filter(|&own| self.is_as_good(own, best, weights)).take(SIMPLER).collect();
+            simpler.into_iter().filter(|&candidate| self.is_as_good(candidate, best, weights)).take(SIMPLER).collect();
         self.bring_to(Phase::Search, &as_good, self.allotment.top())
     }
 
@@ -452,7 +460,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
             let order: Vec<usize> = self.ranked(weights, certain).into_iter().filter(|number| *number != 0).collect();
             let Some(&best) = order.first() else { continue };
             let changes = |number: &&usize| self.history.candidates[**number].changes;
-            let simplest = order.iter().filter(|&&own| self.is_as_good(own, best, weights)).min_by_key(changes);
+            let simplest =
+                order.iter().filter(|&&candidate| self.is_as_good(candidate, best, weights)).min_by_key(changes);
             let new = [best].into_iter().chain(simplest.copied()).chain(order.iter().copied());
             add_new(&mut finalists, new, share);
         }
@@ -468,8 +477,8 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
                 finalists.extend(known.min_by(|&a, &b| loss(a).total_cmp(&loss(b))));
             }
         };
-        for own in 0..elevators {
-            add_best(&|number| elevator(number) == Some(own), certain);
+        for index in 0..elevators {
+            add_best(&|number| elevator(number) == Some(index), certain);
         }
         for controller in controllers {
             let uses =
@@ -484,7 +493,7 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
     /// Returns whether the search has run a setting and
     /// found it as good as another within the noise.
     fn search_says_harmless(&self, setting: &Setting, than: usize) -> bool {
-        let known = self.history.candidates.iter().position(|own| own.setting == *setting);
+        let known = self.history.candidates.iter().position(|candidate| candidate.setting == *setting);
         let weights = vec![1.0; self.history.header.goals];
         known.is_some_and(|number| self.is_as_good(number, than, &weights))
     }
@@ -503,10 +512,10 @@ impl<'a, F: FnMut(Progress<'_>) -> Result<(), LabError>> Search<'_, 'a, F> {
         let confirmed = |setting: &Setting| {
             judge.confirmed.iter().copied().find(|&number| self.history.candidates[number].setting == *setting)
         };
-        let without_one = |own: usize| without(&[own]);
-        let harmless = |own: &usize| match confirmed(&without_one(*own)) {
+        let without_one = |dimension: usize| without(&[dimension]);
+        let harmless = |dimension: &usize| match confirmed(&without_one(*dimension)) {
             Some(number) => judge.is_as_good(number, best),
-            None => self.search_says_harmless(&without_one(*own), best),
+            None => self.search_says_harmless(&without_one(*dimension), best),
         };
         // Changes without effect come first, because the budget may not suffice for all.
         let (can_go, must_stay): (Vec<usize>, Vec<usize>) = changed.into_iter().partition(harmless);
@@ -558,7 +567,7 @@ fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     let mut point = point.clone();
     if random.below(space.elevators.len() as u64 * 4) == 0 {
         point.elevator = random.below(space.elevators.len() as u64) as usize;
-        point.levels = space.elevators[point.elevator].dimensions.iter().map(|own| own.default).collect();
+        point.levels = space.elevators[point.elevator].dimensions.iter().map(|dimension| dimension.default).collect();
     }
     let dimensions = &space.elevators[point.elevator].dimensions;
     if dimensions.is_empty() {
@@ -566,8 +575,8 @@ fn neighbour(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     }
     for _ in 0..if random.below(4) == 0 { 2 } else { 1 } {
         let number = random.below(dimensions.len() as u64) as usize;
-        let (own, level) = (&dimensions[number], &mut point.levels[number]);
-        *level = step(own, *level, random);
+        let (dimension, level) = (&dimensions[number], &mut point.levels[number]);
+        *level = step(dimension, *level, random);
     }
     point
 }
@@ -581,16 +590,16 @@ fn nearby(space: &Space, point: &Point, random: &mut SplitMix64) -> Point {
     }
     let number = changed[random.below(changed.len() as u64) as usize];
     let mut point = point.clone();
-    let own = &space.elevators[point.elevator].dimensions[number];
-    point.levels[number] = step(own, point.levels[number], random);
+    let dimension = &space.elevators[point.elevator].dimensions[number];
+    point.levels[number] = step(dimension, point.levels[number], random);
     point
 }
 
-fn step(own: &Dimension, level: usize, random: &mut SplitMix64) -> usize {
+fn step(dimension: &Dimension, level: usize, random: &mut SplitMix64) -> usize {
     match random.below(6) {
-        0 | 1 => (level + 1).min(own.values.len() - 1),
+        0 | 1 => (level + 1).min(dimension.values.len() - 1),
         2 | 3 => level.saturating_sub(1),
-        4 if level != own.default => own.default,
-        _ => random.below(own.values.len() as u64) as usize,
+        4 if level != dimension.default => dimension.default,
+        _ => random.below(dimension.values.len() as u64) as usize,
     }
 }

@@ -70,7 +70,7 @@ fn explaining(settings: &[Setting<'_>], dimensions: usize, random: &mut SplitMix
         }
         found.push((number, share * squares(&rest) / total));
         explain(&mut rest, number);
-        left.retain(|&own| own != number);
+        left.retain(|&other| other != number);
     }
     found
 }
@@ -82,15 +82,15 @@ fn intervals(settings: &[Setting<'_>], order: &[(usize, f64)], random: &mut Spli
         let mut rest: Vec<_> =
             settings.iter().map(|_| settings[random.below(settings.len() as u64) as usize]).collect();
         let total = squares(&rest);
-        for (own, &(number, _)) in drawn.iter_mut().zip(order) {
+        for (samples, &(number, _)) in drawn.iter_mut().zip(order) {
             let share = omega_squared(&by_level(&rest, number)).unwrap_or(0.0).max(0.0);
-            own.push(if total > 0.0 { share * squares(&rest) / total * 100.0 } else { 0.0 });
+            samples.push(if total > 0.0 { share * squares(&rest) / total * 100.0 } else { 0.0 });
             explain(&mut rest, number);
         }
     }
-    let ends = |mut own: Vec<f64>| {
-        own.sort_by(f64::total_cmp);
-        let at = |q: f64| own[((own.len() - 1) as f64 * q).round() as usize];
+    let ends = |mut samples: Vec<f64>| {
+        samples.sort_by(f64::total_cmp);
+        let at = |q: f64| samples[((samples.len() - 1) as f64 * q).round() as usize];
         (at(0.025), at(0.975))
     };
     drawn.into_iter().map(ends).collect()
@@ -101,16 +101,16 @@ fn by_level(settings: &[Setting<'_>], number: usize) -> Vec<(usize, f64)> {
 }
 
 fn squares(settings: &[Setting<'_>]) -> f64 {
-    let values: Vec<f64> = settings.iter().map(|own| own.1).collect();
+    let values: Vec<f64> = settings.iter().map(|setting| setting.1).collect();
     let mean = stat::mean(&values);
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
 /// Subtracts the mean effect of each value of a dimension.
 fn explain(settings: &mut [Setting<'_>], number: usize) {
-    let own = by_level(settings, number);
+    let levels_and_values = by_level(settings, number);
     let mean = |level: usize| {
-        let values: Vec<f64> = own.iter().filter(|value| value.0 == level).map(|value| value.1).collect();
+        let values: Vec<f64> = levels_and_values.iter().filter(|value| value.0 == level).map(|value| value.1).collect();
         stat::mean(&values)
     };
     settings.iter_mut().for_each(|(levels, value)| *value -= mean(levels[number]));
@@ -122,8 +122,8 @@ type Setting<'h> = (&'h [usize], f64);
 /// Returns the levels of every setting of an elevator,
 /// with its ratio to the baseline in the common runs.
 fn ratios<'h>(history: &'h History<'_>, elevator: usize, goal: usize) -> Vec<Setting<'h>> {
-    let of = |(number, own): (usize, &'h super::history::Candidate)| {
-        let point = own.point.as_ref().filter(|point| point.elevator == elevator)?;
+    let of = |(number, candidate): (usize, &'h super::history::Candidate)| {
+        let point = candidate.point.as_ref().filter(|point| point.elevator == elevator)?;
         Some((point.levels.as_slice(), history.ratios(Phase::Search, number)?[goal]))
     };
     history.candidates.iter().enumerate().filter_map(of).collect()
@@ -161,7 +161,7 @@ fn chance(values: &[(usize, f64)], share: f64, random: &mut SplitMix64) -> f64 {
             let other = random.below(last as u64 + 1) as usize;
             (dealt[last].1, dealt[other].1) = (dealt[other].1, dealt[last].1);
         }
-        as_much += usize::from(omega_squared(&dealt).is_none_or(|own| own >= share));
+        as_much += usize::from(omega_squared(&dealt).is_none_or(|found| found >= share));
     }
     as_much as f64 / (SHUFFLES + 1) as f64
 }
@@ -185,7 +185,7 @@ mod tests {
         let mut random = SplitMix64::new(7);
         let levels: Vec<[usize; 2]> =
             (0..60).map(|i| [i % 4, if random.below(5) == 0 { random.below(4) as usize } else { i % 4 }]).collect();
-        let values = levels.iter().map(|own| own[0] as f64 * effect + random.below(1000) as f64 / 1000.0);
+        let values = levels.iter().map(|pair| pair[0] as f64 * effect + random.below(1000) as f64 / 1000.0);
         (levels.clone(), values.collect())
     }
 
@@ -193,13 +193,13 @@ mod tests {
     fn dependent_tunables_and_noise_have_no_share() {
         let found = |effect: f64| {
             let (levels, values) = searched(effect);
-            let settings: Vec<Setting<'_>> = levels.iter().map(|own| &own[..]).zip(values).collect();
+            let settings: Vec<Setting<'_>> = levels.iter().map(|pair| &pair[..]).zip(values).collect();
             let order = explaining(&settings, 2, &mut SplitMix64::new(1));
             let intervals = intervals(&settings, &order, &mut SplitMix64::new(2));
             (order, intervals)
         };
         let (order, intervals) = found(1.0);
-        assert_eq!(order.iter().map(|own| own.0).collect::<Vec<_>>(), [0], "{order:?}");
+        assert_eq!(order.iter().map(|entry| entry.0).collect::<Vec<_>>(), [0], "{order:?}");
         assert!(order[0].1 > 0.8 && intervals[0].0 > 80.0 && intervals[0].1 < 100.0, "{order:?} {intervals:?}");
         assert_eq!(found(0.0).0, []);
     }

@@ -136,36 +136,39 @@ impl Space {
 
     /// Returns the default points of all elevators.
     pub fn defaults(&self) -> impl Iterator<Item = Point> {
-        self.elevators.iter().enumerate().map(|(elevator, own)| Point { elevator, levels: own.default_levels() })
+        self.elevators
+            .iter()
+            .enumerate()
+            .map(|(elevator, elevator_space)| Point { elevator, levels: elevator_space.default_levels() })
     }
 
     /// Returns the setting of a point. Dimensions at their default are not set.
     #[must_use]
     pub fn setting(&self, point: &Point) -> Setting {
-        let own = &self.elevators[point.elevator];
-        let mut setting = own.defaults.clone();
+        let elevator_space = &self.elevators[point.elevator];
+        let mut setting = elevator_space.defaults.clone();
         let mut files: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
         let mut set = |name: &str, value: &str| {
             // The values were validated when the space was created.
             let set = setting.set(name, value);
             debug_assert!(set.is_ok(), "{set:?}");
         };
-        for (dimension, &level) in own.dimensions.iter().zip(&point.levels) {
+        for (dimension, &level) in elevator_space.dimensions.iter().zip(&point.levels) {
             if level == dimension.default {
                 continue;
             }
             if dimension.written.is_empty() {
                 set(&dimension.name, &dimension.values[level].to_string());
             }
-            for own in &dimension.written {
-                let words = own.text(dimension.values[level]);
-                if !files.iter().any(|(file, _)| *file == own.file) {
-                    files.push((&own.file, Vec::new()));
+            for written in &dimension.written {
+                let words = written.text(dimension.values[level]);
+                if !files.iter().any(|(file, _)| *file == written.file) {
+                    files.push((&written.file, Vec::new()));
                 }
-                let Some((_, parts)) = files.iter_mut().find(|(file, _)| *file == own.file) else { continue };
-                match parts.iter_mut().find(|(cgroup, _)| *cgroup == own.cgroup) {
+                let Some((_, parts)) = files.iter_mut().find(|(file, _)| *file == written.file) else { continue };
+                match parts.iter_mut().find(|(cgroup, _)| *cgroup == written.cgroup) {
                     Some((_, there)) => *there += &format!("/{words}"),
-                    None => parts.push((&own.cgroup, words)),
+                    None => parts.push((&written.cgroup, words)),
                 }
             }
         }
@@ -181,14 +184,14 @@ impl Space {
     /// Returns the point of a setting. `None` if the setting is not in this space.
     #[must_use]
     pub fn point(&self, setting: &Setting) -> Option<Point> {
-        let fits = |own: &ElevatorSpace, point: &Point| {
-            own.defaults.name() == setting.name() && self.setting(point) == *setting
+        let fits = |elevator_space: &ElevatorSpace, point: &Point| {
+            elevator_space.defaults.name() == setting.name() && self.setting(point) == *setting
         };
-        let found = self.elevators.iter().enumerate().filter_map(|(elevator, own)| {
+        let found = self.elevators.iter().enumerate().filter_map(|(elevator, elevator_space)| {
             let level = |dimension: &Dimension| dimension.level(setting).unwrap_or(dimension.default);
-            let levels = own.dimensions.iter().map(level).collect();
+            let levels = elevator_space.dimensions.iter().map(level).collect();
             let point = Point { elevator, levels };
-            fits(own, &point).then_some(point)
+            fits(elevator_space, &point).then_some(point)
         });
         found.into_iter().next()
     }
@@ -201,8 +204,8 @@ impl Space {
 
     /// Returns the numbers of the dimensions of a point that are not at their default.
     pub(super) fn changed<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = usize> + 'a {
-        let own = &self.elevators[point.elevator].dimensions;
-        (0..own.len()).filter(|&number| point.levels[number] != own[number].default)
+        let dimensions = &self.elevators[point.elevator].dimensions;
+        (0..dimensions.len()).filter(|&number| point.levels[number] != dimensions[number].default)
     }
 
     /// Returns `point` with some dimensions at their default.
@@ -218,29 +221,32 @@ impl Space {
     /// those of `only`. Dimensions of fixed files are left out. The default of an
     /// attribute is its value in effect with that elevator on a queue of `config`.
     pub(super) fn add(&mut self, dimensions: &[Dimension], only: &[String], config: &QueueConfig) {
-        for own in &mut self.elevators {
-            let is_meant = only.is_empty() || only.iter().any(|name| name == own.defaults.name());
-            let is_multi_queue = own.defaults.registered().is_ok_and(|known| known.layer.is_multi_queue());
+        for elevator_space in &mut self.elevators {
+            let is_meant = only.is_empty() || only.iter().any(|name| name == elevator_space.defaults.name());
+            let is_multi_queue = elevator_space.defaults.registered().is_ok_and(|known| known.layer.is_multi_queue());
             let takes_controllers = is_multi_queue && is_meant;
-            let fixed: Vec<&str> = own.defaults.assignments().map(iosched::Assignment::name).collect();
+            let fixed: Vec<&str> = elevator_space.defaults.assignments().map(iosched::Assignment::name).collect();
             let is_free = |new: &&Dimension| {
                 let mut files = new.written.iter().map(|written| written.file.as_str());
                 !fixed.contains(&new.name.as_str()) && files.all(|file| !fixed.contains(&file))
             };
-            let is_new = |new: &&Dimension| own.dimensions.iter().all(|known| known.name != new.name);
+            let is_new = |new: &&Dimension| elevator_space.dimensions.iter().all(|known| known.name != new.name);
             let new = dimensions.iter().filter(is_free).filter(is_new);
-            let new = new.filter_map(|new| new.clone().beside(&own.defaults, config));
+            let new = new.filter_map(|new| new.clone().beside(&elevator_space.defaults, config));
             let new: Vec<Dimension> = new.filter(|_| takes_controllers).collect();
-            own.dimensions.extend(new);
+            elevator_space.dimensions.extend(new);
         }
     }
 
     /// Returns the controllers that are searched.
     #[must_use]
     pub fn controllers(&self) -> Vec<Controller> {
-        let everything_set = |own: &ElevatorSpace| {
-            let files = own.dimensions.iter().flat_map(|own| own.written.iter().map(|written| written.file.clone()));
-            let names = own.dimensions.iter().map(|own| own.name.clone());
+        let everything_set = |elevator_space: &ElevatorSpace| {
+            let files = elevator_space
+                .dimensions
+                .iter()
+                .flat_map(|dimension| dimension.written.iter().map(|written| written.file.clone()));
+            let names = elevator_space.dimensions.iter().map(|dimension| dimension.name.clone());
             files.chain(names).filter_map(|name| Controller::of(&name)).collect::<Vec<_>>()
         };
         let mut all: Vec<Controller> = self.elevators.iter().flat_map(everything_set).collect();
@@ -252,8 +258,12 @@ impl Space {
     /// Returns the number of points.
     #[must_use]
     pub fn size(&self) -> u128 {
-        let of_one = |own: &ElevatorSpace| {
-            own.dimensions.iter().map(|dimension| dimension.values.len() as u128).fold(1u128, u128::saturating_mul)
+        let of_one = |elevator_space: &ElevatorSpace| {
+            elevator_space
+                .dimensions
+                .iter()
+                .map(|dimension| dimension.values.len() as u128)
+                .fold(1u128, u128::saturating_mul)
         };
         self.elevators.iter().map(of_one).fold(0u128, u128::saturating_add)
     }
@@ -272,7 +282,7 @@ impl ElevatorSpace {
         defaults.build(Time::ZERO, config)?;
         let fixed: BTreeSet<&str> = defaults.assignments().map(iosched::Assignment::name).collect();
         let wanted = |spec: &&Spec| {
-            let is_tunable = tunables.iter().any(|own| own.name == spec.name);
+            let is_tunable = tunables.iter().any(|tunable| tunable.name == spec.name);
             let chosen = match selection.vary.as_slice() {
                 [] => is_tunable && !selection.defaults_only,
                 vary => vary.iter().any(|name| name == spec.name),
@@ -331,8 +341,8 @@ impl Dimension {
     /// Returns the number of the value in `setting`. `None` if the
     /// setting does not set it, or sets a value outside the dimension.
     fn level(&self, setting: &Setting) -> Option<usize> {
-        let assigned = |name: &str| setting.assignments().find(|own| own.name() == name);
-        let Some(first) = self.written.iter().find(|own| own.words.contains("{}")) else {
+        let assigned = |name: &str| setting.assignments().find(|assignment| assignment.name() == name);
+        let Some(first) = self.written.iter().find(|written| written.words.contains("{}")) else {
             let number = assigned(&self.name)?.number();
             return self.values.iter().position(|known| Some(*known) == number);
         };
@@ -382,7 +392,7 @@ impl Dimension {
 /// Returns the tunables and then the attributes of a queue.
 fn declared<'a>(tunables: &'a [&'static Spec]) -> impl Iterator<Item = &'static Spec> + 'a {
     let attributes = RequestQueue::attribute_specs();
-    tunables.iter().copied().chain(attributes.filter(|spec| tunables.iter().all(|own| own.name != spec.name)))
+    tunables.iter().copied().chain(attributes.filter(|spec| tunables.iter().all(|tunable| tunable.name != spec.name)))
 }
 
 /// Returns the value in effect for `name` in a queue
@@ -418,18 +428,18 @@ fn check_names(schedulers: &[Setting], selection: &Selection) -> Result<(), Spac
     let named = selection.vary.iter().map(|name| ("--vary", name, true));
     let named = named.chain(selection.also.iter().map(|name| ("--also", name, true)));
     for (option, name, varied) in named.chain(selection.fix.iter().map(|(name, _)| ("--fix", name, false))) {
-        let own: Vec<&&Spec> = specs.iter().filter(|spec| spec.name == name).collect();
-        if own.is_empty() {
+        let of_name: Vec<&&Spec> = specs.iter().filter(|spec| spec.name == name).collect();
+        if of_name.is_empty() {
             let known: BTreeSet<&str> =
                 specs.iter().filter(|spec| spec.tuning.is_some()).map(|spec| spec.name).collect();
             return Err(SpaceError::Unknown {
                 option,
                 name: name.clone(),
-                elevators: schedulers.iter().map(|own| own.name()).collect::<Vec<_>>().join(", "),
+                elevators: schedulers.iter().map(|scheduler| scheduler.name()).collect::<Vec<_>>().join(", "),
                 known: known.into_iter().collect::<Vec<_>>().join(", "),
             });
         }
-        if varied && own.iter().all(|spec| spec.tuning.is_none()) {
+        if varied && of_name.iter().all(|spec| spec.tuning.is_none()) {
             return Err(SpaceError::NotWorthTrying { option, name: name.clone() });
         }
     }
@@ -446,7 +456,11 @@ mod tests {
     }
 
     fn dimension<'s>(space: &'s Space, name: &str) -> &'s Dimension {
-        space.elevators[0].dimensions.iter().find(|own| own.name == name).unwrap_or_else(|| panic!("no {name}"))
+        space.elevators[0]
+            .dimensions
+            .iter()
+            .find(|dimension| dimension.name == name)
+            .unwrap_or_else(|| panic!("no {name}"))
     }
 
     #[test]
@@ -456,7 +470,7 @@ mod tests {
         assert_eq!(dimension(&space, "quantum").values, [1, 2, 4, 8, 16, 32, 64]);
         assert_eq!(dimension(&space, "low_latency").values, [0, 1]);
         assert_eq!(dimension(&space, "back_seek_max").values.len(), 8);
-        let names: Vec<&str> = space.elevators[0].dimensions.iter().map(|own| own.name.as_str()).collect();
+        let names: Vec<&str> = space.elevators[0].dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
         // Aliases, tunables of no kernel, and attributes of the queue are not included.
         assert!(!names.iter().any(|name| ["slice_idle_us", "yield", "nr_requests"].contains(name)), "{names:?}");
     }
@@ -501,7 +515,9 @@ mod tests {
             ..Selection::default()
         };
         let space = space(&["cfq:low_latency=0", "deadline"], &selection, &QueueConfig::default()).unwrap();
-        let names = |own: &ElevatorSpace| own.dimensions.iter().map(|d| d.name.clone()).collect::<Vec<_>>();
+        let names = |elevator_space: &ElevatorSpace| {
+            elevator_space.dimensions.iter().map(|d| d.name.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(names(&space.elevators[0]), ["slice_idle", "nr_requests"]);
         assert_eq!(names(&space.elevators[1]), ["fifo_batch", "nr_requests"]);
         assert_eq!(space.elevators[0].defaults.to_string(), "cfq:low_latency=0,quantum=4");

@@ -18,7 +18,8 @@ impl TuneResults<'_> {
     /// Returns the names of the goals, such as "p99(sync) and throughput".
     #[must_use]
     pub fn goal_names(&self) -> String {
-        let names: Vec<&str> = self.header.measures[..self.header.goals].iter().map(|own| own.name.as_str()).collect();
+        let names: Vec<&str> =
+            self.header.measures[..self.header.goals].iter().map(|measure| measure.name.as_str()).collect();
         names.join(" and ")
     }
 
@@ -61,7 +62,7 @@ impl TuneResults<'_> {
             doubts.extend(self.unsure_constraints(best));
             doubts.extend(self.at_the_end(best));
         }
-        if self.recommends() && self.put_back.iter().any(|own| own.comparisons.is_empty()) {
+        if self.recommends() && self.put_back.iter().any(|removed| removed.comparisons.is_empty()) {
             doubts.push(format!(
                 "the budget was too small to test whether every change is needed; give --budget {}",
                 self.header.budget * 2
@@ -73,7 +74,7 @@ impl TuneResults<'_> {
     /// Returns a sentence about controllers that were left out, with a remedy.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
-        let names: Vec<String> = self.header.left_out.iter().map(|own| format!("`{own}`")).collect();
+        let names: Vec<String> = self.header.left_out.iter().map(|name| format!("`{name}`")).collect();
         (!names.is_empty()).then(|| {
             format!(
                 "{} need cgroups, and {} has none, so they are left out; to try them, give its jobs cgroups (cgroup= of a \
@@ -87,8 +88,8 @@ impl TuneResults<'_> {
     /// Returns the setting that may be better, with its goal and the undecided comparison.
     fn unsure_comparison(&self) -> Option<(&Standing, usize, &Comparison)> {
         let (number, goal) = self.unsure?;
-        let own = &self.standings[number];
-        Some((own, goal, own.figures[goal].as_ref()?.comparison.as_ref()?))
+        let standing = &self.standings[number];
+        Some((standing, goal, standing.figures[goal].as_ref()?.comparison.as_ref()?))
     }
 
     /// Returns the number of runs of each setting that would decide, if that number is practical.
@@ -104,15 +105,15 @@ impl TuneResults<'_> {
     /// Returns sentences about constraints that the setting keeps only on average.
     pub(crate) fn unsure_constraints(&self, best: &Standing) -> Vec<String> {
         let constraints = self.header.constraints.iter().zip(&best.constraints);
-        let unsure = constraints.filter(|(_, own)| own.kept && !own.sure);
+        let unsure = constraints.filter(|(_, constraint)| constraint.kept && !constraint.sure);
         unsure
-            .map(|(record, own)| {
+            .map(|(record, constraint)| {
                 let unit = &self.header.measures[record.measure].unit;
                 format!(
                     "{} holds on average ({} against {} {unit}), but single runs may break it",
                     record.text,
-                    significant(own.value, 3),
-                    significant(own.limit, 3)
+                    significant(constraint.value, 3),
+                    significant(constraint.limit, 3)
                 )
             })
             .collect()
@@ -122,14 +123,15 @@ impl TuneResults<'_> {
     fn at_the_end(&self, best: &Standing) -> Option<String> {
         let point = self.header.space.point(&best.setting)?;
         let dimensions = &self.header.space.elevators[point.elevator].dimensions;
-        let at_end = dimensions.iter().zip(&point.levels).filter(|(own, level)| {
-            let is_switch = own.values.len() == 2;
+        let at_end = dimensions.iter().zip(&point.levels).filter(|(dimension, level)| {
+            let is_switch = dimension.values.len() == 2;
             // 0 does not count as an end, because no value is below it.
-            let last = **level + 1 == own.values.len();
-            let first = **level == 0 && own.values[0] > 1;
-            **level != own.default && !is_switch && (first || last)
+            let last = **level + 1 == dimension.values.len();
+            let first = **level == 0 && dimension.values[0] > 1;
+            **level != dimension.default && !is_switch && (first || last)
         });
-        let names: Vec<String> = at_end.map(|(own, &level)| format!("{}={}", own.name, own.text(level))).collect();
+        let names: Vec<String> =
+            at_end.map(|(dimension, &level)| format!("{}={}", dimension.name, dimension.text(level))).collect();
         if names.is_empty() {
             return None;
         }
@@ -143,10 +145,11 @@ impl TuneResults<'_> {
     /// such as "p99(db) <= 1 ms (28.9 ms)". `None` if it keeps all.
     #[must_use]
     pub fn broken_by(&self, standing: &Standing) -> Option<String> {
-        let broken = self.header.constraints.iter().zip(&standing.constraints).filter(|(_, own)| !own.kept);
-        let said = broken.map(|(record, own)| {
+        let broken =
+            self.header.constraints.iter().zip(&standing.constraints).filter(|(_, constraint)| !constraint.kept);
+        let said = broken.map(|(record, constraint)| {
             let unit = &self.header.measures[record.measure].unit;
-            format!("{} ({} {unit})", record.text, significant(own.value, 3))
+            format!("{} ({} {unit})", record.text, significant(constraint.value, 3))
         });
         Some(said.collect::<Vec<_>>().join(" and ")).filter(|said| !said.is_empty())
     }
@@ -160,9 +163,9 @@ const WBT_DEFAULT: &str = "echo -1 > /sys/block/$DEV/queue/wbt_lat_usec";
 /// Returns the names and values of the files below `queue`, the scheduler first.
 fn of_queue(setting: &Setting) -> Vec<(String, String)> {
     let scheduler = ("scheduler".to_owned(), setting.name().to_owned());
-    let tunables = setting.tunables().iter().map(|own| (format!("iosched/{}", own.name()), own.text()));
-    let attributes = setting.attributes().iter().filter(|own| !controllers::is_file(own.name()));
-    let attributes = attributes.map(|own| (own.name().to_owned(), own.text()));
+    let tunables = setting.tunables().iter().map(|tunable| (format!("iosched/{}", tunable.name()), tunable.text()));
+    let attributes = setting.attributes().iter().filter(|attribute| !controllers::is_file(attribute.name()));
+    let attributes = attributes.map(|attribute| (attribute.name().to_owned(), attribute.text()));
     [scheduler].into_iter().chain(tunables).chain(attributes).collect()
 }
 
@@ -197,7 +200,7 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let drop_ins = controllers.drop_ins(DEV).into_iter();
     let mut parts: Vec<(String, Vec<String>)> =
-        drop_ins.map(|own| (format!("for good, as {}:", own.path), lines(&own.text))).collect();
+        drop_ins.map(|drop_in| (format!("for good, as {}:", drop_in.path), lines(&drop_in.text))).collect();
     let attributes = of_queue(setting).into_iter().map(|(name, value)| format!(", ATTR{{queue/{name}}}=\"{value}\""));
     let rule = format!(
         "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", KERNEL==\"$DEV\"{}{}",

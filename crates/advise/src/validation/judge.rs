@@ -155,9 +155,10 @@ impl Battery {
         let header = &measured.header;
         let bytes = header.target.capacity_sectors.min(profile.card().capacity_sectors) * iosched::SECTOR_BYTES;
         let trials = header.trials();
-        let there = (0..trials.len()).flat_map(|trial| (0..header.schedulers.len()).map(move |own| (trial, own)));
+        let there =
+            (0..trials.len()).flat_map(|trial| (0..header.schedulers.len()).map(move |scheduler| (trial, scheduler)));
         let there: Vec<(usize, usize)> =
-            there.filter(|&(trial, own)| measured.of(trial, own).next().is_some()).collect();
+            there.filter(|&(trial, scheduler)| measured.of(trial, scheduler).next().is_some()).collect();
         let mut values = Vec::new();
         for (done, &(number, scheduler)) in there.iter().enumerate() {
             observe(done, there.len());
@@ -173,7 +174,7 @@ impl Battery {
             .iter()
             .map(|(number, measured, predicted)| {
                 let judged = |quantity: Quantity| {
-                    let [measured, predicted] = [measured, predicted].map(|own| values_of(own, quantity));
+                    let [measured, predicted] = [measured, predicted].map(|outcomes| values_of(outcomes, quantity));
                     let mean = stat::mean(&measured);
                     Judged {
                         measured: mean,
@@ -191,15 +192,15 @@ impl Battery {
             })
             .collect();
         let mut pairs = Vec::new();
-        for (i, (first, own, own_predicted)) in values.iter().enumerate() {
+        for (i, (first, first_outcomes, first_predicted)) in values.iter().enumerate() {
             for (second, other, other_predicted) in values[i + 1..].iter().filter(|(other, ..)| other.0 == first.0) {
                 pairs.extend(Quantity::ALL.map(|quantity| Pair {
                     trial: first.0,
                     name: trials[first.0].name,
                     schedulers: [second.1, first.1].map(|number| header.schedulers[number].clone()),
                     quantity,
-                    measured: [other, own].map(|own| values_of(own, quantity)),
-                    predicted: [other_predicted, own_predicted].map(|own| values_of(own, quantity)),
+                    measured: [other, first_outcomes].map(|outcomes| values_of(outcomes, quantity)),
+                    predicted: [other_predicted, first_predicted].map(|outcomes| values_of(outcomes, quantity)),
                 }));
             }
         }
@@ -323,9 +324,9 @@ fn percent(share: f64) -> f64 {
 }
 
 fn values_of(outcomes: &[Outcome], quantity: Quantity) -> Vec<f64> {
-    let value = |own: &Outcome| match quantity {
-        Quantity::Iops => own.iops,
-        Quantity::P99 => own.p99_ns,
+    let value = |outcome: &Outcome| match quantity {
+        Quantity::Iops => outcome.iops,
+        Quantity::P99 => outcome.p99_ns,
     };
     outcomes.iter().map(value).collect()
 }

@@ -194,7 +194,7 @@ impl Measured {
 
     /// Returns the results of a workload with a scheduler, in the order of the runs.
     pub fn of(&self, trial: usize, scheduler: usize) -> impl Iterator<Item = Outcome> {
-        let own = move |run: &&Run| (run.trial, run.scheduler) == (trial, scheduler);
-        self.runs.iter().filter(own).map(|run| run.outcome)
+        let is_of_cell = move |run: &&Run| (run.trial, run.scheduler) == (trial, scheduler);
+        self.runs.iter().filter(is_of_cell).map(|run| run.outcome)
     }
 }

@@ -172,7 +172,7 @@ mod tests {
         let span = Span { warm_up_ns: 1_000_000, measured_ns: 2_000_000 };
         for writable in [false, true] {
             let all = trials(writable);
-            assert_eq!(all.iter().map(|own| own.name).collect::<BTreeSet<_>>().len(), TRIALS);
+            assert_eq!(all.iter().map(|trial| trial.name).collect::<BTreeSet<_>>().len(), TRIALS);
             for trial in all {
                 assert!(writable || !trial.writes, "{}", trial.name);
                 assert_eq!(

@@ -16,17 +16,20 @@ impl Evidence {
     /// Collects the evidence of one device.
     pub(crate) fn of(records: OnDevice<'_>, results: &Results) -> Self {
         let header = records.header();
-        let labels: Vec<String> = header.settings.iter().map(|own| own.label.clone()).collect();
-        let goals = results.figures.iter().any(|own| own.goal);
+        let labels: Vec<String> = header.settings.iter().map(|setting| setting.label.clone()).collect();
+        let goals = results.figures.iter().any(|figure_results| figure_results.goal);
         let deciding = deciding(header, results);
-        let first = deciding.map(|(own, _)| own.figure);
-        let is_told = |own: &&FigureResults| own.concludes() || goals && is_cost(own, header);
-        let others = results.figures.iter().filter(|own| Some(own.figure) != first).filter(is_told);
-        let criteria = deciding.iter().map(|(own, _)| *own).chain(others).map(criterion);
+        let first = deciding.map(|(figure_results, _)| figure_results.figure);
+        let is_told =
+            |figure_results: &&FigureResults| figure_results.concludes() || goals && is_cost(figure_results, header);
+        let others =
+            results.figures.iter().filter(|figure_results| Some(figure_results.figure) != first).filter(is_told);
+        let criteria = deciding.iter().map(|(figure_results, _)| *figure_results).chain(others).map(criterion);
         let served: Vec<usize> = (0..labels.len()).filter(|&setting| !records.can_be_set(setting)).collect();
         Self {
             baseline: header.baseline,
-            better_served: deciding.map_or_else(Vec::new, |(own, _)| better_served(&results.answer, own.figure)),
+            better_served: deciding
+                .map_or_else(Vec::new, |(figure_results, _)| better_served(&results.answer, figure_results.figure)),
             served,
             criteria: criteria.collect(),
             reason: deciding.and_then(|(_, reason)| reason),
@@ -49,7 +52,8 @@ impl Evidence {
     #[must_use]
     pub fn with_doubts(mut self, doubts: &[Doubt]) -> Self {
         self.starving = doubts.iter().filter_map(|doubt| starving(doubt, &self.labels)).collect();
-        let is_unreached = |own: &Doubt| matches!(own, Doubt::NothingReached { settings, .. } if settings.is_empty());
+        let is_unreached =
+            |doubt: &Doubt| matches!(doubt, Doubt::NothingReached { settings, .. } if settings.is_empty());
         self.nothing_reached = doubts.iter().any(is_unreached);
         self.below = doubts.iter().find_map(below);
         self.spoiled = doubts.iter().any(|doubt| doubt.rank() == 0);
@@ -60,11 +64,12 @@ impl Evidence {
 /// Returns the time of the fastest setting, s.
 fn run_s(results: &Results) -> Option<f64> {
     let finish = results.figure(Figure::Finish)?;
-    finish.settings.iter().flatten().map(|own| own.mean).reduce(f64::min)
+    finish.settings.iter().flatten().map(|figure| figure.mean).reduce(f64::min)
 }
 
 fn criterion(results: &FigureResults) -> Criterion {
-    let settings = results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.comparison))).collect();
+    let settings =
+        results.settings.iter().map(|figure| figure.as_ref().map(|figure| (figure.mean, figure.comparison))).collect();
     Criterion { figure: results.figure, name: results.label.clone(), settings, concludes: results.concludes() }
 }
 
@@ -86,13 +91,13 @@ fn is_cost(results: &FigureResults, header: &Header) -> bool {
 /// goal decides. Otherwise it is the application's metric, the throughput of a workload with a time
 /// limit, the latency in an open loop, or the finish time.
 fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResults, Option<&'static str>)> {
-    if let Some(goal) = results.figures.iter().find(|own| own.goal) {
+    if let Some(goal) = results.figures.iter().find(|figure_results| figure_results.goal) {
         return Some((goal, None));
     }
-    let concluding = || results.figures.iter().filter(|own| own.concludes());
-    let reported = |own: &&FigureResults| matches!(own.figure, Figure::Application(_));
-    if let Some(own) = concluding().find(reported) {
-        return Some((own, Some("the program reports it")));
+    let concluding = || results.figures.iter().filter(|figure_results| figure_results.concludes());
+    let reported = |figure_results: &&FigureResults| matches!(figure_results.figure, Figure::Application(_));
+    if let Some(figure_results) = concluding().find(reported) {
+        return Some((figure_results, Some("the program reports it")));
     }
     let is_open = header.workload.kind == WorkloadKind::Trace && matches!(header.replay, Replay::Open { .. });
     let latencies = [Figure::SyncMean, Figure::SyncP99, Figure::AsyncP99];
@@ -101,11 +106,11 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
         (true, _) => [&[Figure::Throughput], latencies.as_slice()].concat(),
         _ => [&[Figure::Finish], latencies.as_slice()].concat(),
     };
-    let first = order.iter().find_map(|figure| concluding().find(|own| own.figure == *figure));
-    let own = first.or_else(|| concluding().next())?;
+    let first = order.iter().find_map(|figure| concluding().find(|figure_results| figure_results.figure == *figure));
+    let chosen = first.or_else(|| concluding().next())?;
     Some((
-        own,
-        Some(match own.figure {
+        chosen,
+        Some(match chosen.figure {
             Figure::Finish => "the workload has an end",
             Figure::Throughput => "all settings run for the same time",
             Figure::SyncMean if is_open => "I/Os arrive at given times",
@@ -119,9 +124,12 @@ fn goal(results: &Results) -> Option<String> {
     if results.task_names.1 < 2 {
         return None;
     }
-    let of_tasks = results.figures.iter().filter(|own| matches!(own.figure, Figure::Task(_, TaskFigure::P99)));
-    let goals = of_tasks.filter_map(|own| {
-        let task = own.figure.task()?;
+    let of_tasks = results
+        .figures
+        .iter()
+        .filter(|figure_results| matches!(figure_results.figure, Figure::Task(_, TaskFigure::P99)));
+    let goals = of_tasks.filter_map(|figure_results| {
+        let task = figure_results.figure.task()?;
         let goal = format!("p99({task})");
         // The task's name may have another meaning in a goal.
         (goal.parse::<Goal>().ok()?.measure.task() == Some(task)).then_some(goal)
@@ -133,7 +141,7 @@ fn goal(results: &Results) -> Option<String> {
 
 fn starving(doubt: &Doubt, labels: &[String]) -> Option<Starving> {
     let Doubt::Starved { settings, task, percent } = doubt else { return None };
-    let under = |own: &(usize, &String)| settings.is_empty() || settings.contains(own.1);
+    let under = |setting: &(usize, &String)| settings.is_empty() || settings.contains(setting.1);
     let settings = labels.iter().enumerate().filter(under).map(|(number, _)| number).collect();
     Some(Starving { task: task.clone(), settings, percent: *percent })
 }

@@ -42,7 +42,7 @@ pub fn decide(evidence: &Evidence) -> Decision {
 const ONE_SETTING: &str = "One setting has nothing to be compared with. Add another with --scheduler.";
 
 fn decision(kind: DecisionKind, setting: Option<usize>, metric: Option<Figure>, sentences: Vec<String>) -> Decision {
-    let sentences = sentences.into_iter().filter(|own| !own.is_empty()).collect();
+    let sentences = sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect();
     Decision { kind, setting, metric, sentences, judged: None }
 }
 
@@ -84,14 +84,15 @@ impl Rules<'_> {
 
     /// Returns the tasks that starve under `setting` but not under `not_under`.
     fn starving(&self, setting: usize, not_under: usize) -> Vec<&Starving> {
-        let of = |own: &&Starving| own.settings.contains(&setting) && !own.settings.contains(&not_under);
+        let of = |starving: &&Starving| starving.settings.contains(&setting) && !starving.settings.contains(&not_under);
         self.evidence.starving.iter().filter(of).collect()
     }
 
     /// Returns these tasks in words: "the job backup", "the jobs backup and batch". Returns `None`
     /// if there are none.
     fn starves(&self, setting: usize, not_under: usize) -> Option<String> {
-        let names: Vec<String> = self.starving(setting, not_under).iter().map(|own| own.task.clone()).collect();
+        let names: Vec<String> =
+            self.starving(setting, not_under).iter().map(|starving| starving.task.clone()).collect();
         let plural = match names.len() {
             0 => return None,
             1 => "",
@@ -105,20 +106,21 @@ impl Rules<'_> {
     /// first. There is at most one metric per task. A task that starves under only one of the two
     /// settings has none, because it is reported separately.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
-        let counts = |own: &&Criterion| own.concludes || wanted == Verdict::Worse;
+        let counts = |criterion: &&Criterion| criterion.concludes || wanted == Verdict::Worse;
         let mut found: Vec<(&Criterion, f64)> = (self.evidence.criteria.iter().skip(1))
             .filter(counts)
-            .filter(|own| compared(own, setting).is_some_and(|found| found.verdict == wanted))
-            .map(|own| (own, magnitude(own, setting)))
+            .filter(|criterion| compared(criterion, setting).is_some_and(|found| found.verdict == wanted))
+            .map(|criterion| (criterion, magnitude(criterion, setting)))
             .collect();
         found.sort_by(|a, b| b.1.total_cmp(&a.1));
         let (base, all) = (self.base(), &self.evidence.starving);
         let starves = |task: &str| {
-            let differs = |own: &&Starving| own.settings.contains(&setting) != own.settings.contains(&base);
-            all.iter().filter(differs).any(|own| own.task == task)
+            let differs =
+                |starving: &&Starving| starving.settings.contains(&setting) != starving.settings.contains(&base);
+            all.iter().filter(differs).any(|starving| starving.task == task)
         };
         let mut tasks: Vec<&str> = Vec::new();
-        let mut is_new = |own: &&Criterion| match own.figure.task() {
+        let mut is_new = |criterion: &&Criterion| match criterion.figure.task() {
             Some(task) if tasks.contains(&task) || starves(task) => false,
             Some(task) => {
                 tasks.push(task);
@@ -126,14 +128,14 @@ impl Rules<'_> {
             }
             None => true,
         };
-        found.into_iter().map(|(own, _)| own).filter(|own| is_new(own)).collect()
+        found.into_iter().map(|(criterion, _)| criterion).filter(|criterion| is_new(criterion)).collect()
     }
 
     /// Returns the effect of a setting on a metric in words. A latency of at least half a run means
     /// that an I/O waited for most of the run.
     fn effect(&self, criterion: &Criterion, setting: usize) -> String {
-        let is_long = |run_s: f64| latency_s(criterion, setting).is_some_and(|own| own >= run_s / 2.0);
-        let is_worse = compared(criterion, setting).is_some_and(|own| own.verdict == Verdict::Worse);
+        let is_long = |run_s: f64| latency_s(criterion, setting).is_some_and(|seconds| seconds >= run_s / 2.0);
+        let is_worse = compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
         let waits = is_worse && self.evidence.run_s.is_some_and(is_long);
         effect(criterion, setting, self.base(), waits) + if waits { " (most of the run)" } else { "" }
     }
@@ -141,8 +143,11 @@ impl Rules<'_> {
     /// Returns the effects of a setting on metrics, one clause each. Effects after the first `most`
     /// are counted.
     fn clauses(&self, criteria: &[&Criterion], setting: usize, most: usize) -> Vec<String> {
-        let better = |own: &&Criterion| compared(own, setting).is_some_and(|own| own.verdict == Verdict::Better);
-        let mut all: Vec<String> = criteria.iter().take(most).map(|own| self.effect(own, setting)).collect();
+        let better = |criterion: &&Criterion| {
+            compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Better)
+        };
+        let mut all: Vec<String> =
+            criteria.iter().take(most).map(|criterion| self.effect(criterion, setting)).collect();
         if criteria.len() > most {
             let more = criteria.len() - most;
             let verb = if criteria.first().is_some_and(better) { "improves" } else { "worsens" };
@@ -158,7 +163,7 @@ impl Rules<'_> {
 
     /// Returns the costs of the chosen setting, two clauses per sentence; empty if there are none.
     fn cost(&self, costs: &[&Criterion], setting: usize) -> String {
-        let starves = self.starves(setting, self.base()).map(|own| format!("starves {own}"));
+        let starves = self.starves(setting, self.base()).map(|tasks| format!("starves {tasks}"));
         let all: Vec<String> = starves.into_iter().chain(self.clauses(costs, setting, COSTS_MAX)).collect();
         sentences("The cost: it", &all)
     }
@@ -198,8 +203,8 @@ impl Rules<'_> {
         let base = self.base();
         let broken = self.broken(base)?;
         let recommended = self.evidence.recommended;
-        let fits = |own: &usize| recommended.map_or_else(|| self.can_be_set(*own), |best| best == *own);
-        let kept = self.others().filter(fits).filter(|&own| self.broken(own).is_none());
+        let fits = |setting: &usize| recommended.map_or_else(|| self.can_be_set(*setting), |best| best == *setting);
+        let kept = self.others().filter(fits).filter(|&setting| self.broken(setting).is_none());
         let Some(best) = best_of(first, kept) else {
             let name = self.name(base);
             let keep = format!("Keep {name} for now: no setting that was tried meets every constraint.");
@@ -207,7 +212,7 @@ impl Rules<'_> {
         };
         let set =
             format!("Set {}: it meets the constraint that {} breaks, {broken}.", self.name(best), self.name(base));
-        let gain = match compared(first, best).map(|own| own.verdict) {
+        let gain = match compared(first, best).map(|comparison| comparison.verdict) {
             Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
             Some(Verdict::Equal) => format!("{} is equal.", capital(noun(first))),
             _ => String::new(),
@@ -217,7 +222,7 @@ impl Rules<'_> {
     }
 
     fn costs_with_first<'c>(&'c self, first: &'c Criterion, setting: usize) -> Vec<&'c Criterion> {
-        let worse = compared(first, setting).is_some_and(|own| own.verdict == Verdict::Worse);
+        let worse = compared(first, setting).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
         let mut costs = if worse { vec![first] } else { Vec::new() };
         costs.extend(self.changes(setting, Verdict::Worse));
         costs
@@ -228,29 +233,30 @@ impl Rules<'_> {
         let base = self.base();
         // With a goal, the user decides which tasks may wait. Without one, no task may starve.
         let starves = |setting: usize| self.evidence.reason.is_some() && self.starves(setting, base).is_some();
-        let usable = |&own: &usize| self.can_be_set(own) && self.broken(own).is_none() && !starves(own);
-        let is_candidate = |&own: &usize| {
-            let verdict = compared(first, own).map(|found| found.verdict);
-            let free = self.changes(own, Verdict::Worse).is_empty();
-            let gains = !self.changes(own, Verdict::Better).is_empty();
+        let usable =
+            |&candidate: &usize| self.can_be_set(candidate) && self.broken(candidate).is_none() && !starves(candidate);
+        let is_candidate = |&candidate: &usize| {
+            let verdict = compared(first, candidate).map(|found| found.verdict);
+            let free = self.changes(candidate, Verdict::Worse).is_empty();
+            let gains = !self.changes(candidate, Verdict::Better).is_empty();
             match verdict {
                 Some(Verdict::Better) => true,
-                Some(Verdict::Equal) => free && gains || self.starves(base, own).is_some(),
+                Some(Verdict::Equal) => free && gains || self.starves(base, candidate).is_some(),
                 // With several goals, none has precedence.
                 Some(Verdict::CannotTell) if self.evidence.reason.is_none() => {
-                    free && gains && !may_be_worse(first, own)
+                    free && gains && !may_be_worse(first, candidate)
                 }
                 _ => false,
             }
         };
         let all: Vec<usize> = match self.evidence.recommended {
-            Some(own) if own == base => return None,
-            Some(own) => vec![own],
+            Some(recommended) if recommended == base => return None,
+            Some(recommended) => vec![recommended],
             None => self.others().filter(usable).filter(is_candidate).collect(),
         };
-        let free = all.iter().copied().filter(|&own| self.changes(own, Verdict::Worse).is_empty());
+        let free = all.iter().copied().filter(|&candidate| self.changes(candidate, Verdict::Worse).is_empty());
         let best = best_of(first, free).or_else(|| best_of(first, all.into_iter()))?;
-        let verdict = compared(first, best).map(|own| own.verdict);
+        let verdict = compared(first, best).map(|comparison| comparison.verdict);
         let mut gains: Vec<&Criterion> = if verdict == Some(Verdict::Better) { vec![first] } else { Vec::new() };
         gains.extend(self.changes(best, Verdict::Better));
         let costs = self.changes(best, Verdict::Worse);
@@ -264,7 +270,7 @@ impl Rules<'_> {
             gained[0] += &ratio(first, best);
         }
         let all: Vec<String> = gained.into_iter().chain(serves).collect();
-        let rest: Vec<usize> = self.others().filter(|&own| own != best).collect();
+        let rest: Vec<usize> = self.others().filter(|&setting| setting != best).collect();
         let trade = self.trade(first, best, &rest);
         let is_change = costs.is_empty() || self.evidence.reason.is_none();
         let mut said = if let Some((setting, gain)) = trade.filter(|_| is_change) {
@@ -276,7 +282,7 @@ impl Rules<'_> {
             let more = if more.is_empty() { String::new() } else { sentences("It also", more) };
             vec![format!("Set {name}: it {gain}."), more, equal.unwrap_or_default(), self.cost(&costs, best)]
         } else {
-            let matters = gains.first().map(|own| noun(own).to_owned());
+            let matters = gains.first().map(|criterion| noun(criterion).to_owned());
             let progress = feeds.map(|task| format!("progress of {task}"));
             let gains_in = listed(&matters.into_iter().chain(progress).collect::<Vec<_>>(), "or");
             let head =
@@ -291,7 +297,7 @@ impl Rules<'_> {
             said.push(format!("{other} {}.", self.effects(&self.changes(setting, Verdict::Better), setting)));
         }
         let kind = if is_change && trade.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
-        let mut rest = self.told(first, &rest);
+        let mut rest = self.described(first, &rest);
         if let Some(first) = rest.first_mut() {
             *first = format!("Against {base_name}, {first}");
         }
@@ -308,14 +314,16 @@ impl Rules<'_> {
         }
         let few = self.evidence.runs < RUNS_FEW;
         // Intervals of very few runs do not exclude that a setting is better.
-        let cannot_tell = |own: usize| compared(first, own).is_some_and(|own| own.verdict == Verdict::CannotTell);
-        let is_open = |own: usize| may_be_better(first, own) || few && cannot_tell(own);
-        let open: Vec<usize> = others.iter().copied().filter(|&own| self.can_be_set(own) && is_open(own)).collect();
+        let cannot_tell =
+            |number: usize| compared(first, number).is_some_and(|comparison| comparison.verdict == Verdict::CannotTell);
+        let is_open = |number: usize| may_be_better(first, number) || few && cannot_tell(number);
+        let open: Vec<usize> =
+            others.iter().copied().filter(|&number| self.can_be_set(number) && is_open(number)).collect();
         // A setting that only served disks have is reported separately if it is better.
-        let is_served = |own: &usize| self.evidence.better_served.contains(own);
-        let told: Vec<usize> = others.iter().copied().filter(|own| !is_served(own)).collect();
-        let excluded = told.len() < others.len();
-        let told = self.told(first, &told);
+        let is_served = |number: &usize| self.evidence.better_served.contains(number);
+        let described: Vec<usize> = others.iter().copied().filter(|number| !is_served(number)).collect();
+        let excluded = described.len() < others.len();
+        let described = self.described(first, &described);
         let nothing = nothing_better(first);
         let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
         let nothing = nothing + self.condition(first, &others);
@@ -333,13 +341,14 @@ impl Rules<'_> {
             };
             let kind = if trade.is_some() { DecisionKind::Trade } else { DecisionKind::Keep };
             let (kind, setting, mut sentences) = self.starving_base(first).unwrap_or_else(|| (kind, base, vec![head]));
-            sentences.extend(told);
+            sentences.extend(described);
             sentences.extend(self.asides(first, &others, trade.map(|(setting, _)| setting)));
             return (kind, setting, sentences);
         }
-        let runs = open.iter().map(|&own| compared(first, own).and_then(|own| own.runs_needed));
+        let runs = open.iter().map(|&number| compared(first, number).and_then(|comparison| comparison.runs_needed));
         let runs = runs.collect::<Option<Vec<u32>>>().and_then(|all| all.into_iter().max());
-        let hidden = open.iter().any(|&own| compared(first, own).is_some_and(|own| own.seen.is_some()));
+        let hidden =
+            open.iter().any(|&number| compared(first, number).is_some_and(|comparison| comparison.seen.is_some()));
         let kind = if few && !hidden { DecisionKind::TooFewRuns } else { DecisionKind::CannotTell };
         let keep = format!("Keep {} for now:", self.name(base));
         let head = if kind == DecisionKind::TooFewRuns {
@@ -356,7 +365,7 @@ impl Rules<'_> {
             None => self.untold(first, &open),
         };
         let mut sentences = vec![head, format!("{nothing} for sure.")];
-        sentences.extend(told);
+        sentences.extend(described);
         sentences.push(more);
         sentences.extend(self.asides(first, &others, None));
         (kind, base, sentences)
@@ -383,11 +392,13 @@ impl Rules<'_> {
 
     /// Returns the condition that the better settings do not meet.
     fn condition(&self, first: &Criterion, others: &[usize]) -> &'static str {
-        let is_better = |own: &&usize| compared(first, **own).is_some_and(|found| found.verdict == Verdict::Better);
-        let better: Vec<usize> = others.iter().filter(is_better).copied().filter(|&own| self.can_be_set(own)).collect();
-        if better.iter().any(|&own| self.broken(own).is_some()) {
+        let is_better =
+            |number: &&usize| compared(first, **number).is_some_and(|found| found.verdict == Verdict::Better);
+        let better: Vec<usize> =
+            others.iter().filter(is_better).copied().filter(|&number| self.can_be_set(number)).collect();
+        if better.iter().any(|&number| self.broken(number).is_some()) {
             " within the constraints"
-        } else if better.iter().any(|&own| self.starves(own, self.base()).is_some()) {
+        } else if better.iter().any(|&number| self.starves(number, self.base()).is_some()) {
             " without starving a task"
         } else {
             ""
@@ -396,7 +407,7 @@ impl Rules<'_> {
 
     /// Explains why no number of runs would decide.
     fn untold(&self, first: &Criterion, open: &[usize]) -> String {
-        let off = open.iter().filter_map(|&own| Some(compared(first, own)?.model_error_percent));
+        let off = open.iter().filter_map(|&number| Some(compared(first, number)?.model_error_percent));
         let off = off.fold(0.0, f64::max);
         if off <= 0.0 {
             return "More runs would not decide.".to_owned();
@@ -410,17 +421,18 @@ impl Rules<'_> {
 
     /// Returns sentences if all settings are equal in all metrics.
     fn all_equal(&self, others: &[usize]) -> Option<Vec<String>> {
-        let concluding: Vec<&Criterion> = self.evidence.criteria.iter().filter(|own| own.concludes).collect();
-        let is_equal = |own: &&Criterion| {
-            let mut found = others.iter().filter_map(|&setting| compared(own, setting)).peekable();
-            found.peek().is_some() && found.all(|own| own.verdict == Verdict::Equal)
+        let concluding: Vec<&Criterion> =
+            self.evidence.criteria.iter().filter(|criterion| criterion.concludes).collect();
+        let is_equal = |criterion: &&Criterion| {
+            let mut found = others.iter().filter_map(|&setting| compared(criterion, setting)).peekable();
+            found.peek().is_some() && found.all(|criterion| criterion.verdict == Verdict::Equal)
         };
         if !concluding.iter().all(is_equal) {
             return None;
         }
         let count = self.evidence.labels.len();
         let all = if count == 2 { "both".to_owned() } else { format!("all {count}") };
-        let names: Vec<String> = concluding.iter().map(|own| own.name.clone()).collect();
+        let names: Vec<String> = concluding.iter().map(|criterion| criterion.name.clone()).collect();
         Some(vec![
             format!("Keep {}: the setting makes no difference here.", self.name(self.base())),
             format!(
@@ -434,9 +446,9 @@ impl Rules<'_> {
 
     /// Describes settings against the baseline in the first metric, in sentences: "`none` and
     /// `kyber` are equal within 5 % in finish.", "`bfq` takes 19 % longer (9 to 29 %)."
-    fn told(&self, first: &Criterion, settings: &[usize]) -> Vec<String> {
+    fn described(&self, first: &Criterion, settings: &[usize]) -> Vec<String> {
         let of = |wanted: Verdict| -> Vec<usize> {
-            let is_so = |&own: &usize| compared(first, own).is_some_and(|found| found.verdict == wanted);
+            let is_so = |&number: &usize| compared(first, number).is_some_and(|found| found.verdict == wanted);
             let mut found: Vec<usize> = settings.iter().copied().filter(is_so).collect();
             if wanted.differs() {
                 found.sort_by(|&a, &b| magnitude(first, a).total_cmp(&magnitude(first, b)));
@@ -444,7 +456,7 @@ impl Rules<'_> {
             found
         };
         let mut said = Vec::new();
-        let equal: Vec<String> = of(Verdict::Equal).into_iter().map(|own| self.name_and_place(own)).collect();
+        let equal: Vec<String> = of(Verdict::Equal).into_iter().map(|number| self.name_and_place(number)).collect();
         if !equal.is_empty() {
             let are = if equal.len() == 1 { "is" } else { "are" };
             let within = self.evidence.equal_within_percent;
@@ -452,26 +464,27 @@ impl Rules<'_> {
             said.push(format!("{equal} {are} equal within {within} % in {}.", noun(first)));
         }
         let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
-        said.extend(differing.iter().take(NAMED_MAX - 1).map(|&own| self.differing(first, own)));
+        said.extend(differing.iter().take(NAMED_MAX - 1).map(|&number| self.differing(first, number)));
         if differing.len() >= NAMED_MAX {
             said.push(format!("{} more settings differ.", differing.len() + 1 - NAMED_MAX));
         }
         let (hidden, open): (Vec<usize>, Vec<usize>) = of(Verdict::CannotTell)
             .into_iter()
-            .partition(|&own| compared(first, own).is_some_and(|own| own.seen.is_some()));
-        for &own in hidden.iter().take(NAMED_MAX - 1) {
-            if let Some(seen) = compared(first, own).as_ref().and_then(seen) {
-                said.push(format!("{} was {seen}, but the model is too inexact to prove that.", self.name(own)));
+            .partition(|&number| compared(first, number).is_some_and(|comparison| comparison.seen.is_some()));
+        for &number in hidden.iter().take(NAMED_MAX - 1) {
+            if let Some(seen) = compared(first, number).as_ref().and_then(seen) {
+                said.push(format!("{} was {seen}, but the model is too inexact to prove that.", self.name(number)));
             }
         }
         if self.evidence.runs < RUNS_FEW && !open.is_empty() {
             said.push(format!("{} may be better or worse.", some_of(&self.names(&open), NAMED_MAX, "and")));
             return said;
         }
-        let (open, at_best): (Vec<usize>, Vec<usize>) = open.into_iter().partition(|&own| may_be_better(first, own));
-        let each = |&own: &usize| {
-            let ends = compared(first, own).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
-            format!("{}{ends}", self.name(own))
+        let (open, at_best): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|&number| may_be_better(first, number));
+        let each = |&number: &usize| {
+            let ends = compared(first, number).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
+            format!("{}{ends}", self.name(number))
         };
         for (settings, be) in [(at_best, "at best equal"), (open, "better or worse")] {
             let all: Vec<String> = settings.iter().map(each).collect();
@@ -512,7 +525,7 @@ impl Rules<'_> {
     /// does not.
     fn starving_base(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
-        let can = |&own: &usize| self.can_be_set(own) && self.starves(base, own).is_some();
+        let can = |&number: &usize| self.can_be_set(number) && self.starves(base, number).is_some();
         let best = best_of(first, self.others().filter(can))?;
         let (task, starving) = (self.starves(base, best)?, *self.starving(base, best).first()?);
         let (name, base_name) = (self.name(best), self.name(base));
@@ -532,36 +545,37 @@ impl Rules<'_> {
     /// use the setting `trade`.
     fn asides(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Vec<String> {
         let (mut choices, mut said) = (Vec::new(), Vec::new());
-        let differs = |verdict| move |own: usize| compared(first, own).is_some_and(|found| found.verdict == verdict);
+        let differs =
+            |verdict| move |number: usize| compared(first, number).is_some_and(|found| found.verdict == verdict);
         let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
-        for &own in others.iter().filter(|&&own| !is_better(own)) {
+        for &number in others.iter().filter(|&&number| !is_better(number)) {
             // A setting that a user cannot apply is not a choice. Its costs are still reported.
-            let gains = if self.can_be_set(own) { self.changes(own, Verdict::Better) } else { Vec::new() };
-            let mut costs = self.changes(own, Verdict::Worse);
-            if is_worse(own) {
+            let gains = if self.can_be_set(number) { self.changes(number, Verdict::Better) } else { Vec::new() };
+            let mut costs = self.changes(number, Verdict::Worse);
+            if is_worse(number) {
                 costs.insert(0, first);
             }
-            let name = self.name(own);
-            let gained = self.effects(&gains, own);
-            match (gains.first(), costs.first(), self.starves(own, self.base())) {
+            let name = self.name(number);
+            let gained = self.effects(&gains, number);
+            match (gains.first(), costs.first(), self.starves(number, self.base())) {
                 (Some(_), _, Some(starved)) => {
                     said.push(format!("{name} {gained}, but starves {}.", starved));
                 }
                 // The sentence about the first metric already reports this setting.
-                (None, _, _) if is_worse(own) => {}
+                (None, _, _) if is_worse(number) => {}
                 (None, _, Some(starved)) => said.push(format!("{name} starves {}.", starved)),
-                (Some(_), Some(_), None) if trade == Some(own) => choices.push(format!("{name} {gained}.")),
+                (Some(_), Some(_), None) if trade == Some(number) => choices.push(format!("{name} {gained}.")),
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", noun(gain), noun(cost));
-                    let paid = if is_worse(own) {
+                    let paid = if is_worse(number) {
                         String::new()
                     } else {
-                        format!(" But it {}.", self.effects(&costs[..1], own))
+                        format!(" But it {}.", self.effects(&costs[..1], number))
                     };
                     choices.push(format!("{only} It {gained}.{paid}"));
                 }
                 (Some(_), None, None) => said.push(format!("{name} {gained}.")),
-                (None, Some(_), None) => said.push(format!("{name} {}.", self.effects(&costs[..1], own))),
+                (None, Some(_), None) => said.push(format!("{name} {}.", self.effects(&costs[..1], number))),
                 (None, None, None) => {}
             }
         }
@@ -572,7 +586,7 @@ impl Rules<'_> {
 
     fn better_served(&self, first: &Criterion) -> String {
         let Some(best) = best_of(first, self.evidence.better_served.iter().copied()) else { return String::new() };
-        if compared(first, best).is_none_or(|own| own.verdict != Verdict::Better) {
+        if compared(first, best).is_none_or(|comparison| comparison.verdict != Verdict::Better) {
             return String::new();
         }
         let costs = self.changes(best, Verdict::Worse);
@@ -625,7 +639,7 @@ impl Rules<'_> {
         let Some(reason) = self.evidence.reason else {
             return format!("The goal {} decides. {sure}", first.name);
         };
-        let has_p99 = self.evidence.criteria.iter().skip(1).any(|own| own.figure == Figure::SyncP99);
+        let has_p99 = self.evidence.criteria.iter().skip(1).any(|criterion| criterion.figure == Figure::SyncP99);
         let usual = if has_p99 { "\"p99(sync)\"" } else { "METRIC" };
         let such = self.evidence.goal.as_deref().unwrap_or(usual);
         format!("{} decides, because {reason}. To let another metric decide: --goal {such}. {sure}", capital(name))
@@ -647,7 +661,7 @@ fn compared(criterion: &Criterion, setting: usize) -> Option<Comparison> {
 
 /// Returns [`Comparison::magnitude`], or 0 without a comparison.
 fn magnitude(criterion: &Criterion, setting: usize) -> f64 {
-    compared(criterion, setting).map_or(0.0, |own| own.magnitude())
+    compared(criterion, setting).map_or(0.0, |comparison| comparison.magnitude())
 }
 
 /// Returns the magnitude, with a negative sign unless the setting is better than the baseline.
@@ -662,14 +676,14 @@ fn advantage(criterion: &Criterion, setting: usize) -> f64 {
 /// Returns the setting with the largest improvement of a metric.
 fn best_of(criterion: &Criterion, settings: impl Iterator<Item = usize>) -> Option<usize> {
     let sign = if criterion.figure.direction() == Direction::Higher { -1.0 } else { 1.0 };
-    let loss = |setting: usize| compared(criterion, setting).map_or(0.0, |own| own.difference * sign);
+    let loss = |setting: usize| compared(criterion, setting).map_or(0.0, |comparison| comparison.difference * sign);
     settings.min_by(|&a, &b| loss(a).total_cmp(&loss(b)).then(a.cmp(&b)))
 }
 
 fn may_be_better(criterion: &Criterion, setting: usize) -> bool {
-    compared(criterion, setting).is_some_and(|own| own.may_be_better(criterion.figure.direction()))
+    compared(criterion, setting).is_some_and(|comparison| comparison.may_be_better(criterion.figure.direction()))
 }
 
 fn may_be_worse(criterion: &Criterion, setting: usize) -> bool {
-    compared(criterion, setting).is_some_and(|own| own.may_be_worse(criterion.figure.direction()))
+    compared(criterion, setting).is_some_and(|comparison| comparison.may_be_worse(criterion.figure.direction()))
 }

@@ -9,8 +9,8 @@ const OF_A_DEVICE: usize = 3;
 /// Returns the setting to use on each device, then the reasons, device by device.
 pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisions: &[&Decision]) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for (name, own) in names.iter().zip(decisions) {
-        let what = what(own, labels, baseline);
+    for (name, decision) in names.iter().zip(decisions) {
+        let what = what(decision, labels, baseline);
         match groups.iter_mut().find(|(known, _)| *known == what) {
             Some((_, on)) => on.push((*name).to_owned()),
             None => groups.push((what, vec![(*name).to_owned()])),
@@ -25,12 +25,12 @@ pub(crate) fn several(names: &[&str], labels: &[String], baseline: usize, decisi
             vec![format!("It depends on the device: {}.", each.join("; "))]
         }
     };
-    if decisions.iter().all(|own| own.kind == DecisionKind::Nothing) {
-        return decisions.first().map_or_else(Vec::new, |own| own.sentences.clone());
+    if decisions.iter().all(|decision| decision.kind == DecisionKind::Nothing) {
+        return decisions.first().map_or_else(Vec::new, |decision| decision.sentences.clone());
     }
     let reasons = names.iter().zip(decisions);
-    sentences.extend(reasons.map(|(name, own)| {
-        let reasons = &own.sentences[..own.sentences.len().min(OF_A_DEVICE)];
+    sentences.extend(reasons.map(|(name, decision)| {
+        let reasons = &decision.sentences[..decision.sentences.len().min(OF_A_DEVICE)];
         format!("{name}: {}", reasons.join(" "))
     }));
     sentences
@@ -41,7 +41,7 @@ fn what(decision: &Decision, labels: &[String], baseline: usize) -> String {
     let label = decision
         .setting
         .and_then(|setting| labels.get(setting))
-        .map_or_else(|| "the setting".to_owned(), |own| marked(own));
+        .map_or_else(|| "the setting".to_owned(), |label| marked(label));
     match decision.kind {
         DecisionKind::Change => format!("set {label}"),
         DecisionKind::Trade => format!("weigh {label} against {}", marked(&labels[baseline])),

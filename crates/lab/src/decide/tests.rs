@@ -34,7 +34,7 @@ fn evidence(labels: &[&str], criteria: &[(Figure, &[f64])]) -> Evidence {
 
 fn with_noise(labels: &[&str], criteria: &[(Figure, &[f64])], noise: f64, runs: usize) -> Evidence {
     Evidence {
-        labels: labels.iter().map(|own| (*own).to_owned()).collect(),
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
         criteria: criteria.iter().map(|(figure, values)| criterion(*figure, values, noise, runs, 0.0)).collect(),
         reason: Some("the workload has an end"),
         task_word: "job",
@@ -59,9 +59,9 @@ const FINISH: Figure = Figure::Finish;
 #[test]
 fn keep_names_what_is_equal_and_what_is_worse() {
     let labels = ["mq-deadline", "none", "kyber", "bfq"];
-    let own = evidence(&labels, &[(FINISH, &[10.0, 10.0, 10.1, 11.9]), (Figure::SyncP99, &[5.0; 4])]);
+    let given = evidence(&labels, &[(FINISH, &[10.0, 10.0, 10.1, 11.9]), (Figure::SyncP99, &[5.0; 4])]);
     check(
-        &own,
+        &given,
         DecisionKind::Keep,
         0,
         &[
@@ -94,9 +94,9 @@ fn gain_in_another_metric_is_a_reason_to_change() {
 #[test]
 fn setting_with_a_cost_is_a_trade_without_a_goal() {
     let metrics = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 16.0]), (Figure::Fairness, &[1.0, 0.7])];
-    let mut own = evidence(&["deadline", "cfq"], &metrics);
+    let mut given = evidence(&["deadline", "cfq"], &metrics);
     check(
-        &own,
+        &given,
         DecisionKind::Trade,
         1,
         &[
@@ -105,9 +105,9 @@ fn setting_with_a_cost_is_a_trade_without_a_goal() {
             "The cost: it makes sync p99 3.2 times as long and shares the disk less fairly (0.70 against 1.00).",
         ],
     );
-    own.reason = None;
+    given.reason = None;
     check(
-        &own,
+        &given,
         DecisionKind::Change,
         1,
         &[
@@ -135,10 +135,10 @@ fn a_setting_that_is_slower_and_fairer_is_told_as_that() {
 
 #[test]
 fn open_decision_says_how_many_runs_are_needed() {
-    let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 10);
-    let found = decide(&own);
+    let given = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 10);
+    let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::CannotTell, Some(0)));
-    let runs = own.criteria[0].settings[1].unwrap().1.unwrap().runs_needed.unwrap();
+    let runs = given.criteria[0].settings[1].unwrap().1.unwrap().runs_needed.unwrap();
     assert_eq!(found.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
     assert_eq!(found.sentences[1], "Nothing is faster for sure.");
     assert!(found.sentences[2].starts_with("`bfq` (-"), "{found}");
@@ -147,8 +147,8 @@ fn open_decision_says_how_many_runs_are_needed() {
 
 #[test]
 fn two_or_three_runs_that_do_not_tell_are_too_few() {
-    let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 3);
-    let found = decide(&own);
+    let given = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 9.4])], 0.2, 3);
+    let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::TooFewRuns, Some(0)));
     assert_eq!(found.sentences[0], "Keep `none` for now: 3 runs of each setting are too few to decide.");
     assert_eq!(found.sentences[2], "`bfq` may be better or worse.");
@@ -157,9 +157,9 @@ fn two_or_three_runs_that_do_not_tell_are_too_few() {
 
 #[test]
 fn one_run_decides_nothing() {
-    let own = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 5.0])], 0.0, 1);
+    let given = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 5.0])], 0.0, 1);
     let said = ["Keep `none` for now: one run of each setting is too few to decide.", "Make 10 runs: --runs 10."];
-    check(&own, DecisionKind::TooFewRuns, 0, &said);
+    check(&given, DecisionKind::TooFewRuns, 0, &said);
 }
 
 #[test]
@@ -174,16 +174,16 @@ fn settings_that_are_equal_in_all_metrics_make_no_difference() {
 
 #[test]
 fn a_program_that_stays_in_the_page_cache_decides_nothing() {
-    let own = Evidence { nothing_reached: true, runs: 1, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
-    let found = decide(&own);
+    let given = Evidence { nothing_reached: true, runs: 1, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
+    let found = decide(&given);
     assert_eq!(found.kind, DecisionKind::Idle);
     assert!(found.sentences[0].starts_with("Keep `none`. Nothing reached the disk: all data stayed in"), "{found}");
 }
 
 #[test]
 fn an_idle_device_decides_nothing() {
-    let own = Evidence { idle_percent: Some(1.2), ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
-    let found = decide(&own);
+    let given = Evidence { idle_percent: Some(1.2), ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]) };
+    let found = decide(&given);
     assert_eq!(found.kind, DecisionKind::Idle);
     assert_eq!(found.sentences[0], "Keep `none`: the scheduler makes no difference here.");
     assert!(found.sentences[1].starts_with("The device was idle at least 98.8 % of the time"), "{found}");
@@ -194,59 +194,59 @@ fn starving_settings_are_not_advised() {
     let starving =
         |settings: &[usize]| vec![Starving { task: "backup".into(), settings: settings.to_vec(), percent: 0.4 }];
     let metrics = [(FINISH, &[10.0, 8.0][..])];
-    let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &metrics) };
+    let given = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &metrics) };
     let said = [
         "Keep `none`. Nothing is faster without starving a task.",
         "`bfq` finishes 20 % sooner, but starves the job backup.",
     ];
-    check(&own, DecisionKind::Keep, 0, &said);
+    check(&given, DecisionKind::Keep, 0, &said);
     // With a goal, the user decides which tasks may wait.
-    let own = Evidence { reason: None, ..own };
+    let given = Evidence { reason: None, ..given };
     let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the job backup."];
-    check(&own, DecisionKind::Change, 1, &said);
+    check(&given, DecisionKind::Change, 1, &said);
     let weighed = [(FINISH, &[10.0, 11.9][..]), (Figure::SyncP99, &[5.0, 4.0])];
-    let own = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &weighed) };
+    let given = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &weighed) };
     let said = [
         "Keep `none`. Nothing is faster.",
         "`bfq` takes 19 % longer and starves the job backup.",
         "`bfq` shortens sync p99 by 20 %, but starves the job backup.",
     ];
-    check(&own, DecisionKind::Keep, 0, &said);
+    check(&given, DecisionKind::Keep, 0, &said);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
-    let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
+    let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
     let said = [
         "Set `bfq`: it shortens sync p99 by 20 %.",
         "It also serves the job backup, starved under `none`.",
         "The time to finish is equal within 5 %.",
     ];
-    check(&own, DecisionKind::Change, 1, &said);
+    check(&given, DecisionKind::Change, 1, &said);
     // A task may starve on purpose, so the costs for other metrics are weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
-    let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
+    let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
     let said = [
         "Set `bfq` if the time to finish or progress of the job backup matters more than sync p99. Otherwise keep \
          `none`.",
         "The gain: it finishes 20 % sooner and serves the job backup, starved under `none`.",
         "The cost: it lengthens sync p99 by 20 %.",
     ];
-    check(&own, DecisionKind::Trade, 1, &said);
+    check(&given, DecisionKind::Trade, 1, &said);
     let slower = [(FINISH, &[10.0, 11.9][..])];
-    let own = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &slower) };
+    let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &slower) };
     let said = [
         "Set `bfq` if progress of the job backup matters more than the time to finish. Otherwise keep `none`.",
         "`none` starves the job backup: backup gets 0.40 % of the I/Os of the busiest job.",
         "`bfq` takes 19 % longer.",
     ];
-    check(&own, DecisionKind::Trade, 1, &said);
+    check(&given, DecisionKind::Trade, 1, &said);
 }
 
 #[test]
 fn all_tasks_that_starve_are_named() {
     let starving = |task: &str| Starving { task: task.into(), settings: vec![1], percent: 0.4 };
     let starving = vec![starving("backup"), starving("batch")];
-    let own = Evidence { starving, reason: None, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]) };
+    let given = Evidence { starving, reason: None, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]) };
     let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the jobs backup and batch."];
-    check(&own, DecisionKind::Change, 1, &said);
+    check(&given, DecisionKind::Change, 1, &said);
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn a_great_difference_is_told_by_its_values() {
         (Figure::AsyncP99, &[3.18, 10067.0]),
         (Figure::Throughput, &[101.0, 1.43]),
     ];
-    let own = Evidence { reason: None, run_s: Some(11.0), ..evidence(&["none", "bfq"], &metrics) };
-    let found = decide(&own);
+    let given = Evidence { reason: None, run_s: Some(11.0), ..evidence(&["none", "bfq"], &metrics) };
+    let found = decide(&given);
     assert!(
         found.sentences[0].starts_with("Set `bfq`: it shortens sync p99 from 1.02 s to 99.4 ms, by 90 %"),
         "{found}"
@@ -276,10 +276,10 @@ fn a_fall_to_a_tenth_is_told_before_a_rise_to_twice_the_value() {
         (Figure::AsyncP99, &[10.0, 26.0]),
         (Figure::Throughput, &[100.0, 9.0]),
     ];
-    let own = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
+    let given = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
     let cost = "The cost: it lowers throughput from 100 to 9.00 MB/s and makes async p99 2.6 times as long. It also makes \
                 sync p99 2.5 times as long and worsens 1 more metric.";
-    assert_eq!(decide(&own).sentences[1], cost);
+    assert_eq!(decide(&given).sentences[1], cost);
 }
 
 #[test]
@@ -307,8 +307,8 @@ fn no_sentence_of_a_decision_has_more_than_25_words() {
 #[test]
 fn decision_says_when_the_device_queues_below_the_scheduler() {
     let doubt = |finding| vec![Doubt::Found { finding }];
-    let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
-    let found = decide(&own.with_doubts(&doubt(Finding::Virtual { kind: "a virtual disk".into() })));
+    let given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
+    let found = decide(&given.with_doubts(&doubt(Finding::Virtual { kind: "a virtual disk".into() })));
     assert_eq!(
         found.sentences[2],
         "The disk is a virtual disk. The layer below it orders requests too, and may matter more."
@@ -318,13 +318,13 @@ fn decision_says_when_the_device_queues_below_the_scheduler() {
 #[test]
 fn equal_setting_with_a_great_cost_names_the_cost() {
     let metrics = [(FINISH, &[10.0, 10.0, 10.0][..]), (Figure::AsyncP99, &[3.7, 3.7, 314.0])];
-    let own = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
+    let given = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
     let said = [
         "Keep `mq-deadline`. Nothing is faster.",
         "`none` and `cfq` (only on served disks) are equal within 5 % in the time to finish.",
         "`cfq` lengthens async p99 from 3.70 to 314 ms.",
     ];
-    check(&own, DecisionKind::Keep, 0, &said);
+    check(&given, DecisionKind::Keep, 0, &said);
 }
 
 #[test]
@@ -380,19 +380,19 @@ fn a_job_that_gains_much_more_under_another_setting_is_a_choice_too() {
 
 #[test]
 fn a_grave_doubt_is_told_with_the_decision() {
-    let own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
+    let given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
     let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
-    let found = decide(&own.clone().with_doubts(&[grave]));
+    let found = decide(&given.clone().with_doubts(&[grave]));
     assert_eq!(found.sentences[1], "Read the first reservation: it may change this decision.");
-    assert_eq!(decide(&own.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
+    assert_eq!(decide(&given.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
 }
 
 #[test]
 fn decision_lists_settings_that_linux_lacks_apart() {
     let metrics = [(FINISH, &[10.0, 10.0, 5.0][..])];
-    let own =
+    let given =
         Evidence { served: vec![2], better_served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
-    let found = decide(&own);
+    let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::Keep, Some(0)));
     assert_eq!(
         found.sentences,
@@ -402,8 +402,8 @@ fn decision_lists_settings_that_linux_lacks_apart() {
             "Only on a disk that iosched serves, `cfq` is better still: it finishes 50 % sooner."
         ]
     );
-    let own = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
-    let found = decide(&own);
+    let given = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
+    let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::Change, Some(1)));
     let said = "Linux has none of these settings: they need a disk that iosched serves. There, set `cfq`: it finishes \
                 50 % sooner.";
@@ -412,10 +412,10 @@ fn decision_lists_settings_that_linux_lacks_apart() {
 
 #[test]
 fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
-    let mut own = evidence(&["noop", "cfq"], &[]);
-    own.criteria = vec![criterion(FINISH, &[10.0, 71.0], 0.001, 10, 640.0)];
+    let mut given = evidence(&["noop", "cfq"], &[]);
+    given.criteria = vec![criterion(FINISH, &[10.0, 71.0], 0.001, 10, 640.0)];
     check(
-        &own,
+        &given,
         DecisionKind::CannotTell,
         0,
         &[
@@ -430,13 +430,13 @@ fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
 
 #[test]
 fn a_baseline_that_breaks_a_bound_gives_way() {
-    let own = Evidence {
+    let given = Evidence {
         broken: vec![Some("p99(db) <= 1 ms (28.9 ms)".to_owned()), None],
         reason: None,
         ..evidence(&["none", "bfq"], &[(Figure::Throughput, &[100.0, 90.0])])
     };
     check(
-        &own,
+        &given,
         DecisionKind::Change,
         1,
         &[
@@ -448,16 +448,16 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
 
 #[test]
 fn decision_names_metric_runs_and_a_goal_to_paste() {
-    let mut own = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
-    own.goal = Some("\"p99(db)\"".to_owned());
+    let mut given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 10.0])]);
+    given.goal = Some("\"p99(db)\"".to_owned());
     assert_eq!(
-        decide(&own).judged.unwrap(),
+        decide(&given).judged.unwrap(),
         "The time to finish decides, because the workload has an end. To let another metric decide: --goal \"p99(db)\". \
          Based on 10 runs of each setting, with 95 % confidence."
     );
-    own.reason = None;
+    given.reason = None;
     let said = "The goal finish decides. Based on 10 runs of each setting, with 95 % confidence.";
-    assert_eq!(decide(&own).judged.unwrap(), said);
+    assert_eq!(decide(&given).judged.unwrap(), said);
 }
 
 #[test]

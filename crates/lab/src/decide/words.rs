@@ -38,7 +38,7 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_
     let Some((mean, Some(found))) = criterion.settings[setting] else { return String::new() };
     let better = found.verdict == Verdict::Better;
     if figure == Figure::Fairness {
-        let base = criterion.settings[baseline].map_or(0.0, |own| own.0);
+        let base = criterion.settings[baseline].map_or(0.0, |mean_and_comparison| mean_and_comparison.0);
         let more = if better { "more" } else { "less" };
         return format!("shares the disk {more} fairly ({mean:.2} against {base:.2})");
     }
@@ -75,7 +75,13 @@ pub(super) fn effect(criterion: &Criterion, setting: usize, baseline: usize, by_
 /// Returns a latency under a setting, s; `None` for other metrics.
 pub(super) fn latency_s(criterion: &Criterion, setting: usize) -> Option<f64> {
     let is_latency = criterion.figure.unit() == "ms";
-    criterion.settings.get(setting).copied().flatten().filter(|_| is_latency).map(|own| own.0 / 1000.0)
+    criterion
+        .settings
+        .get(setting)
+        .copied()
+        .flatten()
+        .filter(|_| is_latency)
+        .map(|mean_and_comparison| mean_and_comparison.0 / 1000.0)
 }
 
 /// Ratio to the baseline, or its inverse, from which readers need the values instead of the ratio.
@@ -102,9 +108,11 @@ pub(super) fn ratio(criterion: &Criterion, setting: usize) -> String {
 
 /// Returns the values of the baseline and of the setting: "3.18 ms to 10.1 s", "101 to 1.43 MB/s".
 fn values(criterion: &Criterion, setting: usize, baseline: usize) -> Option<String> {
-    let mean = |number: usize| criterion.settings.get(number).copied().flatten().map(|own| own.0);
+    let mean = |number: usize| {
+        criterion.settings.get(number).copied().flatten().map(|mean_and_comparison| mean_and_comparison.0)
+    };
     let [(from, unit), (to, unit_to)] =
-        [mean(baseline)?, mean(setting)?].map(|own| amount(own, criterion.figure.unit()));
+        [mean(baseline)?, mean(setting)?].map(|mean| amount(mean, criterion.figure.unit()));
     let space = |unit: &str| if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let first = if unit == unit_to { String::new() } else { space(unit) };
     Some(format!("{from}{first} to {to}{}", space(unit_to)))

@@ -88,7 +88,7 @@ impl Finder<'_> {
             doubts.extend(findings.map(|finding| Doubt::Found { finding: finding.clone() }));
             self.inert(&measured.inert, &mut doubts);
         } else if self.records.header().machine.is_none() {
-            let readahead = |own: &SettingRecord| self.readahead_without_cache(&own.setting);
+            let readahead = |record: &SettingRecord| self.readahead_without_cache(&record.setting);
             self.inert(&self.records.header().settings.iter().map(readahead).collect::<Vec<_>>(), &mut doubts);
         }
         self.notes(&mut doubts);
@@ -103,7 +103,7 @@ impl Finder<'_> {
         let Some(unknown) = header.workload.unknown_priorities else { return };
         let settings = header.settings.iter().enumerate();
         let looking: Vec<usize> =
-            settings.filter(|(_, own)| looks_at_classes(own.setting.name())).map(|(number, _)| number).collect();
+            settings.filter(|(_, record)| looks_at_classes(record.setting.name())).map(|(number, _)| number).collect();
         if !looking.is_empty() {
             let requests = header.workload.requests.unwrap_or(unknown);
             doubts.push(Doubt::PrioritiesUnknown { settings: self.labels_unless_all(&looking), unknown, requests });
@@ -137,7 +137,8 @@ impl Finder<'_> {
             doubts.push(Doubt::FewRuns { rounds });
         }
         let finish = self.results.figure(Figure::Finish);
-        let seconds = finish.iter().flat_map(|results| results.settings.iter().flatten().flat_map(|own| &own.values));
+        let seconds =
+            finish.iter().flat_map(|results| results.settings.iter().flatten().flat_map(|figure| &figure.values));
         let seconds = seconds.copied().fold(f64::INFINITY, f64::min);
         if seconds < SECONDS_PUBLISHED {
             let timed = header.limit.time_ns.is_some();
@@ -165,7 +166,7 @@ impl Finder<'_> {
 
     fn load(&self, doubts: &mut Vec<Doubt>) {
         let header = self.records.header();
-        let utilisation = |setting| self.of(Figure::Utilisation, setting).map_or(100.0, |own| own.mean);
+        let utilisation = |setting| self.of(Figure::Utilisation, setting).map_or(100.0, |figure| figure.mean);
         let reached = |setting: usize| {
             let mut runs = self.records.complete_runs(setting).into_iter().peekable();
             runs.peek().is_none() || runs.any(|run| !run.result.knows_ios() || run.result.ios > 0)
@@ -173,7 +174,7 @@ impl Finder<'_> {
         let unreached = (0..header.settings.len()).filter(|&setting| !reached(setting)).count();
         if unreached > 0 && header.machine.is_some() {
             let settings =
-                if unreached == header.settings.len() { Vec::new() } else { self.labels(|own| !reached(own)) };
+                if unreached == header.settings.len() { Vec::new() } else { self.labels(|setting| !reached(setting)) };
             let remedy = reaching(header.workload.kind, &header.workload.name);
             doubts.push(Doubt::NothingReached { settings, remedy });
             return;
@@ -192,7 +193,7 @@ impl Finder<'_> {
         }
         let (Some(speed), Some(span_ns)) = (speed, header.workload.span_ns) else { return };
         let arrivals_s = span_ns as f64 / 1e9 / speed;
-        let finish = |setting| self.of(Figure::Finish, setting).map_or(0.0, |own| own.mean);
+        let finish = |setting| self.of(Figure::Finish, setting).map_or(0.0, |figure| figure.mean);
         let overloaded = |setting: usize| {
             let late_s = finish(setting) - arrivals_s;
             let is_late = late_s > arrivals_s * OVERLOAD_LATE_SHARE || late_s > OVERLOAD_LATE_S;
@@ -232,7 +233,7 @@ impl Finder<'_> {
     /// Returns all values of a setting, metric by metric.
     fn values(&self, setting: usize) -> Vec<Option<&[f64]>> {
         let figures = self.results.figures.iter();
-        figures.map(|results| results.settings[setting].as_ref().map(|own| own.values.as_slice())).collect()
+        figures.map(|results| results.settings[setting].as_ref().map(|figure| figure.values.as_slice())).collect()
     }
 
     fn sameness(&self, doubts: &mut Vec<Doubt>) {
@@ -247,9 +248,9 @@ impl Finder<'_> {
         }
         let labels = self.labels(|_| true);
         for setting in 1..labels.len() {
-            let own = self.values(setting);
+            let values = self.values(setting);
             if rounds > 0
-                && let Some(other) = (0..setting).find(|&other| self.values(other) == own)
+                && let Some(other) = (0..setting).find(|&other| self.values(other) == values)
             {
                 let (setting, same_as) = (labels[setting].clone(), labels[other].clone());
                 doubts.push(Doubt::ChangedNothing { setting, same_as });
@@ -277,10 +278,11 @@ impl Finder<'_> {
     }
 
     /// Whether the metrics show that two settings differ.
-    fn differ(&self, own: usize, other: usize) -> bool {
-        let has_both = |results: &&FigureResults| results.settings[own].is_some() && results.settings[other].is_some();
+    fn differ(&self, setting: usize, other: usize) -> bool {
+        let has_both =
+            |results: &&FigureResults| results.settings[setting].is_some() && results.settings[other].is_some();
         let concluding = self.results.figures.iter().filter(|results| results.concludes()).filter(has_both);
-        concluding.into_iter().any(|results| results.between(self.records, own, other).verdict.differs())
+        concluding.into_iter().any(|results| results.between(self.records, setting, other).verdict.differs())
     }
 
     /// Whether a finding concerns the compared settings and does not contradict the metrics.
@@ -289,9 +291,9 @@ impl Finder<'_> {
             return true;
         }
         let settings = self.records.header().settings.iter().enumerate();
-        let plain = settings.filter(|(_, own)| own.setting.assignments().next().is_none());
+        let plain = settings.filter(|(_, record)| record.setting.assignments().next().is_none());
         let alike: Vec<usize> =
-            plain.filter(|(_, own)| hands_on_at_once(own.setting.name())).map(|(number, _)| number).collect();
+            plain.filter(|(_, record)| hands_on_at_once(record.setting.name())).map(|(number, _)| number).collect();
         alike.len() > 1 && alike.windows(2).all(|pair| !self.differ(pair[0], pair[1]))
     }
 
@@ -300,12 +302,12 @@ impl Finder<'_> {
     fn does_something(&self, setting: usize, knob: &str) -> bool {
         let settings = &self.records.header().settings;
         let named = |setting: &Setting, without: Option<&str>| -> Vec<(String, String)> {
-            let all = setting.assignments().filter(|own| Some(own.name()) != without);
-            all.map(|own| (own.name().to_owned(), own.text())).collect()
+            let all = setting.assignments().filter(|assignment| Some(assignment.name()) != without);
+            all.map(|assignment| (assignment.name().to_owned(), assignment.text())).collect()
         };
-        let own = &settings[setting].setting;
+        let this = &settings[setting].setting;
         let is_without = |other: &Setting| {
-            other != own && other.name() == own.name() && named(other, None) == named(own, Some(knob))
+            other != this && other.name() == this.name() && named(other, None) == named(this, Some(knob))
         };
         let mut others = (0..settings.len()).filter(|&other| is_without(&settings[other].setting));
         others.any(|other| self.differ(setting, other))

@@ -292,10 +292,10 @@ impl Doubt {
 /// Returns a sentence about the missing parts of a recording.
 #[must_use]
 pub fn incomplete(missing: &[MissingRecord]) -> String {
-    let certain = missing.iter().any(|own| own.certain);
+    let certain = missing.iter().any(|record| record.certain);
     let whole = if certain { "the recording is incomplete" } else { "the recording may be incomplete" };
-    let problems: Vec<&str> = missing.iter().map(|own| own.problem.as_str()).collect();
-    let mut remedies: Vec<&str> = missing.iter().map(|own| own.remedy.as_str()).collect();
+    let problems: Vec<&str> = missing.iter().map(|record| record.problem.as_str()).collect();
+    let mut remedies: Vec<&str> = missing.iter().map(|record| record.remedy.as_str()).collect();
     remedies.dedup();
     format!("{whole}: {}; {}", problems.join("; and "), remedies.join(", and "))
 }
@@ -464,15 +464,15 @@ impl fmt::Display for Doubt {
                 figure.unit(),
                 runs[1]
             ),
-            Self::ModelError { name, fit: Fit { validated: Some(own), .. } } => write!(
+            Self::ModelError { name, fit: Fit { validated: Some(validated), .. } } => write!(
                 f,
                 "the model of {name} was validated on the device: it predicted {} % of the \
                  metrics well. In nine cases of ten, differences between schedulers are wrong by \
                  at most {} % in rates and {} % in the slowest I/Os. Smaller differences do not \
                  count; compare on the device itself: --on",
-                significant(own.trust_percent, 2),
-                significant(own.rate_difference_error_percent, 2),
-                significant(own.tail_difference_error_percent, 2)
+                significant(validated.trust_percent, 2),
+                significant(validated.rate_difference_error_percent, 2),
+                significant(validated.tail_difference_error_percent, 2)
             ),
             Self::ModelError { name, fit } if fit.rates_only => write!(
                 f,

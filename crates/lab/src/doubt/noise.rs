@@ -18,10 +18,10 @@ impl Finder<'_> {
     pub(super) fn noise(&self, doubts: &mut Vec<Doubt>) {
         for results in self.results.figures.iter().filter(|results| results.concludes()) {
             doubts.extend(self.drift(results));
-            for (setting, own) in results.settings.iter().enumerate() {
-                let Some(own) = own else { continue };
-                doubts.extend(self.two_groups(results.figure, setting, own));
-                doubts.extend(self.odd_runs(results.figure, setting, own));
+            for (setting, figure_of_setting) in results.settings.iter().enumerate() {
+                let Some(figure_of_setting) = figure_of_setting else { continue };
+                doubts.extend(self.two_groups(results.figure, setting, figure_of_setting));
+                doubts.extend(self.odd_runs(results.figure, setting, figure_of_setting));
             }
         }
     }
@@ -34,10 +34,14 @@ impl Finder<'_> {
     /// the settings are removed first.
     fn drift(&self, results: &FigureResults) -> Option<Doubt> {
         let mut turns: Vec<(u32, f64)> = Vec::new();
-        for (setting, own) in results.settings.iter().enumerate() {
-            let Some(own) = own.as_ref().filter(|own| own.mean != 0.0) else { continue };
+        for (setting, figure_of_setting) in results.settings.iter().enumerate() {
+            let Some(figure_of_setting) =
+                figure_of_setting.as_ref().filter(|figure_of_setting| figure_of_setting.mean != 0.0)
+            else {
+                continue;
+            };
             let runs = self.records.complete_runs(setting);
-            let percents = own.values.iter().map(|value| (value / own.mean - 1.0) * 100.0);
+            let percents = figure_of_setting.values.iter().map(|value| (value / figure_of_setting.mean - 1.0) * 100.0);
             turns.extend(runs.iter().map(|run| run.turn.unwrap_or(run.run)).zip(percents));
         }
         turns.sort_by_key(|&(turn, _)| turn);
@@ -51,10 +55,10 @@ impl Finder<'_> {
         })
     }
 
-    fn two_groups(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<Doubt> {
-        let found = stat::groups(&own.values).filter(|found| found.p < ALARM)?;
-        let apart_percent = (found.high - found.low) / own.mean.abs() * 100.0;
-        let runs = [found.count_low as u64, (own.values.len() - found.count_low) as u64];
+    fn two_groups(&self, figure: Figure, setting: usize, figure_of_setting: &SettingFigure) -> Option<Doubt> {
+        let found = stat::groups(&figure_of_setting.values).filter(|found| found.p < ALARM)?;
+        let apart_percent = (found.high - found.low) / figure_of_setting.mean.abs() * 100.0;
+        let runs = [found.count_low as u64, (figure_of_setting.values.len() - found.count_low) as u64];
         let (setting, means) = (self.label(setting), [found.low, found.high]);
         (apart_percent >= figure.relevant_percent() * WORTH_TIMES).then_some(Doubt::TwoGroups {
             setting,
@@ -67,11 +71,11 @@ impl Finder<'_> {
 
     /// Returns a doubt if a verdict depends on a few runs: the rank test or the bootstrap, which
     /// single runs hardly influence, shows no difference.
-    fn odd_runs(&self, figure: Figure, setting: usize, own: &SettingFigure) -> Option<Doubt> {
-        let comparison = own.comparison.as_ref().filter(|comparison| comparison.verdict.differs())?;
+    fn odd_runs(&self, figure: Figure, setting: usize, figure_of_setting: &SettingFigure) -> Option<Doubt> {
+        let comparison = figure_of_setting.comparison.as_ref().filter(|comparison| comparison.verdict.differs())?;
         let by_rank = comparison.rank_p.is_none_or(|p| p > SIGNIFICANCE);
         let by_bootstrap = comparison.bootstrap.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0);
-        let odd = own.values.len() >= RANK_PAIRS_MIN && (by_rank || by_bootstrap);
+        let odd = figure_of_setting.values.len() >= RANK_PAIRS_MIN && (by_rank || by_bootstrap);
         odd.then(|| Doubt::OddRuns { setting: self.label(setting), figure, label: self.results.label(figure) })
     }
 }

@@ -22,18 +22,18 @@ fn of_job(job: &Value) -> Vec<Figure> {
     let name = job["jobname"].as_str().unwrap_or("job");
     let mut figures = Vec::new();
     for direction in ["read", "write", "trim"] {
-        let own = &job[direction];
-        if own["total_ios"].as_u64().unwrap_or(0) == 0 {
+        let of_direction = &job[direction];
+        if of_direction["total_ios"].as_u64().unwrap_or(0) == 0 {
             continue;
         }
         let mut add = |what: &str, unit, value: Option<f64>, better| {
             figures.extend(value.map(|value| figure(&format!("{name} {direction} {what}"), unit, value, better)));
         };
         let ms = |value: &Value| value.as_f64().map(|ns| ns / 1e6);
-        add("iops", "1/s", own["iops"].as_f64(), Better::Higher);
-        add("bandwidth", "MB/s", own["bw_bytes"].as_f64().map(|bytes| bytes / 1e6), Better::Higher);
-        add("mean", "ms", ms(&own["clat_ns"]["mean"]), Better::Lower);
-        add("p99", "ms", ms(&own["clat_ns"]["percentile"]["99.000000"]), Better::Lower);
+        add("iops", "1/s", of_direction["iops"].as_f64(), Better::Higher);
+        add("bandwidth", "MB/s", of_direction["bw_bytes"].as_f64().map(|bytes| bytes / 1e6), Better::Higher);
+        add("mean", "ms", ms(&of_direction["clat_ns"]["mean"]), Better::Lower);
+        add("p99", "ms", ms(&of_direction["clat_ns"]["percentile"]["99.000000"]), Better::Lower);
     }
     figures
 }
@@ -55,7 +55,8 @@ mod tests {
 trailing remark
 "#;
         let found = figures(output);
-        let found: Vec<_> = found.iter().map(|own| (own.name.as_str(), own.unit.as_ref(), own.value)).collect();
+        let found: Vec<_> =
+            found.iter().map(|figure| (figure.name.as_str(), figure.unit.as_ref(), figure.value)).collect();
         assert_eq!(
             found,
             [

@@ -124,7 +124,7 @@ pub(super) fn pgbench(output: &str) -> Vec<Figure> {
             _ => {}
         }
     }
-    figures.sort_by_key(|own| own.name != "tps");
+    figures.sort_by_key(|figure| figure.name != "tps");
     figures
 }
 
@@ -132,8 +132,8 @@ pub(super) fn pgbench(output: &str) -> Vec<Figure> {
 mod tests {
     use super::*;
 
-    fn told(figures: &[Figure]) -> Vec<(&str, &str, f64)> {
-        figures.iter().map(|own| (own.name.as_str(), own.unit.as_ref(), own.value)).collect()
+    fn shown(figures: &[Figure]) -> Vec<(&str, &str, f64)> {
+        figures.iter().map(|figure| (figure.name.as_str(), figure.unit.as_ref(), figure.value)).collect()
     }
 
     #[test]
@@ -148,7 +148,7 @@ iozone test complete.
 ";
         let found = iozone(output);
         assert_eq!(
-            told(&found),
+            shown(&found),
             [
                 ("write", "KB/s", 191_983.0),
                 ("rewrite", "KB/s", 245_119.0),
@@ -165,7 +165,7 @@ iozone test complete.
               64       4   100000   200000
               64       8   110000   210000
 ";
-        let names: Vec<String> = iozone(output).into_iter().map(|own| own.name).collect();
+        let names: Vec<String> = iozone(output).into_iter().map(|figure| figure.name).collect();
         assert_eq!(names, ["write_64x4", "rewrite_64x4", "write_64x8", "rewrite_64x8"]);
     }
 
@@ -176,7 +176,7 @@ FSUse%        Count         Size    Files/sec     App Overhead
     81           50         4096       1165.5              266
     81          100         4096       1530.5              248
 ";
-        assert_eq!(told(&fs_mark(output)), [("files", "files/s", 1348.0), ("files_least", "files/s", 1165.5)]);
+        assert_eq!(shown(&fs_mark(output)), [("files", "files/s", 1348.0), ("files_least", "files/s", 1165.5)]);
     }
 
     #[test]
@@ -190,7 +190,7 @@ FILE CREATE TIME IN, OUT, TOTAL      = 25, 1187, 1162
 ";
         let found = fdtree(output);
         assert_eq!(
-            told(&found),
+            shown(&found),
             [("directory_creates", "1/s", 444.0), ("file_creates", "1/s", 95.0), ("file_creates", "KiB/s", 3824.0)]
         );
     }
@@ -198,20 +198,20 @@ FILE CREATE TIME IN, OUT, TOTAL      = 25, 1187, 1162
     #[test]
     fn dd_of_all_kinds() {
         let coreutils = "20+0 records in\n20+0 records out\n20971520 bytes (21 MB, 20 MiB) copied, 0.5 s, 42 MB/s\n";
-        assert_eq!(told(&dd(coreutils)), [("rate", "MB/s", 41.943_04)]);
+        assert_eq!(shown(&dd(coreutils)), [("rate", "MB/s", 41.943_04)]);
         let busybox = "20+0 records in\n20+0 records out\n20971520 bytes (20.0MB) copied, 0.500000 seconds, 40.0MB/s\n";
-        assert_eq!(told(&dd(busybox)), [("rate", "MB/s", 41.943_04)]);
+        assert_eq!(shown(&dd(busybox)), [("rate", "MB/s", 41.943_04)]);
     }
 
     #[test]
     fn pgbench_of_all_versions() {
         let new = "latency average = 1.234 ms\nlatency stddev = 0.5 ms\ninitial connection time = 2.5 ms\ntps = 810.1 (without initial connection time)\n";
         assert_eq!(
-            told(&pgbench(new)),
+            shown(&pgbench(new)),
             [("tps", "1/s", 810.1), ("latency_mean", "ms", 1.234), ("latency_deviation", "ms", 0.5)]
         );
         let old =
             "tps = 800.5 (including connections establishing)\ntps = 810.1 (excluding connections establishing)\n";
-        assert_eq!(told(&pgbench(old)), [("tps", "1/s", 810.1)]);
+        assert_eq!(shown(&pgbench(old)), [("tps", "1/s", 810.1)]);
     }
 }

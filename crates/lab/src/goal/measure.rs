@@ -205,7 +205,7 @@ impl Measure {
     /// Returns the number of I/Os behind a latency in a run; `None` for other measures.
     pub(crate) fn ios(&self, run: &RunResult) -> Option<u64> {
         match self {
-            Self::Latency(_, whose) => Some(latencies(run, whose).map_or(0, |own| own.count())),
+            Self::Latency(_, whose) => Some(latencies(run, whose).map_or(0, |histogram| histogram.count())),
             _ => None,
         }
     }
@@ -237,11 +237,11 @@ impl Measure {
         match self {
             Self::Figure(figure) => figure.of(run),
             Self::Latency(statistic, whose) => statistic.of(&latencies(run, whose)?),
-            Self::Throughput(task) => rate(run, task, |own| (own.bytes_read + own.bytes_written) as f64 / 1e6),
-            Self::Iops(task) => rate(run, task, |own| own.ios as f64),
+            Self::Throughput(task) => rate(run, task, |result| (result.bytes_read + result.bytes_written) as f64 / 1e6),
+            Self::Iops(task) => rate(run, task, |result| result.ios as f64),
             Self::Reported(name) => {
                 let mut figures = run.app.iter().flat_map(|report| &report.figures);
-                figures.find(|own| own.name == *name).map(|own| own.value)
+                figures.find(|reported| reported.name == *name).map(|reported| reported.value)
             }
         }
     }
@@ -252,7 +252,7 @@ impl Measure {
     pub fn there_is(&self, run: &RunResult) -> String {
         let mut known: Vec<&str> = match self {
             Self::Reported(_) => {
-                run.app.iter().flat_map(|app| app.figures.iter().map(|own| own.name.as_str())).collect()
+                run.app.iter().flat_map(|app| app.figures.iter().map(|reported| reported.name.as_str())).collect()
             }
             _ => named(run).filter(|task| task.ios > 0).map(|task| task.name.as_str()).collect(),
         };
@@ -314,7 +314,7 @@ fn called<'r>(run: &'r RunResult, name: &str) -> Vec<&'r TaskResult> {
         return tasks;
     }
     let cgroup = name.trim_matches('/');
-    let within = |own: &str| own.strip_prefix(cgroup).is_some_and(|below| below.is_empty() || below.starts_with('/'));
+    let within = |path: &str| path.strip_prefix(cgroup).is_some_and(|below| below.is_empty() || below.starts_with('/'));
     run.tasks.iter().filter(|task| !task.cgroup.is_empty() && !cgroup.is_empty() && within(&task.cgroup)).collect()
 }
 
@@ -333,9 +333,9 @@ fn latencies(run: &RunResult, whose: &Whose) -> Option<Histogram> {
             all
         }
         Whose::Task(name) => {
-            let mut own = called(run, name).into_iter();
-            let mut all = own.next()?.latency.clone();
-            own.for_each(|task| all.merge(&task.latency));
+            let mut results = called(run, name).into_iter();
+            let mut all = results.next()?.latency.clone();
+            results.for_each(|task| all.merge(&task.latency));
             all
         }
     })

@@ -45,8 +45,8 @@ impl Wish {
         let (mut goals, mut constraints) = (Vec::new(), Vec::new());
         for wish in wishes.iter().cloned() {
             match wish {
-                Self::Goal(own) => goals.push(own),
-                Self::Constraint(own) => constraints.push(own),
+                Self::Goal(goal) => goals.push(goal),
+                Self::Constraint(constraint) => constraints.push(constraint),
             }
         }
         (goals, constraints)
@@ -188,15 +188,15 @@ impl Bound {
     /// # Errors
     /// The bound has a unit of another kind.
     pub fn in_unit(self, unit: &str) -> Result<Self, String> {
-        let Self::Value(value, Some((own, kind, scale))) = self else { return Ok(self) };
+        let Self::Value(value, Some((unit_given, kind, scale))) = self else { return Ok(self) };
         let figures = UNITS.iter().find(|known| known.0 == unit);
         match figures {
-            _ if own == unit => Ok(self),
+            _ if unit_given == unit => Ok(self),
             Some(known) if known.1 == kind => Ok(Self::Value(value * scale / known.2, Some(*known))),
             _ if unit == "0..1" || unit.is_empty() => {
-                Err(format!("this metric has no unit, but the unit {own} was given"))
+                Err(format!("this metric has no unit, but the unit {unit_given} was given"))
             }
-            _ => Err(format!("this metric is in {unit}; {own} cannot be converted to it")),
+            _ => Err(format!("this metric is in {unit}; {unit_given} cannot be converted to it")),
         }
     }
 }

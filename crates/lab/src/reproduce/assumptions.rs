@@ -64,14 +64,15 @@ pub(super) struct Decided {
 impl Experiment {
     /// Returns `case` with the usual value of every unknown, and then once with each other value.
     pub(super) fn decided(&self, case: &Case) -> Result<Vec<Decided>, LabError> {
-        let unknowns: Vec<&Unknown> = self.unknowns.iter().filter(|own| own.cases.contains(&case.name)).collect();
+        let unknowns: Vec<&Unknown> =
+            self.unknowns.iter().filter(|unknown| unknown.cases.contains(&case.name)).collect();
         let others = unknowns.iter().enumerate().flat_map(|(number, unknown)| {
             let values = unknown.values.iter().skip(1);
             values.map(move |value| (number, value, Some(format!("{}: {}", unknown.name, value.label))))
         });
-        let mut all = vec![self.decide(case, None, unknowns.iter().filter_map(|own| own.values.first()))?];
+        let mut all = vec![self.decide(case, None, unknowns.iter().filter_map(|unknown| unknown.values.first()))?];
         for (number, other, assumption) in others {
-            let values = unknowns.iter().enumerate().filter_map(|(own, unknown)| match own == number {
+            let values = unknowns.iter().enumerate().filter_map(|(place, unknown)| match place == number {
                 true => Some(other),
                 false => unknown.values.first(),
             });
@@ -85,8 +86,8 @@ impl Experiment {
     #[must_use]
     pub fn runs_planned(&self, runs: u32) -> usize {
         let others = |case: &Case| {
-            let unknowns = self.unknowns.iter().filter(|own| own.cases.contains(&case.name));
-            unknowns.map(|own| own.values.len() - 1).sum::<usize>()
+            let unknowns = self.unknowns.iter().filter(|unknown| unknown.cases.contains(&case.name));
+            unknowns.map(|unknown| unknown.values.len() - 1).sum::<usize>()
         };
         let of_case = |case: &Case| runs as usize + others(case) * runs.min(BAND_RUNS) as usize;
         self.cases.iter().map(of_case).sum::<usize>() * self.settings.len()
@@ -131,9 +132,9 @@ mod tests {
     #[test]
     fn tables_are_merged_key_by_key() {
         let table = |text: &str| text.parse::<toml::Table>().unwrap();
-        let mut own = table("hz = 100\n[vm]\na = 1\nb = 2\n");
-        merge(&mut own, &table("[vm]\nb = 3\n[file_system]\nc = 4\n"));
-        assert_eq!(own, table("hz = 100\n[vm]\na = 1\nb = 3\n[file_system]\nc = 4\n"));
+        let mut table_of_case = table("hz = 100\n[vm]\na = 1\nb = 2\n");
+        merge(&mut table_of_case, &table("[vm]\nb = 3\n[file_system]\nc = 4\n"));
+        assert_eq!(table_of_case, table("hz = 100\n[vm]\na = 1\nb = 3\n[file_system]\nc = 4\n"));
     }
 
     #[test]
@@ -141,9 +142,12 @@ mod tests {
         for experiment in Experiment::all().unwrap() {
             for case in &experiment.cases {
                 let decided = experiment.decided(case).unwrap();
-                let unknowns = experiment.unknowns.iter().filter(|own| own.cases.contains(&case.name));
-                assert_eq!(decided.len(), 1 + unknowns.map(|own| own.values.len() - 1).sum::<usize>());
-                assert!(decided[0].assumption.is_none() && decided[1..].iter().all(|own| own.assumption.is_some()));
+                let unknowns = experiment.unknowns.iter().filter(|unknown| unknown.cases.contains(&case.name));
+                assert_eq!(decided.len(), 1 + unknowns.map(|unknown| unknown.values.len() - 1).sum::<usize>());
+                assert!(
+                    decided[0].assumption.is_none()
+                        && decided[1..].iter().all(|decided_case| decided_case.assumption.is_some())
+                );
             }
         }
     }
@@ -156,7 +160,7 @@ mod tests {
             .decided(case)
             .unwrap()
             .iter()
-            .map(|own| own.machine.machine.file_system.directory_percent)
+            .map(|decided_case| decided_case.machine.machine.file_system.directory_percent)
             .collect();
         assert_eq!(percents, [Some(50), Some(0), Some(100)]);
     }

@@ -56,7 +56,7 @@ impl Family {
     /// Returns the family with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|&(_, own)| own == name).map(|(family, _)| family)
+        Self::ALL.into_iter().find(|&(_, family_name)| family_name == name).map(|(family, _)| family)
     }
 }
 
@@ -180,8 +180,8 @@ impl Experiment {
         if !setting(&self.baseline) {
             return Some(format!("the baseline {} is not a setting", self.baseline));
         }
-        let places = self.published.iter().map(|own| (&own.case, &own.setting));
-        let series = self.series.iter().map(|own| (&own.case, &own.setting));
+        let places = self.published.iter().map(|published| (&published.case, &published.setting));
+        let series = self.series.iter().map(|series| (&series.case, &series.setting));
         let goals = self.goals.iter().flat_map(Goal::places);
         for (name, label) in places.chain(series).chain(goals) {
             if !case(name) || !setting(label) {
@@ -191,7 +191,9 @@ impl Experiment {
         if let Some(problem) = self.wrong_unknown() {
             return Some(problem);
         }
-        for (case, setting) in self.cases.iter().flat_map(|case| self.settings.iter().map(move |own| (case, own))) {
+        for (case, setting) in
+            self.cases.iter().flat_map(|case| self.settings.iter().map(move |setting| (case, setting)))
+        {
             if case.devices.len() != setting.schedulers.len() {
                 return Some(format!("{} does not have a scheduler for each disk of {}", setting.label, case.name));
             }
@@ -219,15 +221,15 @@ impl Experiment {
     /// # Errors
     /// No case matches.
     pub fn with_cases(experiments: Vec<Self>, text: &str) -> Result<Vec<Self>, LabError> {
-        let names = || experiments.iter().flat_map(|own| &own.cases).map(|case| &case.name);
+        let names = || experiments.iter().flat_map(|experiment| &experiment.cases).map(|case| &case.name);
         let exactly = names().any(|name| name == text);
         let wanted = |case: &Case| if exactly { case.name == text } else { case.name.contains(text) };
         let known: Vec<String> = names().cloned().collect();
-        let chosen = experiments.into_iter().map(|mut own| {
-            own.cases.retain(wanted);
-            own
+        let chosen = experiments.into_iter().map(|mut experiment| {
+            experiment.cases.retain(wanted);
+            experiment
         });
-        let chosen: Vec<Self> = chosen.filter(|own| !own.cases.is_empty()).collect();
+        let chosen: Vec<Self> = chosen.filter(|experiment| !experiment.cases.is_empty()).collect();
         if chosen.is_empty() {
             return Err(LabError::UnknownCase { case: text.to_owned(), known });
         }
@@ -266,8 +268,8 @@ mod tests {
     #[test]
     fn every_experiment_is_consistent_and_has_its_machine() {
         let all = Experiment::all().unwrap();
-        assert_eq!(all.iter().filter(|own| own.family == Family::Cfq).count(), 5);
-        assert_eq!(all.iter().filter(|own| own.family == Family::Today).count(), 4);
+        assert_eq!(all.iter().filter(|experiment| experiment.family == Family::Cfq).count(), 5);
+        assert_eq!(all.iter().filter(|experiment| experiment.family == Family::Today).count(), 4);
         for experiment in &all {
             experiment.machine().unwrap();
             let (figures, goals) = (!experiment.published.is_empty(), !experiment.goals.is_empty());
@@ -292,7 +294,7 @@ mod tests {
     fn cases_are_chosen_by_a_part_of_their_name_or_all_of_it() {
         let chosen = |text: &str| {
             let chosen = Experiment::with_cases(Experiment::all().unwrap(), text);
-            chosen.map(|chosen| chosen.iter().map(|own| own.cases.len()).sum::<usize>())
+            chosen.map(|chosen| chosen.iter().map(|experiment| experiment.cases.len()).sum::<usize>())
         };
         assert_eq!(chosen("fs_mark").unwrap(), 4);
         assert_eq!(chosen("fs_mark san").unwrap(), 1);

@@ -64,12 +64,12 @@ pub struct Known {
 /// Compares a setting with the baseline. `single` treats both as figures of single runs, even if
 /// deviations are known.
 #[must_use]
-pub fn judge(direction: Direction, own: Known, base: Known, single: bool) -> Judgement {
-    let difference = own.mean - base.mean;
-    let (touching, least) = match (own.sd, base.sd) {
+pub fn judge(direction: Direction, setting: Known, base: Known, single: bool) -> Judgement {
+    let difference = setting.mean - base.mean;
+    let (touching, least) = match (setting.sd, base.sd) {
         (Some(own_sd), Some(base_sd)) => {
-            let better_known = if own_sd < base_sd { own.mean } else { base.mean };
-            (!bars_apart((own.mean, own_sd), (base.mean, base_sd)), RELEVANT_SHARE * better_known.abs())
+            let better_known = if own_sd < base_sd { setting.mean } else { base.mean };
+            (!bars_apart((setting.mean, own_sd), (base.mean, base_sd)), RELEVANT_SHARE * better_known.abs())
         }
         _ => (false, NOISE_SHARE * base.mean.abs()),
     };
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn settings_differ_where_the_bars_do_not_touch() {
-        let rate = |own, base| judge(Direction::Higher, own, base, false);
+        let rate = |setting, base| judge(Direction::Higher, setting, base, false);
         // Published figures: random write of 4 MiB and of 1 MiB, backwards read, file creation.
         assert_eq!(rate(known(86_134.5, 123.38), known(76_935.9, 406.46)), Judgement::Better);
         assert_eq!(rate(known(68_563.1, 498.1), known(66_683.5, 445.16)), Judgement::Better);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn sure_difference_below_half_a_percent_counts_as_none() {
-        let rate = |own: f64| judge(Direction::Higher, known(own, 0.0), known(1000.0, 0.0), false);
+        let rate = |mean: f64| judge(Direction::Higher, known(mean, 0.0), known(1000.0, 0.0), false);
         assert_eq!([rate(1004.9), rate(1005.1), rate(994.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
         assert_eq!(rate(1000.0), Judgement::NoDifference);
     }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn single_figures_are_known_to_a_tenth() {
-        let rate = |own: f64| judge(Direction::Higher, single(own), single(100.0), false);
+        let rate = |mean: f64| judge(Direction::Higher, single(mean), single(100.0), false);
         assert_eq!([rate(109.0), rate(111.0), rate(89.0)].map(Judgement::id), ["no_difference", "better", "worse"]);
         // Simulated figures of the same row follow the same rule, however small their deviation is.
         assert_eq!(judge(Direction::Higher, known(105.0, 0.1), known(100.0, 0.1), true), Judgement::NoDifference);

@@ -183,7 +183,7 @@ fn job_figures(job: &JobResult) -> Vec<Figure> {
 /// Returns the metrics of a report. For each series of times with one value per process, adds the
 /// difference between the largest and the smallest value as `NAME_spread`.
 fn figures(report: &Report) -> Vec<FigureRecord> {
-    let own = report.figures.iter().map(|figure| FigureRecord {
+    let reported = report.figures.iter().map(|figure| FigureRecord {
         test: figure.name.clone(),
         unit: figure.unit.to_string(),
         value: figure.value,
@@ -196,7 +196,7 @@ fn figures(report: &Report) -> Vec<FigureRecord> {
         let test = format!("{}_spread", series.name);
         Some(FigureRecord { test, unit: "s".to_owned(), value: last - first, better: Direction::Lower })
     });
-    own.chain(spreads).collect()
+    reported.chain(spreads).collect()
 }
 
 fn series(report: &Report) -> Vec<SeriesRecord> {
@@ -228,7 +228,8 @@ mod tests {
                 Series { name: "tps".to_owned(), unit: "1/s".into(), values: vec![50.0], step_s: Some(1.0) },
             ],
         };
-        let found: Vec<_> = figures(&report).into_iter().map(|own| (own.test, own.value, own.better)).collect();
+        let found: Vec<_> =
+            figures(&report).into_iter().map(|figure| (figure.test, figure.value, figure.better)).collect();
         assert_eq!(
             found,
             [("write".to_owned(), 90.0, Direction::Higher), ("write_spread".to_owned(), 2.0, Direction::Lower)]

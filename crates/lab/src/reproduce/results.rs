@@ -107,9 +107,10 @@ impl Cell {
     /// assumptions.
     #[must_use]
     pub fn band(&self) -> Option<(f64, f64)> {
-        let own = self.simulated.as_ref()?.known.mean;
+        let usual = self.simulated.as_ref()?.known.mean;
         let means = self.assumed.iter().map(|assumed| assumed.known.mean);
-        (!self.assumed.is_empty()).then(|| means.fold((own, own), |(low, high), mean| (low.min(mean), high.max(mean))))
+        (!self.assumed.is_empty())
+            .then(|| means.fold((usual, usual), |(low, high), mean| (low.min(mean), high.max(mean))))
     }
 
     /// Returns the assumptions under which the simulated judgement differs from the usual one.
@@ -147,8 +148,9 @@ impl<'a> ExperimentResults<'a> {
     /// Computes the results. `runs` can contain runs of other experiments.
     #[must_use]
     pub fn of(experiment: &'a Experiment, runs: &'a [CaseRun]) -> Self {
-        let own = runs.iter().filter(|run| run.experiment == experiment.name);
-        let (runs, assumed_runs): (Vec<&CaseRun>, Vec<&CaseRun>) = own.partition(|run| run.assumption.is_none());
+        let runs_of_experiment = runs.iter().filter(|run| run.experiment == experiment.name);
+        let (runs, assumed_runs): (Vec<&CaseRun>, Vec<&CaseRun>) =
+            runs_of_experiment.partition(|run| run.assumption.is_none());
         let cases = 0..experiment.cases.len();
         let rounds = cases.clone().map(|case| rounds(experiment, &runs, case).len()).collect();
         let rows: Vec<Row> = cases.flat_map(|case| rows(experiment, &runs, &assumed_runs, case)).collect();
@@ -162,7 +164,7 @@ impl<'a> ExperimentResults<'a> {
     fn outcome(&self, goal: &Goal) -> GoalOutcome {
         goal.outcome(
             |place| self.cell(place)?.published,
-            |place| self.cell(place)?.simulated.as_ref().map(|own| own.known),
+            |place| self.cell(place)?.simulated.as_ref().map(|simulated| simulated.known),
         )
     }
 
@@ -222,7 +224,7 @@ impl<'a> ExperimentResults<'a> {
         let baseline = self.experiment.baseline();
         self.rows.iter().flat_map(move |row| {
             row.cells.iter().enumerate().map(move |(setting, cell)| {
-                let simulated = cell.simulated.as_ref().map(|own| own.known);
+                let simulated = cell.simulated.as_ref().map(|simulated| simulated.known);
                 let verdict = |verdict: Option<Judgement>, known: Option<Known>| match verdict {
                     None if setting == baseline => known.map(|_| "baseline"),
                     verdict => verdict.map(Judgement::id),
@@ -300,8 +302,8 @@ impl<'a> Otherwise<'a> {
 
 /// Returns the numbers of the runs that every setting of a case has.
 fn rounds(experiment: &Experiment, runs: &[&CaseRun], case: usize) -> Vec<u32> {
-    let own = runs.iter().filter(|run| run.case == experiment.cases[case].name);
-    let mut rounds: Vec<u32> = own.map(|run| run.run).collect();
+    let runs_of_case = runs.iter().filter(|run| run.case == experiment.cases[case].name);
+    let mut rounds: Vec<u32> = runs_of_case.map(|run| run.run).collect();
     rounds.sort_unstable();
     let settings = experiment.settings.len();
     rounds.chunk_by(|a, b| a == b).filter(|round| round.len() == settings).map(|round| round[0]).collect()
@@ -321,19 +323,20 @@ fn rows(experiment: &Experiment, runs: &[&CaseRun], assumed_runs: &[&CaseRun], c
     let assumed: Vec<(&str, Vec<Vec<&CaseRun>>)> = assumptions
         .into_iter()
         .map(|assumption| {
-            let own = assumed_runs.iter().filter(|run| run.assumption.as_ref() == Some(assumption));
-            let own: Vec<&CaseRun> = own.copied().collect();
-            (assumption.as_str(), self::by_setting(experiment, &own, case))
+            let runs_of_assumption = assumed_runs.iter().filter(|run| run.assumption.as_ref() == Some(assumption));
+            let runs_of_assumption: Vec<&CaseRun> = runs_of_assumption.copied().collect();
+            (assumption.as_str(), self::by_setting(experiment, &runs_of_assumption, case))
         })
         .collect();
     let reported = by_setting.iter().flatten().flat_map(|run| &run.figures);
     let reported = reported.map(|figure| (figure.test.as_str(), figure.unit.as_str(), figure.better));
-    let published = experiment.published.iter().filter(|own| own.case == *name);
-    let published = published.map(|own| (own.test.as_str(), own.unit.as_str(), direction_of(&own.unit)));
+    let published = experiment.published.iter().filter(|published| published.case == *name);
+    let published =
+        published.map(|published| (published.test.as_str(), published.unit.as_str(), direction_of(&published.unit)));
     let mut known: Vec<(&str, &str, Direction)> = Vec::new();
-    for own in reported.chain(published) {
-        if !known.iter().any(|other| (other.0, other.1) == (own.0, own.1)) {
-            known.push(own);
+    for metric in reported.chain(published) {
+        if !known.iter().any(|other| (other.0, other.1) == (metric.0, metric.1)) {
+            known.push(metric);
         }
     }
     known.into_iter().map(|figure| row(experiment, case, figure, &by_setting, &assumed)).collect()
@@ -344,8 +347,8 @@ fn by_setting<'a>(experiment: &Experiment, runs: &[&'a CaseRun], case: usize) ->
     let name = &experiment.cases[case].name;
     let complete: BTreeSet<u32> = rounds(experiment, runs, case).into_iter().collect();
     let of_setting = |label: &String| {
-        let own = |run: &&&CaseRun| run.case == *name && run.setting == *label && complete.contains(&run.run);
-        runs.iter().filter(own).copied().collect()
+        let is_of_setting = |run: &&&CaseRun| run.case == *name && run.setting == *label && complete.contains(&run.run);
+        runs.iter().filter(is_of_setting).copied().collect()
     };
     experiment.settings.iter().map(|setting| of_setting(&setting.label)).collect()
 }
@@ -367,14 +370,15 @@ fn row(
         .iter()
         .zip(by_setting)
         .map(|(setting, runs)| {
-            let published = experiment.published.iter().find(|own| {
-                (&own.case, own.test.as_str(), own.unit.as_str(), &own.setting) == (name, test, unit, &setting.label)
+            let published = experiment.published.iter().find(|published| {
+                (&published.case, published.test.as_str(), published.unit.as_str(), &published.setting)
+                    == (name, test, unit, &setting.label)
             });
             let values = values(runs);
             let known = known_of(&values);
             Cell {
-                published: published.map(|own| own.known),
-                held_out: published.is_some_and(|own| own.origin == Origin::HeldOut),
+                published: published.map(|published| published.known),
+                held_out: published.is_some_and(|published| published.origin == Origin::HeldOut),
                 simulated: (!values.is_empty()).then_some(Simulated { known, values }),
                 verdict_published: None,
                 verdict_simulated: None,
@@ -389,9 +393,9 @@ fn row(
     let base = cells[baseline].clone();
     for (_, cell) in cells.iter_mut().enumerate().filter(|(setting, _)| *setting != baseline) {
         cell.verdict_published =
-            cell.published.zip(base.published).map(|(own, base)| judge(direction, own, base, single));
+            cell.published.zip(base.published).map(|(setting, base)| judge(direction, setting, base, single));
         let pair = cell.simulated.as_ref().zip(base.simulated.as_ref());
-        cell.verdict_simulated = pair.map(|(own, base)| judge(direction, own.known, base.known, single));
+        cell.verdict_simulated = pair.map(|(setting, base)| judge(direction, setting.known, base.known, single));
     }
     for (assumption, by_setting) in by_assumption {
         let of_setting: Vec<Vec<f64>> = by_setting.iter().map(|runs| values(runs)).collect();
@@ -404,8 +408,8 @@ fn row(
             .iter()
             .zip(&cells)
             .map(|(values, cell)| {
-                let own = known_of(values);
-                Known { sd: own.sd.or_else(|| cell.simulated.as_ref()?.known.sd), ..own }
+                let known = known_of(values);
+                Known { sd: known.sd.or_else(|| cell.simulated.as_ref()?.known.sd), ..known }
             })
             .collect();
         for (setting, (cell, known)) in cells.iter_mut().zip(&knowns).enumerate() {
@@ -426,12 +430,12 @@ fn known_of(values: &[f64]) -> Known {
 /// rate and the amount of data. Otherwise it is the time of the whole run, an upper bound.
 fn seconds_min(test_kib: Option<u64>, test: &str, unit: &str, by_setting: &[Vec<&CaseRun>]) -> Option<f64> {
     let shortest = by_setting.iter().flatten().map(|run| {
-        let own = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);
+        let figure_in = |unit: &str| run.figures.iter().find(|figure| figure.test == test && figure.unit == unit);
         let by_rate = || {
-            let rate = own(unit).filter(|figure| figure.unit == "KB/s" && figure.value > 0.0)?;
+            let rate = figure_in(unit).filter(|figure| figure.unit == "KB/s" && figure.value > 0.0)?;
             Some(test_kib? as f64 / rate.value)
         };
-        own("s").map(|figure| figure.value).or_else(by_rate).unwrap_or(run.simulated_ns as f64 / 1e9)
+        figure_in("s").map(|figure| figure.value).or_else(by_rate).unwrap_or(run.simulated_ns as f64 / 1e9)
     });
     shortest.reduce(f64::min)
 }

@@ -95,7 +95,7 @@ pub fn reproduce(
     if options.runs == 0 {
         return Err(LabError::NoRuns);
     }
-    let cases = experiments.iter().flat_map(|own| own.cases.iter().map(move |case| (own, case)));
+    let cases = experiments.iter().flat_map(|experiment| experiment.cases.iter().map(move |case| (experiment, case)));
     let mut prepared = Vec::new();
     for (experiment, case) in cases {
         for decided in experiment.decided(case)? {
@@ -106,7 +106,7 @@ pub fn reproduce(
     let header = ReproductionHeader {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: options.command.clone(),
-        experiments: experiments.iter().map(|own| own.name.clone()).collect(),
+        experiments: experiments.iter().map(|experiment| experiment.name.clone()).collect(),
         case: options.case.clone(),
         seed: options.seed,
         runs: options.runs,
@@ -124,18 +124,18 @@ pub fn reproduce(
                 let plan = Plan { seed, interrupt: Some(control.aborted()), ..case.plan(job.setting) };
                 let result = run(&plan, ())?;
                 let report = report(&result);
-                let own = (case.experiment.name.as_str(), case.case.name.as_str(), &*case.setting(job.setting).label);
-                let run = CaseRun::new(own.0, own.1, own.2, (job.run, seed), result.finished_ns, &report);
+                let names = (case.experiment.name.as_str(), case.case.name.as_str(), &*case.setting(job.setting).label);
+                let run = CaseRun::new(names.0, names.1, names.2, (job.run, seed), result.finished_ns, &report);
                 Ok(CaseRun { assumption: case.assumption.clone(), ..run })
             })
         },
         |event| match event {
             Event::Done { done } => observe(Progress::Done { done, of: jobs.len() }),
-            Event::Taken(own) => {
-                let record = ReproductionRecord::Case(Box::new(own));
+            Event::Taken(case_run) => {
+                let record = ReproductionRecord::Case(Box::new(case_run));
                 observe(Progress::Record(&record))?;
-                if let ReproductionRecord::Case(own) = record {
-                    runs.push(*own);
+                if let ReproductionRecord::Case(case_run) = record {
+                    runs.push(*case_run);
                 }
                 Ok(())
             }
@@ -248,20 +248,21 @@ mod tests {
     fn settings_take_turns_and_every_round_is_whole() {
         let experiment = Experiment::named("dd").unwrap();
         let decided = experiment.cases.iter().flat_map(|case| experiment.decided(case).unwrap());
-        let mut prepared: Vec<Prepared<'_>> = decided.map(|own| Prepared::new(&experiment, own).unwrap()).collect();
-        let of_bands = prepared.iter().filter(|own| own.assumption.is_some()).count();
+        let mut prepared: Vec<Prepared<'_>> =
+            decided.map(|decided| Prepared::new(&experiment, decided).unwrap()).collect();
+        let of_bands = prepared.iter().filter(|case| case.assumption.is_some()).count();
         assert_eq!(jobs(&prepared, 10).len(), (10 * 2 + of_bands) * 3);
         assert_eq!(jobs(&prepared, 10).len(), experiment.runs_planned(10));
-        prepared.retain(|own| own.assumption.is_none());
+        prepared.retain(|case| case.assumption.is_none());
         let jobs = jobs(&prepared, 4);
         assert_eq!(jobs.len(), 4 * 2 * 3);
         for (round, jobs) in jobs.chunks(6).enumerate() {
             assert!(jobs.iter().all(|job| job.run as usize == round));
             assert_eq!(jobs[0].setting, round % 3);
-            let mut own: Vec<(usize, usize)> = jobs.iter().map(|job| (job.case, job.setting)).collect();
-            own.sort_unstable();
-            own.dedup();
-            assert_eq!(own.len(), 6);
+            let mut places: Vec<(usize, usize)> = jobs.iter().map(|job| (job.case, job.setting)).collect();
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len(), 6);
         }
     }
 }

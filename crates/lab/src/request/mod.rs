@@ -195,22 +195,24 @@ impl Default for ComparisonRequest {
 impl ComparisonRequest {
     /// Opens the workload, or the sample if none is named.
     ///
-    /// # Errors The workload is not valid, or options of traces are given with another kind of
-    /// workload.
+    /// # Errors
+    /// The workload is not valid, or options of traces are given with another kind of workload.
     pub fn open_workload(&self) -> Result<Workload, RequestError> {
         open_workload(self.workload.as_deref(), &self.reading)
     }
 
     /// Builds the requested experiment. Everything is checked.
     ///
-    /// # Errors Part of the request is not possible. The message says what would be right.
+    /// # Errors
+    /// Part of the request is not possible. The message says what would be right.
     pub fn experiment(&self) -> Result<Experiment, RequestError> {
         self.experiment_on(self.open_workload()?)
     }
 
     /// Builds the requested experiment from an open workload.
     ///
-    /// # Errors As [`Self::experiment`].
+    /// # Errors
+    /// As [`Self::experiment`].
     pub fn experiment_on(&self, workload: Workload) -> Result<Experiment, RequestError> {
         let profiles = self.devices.iter().map(|device| Profile::load(device)).collect::<Result<_, _>>()?;
         self.experiment_of(workload, profiles)
@@ -219,7 +221,8 @@ impl ComparisonRequest {
     /// Builds the requested experiment from an open workload and loaded profiles. [`Self::devices`]
     /// only says where the profiles came from.
     ///
-    /// # Errors As [`Self::experiment`].
+    /// # Errors
+    /// As [`Self::experiment`].
     pub fn experiment_of(&self, workload: Workload, profiles: Vec<Profile>) -> Result<Experiment, RequestError> {
         let wrong = |argument, text: &str| {
             let text = text.to_owned();
@@ -337,8 +340,8 @@ pub fn ns(seconds: f64) -> u64 {
 /// Opens a file, standard input for `-`, or an application's command line. Without a path, opens
 /// the sample.
 ///
-/// # Errors The workload is not valid, or `reading` has options of traces and the workload is not a
-/// trace.
+/// # Errors
+/// The workload is not valid, or `reading` has options of traces and the workload is not a trace.
 pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workload, RequestError> {
     let workload = match path {
         Some(path) if path == Path::new(STANDARD_INPUT) => read_workload("standard input", std::io::stdin(), reading)?,
@@ -350,7 +353,8 @@ pub fn open_workload(path: Option<&Path>, reading: &ReadOptions) -> Result<Workl
 
 /// Reads a trace, a job file or a task file from `source`. `name` is the name of the workload.
 ///
-/// # Errors As [`open_workload`].
+/// # Errors
+/// As [`open_workload`].
 pub fn read_workload(
     name: &str,
     source: impl Read + Send + 'static,
@@ -385,8 +389,9 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
 /// the recording has no completion times. A trace without times is always replayed in a closed
 /// loop.
 ///
-/// # Errors The workload is not a trace, a speed is given with a closed loop, or an open loop or
-/// speed is requested for a trace without times.
+/// # Errors
+/// The workload is not a trace, a speed is given with a closed loop, or an open loop or speed is
+/// requested for a trace without times.
 pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload) -> Result<Replay, RequestError> {
     let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
@@ -413,13 +418,15 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
 /// Returns the machine that an application, or fio jobs with buffered I/O, run on under these
 /// settings. Returns `None` for other workloads.
 ///
-/// # Errors There is no machine with that name, or the workload does not use a machine.
+/// # Errors
+/// There is no machine with that name, or the workload does not use a machine.
 pub fn machine(
     name: Option<&str>,
     workload: &Workload,
     settings: &[Setting],
 ) -> Result<Option<MachineProfile>, RequestError> {
-    let of_today = || settings.iter().all(|setting| setting.registered().is_ok_and(|own| own.layer.is_multi_queue()));
+    let of_today =
+        || settings.iter().all(|setting| setting.registered().is_ok_and(|scheduler| scheduler.layer.is_multi_queue()));
     match (workload, name) {
         (Workload::Application(_), name) => {
             let name = name.unwrap_or_else(|| if of_today() { MACHINE_TODAY } else { MACHINE });

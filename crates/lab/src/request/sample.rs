@@ -16,7 +16,8 @@ const FILES: [(&str, &[u8]); 2] = [
 
 /// Returns the sample, ready for replay.
 ///
-/// # Errors Never in practice: the data are part of the binary.
+/// # Errors
+/// Never in practice: the data are part of the binary.
 pub fn sample() -> Result<Workload, WorkloadError> {
     let files = FILES.map(|(name, bytes)| (name.to_owned(), bytes));
     let reader = TraceReader::from_readers(files, &ReadOptions::default())?;

@@ -10,8 +10,9 @@ const SETTINGS_MAX: usize = 256;
 /// A scan is `name=LOW..HIGH` or `name=LOW..HIGH/STEP`, in whole numbers. Both ends belong to the
 /// scan, but the last step may end below `HIGH`.
 ///
-/// # Errors A scan is not valid, or the text stands for too many settings. The message says what
-/// would be right.
+/// # Errors
+/// A scan is not valid, or the text stands for too many settings. The message says what would be
+/// right.
 pub fn scanned(text: &str) -> Result<Vec<String>, String> {
     let Some((elevator, values)) = text.split_once(':') else { return Ok(vec![text.to_owned()]) };
     let mut all = vec![format!("{elevator}:")];
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn wrong_scan_shows_a_right_one() {
-        for (text, told) in [
+        for (text, message) in [
             ("cfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one: 0..8"),
             ("cfq:slice_idle=0..8/0", "must be 1 or more"),
             ("cfq:slice_idle=a..8", "\"a\" is not a whole number; write a scan as LOW..HIGH/STEP"),
@@ -80,7 +81,7 @@ mod tests {
             ("cfq:quantum=1..256,slice_idle=0..1", "more than 256 settings"),
             ("cfq:quantum=0..18446744073709551615", "more than 256 settings"),
         ] {
-            assert!(scanned(text).unwrap_err().contains(told), "{text}: {}", scanned(text).unwrap_err());
+            assert!(scanned(text).unwrap_err().contains(message), "{text}: {}", scanned(text).unwrap_err());
         }
     }
 }

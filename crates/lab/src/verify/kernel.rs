@@ -120,8 +120,8 @@ impl<'t> KernelBench<'t> {
         let wanted = Wanted {
             schedulers: settings
                 .iter()
-                .filter(|own| !own.setting.is_present())
-                .map(|own| own.setting.name().to_owned())
+                .filter(|record| !record.setting.is_present())
+                .map(|record| record.setting.name().to_owned())
                 .collect(),
             buffered: demand.buffered_reads,
             io_uring: matches!(work, Work::Workload(_)) && demand.outstanding_max.is_none_or(|most| most > 1),
@@ -130,7 +130,7 @@ impl<'t> KernelBench<'t> {
             outstanding_max: demand.outstanding_max,
         };
         let wanted_cgroups = wanted_cgroups(work, settings)?;
-        let changes = settings.iter().any(|own| own.setting != Setting::present());
+        let changes = settings.iter().any(|record| record.setting != Setting::present());
         let failed = |error: iosched_kernel::SettingsError| VerifyError::Run { problem: error.to_string() };
         let session = changes.then(|| Session::begin(&device, state)).transpose().map_err(failed)?;
         let disk = session.as_ref().map_or_else(|| device.disk(), |session| session.device().clone());
@@ -140,7 +140,7 @@ impl<'t> KernelBench<'t> {
             finding.severity() == Severity::Obstacle && !matches!(finding, Finding::MissingScheduler { .. })
         });
         if let Some(obstacle) = obstacle {
-            return Err(VerifyError::Run { problem: told(obstacle) });
+            return Err(VerifyError::Run { problem: with_remedy(obstacle) });
         }
         // The kernel may load a missing scheduler when it is set. If not, setting it fails with its
         // own error.
@@ -173,18 +173,23 @@ impl<'t> KernelBench<'t> {
         let attributes = self.disk.attributes().unwrap_or_default().into_iter();
         let value = |attribute: iosched_kernel::attribute::Attribute| {
             let name = attribute.name.strip_prefix("iosched/").unwrap_or(&attribute.name).to_owned();
-            let set = setting.assignments().any(|own| own.name() == name || own.name() == attribute.name);
+            let set = setting
+                .assignments()
+                .any(|assignment| assignment.name() == name || assignment.name() == attribute.name);
             let unit = attribute.unit().unwrap_or_default();
             let is_attribute = !attribute.is_tunable();
             ValueRecord { name, value: attribute.value, unit, attribute: is_attribute, set }
         };
-        let of_cgroups = setting.assignments().filter(|own| controllers::is_file(own.name())).map(|own| ValueRecord {
-            name: own.name().to_owned(),
-            value: own.text(),
-            unit: String::new(),
-            attribute: true,
-            set: true,
-        });
+        let of_cgroups =
+            setting.assignments().filter(|assignment| controllers::is_file(assignment.name())).map(|assignment| {
+                ValueRecord {
+                    name: assignment.name().to_owned(),
+                    value: assignment.text(),
+                    unit: String::new(),
+                    attribute: true,
+                    set: true,
+                }
+            });
         attributes.filter(|attribute| attribute.is_writable).map(value).chain(of_cgroups).collect()
     }
 
@@ -212,12 +217,12 @@ impl<'t> KernelBench<'t> {
         };
         match run() {
             Err(ExecuteError::Interrupted { .. }) => Ok(None),
-            made => made.map_err(|error| VerifyError::Execute(Box::new(error))),
+            finished => finished.map_err(|error| VerifyError::Execute(Box::new(error))),
         }
     }
 
-    fn run_command(&self, own: &ForeignCommand, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
-        if let Some(script) = &own.prepare {
+    fn run_command(&self, command: &ForeignCommand, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
+        if let Some(script) = &command.prepare {
             let words = ["sh".to_owned(), "-c".to_owned(), script.clone()];
             if self.finished(&words, interrupt)?.is_none() {
                 return Ok(None);
@@ -227,9 +232,9 @@ impl<'t> KernelBench<'t> {
         // Only root can drop caches. Other users measure with the present caches, as the command
         // would.
         let _ = quiet::drop_caches();
-        let benchmark = Benchmark::of(&own.words);
-        let mut words = own.words.clone();
-        words.extend(benchmark.and_then(|benchmark| benchmark.asks_for(&own.words)).map(str::to_owned));
+        let benchmark = Benchmark::of(&command.words);
+        let mut words = command.words.clone();
+        words.extend(benchmark.and_then(|benchmark| benchmark.asks_for(&command.words)).map(str::to_owned));
         let before = self.disk.stat();
         let Some(finished) = self.finished(&words, interrupt)? else { return Ok(None) };
         let mut result = RunResult { finished_ns: finished.wall_ns, ..RunResult::default() };
@@ -264,9 +269,11 @@ impl<'t> KernelBench<'t> {
 /// Returns the values of a setting for the workload's cgroups.
 fn writes_of(setting: &Setting) -> Result<Vec<NamedWrite>, VerifyError> {
     let mut writes = Vec::new();
-    for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
+    for assignment in setting.assignments().filter(|assignment| controllers::is_file(assignment.name())) {
         let wrong = |problem: String| VerifyError::Setting { setting: setting.to_string(), problem };
-        writes.extend(NamedWrite::parse(own.name(), &own.text()).map_err(|error| wrong(error.to_string()))?);
+        writes.extend(
+            NamedWrite::parse(assignment.name(), &assignment.text()).map_err(|error| wrong(error.to_string()))?,
+        );
     }
     // Values of the device are set with the scheduler.
     writes.retain(|write| !write.is_of_device());
@@ -297,10 +304,12 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
         of_workload: !names.is_empty(),
     };
     for SettingRecord { setting, label } in settings {
-        for own in setting.assignments().filter(|own| controllers::is_file(own.name())) {
+        for assignment in setting.assignments().filter(|assignment| controllers::is_file(assignment.name())) {
             wanted.label.get_or_insert_with(|| label.clone());
-            if NamedWrite::parse(own.name(), &own.text()).is_ok_and(|all| all.iter().all(NamedWrite::is_of_device)) {
-                wanted.of_device.insert(format!("{CGROUP}{}", own.name()));
+            if NamedWrite::parse(assignment.name(), &assignment.text())
+                .is_ok_and(|all| all.iter().all(NamedWrite::is_of_device))
+            {
+                wanted.of_device.insert(format!("{CGROUP}{}", assignment.name()));
             }
         }
         for NamedWrite { cgroup, file, .. } in writes_of(setting)? {
@@ -330,17 +339,17 @@ impl WantedCgroups {
     /// setting needs it.
     fn make(self, disk: &BlockDevice, state: &StateDirectory) -> Result<Option<OwnCgroup>, VerifyError> {
         let tree = Tree::of(disk.roots()).map_err(|error| error.to_string());
-        let made = tree.and_then(|tree| {
+        let created = tree.and_then(|tree| {
             for name in &self.of_device {
                 disk.attribute(name).map_err(|error| error.to_string())?;
             }
-            let made = self.of_workload.then(|| OwnCgroup::create(&tree, state).map_err(|error| error.to_string()));
-            let made = made.transpose()?;
-            made.iter().try_for_each(|made| made.has(self.files.iter().map(String::as_str)))?;
-            Ok(made)
+            let cgroup = self.of_workload.then(|| OwnCgroup::create(&tree, state).map_err(|error| error.to_string()));
+            let cgroup = cgroup.transpose()?;
+            cgroup.iter().try_for_each(|cgroup| cgroup.has(self.files.iter().map(String::as_str)))?;
+            Ok(cgroup)
         });
-        match (made, self.label) {
-            (Ok(made), _) => Ok(made),
+        match (created, self.label) {
+            (Ok(created), _) => Ok(created),
             (Err(problem), Some(setting)) => Err(VerifyError::Setting { setting, problem }),
             (Err(_), None) => Ok(None),
         }
@@ -348,7 +357,7 @@ impl WantedCgroups {
 }
 
 /// Returns a finding with its remedy.
-fn told(finding: &Finding) -> String {
+fn with_remedy(finding: &Finding) -> String {
     finding.remedy().map_or_else(|| finding.to_string(), |remedy| format!("{finding}; {remedy}"))
 }
 
@@ -367,10 +376,10 @@ impl Bench for KernelBench<'_> {
             Some(session) => session.recorded().scheduler.clone(),
             None => self.disk.scheduler().unwrap_or_default(),
         };
-        let inert_of = |own: &SettingRecord| {
-            let scheduler = if own.setting.is_present() { &present } else { own.setting.name() };
+        let inert_of = |record: &SettingRecord| {
+            let scheduler = if record.setting.is_present() { &present } else { record.setting.name() };
             let supply = Supply { scheduler: scheduler.to_owned(), driver_depth: self.disk.driver_takes() };
-            inert(&own.setting, &supply, &self.demand)
+            inert(&record.setting, &supply, &self.demand)
         };
         let target = self.target.to_string();
         DeviceRecord {
@@ -408,7 +417,7 @@ impl Bench for KernelBench<'_> {
         quiet::settle(&self.disk, QUIET_MAX);
         match self.work {
             Work::Workload(workload) => self.run_workload(workload, seed, interrupt),
-            Work::Command(own) => self.run_command(own, interrupt),
+            Work::Command(command) => self.run_command(command, interrupt),
         }
     }
 

@@ -170,7 +170,7 @@ fn make_runs(
         return Err(LabError::NoSettings);
     }
     // Settings that the device does not accept are reported before the first run.
-    let values: Vec<_> = settings.iter().map(|own| bench.set(&own.setting)).collect::<Result<_, _>>()?;
+    let values: Vec<_> = settings.iter().map(|record| bench.set(&record.setting)).collect::<Result<_, _>>()?;
     let header = verification.header(DeviceRecord { values, ..bench.device() });
     observe(Progress::Record(&Record::Header(Box::new(header.clone()))))?;
     let mut records = Records::new(header);
@@ -210,22 +210,22 @@ fn make_runs(
 /// Makes a run during which no other program changes settings; `None` if it was ended.
 fn run_undisturbed(
     bench: &mut dyn Bench,
-    own: &SettingRecord,
+    record: &SettingRecord,
     seed: u64,
     control: &Control,
     observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LabError>,
 ) -> Result<Option<RunResult>, LabError> {
     for runs in 1.. {
-        bench.set(&own.setting)?;
+        bench.set(&record.setting)?;
         let Some(result) = bench.run(seed, control.aborted())? else { break };
         let changes = bench.foreign();
         if changes.is_empty() {
             return Ok(Some(result));
         }
         if runs == DISTURBED_MAX {
-            return Err(VerifyError::Disturbed { setting: own.label.clone(), changes, runs }.into());
+            return Err(VerifyError::Disturbed { setting: record.label.clone(), changes, runs }.into());
         }
-        observe(Progress::Discarded { setting: &own.label, changes: &changes })?;
+        observe(Progress::Discarded { setting: &record.label, changes: &changes })?;
         if control.is_stopping() {
             break;
         }

@@ -135,7 +135,9 @@ fn mock(ms: &[(&'static str, f64, f64)]) -> Mock {
 fn the_first_run_of_each_setting_has_a_timeline_and_no_other() {
     let mut bench = mock(&[("a", 1.0, 0.0), ("b", 3.0, 0.0)]);
     let records = verify(&verification(&["a", "b"], 3), &mut bench, &Control::new(1), ignore).unwrap().records;
-    let of = |own: &TimelineRecord| (own.setting, own.timeline.io.bins.iter().map(|bin| bin.under_way_ns).sum::<u64>());
+    let of = |record: &TimelineRecord| {
+        (record.setting, record.timeline.io.bins.iter().map(|bin| bin.under_way_ns).sum::<u64>())
+    };
     assert_eq!(records.timelines.iter().map(of).collect::<Vec<_>>(), [(0, 1_000_000), (1, 3_000_000)]);
     assert!(records.runs.iter().all(|run| run.result.io_timeline.is_none()));
 }
@@ -216,19 +218,19 @@ fn it_ends_when_it_is_sure_and_not_before() {
 fn a_run_under_another_setting_is_made_again() {
     let left = vec![Change { name: "nr_requests".into(), from: Some("256".into()), to: "64".into() }];
     let mut bench = Mock { disturbed: vec![2, 3], left, ..mock(&[("a", 1.0, 0.0), ("b", 1.0, 0.0)]) };
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     let finished = verify(&verification(&["a", "b"], 2), &mut bench, &Control::new(1), |progress| {
-        told.extend(progress.warning());
+        warnings.extend(progress.warning());
         Ok(())
     });
     assert_eq!(finished.unwrap().records.runs.len(), 4);
     assert_eq!(bench.runs, 6);
-    assert_eq!(told.len(), 3);
+    assert_eq!(warnings.len(), 3);
     assert!(
-        told[0].contains("iosched repeats a run of a, because another program changed nr_requests from 64 to 256"),
-        "{told:?}"
+        warnings[0].contains("iosched repeats a run of a, because another program changed nr_requests from 64 to 256"),
+        "{warnings:?}"
     );
-    assert_eq!(told[2], "not put back, because another program has changed it: nr_requests is 256 (before: 64)");
+    assert_eq!(warnings[2], "not put back, because another program has changed it: nr_requests is 256 (before: 64)");
     // The same setting is applied and run again.
     let first = &bench.log[2..8];
     assert_eq!(first[2..4], first[4..6], "{first:?}");

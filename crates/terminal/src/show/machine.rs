@@ -121,8 +121,8 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     };
     let group = |group: &Group| {
         let settings: Vec<&str> = group.settings.iter().map(|&setting| label(setting)).collect();
-        let Group { figures, told, runs_needed, .. } = group;
-        json!({ "settings": settings, "metrics": figures, "told": told, "runs_needed": runs_needed })
+        let Group { figures, is_certain, runs_needed, .. } = group;
+        json!({ "settings": settings, "metrics": figures, "told": is_certain, "runs_needed": runs_needed })
     };
     let answer = &results.answer;
     let answer = json!({

@@ -62,22 +62,22 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let reads = of(false, false);
     let surface = reads.filled(&Spot::grid(&reads.spots()), |spot| reads.alone_and_in_company(spot));
     let as_reads = |spot| nearby(&surface, spot);
-    let cells = |own: &Cells| own.filled(&Spot::grid(&own.spots()), as_reads);
+    let cells = |measured_cells: &Cells| measured_cells.filled(&Spot::grid(&measured_cells.spots()), as_reads);
     let sequential_reads = cells(&of(false, true));
     let random_writes = cells(&of(true, false));
     let sequential_writes = cells(&of(true, true));
     let company = |writes: bool, surface: &[(Spot, Times)]| {
-        let mixed = evidence.of_role(Role::Mixed).filter_map(|own| {
-            let latency = if writes { &own.summary.writes } else { &own.summary.reads };
+        let mixed = evidence.of_role(Role::Mixed).filter_map(|measured| {
+            let latency = if writes { &measured.summary.writes } else { &measured.summary.reads };
             (latency.count() > 0 && !surface.is_empty()).then(|| {
-                let alone = nearby(surface, Spot { bytes: own.probe.bytes, under_way: own.probe.depth });
+                let alone = nearby(surface, Spot { bytes: measured.probe.bytes, under_way: measured.probe.depth });
                 difference(&times(latency, None), &alone)
             })
         });
         factors(&mixed.collect::<Vec<_>>())
     };
     let (reads_beside_writes, writes_beside_reads) = (company(false, &surface), company(true, &random_writes));
-    let flush = evidence.of_role(Role::Flush).find(|own| own.probe.flush_every == 1);
+    let flush = evidence.of_role(Role::Flush).find(|measured| measured.probe.flush_every == 1);
     Ok(Ok(Model::Empirical(Box::new(EmpiricalConfig {
         capacity_sectors: target.capacity_sectors,
         depth: target.depth.max(1),
@@ -86,7 +86,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
         rotational: target.rotational,
         write_cache: target.write_cache,
         fua: target.fua,
-        flush_ns: flush.map_or(0, |own| own.summary.flushes.mean_ns() as u64),
+        flush_ns: flush.map_or(0, |measured| measured.summary.flushes.mean_ns() as u64),
         shares: SHARES.to_vec(),
         reads_beside_writes,
         writes_beside_reads,
@@ -125,21 +125,22 @@ impl Cells {
             let is_whole = probe.bytes <= evidence.target.max_sectors_kb.saturating_mul(1024).max(4096);
             kind && is_whole && probe.sequential == sequential
         };
-        let all = || roles.into_iter().flat_map(|role| evidence.of_role(role)).filter(|own| wanted(&own.probe));
+        let all =
+            || roles.into_iter().flat_map(|role| evidence.of_role(role)).filter(|measured| wanted(&measured.probe));
         let mut spots: Vec<Spot> = Vec::new();
-        for spot in all().map(|own| spot_of(&own.probe)) {
+        for spot in all().map(|measured| spot_of(&measured.probe)) {
             if !spots.contains(&spot) {
                 spots.push(spot);
             }
         }
         let known = spots.into_iter().map(|spot| {
-            let here: Vec<&Measured> = all().filter(|own| spot_of(&own.probe) == spot).collect();
+            let here: Vec<&Measured> = all().filter(|measured| spot_of(&measured.probe) == spot).collect();
             let mut latency = Histogram::default();
-            here.iter().for_each(|own| latency.merge(&own.summary.latency));
-            let iops = here.iter().map(|own| own.summary.iops.median).sum::<f64>() / here.len() as f64;
+            here.iter().for_each(|measured| latency.merge(&measured.summary.latency));
+            let iops = here.iter().map(|measured| measured.summary.iops.median).sum::<f64>() / here.len() as f64;
             (spot, times(&latency, Some(f64::from(spot.under_way) * 1e9 / iops.max(1e-6))))
         });
-        let rates = all().map(|own| own.summary.iops.median * f64::from(own.probe.bytes));
+        let rates = all().map(|measured| measured.summary.iops.median * f64::from(measured.probe.bytes));
         Self { bandwidth: rates.fold(1.0, f64::max), known: known.collect() }
     }
 
@@ -151,10 +152,10 @@ impl Cells {
     /// get the value of `base`, corrected by measured points nearby.
     fn filled(&self, grid: &[Spot], base: impl Fn(Spot) -> Times) -> Vec<(Spot, Times)> {
         let off: Vec<(Spot, Times)> =
-            self.known.iter().map(|(spot, own)| (*spot, difference(own, &base(*spot)))).collect();
+            self.known.iter().map(|(spot, times)| (*spot, difference(times, &base(*spot)))).collect();
         let fill = |&spot: &Spot| {
-            if let Some((_, own)) = self.known.iter().find(|(known, _)| *known == spot) {
-                return (spot, *own);
+            if let Some((_, times)) = self.known.iter().find(|(known, _)| *known == spot) {
+                return (spot, *times);
             }
             let (start, right) = (base(spot), weighted(&off, spot));
             let up = (self.crossing_ns(spot).max(1.0).ln() - start[MEDIAN] - right[MEDIAN]).max(0.0);
@@ -166,10 +167,11 @@ impl Cells {
     /// Adds the effect of the commands in flight at the smallest
     /// size to the effect of the size with the fewest in flight.
     fn alone_and_in_company(&self, spot: Spot) -> Times {
-        let smallest = self.known.iter().map(|(own, _)| own.bytes).min().unwrap_or(1);
-        let fewest = self.known.iter().map(|(own, _)| own.under_way).min().unwrap_or(1);
-        let along_sizes: Vec<(f64, &Times)> = line(&self.known, |own| own.under_way == fewest, |own| own.bytes);
-        let along_numbers: Vec<(f64, &Times)> = line(&self.known, |own| own.bytes == smallest, |own| own.under_way);
+        let smallest = self.known.iter().map(|(known, _)| known.bytes).min().unwrap_or(1);
+        let fewest = self.known.iter().map(|(known, _)| known.under_way).min().unwrap_or(1);
+        let along_sizes: Vec<(f64, &Times)> = line(&self.known, |known| known.under_way == fewest, |known| known.bytes);
+        let along_numbers: Vec<(f64, &Times)> =
+            line(&self.known, |known| known.bytes == smallest, |known| known.under_way);
         let by_size = between(&along_sizes, f64::from(spot.bytes).ln());
         let by_number = between(&along_numbers, f64::from(spot.under_way).ln());
         let corner = between(&along_sizes, f64::from(smallest).ln());
@@ -194,20 +196,20 @@ const fn spot_of(probe: &Probe) -> Spot {
 /// logarithm of the varying value, in ascending order.
 fn line(known: &[(Spot, Times)], on: impl Fn(&Spot) -> bool, by: impl Fn(&Spot) -> u32) -> Vec<(f64, &Times)> {
     let mut line: Vec<_> =
-        known.iter().filter(|(spot, _)| on(spot)).map(|(spot, own)| (f64::from(by(spot)).ln(), own)).collect();
+        known.iter().filter(|(spot, _)| on(spot)).map(|(spot, times)| (f64::from(by(spot)).ln(), times)).collect();
     line.sort_by(|a, b| a.0.total_cmp(&b.0));
     line
 }
 
 /// Interpolates the known times linearly. Beyond the last point, the times grow in proportion.
 fn between(line: &[(f64, &Times)], at: f64) -> Times {
-    let behind = line.partition_point(|(own, _)| *own <= at);
+    let behind = line.partition_point(|(place, _)| *place <= at);
     match (behind.checked_sub(1).map(|i| line[i]), line.get(behind)) {
-        (Some((from, own)), Some((to, next))) => {
+        (Some((from, times)), Some((to, next))) => {
             let part = (at - from) / (to - from);
-            std::array::from_fn(|i| own[i] + part * (next[i] - own[i]))
+            std::array::from_fn(|i| times[i] + part * (next[i] - times[i]))
         }
-        (Some((last, own)), None) => own.map(|ln_ns| ln_ns + at - last),
+        (Some((last, times)), None) => times.map(|ln_ns| ln_ns + at - last),
         (None, Some((_, next))) => **next,
         (None, None) => [0.0; COUNT],
     }
@@ -215,25 +217,25 @@ fn between(line: &[(f64, &Times)], at: f64) -> Times {
 
 /// Interpolates a full grid at any point, in the same way as the model does.
 fn nearby(surface: &[(Spot, Times)], spot: Spot) -> Times {
-    let mut sizes: Vec<u32> = surface.iter().map(|(own, _)| own.bytes).collect();
+    let mut sizes: Vec<u32> = surface.iter().map(|(known, _)| known.bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let rows: Vec<(f64, Times)> = sizes
         .into_iter()
         .map(|bytes| {
-            let row = line(surface, |own| own.bytes == bytes, |own| own.under_way);
+            let row = line(surface, |known| known.bytes == bytes, |known| known.under_way);
             (f64::from(bytes).ln(), between(&row, f64::from(spot.under_way).ln()))
         })
         .collect();
-    let rows: Vec<(f64, &Times)> = rows.iter().map(|(at, own)| (*at, own)).collect();
+    let rows: Vec<(f64, &Times)> = rows.iter().map(|(at, times)| (*at, times)).collect();
     between(&rows, f64::from(spot.bytes).ln())
 }
 
 /// Returns the mean of the known points, weighted by the inverse distance (Shepard).
 fn weighted(known: &[(Spot, Times)], spot: Spot) -> Times {
-    let weights: Vec<f64> = known.iter().map(|(own, _)| own.distance2(spot).max(1e-4).powi(-2)).collect();
+    let weights: Vec<f64> = known.iter().map(|(place, _)| place.distance2(spot).max(1e-4).powi(-2)).collect();
     let all = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    std::array::from_fn(|i| known.iter().zip(&weights).map(|((_, own), weight)| own[i] * weight).sum::<f64>() / all)
+    std::array::from_fn(|i| known.iter().zip(&weights).map(|((_, times), weight)| times[i] * weight).sum::<f64>() / all)
 }
 
 /// Returns a distribution at [`SHARES`]. The last point is
@@ -249,11 +251,11 @@ fn times(latency: &Histogram, mean_ns: Option<f64>) -> Times {
     ns[COUNT - 1] = last.clamp(before, before * 50.0);
     // The remaining difference of the mean is spread over all points.
     let mean: f64 = (0..COUNT - 1).map(|i| part(i) * (ns[i] + ns[i + 1])).sum();
-    ns.map(|own| (own * (mean_ns / mean).clamp(0.2, 5.0)).ln())
+    ns.map(|value| (value * (mean_ns / mean).clamp(0.2, 5.0)).ln())
 }
 
-fn difference(own: &Times, other: &Times) -> Times {
-    std::array::from_fn(|i| own[i] - other[i])
+fn difference(times: &Times, other: &Times) -> Times {
+    std::array::from_fn(|i| times[i] - other[i])
 }
 
 fn rising(mut times: Times) -> Times {
@@ -268,17 +270,17 @@ fn factors(differences: &[Times]) -> Vec<f64> {
     if differences.is_empty() {
         return Vec::new();
     }
-    let mean = |i: usize| differences.iter().map(|own| own[i]).sum::<f64>() / differences.len() as f64;
+    let mean = |i: usize| differences.iter().map(|difference| difference[i]).sum::<f64>() / differences.len() as f64;
     // Four decimals are significant.
     (0..COUNT).map(|i| (mean(i).exp().clamp(1.0 / FACTOR_MAX, FACTOR_MAX) * 1e4).round() / 1e4).collect()
 }
 
 fn written(cells: &[(Spot, Times)]) -> Vec<EmpiricalCell> {
-    let ns = |own: &Times| own.iter().map(|ln_ns| ln_ns.exp().clamp(1.0, NS_MAX) as u64).collect();
-    let cell = |(spot, own): &(Spot, Times)| EmpiricalCell {
+    let ns = |times: &Times| times.iter().map(|ln_ns| ln_ns.exp().clamp(1.0, NS_MAX) as u64).collect();
+    let cell = |(spot, times): &(Spot, Times)| EmpiricalCell {
         sectors: spot.bytes.div_ceil(512),
         under_way: spot.under_way,
-        ns: ns(own),
+        ns: ns(times),
     };
     cells.iter().map(cell).collect()
 }

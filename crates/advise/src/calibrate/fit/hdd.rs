@@ -151,8 +151,8 @@ fn zone(sectors: u64, sectors_per_track: f64) -> ZoneConfig {
 /// Multiplies the track lengths by `factor` and adapts the number of tracks.
 fn scale_tracks(config: &mut HddConfig, factor: f64) {
     let sectors = config.capacity_sectors.div_ceil(config.zones.len() as u64);
-    for own in &mut config.zones {
-        *own = zone(sectors, f64::from(own.sectors_per_track) * factor);
+    for stored in &mut config.zones {
+        *stored = zone(sectors, f64::from(stored.sectors_per_track) * factor);
     }
 }
 

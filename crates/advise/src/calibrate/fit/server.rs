@@ -94,8 +94,8 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
     let rate = |bytes_per_second: f64| (bytes_per_second as u64).clamp(10_000, 1_000_000_000_000);
     let link = bandwidth(evidence) * 1.05;
     // A byte passes through the server and then through the link.
-    let own = slope.map(|both| 1.0 / both - 1.0 / link).filter(|&own| own > 0.0);
-    let bytes_per_second = own.map(|own| rate(1.0 / own));
+    let server_slope = slope.map(|both| 1.0 / both - 1.0 / link).filter(|&server_slope| server_slope > 0.0);
+    let bytes_per_second = server_slope.map(|server_slope| rate(1.0 / server_slope));
     Ok(ServerConfig {
         capacity_sectors: target.capacity_sectors,
         depth: target.depth.max(1),
@@ -135,7 +135,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
 fn together(evidence: &Evidence, start: &ServerConfig) -> Result<Option<ServerConfig>, CalibrateError> {
     let depths = evidence.needed(Role::Depth)?;
     let medians: Vec<(f64, f64)> =
-        depths.iter().map(|own| (f64::from(own.probe.depth), own.summary.p50_ns.median)).collect();
+        depths.iter().map(|measured| (f64::from(measured.probe.depth), measured.summary.p50_ns.median)).collect();
     let Some(each_ns) = median_slope(&medians).filter(|&each_ns| each_ns >= 1.0) else { return Ok(None) };
     let data_ns = bytes_per_second(evidence).map_or(0.0, |rate| f64::from(depths[0].probe.bytes) * 1e9 / rate);
     let mut config = start.clone();
