@@ -85,8 +85,8 @@ pub(crate) enum Command {
 pub(crate) fn command() -> clap::Command {
     fn numbers(command: clap::Command) -> clap::Command {
         let takes = |argument: &clap::Arg| argument.get_action().takes_values();
-        let command = command.mut_args(|own| {
-            if takes(&own) { crate::complete::completed(own.allow_negative_numbers(true)) } else { own }
+        let command = command.mut_args(|argument| {
+            if takes(&argument) { crate::complete::completed(argument.allow_negative_numbers(true)) } else { argument }
         });
         command.mut_subcommands(numbers)
     }

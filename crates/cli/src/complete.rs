@@ -36,20 +36,20 @@ pub(crate) fn registration(shell: Shell) -> Result<String> {
 }
 
 /// Returns the argument with its completer.
-pub(crate) fn completed(own: Arg) -> Arg {
+pub(crate) fn completed(argument: Arg) -> Arg {
     let mut takes = String::new();
-    for name in own.get_value_names().unwrap_or_default() {
+    for name in argument.get_value_names().unwrap_or_default() {
         let _ = write!(takes, "{name}|");
     }
-    let is_scheduler = matches!(own.get_id().as_str(), "scheduler" | "schedulers");
+    let is_scheduler = matches!(argument.get_id().as_str(), "scheduler" | "schedulers");
     if is_scheduler || takes.starts_with("SETTING") {
-        own.add(ArgValueCompleter::new(schedulers))
+        argument.add(ArgValueCompleter::new(schedulers))
     } else if takes.contains("PROFILE") {
-        own.add(ArgValueCompleter::new(profiles))
+        argument.add(ArgValueCompleter::new(profiles))
     } else if takes.contains("DISK") || takes.starts_with("DEVICE") {
-        own.add(ArgValueCompleter::new(disks))
+        argument.add(ArgValueCompleter::new(disks))
     } else {
-        own
+        argument
     }
 }
 
@@ -74,12 +74,16 @@ fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
 fn schedulers(current: &OsStr) -> Vec<CompletionCandidate> {
     let (current, linux) = (text(current), Registry::linux());
     let Some((name, _)) = current.split_once(':') else {
-        return beginning(current, linux.elevators().iter().map(|own| (own.name.to_owned(), own.about)));
+        return beginning(current, linux.elevators().iter().map(|elevator| (elevator.name.to_owned(), elevator.about)));
     };
-    let Some(elevator) = linux.elevators().iter().find(|own| own.name == name) else { return Vec::new() };
+    let Some(elevator) = linux.elevators().iter().find(|known| known.name == name) else { return Vec::new() };
     let at = current.rfind([':', ',']).map_or(0, |at| at + 1);
-    let texts = elevator.texts.iter().filter(|own| !own.takes.is_empty()).map(|own| (own.name, own.doc));
-    let names = (elevator.tunables)().into_iter().map(|own| (own.name, own.doc)).chain(texts);
+    let texts = elevator
+        .texts
+        .iter()
+        .filter(|parameter| !parameter.takes.is_empty())
+        .map(|parameter| (parameter.name, parameter.doc));
+    let names = (elevator.tunables)().into_iter().map(|tunable| (tunable.name, tunable.doc)).chain(texts);
     beginning(current, names.map(|(name, doc)| (format!("{}{name}=", &current[..at]), doc)))
 }
 

@@ -57,7 +57,7 @@ pub(crate) enum DeviceCommand {
 
 fn family(text: &str) -> Result<&'static Family, String> {
     Family::named(text).ok_or_else(|| {
-        let known: Vec<&str> = Family::ALL.iter().map(|own| own.name).collect();
+        let known: Vec<&str> = Family::ALL.iter().map(|family| family.name).collect();
         format!("there is no family {text:?}; available: {}", known.join(", "))
     })
 }
@@ -66,33 +66,33 @@ pub(crate) fn run(command: &DeviceCommand) -> Result<()> {
     let text = match command {
         DeviceCommand::List { family: Some(family), json: false } => return show::page(&device::members(family)),
         DeviceCommand::List { family: Some(family), json: true } => {
-            let list = family.members().into_iter().map(|own| {
-                let runs: Vec<Value> = own
+            let list = family.members().into_iter().map(|member| {
+                let runs: Vec<Value> = member
                     .runs
                     .iter()
                     .map(
                         |run| json!({ "model": run.model, "qos": run.qos, "kernel": run.kernel, "result": run.result }),
                     )
                     .collect();
-                let profile = Profile::of_member(family, &own)?;
+                let profile = Profile::of_member(family, &member)?;
                 Ok(json!({
-                    "name": own.name, "kind": profile.model().kind(), "about": profile.about(),
-                    "model_name": own.model_name, "mean": own.mean(), "runs": runs, "fit": profile.fit(),
+                    "name": member.name, "kind": profile.model().kind(), "about": profile.about(),
+                    "model_name": member.model_name, "mean": member.mean(), "runs": runs, "fit": profile.fit(),
                 }))
             });
             serde_json::to_string_pretty(&list.collect::<Result<Vec<_>>>()?)? + "\n"
         }
         DeviceCommand::IoCost { device, model_name, json } => {
             let profile = Profile::load(device)?;
-            let known = Family::member(profile.name()).map(|(_, own)| own.model_name);
+            let known = Family::member(profile.name()).map(|(_, member)| member.model_name);
             let name = model_name.as_deref().or(known.as_deref());
-            let own = IoCost::of_profile(&profile);
+            let io_cost = IoCost::of_profile(&profile);
             if *json {
-                let mut document = serde_json::to_value(&own)?;
-                document["hwdb"] = own.hwdb(name).into();
+                let mut document = serde_json::to_value(&io_cost)?;
+                document["hwdb"] = io_cost.hwdb(name).into();
                 serde_json::to_string_pretty(&document)? + "\n"
             } else {
-                return show::page(&io_cost::text(&own, name));
+                return show::page(&io_cost::text(&io_cost, name));
             }
         }
         DeviceCommand::List { family: None, json: false } => {

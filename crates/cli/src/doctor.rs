@@ -77,15 +77,15 @@ fn find(roots: &Roots, given: &Path) -> Result<String> {
         Ok(device) => Ok(device.disk_name().to_owned()),
         Err(FindError::Unknown { name, known }) => {
             let meant = nearest(&name, known.split(", "));
-            let told = meant.map_or_else(|| format!("disks are {known}"), |meant| format!("did you mean {meant}?"));
-            Err(usage(format!("{name}: there is no such disk; {told}")))
+            let hint = meant.map_or_else(|| format!("disks are {known}"), |meant| format!("did you mean {meant}?"));
+            Err(usage(format!("{name}: there is no such disk; {hint}")))
         }
         Err(FindError::Io { path, error }) if error.kind() == std::io::ErrorKind::NotFound => {
             let last = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let disks = BlockDevice::disks(roots);
             let near = nearest(last, disks.iter().map(BlockDevice::name)).filter(|_| path.starts_with("/dev"));
-            let told = near.map_or_else(String::new, |near| format!("; did you mean /dev/{near}?"));
-            Err(usage(format!("{}: no such file or directory{told}", path.display())))
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean /dev/{near}?"));
+            Err(usage(format!("{}: no such file or directory{hint}", path.display())))
         }
         Err(error) => Err(error.into()),
     }

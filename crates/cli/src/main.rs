@@ -181,7 +181,7 @@ mod tests {
                     assert!(next.len() <= 80, "{name}: {next}");
                     whole = format!("{begun}{}", next.trim_start());
                 }
-                let Some(example) = whole.strip_prefix("  ").filter(|own| own.starts_with("iosched ")) else {
+                let Some(example) = whole.strip_prefix("  ").filter(|line| line.starts_with("iosched ")) else {
                     continue;
                 };
                 let parsed = command::command().try_get_matches_from(words(example));
@@ -197,8 +197,8 @@ mod tests {
         let mut all = Vec::new();
         every_command(&command::command(), "iosched", &mut all);
         for (name, command) in &all {
-            for own in command.get_arguments().filter(|own| own.get_action().takes_values()) {
-                assert!(own.is_allow_negative_numbers_set(), "{name}: {}", own.get_id());
+            for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
+                assert!(argument.is_allow_negative_numbers_set(), "{name}: {}", argument.get_id());
             }
         }
     }

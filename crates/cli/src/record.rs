@@ -95,8 +95,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
              file on another disk with -o"
         );
     } else if recorded_for.as_secs_f64() < args.seconds {
-        let (recorded, asked) = (recorded_for.as_secs_f64(), args.seconds);
-        eprintln!("the recording ended early, after {recorded:.1} s of {asked} s, and is kept");
+        let (recorded, requested) = (recorded_for.as_secs_f64(), args.seconds);
+        eprintln!("the recording ended early, after {recorded:.1} s of {requested} s, and is kept");
     }
     if lost > 0 {
         eprintln!(
@@ -142,8 +142,8 @@ fn record(
     room: &mut Room,
 ) -> Result<(Duration, Option<io::Error>)> {
     let ended = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&ended);
-    on_signal(move |_| asked.store(true, Ordering::SeqCst))?;
+    let flag = Arc::clone(&ended);
+    on_signal(move |_| flag.store(true, Ordering::SeqCst))?;
     let meter = Meter::new("recording {bar:30} {pos} of {len} s, {msg}");
     meter.set_length(seconds.ceil() as u64);
     let begun = Instant::now();
@@ -189,8 +189,8 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
     let who = |process: &ProcessSummary| {
         let name = process.name.as_deref().unwrap_or("?");
         let ionice = match process.priorities.as_slice() {
-            [] | [_] if process.priorities.iter().all(|own| own == "none") => String::new(),
-            own => format!(" (ionice {})", own.join(", ")),
+            [] | [_] if process.priorities.iter().all(|priorities| priorities == "none") => String::new(),
+            priorities => format!(" (ionice {})", priorities.join(", ")),
         };
         format!("{name} ({}) {}{ionice}", process.pid, grouped(process.requests))
     };

@@ -114,7 +114,7 @@ fn picture(plot: &str, args: &ReportArgs) -> Result<()> {
     })?;
     let bytes = format.convert(svg)?;
     out.write(|writer| Ok(writer.write_all(&bytes)?))?;
-    told(&out, &format!("plot {plot}"), &path);
+    announce(&out, &format!("plot {plot}"), &path);
     Ok(())
 }
 
@@ -148,12 +148,12 @@ impl Format {
 
     #[cfg(feature = "pictures")]
     fn convert(self, svg: String) -> Result<Vec<u8>> {
-        let made = match self {
+        let picture = match self {
             Self::Svg => return Ok(svg.into_bytes()),
             Self::Png => iosched_report::png(&svg),
             Self::Pdf => iosched_report::pdf(&svg),
         };
-        made.map_err(|problem| anyhow::anyhow!("the picture cannot be drawn: {problem}"))
+        picture.map_err(|problem| anyhow::anyhow!("the picture cannot be drawn: {problem}"))
     }
 
     #[cfg(not(feature = "pictures"))]
@@ -187,12 +187,12 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
         None => html(&open(&path)?, (!of_last).then_some(&*path)),
     };
     out.text(&html)?;
-    told(&out, "report", &path);
+    announce(&out, "report", &path);
     Ok(())
 }
 
 /// Prints where the output is.
-fn told(out: &Output, what: &str, records: &Path) {
+fn announce(out: &Output, what: &str, records: &Path) {
     if out.is_file() {
         say!("{}: the {what} of {}", out.name().display(), records.display());
     }

@@ -76,12 +76,12 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
     } else {
         args.devices.iter().map(|device| name(&roots, &state, device)).collect::<Result<_>>()?
     };
-    let mut told = Messages { all_well: true, lines: 0 };
+    let mut messages = Messages { all_well: true, lines: 0 };
     for device in &devices {
         match settings::restore(&roots, &state, device, options) {
             Ok(Restoration::Nothing) if !is_all && settings::kept(&state).contains(device) => {}
-            Ok(done) => told.device(device, &done, options, is_all)?,
-            Err(error) => told.failure(&error),
+            Ok(done) => messages.device(device, &done, options, is_all)?,
+            Err(error) => messages.failure(&error),
         }
     }
     for device in settings::kept(&state).iter().filter(|device| is_all || devices.contains(device)) {
@@ -89,38 +89,40 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         let options = RestoreOptions { dry_run: options.dry_run || is_all, ..options };
         match settings::undo(&roots, &state, device, options) {
             Ok(Restoration::PutBack(done)) if is_all && !done.changes.is_empty() => {
-                told.stays(device, &done.changes)?;
+                messages.stays(device, &done.changes)?;
             }
-            Ok(Restoration::Kept { reason: LeftAlone::Changed { undo, .. } }) if is_all => told.stays(device, &undo)?,
+            Ok(Restoration::Kept { reason: LeftAlone::Changed { undo, .. } }) if is_all => {
+                messages.stays(device, &undo)?
+            }
             Ok(_) if is_all => {}
-            Ok(done) => told.device(device, &done, options, is_all)?,
-            Err(error) => told.failure(&error),
+            Ok(done) => messages.device(device, &done, options, is_all)?,
+            Err(error) => messages.failure(&error),
         }
     }
     for name in if is_all { directory::left_over(&state) } else { Vec::new() } {
         match directory::clear(&state, &name, options.dry_run) {
-            Ok(done) => told.directory(&name, &done, options)?,
-            Err(error) => told.failure(&error),
+            Ok(done) => messages.directory(&name, &done, options)?,
+            Err(error) => messages.failure(&error),
         }
     }
     for name in if is_all { cgroup::left_over(&state) } else { Vec::new() } {
         match cgroup::clear(&state, &name, options.dry_run) {
-            Ok(done) => told.cgroup(&name, &done, options)?,
-            Err(error) => told.failure(&error),
+            Ok(done) => messages.cgroup(&name, &done, options)?,
+            Err(error) => messages.failure(&error),
         }
     }
     if is_all {
         match restore_tracer(&roots, &state, options.dry_run) {
             Ok(LeftTracer::Nothing) => {}
             Ok(LeftTracer::InUse { pid }) => {
-                told.say(&format!("the kernel's tracer: left alone: process {pid} is recording"))?
+                messages.say(&format!("the kernel's tracer: left alone: process {pid} is recording"))?
             }
-            Ok(LeftTracer::PutBack) if options.dry_run => told.say("the kernel's tracer: would be restored")?,
-            Ok(LeftTracer::PutBack) => told.say("the kernel's tracer: restored")?,
-            Err(error) => told.failure(&error),
+            Ok(LeftTracer::PutBack) if options.dry_run => messages.say("the kernel's tracer: would be restored")?,
+            Ok(LeftTracer::PutBack) => messages.say("the kernel's tracer: restored")?,
+            Err(error) => messages.failure(&error),
         }
     }
-    if told.lines == 0 {
+    if messages.lines == 0 {
         let of_root = if is_all && state != StateDirectory::of_root() {
             settings::left_over(&StateDirectory::of_root())
         } else {
@@ -131,7 +133,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         }
         output::print("nothing to restore\n")?;
     }
-    Ok(if told.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if messages.all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns the name of the disk. For a removed disk, the name comes from its journal.
@@ -231,12 +233,14 @@ impl Messages {
 /// Reports values that another program has set since, with the command that restores
 /// them. After the restoration the journal is gone, so --force would not help.
 fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String {
-    let one = |own: &Change| format!("{} is {} (before: {})", own.name, own.from.as_deref().unwrap_or("gone"), own.to);
+    let one = |change: &Change| {
+        format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)
+    };
     let all: Vec<_> = left.iter().map(one).collect();
     let back = if options.dry_run {
         "--force would restore it too".to_owned()
     } else {
-        let words: Vec<_> = left.iter().map(|own| quoted(&format!("{}={}", own.name, own.to))).collect();
+        let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
         format!("to restore it too, run: iosched set {device} {}", words.join(" "))
     };
     format!("not restored, because something else has set it since: {}; {back}", all.join(", "))

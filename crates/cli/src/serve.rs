@@ -148,10 +148,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
 
 /// Reads the exports again at each hangup. On an error, it warns and keeps the exports.
 fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups: mpsc::Receiver<()>) -> Result<()> {
-    let (own, name) = (args.exports.clone(), args.disk.name());
+    let (files, name) = (args.exports.clone(), args.disk.name());
     let reread = move || {
         while hangups.recv().is_ok() {
-            let exports = match own.load(&name) {
+            let exports = match files.load(&name) {
                 Ok(exports) => exports,
                 Err(error) => {
                     say!("warning: {error}; the exports are unchanged");

@@ -206,7 +206,7 @@ enum Phase {
     /// Something needs an orderly end, but the function for it is not known yet.
     Starting,
     /// A signal arrived in phase `Starting`. The end begins when its function is known.
-    Asked,
+    EndRequested,
     Serving(Arc<Stop>),
     Stopping,
 }
@@ -224,8 +224,8 @@ impl Ending {
     /// Handles signals from now on. Call this before anything needs an orderly end.
     pub(crate) fn on_signal() -> Result<Self> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
-        let asked = ending.clone();
-        on_signal(move |signal| asked.asked(signal))?;
+        let for_signal = ending.clone();
+        on_signal(move |signal| for_signal.signalled(signal))?;
         Ok(ending)
     }
 
@@ -233,13 +233,13 @@ impl Ending {
     /// gets one message for all hangups since the last one.
     pub(crate) fn on_signal_but_hangup() -> Result<(Self, mpsc::Receiver<()>)> {
         let ending = Self(Arc::new(Mutex::new(Phase::Preparing)));
-        let asked = ending.clone();
+        let for_signal = ending.clone();
         let (sender, hangups) = mpsc::sync_channel(1);
         let hung_up = move || {
             // A pending message also covers this hangup.
             let _ = sender.try_send(());
         };
-        on_signal_and_hangup(move |signal| asked.asked(signal), hung_up)?;
+        on_signal_and_hangup(move |signal| for_signal.signalled(signal), hung_up)?;
         Ok((ending, hangups))
     }
 
@@ -247,16 +247,16 @@ impl Ending {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asked(&self, signal: i32) {
+    fn signalled(&self, signal: i32) {
         let mut phase = self.phase();
         match &*phase {
             Phase::Preparing => output::exit(BY_SIGNAL + signal),
-            Phase::Starting => *phase = Phase::Asked,
+            Phase::Starting => *phase = Phase::EndRequested,
             Phase::Serving(stop) => {
                 let stop = Arc::clone(stop);
                 self.begin(&mut phase, stop);
             }
-            Phase::Asked | Phase::Stopping => {
+            Phase::EndRequested | Phase::Stopping => {
                 say!("ended at once; data that was not flushed may be lost");
                 output::exit(BY_SIGNAL + signal);
             }
@@ -275,7 +275,7 @@ impl Ending {
         let mut phase = self.phase();
         let stop = Arc::new(stop);
         match *phase {
-            Phase::Asked => self.begin(&mut phase, stop),
+            Phase::EndRequested => self.begin(&mut phase, stop),
             _ => *phase = Phase::Serving(stop),
         }
     }
@@ -294,10 +294,10 @@ impl Ending {
     /// long and the next signal must be able to exit.
     fn begin(&self, phase: &mut Phase, stop: Arc<Stop>) {
         *phase = Phase::Stopping;
-        let (ending, own) = (self.clone(), Arc::clone(&stop));
+        let (ending, stop_again) = (self.clone(), Arc::clone(&stop));
         let run = move || {
-            if !own() {
-                *ending.phase() = Phase::Serving(own);
+            if !stop_again() {
+                *ending.phase() = Phase::Serving(stop_again);
             }
         };
         // Without memory for a thread, further signals wait until `stop` returns.
@@ -390,7 +390,7 @@ pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a Pa
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in named {
         let place = absolute(path).unwrap_or_else(|_| path.clone());
-        if let Some((other, _)) = known.iter().find(|(_, own)| *own == place) {
+        if let Some((other, _)) = known.iter().find(|(_, known_place)| *known_place == place) {
             let twice = if *other == option {
                 format!("{option} names it twice")
             } else {
@@ -406,7 +406,7 @@ pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a Pa
 /// Checks that an address to listen on has a port.
 pub(crate) fn address(text: &str) -> std::result::Result<String, String> {
     let port = |text: &str| text.parse::<u16>().ok();
-    if text.rsplit_once(':').is_some_and(|(host, own)| !host.is_empty() && port(own).is_some()) {
+    if text.rsplit_once(':').is_some_and(|(host, digits)| !host.is_empty() && port(digits).is_some()) {
         return Ok(text.to_owned());
     }
     let example = port(text.trim_start_matches(':')).map_or_else(|| "PORT".to_owned(), |port| port.to_string());

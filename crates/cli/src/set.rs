@@ -138,8 +138,8 @@ fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if done.is_empty() {
         return error;
     }
-    let told = format!("{error}; earlier changes stay in force: {}", done.join(", "));
-    if is_usage(&error) { usage(told) } else { anyhow::anyhow!(told) }
+    let message = format!("{error}; earlier changes stay in force: {}", done.join(", "));
+    if is_usage(&error) { usage(message) } else { anyhow::anyhow!(message) }
 }
 
 /// On a terminal, refuses to change the disk of the root file system without `--yes`.

@@ -276,11 +276,11 @@ fn info(file: &Path, reading: &Reading, json: bool) -> Result<()> {
         return output::print(&found.json()?);
     }
     let Found { source, summary, stages, completeness } = &found;
-    let told: String = reading::missing(completeness).iter().map(|line| format!("warning: {line}\n")).collect();
+    let warnings: String = reading::missing(completeness).iter().map(|line| format!("warning: {line}\n")).collect();
     let ends = completeness.gaps().iter().filter(|gap| !gap.matters());
     let ends: String = ends.map(|gap| format!("note: {gap}\n")).collect();
     let stages = stages.as_ref().map(|stages| format!("{stages}\n\n")).unwrap_or_default();
-    show::page(&format!("{told}{}\n{ends}\n{stages}{summary}\n", source.title()))
+    show::page(&format!("{warnings}{}\n{ends}\n{stages}{summary}\n", source.title()))
 }
 
 fn remap(files: &Files, target: &Target) -> Result<()> {
@@ -405,13 +405,13 @@ fn kinds(seen: &TraceSummary) -> Vec<String> {
         .iter()
         .filter(|(count, _)| count.requests > 0)
         .map(|(count, op)| format!("{op} {}", grouped(count.requests)));
-    let of_process = |own: &ProcessSummary| match &own.name {
-        Some(name) => format!("{name} ({})", own.pid),
-        None => own.pid.to_string(),
+    let of_process = |process: &ProcessSummary| match &process.name {
+        Some(name) => format!("{name} ({})", process.pid),
+        None => process.pid.to_string(),
     };
     let (mut processes, more) = first_processes(seen, of_process);
     processes.extend((more > 0).then(|| format!("{more} more")));
-    let devices: Vec<&str> = seen.devices.iter().filter_map(|own| own.name.as_deref()).collect();
+    let devices: Vec<&str> = seen.devices.iter().filter_map(|device| device.name.as_deref()).collect();
     let mut kinds = vec![format!("by operation {}", ops.collect::<Vec<_>>().join(", "))];
     kinds.push(format!("by process {}", processes.join(", ")));
     kinds.extend((!devices.is_empty()).then(|| format!("to {}", devices.join(", "))));

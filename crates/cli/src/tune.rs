@@ -197,7 +197,7 @@ fn schedulers(text: &str) -> Result<Vec<Setting>> {
 pub(crate) fn run(args: &TuneArgs, given: &Invocation) -> Result<ExitCode> {
     let tuning = plan(args, given)?;
     let mut outputs = Outputs::new(args.write).prints("the result").reads(&args.device).reads_all(&args.machine);
-    outputs = outputs.reads_all(args.workload.iter().flat_map(|own| options::files(own)));
+    outputs = outputs.reads_all(args.workload.iter().flat_map(|workload| options::files(workload)));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let records = match &args.records {
         Some(path) => outputs.records(path, Kind::Search)?,
@@ -371,9 +371,9 @@ mod tests {
             "quantum=4",
             "--json",
         ]);
-        let told = plan(&args, &given).unwrap().experiment.command;
+        let command = plan(&args, &given).unwrap().experiment.command;
         assert_eq!(
-            told,
+            command,
             "iosched tune --device sata-7200 --scheduler cfq --scheduler deadline --goal 'P99(sync)' --subject-to \
              'throughput>=95%' --budget 200 --also nr_requests --fix quantum=4 --seed 1 --replay closed"
         );

@@ -8,31 +8,31 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Whether a handler of signals is installed.
-static TOLD: AtomicBool = AtomicBool::new(false);
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// Like [`on_signal`], but does nothing if the command has already installed a handler.
-pub fn on_signal_if_nobody_does(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
-    if TOLD.load(Ordering::SeqCst) { Ok(()) } else { on_signal(asked) }
+pub fn on_signal_if_nobody_does(handle: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    if IS_INSTALLED.load(Ordering::SeqCst) { Ok(()) } else { on_signal(handle) }
 }
 
-/// Calls `asked` with the number of each signal from now on, on its own
+/// Calls `handle` with the number of each signal from now on, on its own
 /// thread. SIGHUP stays ignored if it was ignored at the start, as with nohup.
-pub fn on_signal(asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
-    on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), asked)
+pub fn on_signal(handle: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    on([SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP)), handle)
 }
 
 /// Like [`on_signal`], but SIGHUP calls `hung_up` and does not end the command.
 pub fn on_signal_and_hangup(
-    mut asked: impl FnMut(i32) + Send + 'static,
+    mut handle: impl FnMut(i32) + Send + 'static,
     mut hung_up: impl FnMut() + Send + 'static,
 ) -> Result<()> {
-    on([SIGINT, SIGTERM, SIGHUP], move |signal| if signal == SIGHUP { hung_up() } else { asked(signal) })
+    on([SIGINT, SIGTERM, SIGHUP], move |signal| if signal == SIGHUP { hung_up() } else { handle(signal) })
 }
 
-fn on(wanted: impl IntoIterator<Item = i32>, mut asked: impl FnMut(i32) + Send + 'static) -> Result<()> {
-    TOLD.store(true, Ordering::SeqCst);
+fn on(wanted: impl IntoIterator<Item = i32>, mut handle: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    IS_INSTALLED.store(true, Ordering::SeqCst);
     let mut signals = Signals::new(wanted).context("cannot wait for signals")?;
-    let wait = move || signals.forever().for_each(&mut asked);
+    let wait = move || signals.forever().for_each(&mut handle);
     thread::Builder::new().name("signals".to_owned()).spawn(wait).context("cannot start a thread for signals")?;
     Ok(())
 }

@@ -89,7 +89,7 @@ impl AdviceDirectory {
         if let Some(directory) = &self.directory {
             let mut files = BTreeMap::new();
             for (place, lasting) in [(directory.clone(), lasting), (directory.join(UNTRIED), untried)] {
-                let of_setting = lasting.map_or_else(Vec::new, |own| of_setting(own, &self.rule));
+                let of_setting = lasting.map_or_else(Vec::new, |lasting| of_setting(lasting, &self.rule));
                 files.extend(of_setting.into_iter().map(|(name, text)| (place.join(name), text)));
             }
             written.extend(files.iter().map(|(file, text)| self.set(file, text, outputs)));
@@ -130,7 +130,7 @@ fn of_setting(lasting: &Lasting, rule: &str) -> Vec<(PathBuf, String)> {
         ("tuned.conf".into(), marked(&lasting.profile)),
         ("undo.sh".into(), script(&lasting.undo)),
     ];
-    files.extend(lasting.drop_ins.iter().map(|own| (own.below_units(), marked(&own.text))));
+    files.extend(lasting.drop_ins.iter().map(|drop_in| (drop_in.below_units(), marked(&drop_in.text))));
     files
 }
 
@@ -198,11 +198,11 @@ mod tests {
         keep(here, None, Some(&lasting("IOWeight=1"))).unwrap();
         keep(here, None, Some(&lasting("IOWeight=2"))).unwrap();
         let untried = here.join(UNTRIED);
-        let own = untried.join("backup.service.d/50-iosched.conf");
-        assert_eq!(fs::read_to_string(&own).unwrap(), format!("{MARK} advise.\n[Service]\nIOWeight=2\n"));
+        let drop_in = untried.join("backup.service.d/50-iosched.conf");
+        assert_eq!(fs::read_to_string(&drop_in).unwrap(), format!("{MARK} advise.\n[Service]\nIOWeight=2\n"));
         assert!(["90-iosched-sda.rules", "tuned.conf", "undo.sh"].iter().all(|name| untried.join(name).exists()));
         assert!(!here.join("undo.sh").exists(), "nothing is recommended");
-        fs::write(&own, "[Service]\n").unwrap();
+        fs::write(&drop_in, "[Service]\n").unwrap();
         let mut outputs = Outputs::new(WriteArgs { overwrite: false });
         let refused = AdviceDirectory::open(Some(here), "sda", false, &mut outputs).err().unwrap().to_string();
         assert!(refused.contains("50-iosched.conf: exists, and is not a file of advice"), "{refused}");

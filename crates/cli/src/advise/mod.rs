@@ -184,14 +184,15 @@ pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
     let Watching { meter, profile: model, .. } = watching;
     drop(meter);
     let Some(found) = found.map_err(of_advice)? else {
-        let kept =
-            kept.directory().map_or_else(String::new, |own| format!("; the measurements are in {}", own.display()));
+        let kept = kept
+            .directory()
+            .map_or_else(String::new, |directory| format!("; the measurements are in {}", directory.display()));
         eprintln!("interrupted before any setting was confirmed on the device: there is no advice{kept}");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let advice = found.advice();
     let lasting = advice.recommended().map(|best| Lasting::of(plan.disk(), best, &found.present));
-    let untried = advice.untried().map(|own| Lasting::of(plan.disk(), &own.setting, &found.present));
+    let untried = advice.untried().map(|setting| Lasting::of(plan.disk(), &setting.setting, &found.present));
     let applied = match advice.recommended() {
         Some(best) if args.apply && !found.interrupted => {
             plan.apply(best).map_err(of_advice)?;
@@ -201,15 +202,15 @@ pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
     };
     let (set, kept_in) = ((args.apply, applied), args.output.as_deref());
     let (lasting, untried) = (lasting.as_ref(), untried.as_ref());
-    let told = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
+    let view = advice::AdviceView { advice: &advice, found: &found, lasting, untried, set, kept_in };
     let calibration = found.calibration.as_ref().map(|(measurements, calibration)| (measurements, calibration));
     let page = iosched_report::advice_html(&advice, &found.records, calibration, lasting, untried);
     let reported = report.map(|out| out.text(&page));
     let kept = kept.finish(&page, lasting, untried, &mut outputs);
     let printed = if args.json {
-        output::json(&advice::json(&told))
+        output::json(&advice::json(&view))
     } else {
-        output::print(&advice::text(&told, Look::of_standard_output().with_details(args.verdicts.details)))
+        output::print(&advice::text(&view, Look::of_standard_output().with_details(args.verdicts.details)))
     };
     all_of(reported.into_iter().chain([model, kept, printed]))?;
     Ok(if found.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })

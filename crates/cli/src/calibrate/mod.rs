@@ -174,15 +174,15 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     };
     let profile = calibration.to_toml(&measurements.header)?;
     let mut written = vec![recorded];
-    let made = output.as_ref().map(|out| out.text(&profile));
-    let is_made = output.as_ref().is_some_and(Output::is_file) && made.as_ref().is_some_and(Result::is_ok);
+    let profile_written = output.as_ref().map(|out| out.text(&profile));
+    let is_made = output.as_ref().is_some_and(Output::is_file) && profile_written.as_ref().is_some_and(Result::is_ok);
     let next = args.output.as_deref().filter(|_| is_made);
     let shown = if args.json {
         calibration::json(&measurements, &calibration)?
     } else {
         as_text(next, &measurements, &calibration)
     };
-    written.extend(made);
+    written.extend(profile_written);
     written.extend(report.map(|out| out.text(&iosched_report::calibration_html(&measurements, &calibration))));
     written.push(iosched_terminal::show::answer(&shown, args.json));
     all_of(written)?;

@@ -41,7 +41,8 @@ pub(super) fn run(
     });
     bar.clear();
     let fit = fit.map_err(usage)?;
-    let made = out
+    let profile_written =
+        out
         .map(|out| {
             out.text(&(calibration::trace_fit_comments(&fit, &given.rerun().to_string()) + &fit.profile.to_toml()?))
         })
@@ -51,6 +52,6 @@ pub(super) fn run(
     } else {
         calibration::trace_fit_text(&fit, &shown, args.start.is_some())
     };
-    all_of([made.map(|_| ()), iosched_terminal::show::answer(&text, args.json)])?;
+    all_of([profile_written.map(|_| ()), iosched_terminal::show::answer(&text, args.json)])?;
     Ok(if interrupt.load(Ordering::Relaxed) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }

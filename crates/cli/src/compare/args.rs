@@ -176,9 +176,9 @@ pub(crate) struct CompareArgs {
 fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
-        Wish::Constraint(own) => Err(format!(
+        Wish::Constraint(constraint) => Err(format!(
             "compare does not use limits: write \"{}\"; for limits, use iosched tune or iosched advise",
-            own.measure
+            constraint.measure
         )),
     }
 }

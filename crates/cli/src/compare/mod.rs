@@ -52,8 +52,9 @@ impl Written {
 
 /// Returns the files that a comparison reads, and notes that it prints its answer.
 fn outputs(args: &CompareArgs) -> Outputs {
-    let outputs =
-        Outputs::new(args.write).prints("the result").reads_all(args.workload.iter().flat_map(|own| files(own)));
+    let outputs = Outputs::new(args.write)
+        .prints("the result")
+        .reads_all(args.workload.iter().flat_map(|workload| files(workload)));
     outputs.reads_all(args.devices()).reads_all(&args.machine)
 }
 
@@ -111,7 +112,7 @@ impl<'a> Comparing<'a> {
         };
         let input = args.input();
         let page = Page { input, ..Page::of(gathered, Some(elapsed_s), kept, next) };
-        let told = match args.output_format() {
+        let text = match args.output_format() {
             OutputFormat::Text => {
                 Ok(show::text(&page, show::Look::of_standard_output().with_details(args.verdicts.details)))
             }
@@ -120,7 +121,7 @@ impl<'a> Comparing<'a> {
             OutputFormat::Markdown => Ok(show::markdown(&page)),
             OutputFormat::FioJson => iosched_lab::fio_json(gathered).map_err(Into::into),
         };
-        written.push(told.and_then(|text| output::print(&text)));
+        written.push(text.and_then(|text| output::print(&text)));
         all_of(written)?;
         Ok(if *interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
     }

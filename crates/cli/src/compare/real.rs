@@ -66,7 +66,7 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Resu
     let roots = Roots::default();
     let state = StateDirectory::usual()?;
     let work = work(args)?;
-    if args.goals.iter().any(|own| own.measure == Measure::Figure(Figure::Fairness)) {
+    if args.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
         return Err(usage(
             "--goal fairness: fairness is measured only in simulation; use a metric of a job, as in \"p99(reader)\"",
         ));

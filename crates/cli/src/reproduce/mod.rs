@@ -177,7 +177,7 @@ pub(crate) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> 
 }
 
 fn results<'a>(experiments: &'a [Experiment], runs: &'a [CaseRun]) -> Vec<ExperimentResults<'a>> {
-    experiments.iter().map(|own| ExperimentResults::of(own, runs)).collect()
+    experiments.iter().map(|experiment| ExperimentResults::of(experiment, runs)).collect()
 }
 
 /// Returns the page of a file of records, if it
@@ -191,10 +191,11 @@ pub(crate) fn page_of(records: &Path) -> Result<Option<String>> {
 
 fn chosen(args: &ReproduceArgs) -> Result<Vec<Experiment>> {
     let mut experiments = Vec::new();
-    for own in Experiment::all()? {
-        let is_meant = |name: &String| name == ALL || *name == own.name || Family::named(name) == Some(own.family);
+    for experiment in Experiment::all()? {
+        let is_meant =
+            |name: &String| name == ALL || *name == experiment.name || Family::named(name) == Some(experiment.family);
         if args.experiments.iter().any(is_meant) {
-            experiments.push(own);
+            experiments.push(experiment);
         }
     }
     for name in args.experiments.iter().filter(|name| *name != ALL && Family::named(name).is_none()) {
@@ -268,8 +269,9 @@ mod tests {
 
     #[test]
     fn all_names_every_experiment_in_document_order() {
-        let names =
-            |words: &[&str]| -> Vec<String> { chosen(&args(words)).unwrap().into_iter().map(|own| own.name).collect() };
+        let names = |words: &[&str]| -> Vec<String> {
+            chosen(&args(words)).unwrap().into_iter().map(|experiment| experiment.name).collect()
+        };
         let cfq = ["quantum", "fsync-yield", "dd", "low-latency", "tpcc"];
         let today = ["nvme-interference", "start-up", "streams", "shares"];
         assert_eq!(names(&[]), [&cfq[..], &today[..]].concat());

@@ -23,15 +23,16 @@ use iosched_terminal::signals::on_signal;
 
 const UNITS: &str = "{bar:30} {pos} of {len} comparisons, {eta} to go";
 /// Largest number of failures that are listed.
-const TOLD_MAX: usize = 10;
+const FAILURES_SHOWN_MAX: usize = 10;
 /// Largest number of volumes that are listed on the terminal.
 const LISTED_MAX: usize = 20;
 
 /// The document that --json prints.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Document<'a> {
     before: usize,
-    made: usize,
+    #[serde(rename = "made")]
+    finished: usize,
     failed: &'a [Failed],
     interrupted: bool,
     summary: Option<&'a Summary>,
@@ -63,16 +64,16 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let summary = directory.summary(&args.metric).map_err(of_sweep)?;
     let reported = report.zip(summary.as_ref()).map(|(out, summary)| out.text(&summary.html()));
     let text = if args.json {
-        let told = Told {
+        let document = Document {
             before: outcome.before,
-            made: outcome.finished,
+            finished: outcome.finished,
             failed: &outcome.failed,
             interrupted: outcome.interrupted,
             summary: summary.as_ref(),
         };
-        serde_json::to_string_pretty(&told)? + "\n"
+        serde_json::to_string_pretty(&document)? + "\n"
     } else {
-        told(&units, &outcome, summary.as_ref(), elapsed)
+        as_text(&units, &outcome, summary.as_ref(), elapsed)
     };
     all_of(reported.into_iter().chain([iosched_terminal::show::answer(&text, args.json)]))?;
     Ok(match &outcome {
@@ -114,13 +115,13 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
 }
 
 fn tell_failed(failed: &[Failed]) {
-    for Failed { workload, problem, .. } in failed.iter().take(TOLD_MAX) {
+    for Failed { workload, problem, .. } in failed.iter().take(FAILURES_SHOWN_MAX) {
         // An error of reading a file already names the file.
         let named = if problem.contains(workload) { String::new() } else { format!("{workload}: ") };
         say!("not made: {named}{problem}");
     }
-    if failed.len() > TOLD_MAX {
-        say!("and {} more, listed in failed.json of the dataset", failed.len() - TOLD_MAX);
+    if failed.len() > FAILURES_SHOWN_MAX {
+        say!("and {} more, listed in failed.json of the dataset", failed.len() - FAILURES_SHOWN_MAX);
     }
 }
 
@@ -154,10 +155,10 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Duration) -> String {
+fn as_text(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed: Duration) -> String {
     let decision = summary.map(Summary::decision).unwrap_or_default();
     let look = iosched_terminal::show::Look::of_standard_output();
-    let mut text: String = decision.iter().map(|own| look.wrap(own, "") + "\n").collect();
+    let mut text: String = decision.iter().map(|sentence| look.wrap(sentence, "") + "\n").collect();
     if !text.is_empty() {
         text.push('\n');
     }

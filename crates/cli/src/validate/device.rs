@@ -117,7 +117,7 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
         }
         battery => battery?,
     };
-    let made = match out {
+    let profile_written = match out {
         Some(out) => {
             Some(out.text(&(preface(named, &measured.header, &battery) + &battery.trusted(profile.clone()).to_toml()?)))
         }
@@ -128,7 +128,7 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     } else {
         validation::text(&measured, &profile, &battery, Look::of_standard_output())
     };
-    all_of([recorded].into_iter().chain(made).chain([iosched_terminal::show::answer(&text, args.json)]))?;
+    all_of([recorded].into_iter().chain(profile_written).chain([iosched_terminal::show::answer(&text, args.json)]))?;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -34,8 +34,8 @@ pub fn text(measurements: &Measurements, calibration: &Calibration) -> String {
         let _ = writeln!(text, "{drift}");
     }
     let target = &measurements.header.target;
-    let told = IoCost::of_measurements(measurements, &calibration.profile);
-    let _ = writeln!(text, "\nio.cost:\n{}", io_cost::text(&told, target.model_name.as_deref()));
+    let io_cost = IoCost::of_measurements(measurements, &calibration.profile);
+    let _ = writeln!(text, "\nio.cost:\n{}", io_cost::text(&io_cost, target.model_name.as_deref()));
     let _ = writeln!(text, "{}", calibration.verdict);
     text
 }

@@ -7,22 +7,25 @@ use iosched_disk::io_cost::{PERMANENT, TOLD};
 use iosched_lab::grouped;
 
 /// Returns the lines for the kernel's files, the hwdb entry, and the source of each parameter.
-pub fn text(own: &IoCost, model_name: Option<&str>) -> String {
+pub fn text(io_cost: &IoCost, model_name: Option<&str>) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", own.model.line());
-    let _ =
-        writeln!(text, "for /sys/fs/cgroup/io.cost.qos, also after the number of the device:\n  {}", own.qos.line());
+    let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", io_cost.model.line());
+    let _ = writeln!(
+        text,
+        "for /sys/fs/cgroup/io.cost.qos, also after the number of the device:\n  {}",
+        io_cost.qos.line()
+    );
     let path = hwdb_path(model_name);
     let _ = writeln!(
         text,
         "{PERMANENT}, write this to {path}, then run systemd-hwdb update && udevadm \
          trigger:"
     );
-    own.hwdb(model_name).lines().for_each(|line| {
+    io_cost.hwdb(model_name).lines().for_each(|line| {
         let _ = writeln!(text, "  {line}");
     });
     text.push_str("sources of the values:\n");
-    for origin in &own.origins {
+    for origin in &io_cost.origins {
         let unit = match origin.name {
             "rbps" | "wbps" => "B/s",
             "rlat" | "wlat" => "us",

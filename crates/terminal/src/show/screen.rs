@@ -27,8 +27,8 @@ const FIRST: Duration = Duration::from_millis(300);
 /// The terminal cannot be drawn on, or the source has ended.
 pub fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&ended);
-    on_signal(move |_| asked.store(true, Ordering::SeqCst))?;
+    let flag = Arc::clone(&ended);
+    on_signal(move |_| flag.store(true, Ordering::SeqCst))?;
     std::thread::sleep(interval.min(FIRST));
     let mut screen = Screen::of(source.sample()?);
     let mut terminal = ratatui::try_init().context("cannot draw on this terminal; --once prints one table")?;
@@ -41,13 +41,13 @@ pub fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
                 && let Event::Key(key) = event::read()?
             {
                 match screen.key(key) {
-                    Asked::End => break,
-                    Asked::Set { row, attribute, value } => {
+                    Action::End => break,
+                    Action::Set { row, attribute, value } => {
                         let set = source.set(&row, attribute, &value);
                         screen.said =
                             set.map_or_else(|error| error.to_string(), |()| format!("{attribute} is {value}"));
                     }
-                    Asked::Nothing => {}
+                    Action::Nothing => {}
                 }
             }
             if Instant::now() >= next {
@@ -66,7 +66,7 @@ pub fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
 
 /// Action that a key requests from the caller.
 #[derive(Debug, PartialEq)]
-enum Asked {
+enum Action {
     Nothing,
     End,
     Set { row: String, attribute: &'static str, value: String },
@@ -132,12 +132,12 @@ impl Screen {
         self.sample.rows.iter().filter(has).collect()
     }
 
-    fn key(&mut self, key: KeyEvent) -> Asked {
+    fn key(&mut self, key: KeyEvent) -> Action {
         if key.kind == KeyEventKind::Release {
-            return Asked::Nothing;
+            return Action::Nothing;
         }
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Asked::End;
+            return Action::End;
         }
         match &mut self.mode {
             Mode::Table => return self.command(key.code),
@@ -151,21 +151,21 @@ impl Screen {
             },
             Mode::Value { row, attribute, typed: value } => match key.code {
                 KeyCode::Enter => {
-                    let asked = Asked::Set { row: row.clone(), attribute, value: value.trim().to_owned() };
+                    let change = Action::Set { row: row.clone(), attribute, value: value.trim().to_owned() };
                     self.mode = Mode::Table;
-                    return asked;
+                    return change;
                 }
                 KeyCode::Esc => self.mode = Mode::Table,
                 code => typed(value, code),
             },
         }
-        Asked::Nothing
+        Action::Nothing
     }
 
-    fn command(&mut self, code: KeyCode) -> Asked {
+    fn command(&mut self, code: KeyCode) -> Action {
         self.said.clear();
         match code {
-            KeyCode::Char('q') => return Asked::End,
+            KeyCode::Char('q') => return Action::End,
             KeyCode::Esc if self.shows_details => self.shows_details = false,
             KeyCode::Char('s') => {
                 self.sorted_by = (self.sorted_by + 1) % self.sample.columns.len();
@@ -196,7 +196,7 @@ impl Screen {
             }
             _ => {}
         }
-        Asked::Nothing
+        Action::Nothing
     }
 
     fn choose(&mut self, by: isize) {
@@ -336,8 +336,8 @@ mod tests {
         (0..10).map(line).collect()
     }
 
-    fn press(screen: &mut Screen, keys: &str) -> Asked {
-        let mut asked = Asked::Nothing;
+    fn press(screen: &mut Screen, keys: &str) -> Action {
+        let mut action = Action::Nothing;
         for key in keys.chars() {
             let code = match key {
                 '\n' => KeyCode::Enter,
@@ -345,9 +345,9 @@ mod tests {
                 '^' => KeyCode::Esc,
                 key => KeyCode::Char(key),
             };
-            asked = screen.key(KeyEvent::new(code, KeyModifiers::NONE));
+            action = screen.key(KeyEvent::new(code, KeyModifiers::NONE));
         }
-        asked
+        action
     }
 
     #[test]
@@ -372,19 +372,19 @@ mod tests {
         assert!(shown(&screen).contains(&"all about web".to_owned()));
         press(&mut screen, "v\n");
         assert!(!shown(&screen).iter().any(|line| line.starts_with("all about")));
-        assert_eq!(press(&mut screen, "q"), Asked::End);
+        assert_eq!(press(&mut screen, "q"), Action::End);
     }
 
     #[test]
     fn top_sets_a_clients_priority_and_keeps_the_selection() {
         let mut screen = Screen::of(sample(&[("backup", 10.0), ("db", 95.0)]));
-        assert_eq!(press(&mut screen, "i"), Asked::Nothing);
+        assert_eq!(press(&mut screen, "i"), Action::Nothing);
         assert!(shown(&screen)[8].contains("select a row first"));
         press(&mut screen, "vv");
         screen.take(sample(&[("backup", 99.0), ("db", 5.0)]));
-        let asked = press(&mut screen, "iidle\n");
-        assert_eq!(asked, Asked::Set { row: "backup".to_owned(), attribute: "ioprio", value: "idle".to_owned() });
-        assert_eq!(press(&mut screen, "iq^"), Asked::Nothing, "letters are typed, and nothing is asked");
+        let action = press(&mut screen, "iidle\n");
+        assert_eq!(action, Action::Set { row: "backup".to_owned(), attribute: "ioprio", value: "idle".to_owned() });
+        assert_eq!(press(&mut screen, "iq^"), Action::Nothing, "letters are typed, and nothing is requested");
         assert_eq!(screen.mode, Mode::Table);
     }
 

@@ -20,11 +20,11 @@ fn directions(mode: Mode) -> &'static [(Direction, &'static str)] {
 
 /// Returns one text if it is equal for all directions of the job, otherwise one text per direction.
 fn per_direction<T>(job: &Job, values: &PerDirection<T>, tell: impl Fn(&T) -> String) -> String {
-    let told: Vec<(String, &str)> =
+    let texts: Vec<(String, &str)> =
         directions(job.mode).iter().map(|(direction, letter)| (tell(values.of(*direction)), *letter)).collect();
-    match &told[..] {
+    match &texts[..] {
         [(first, _), rest @ ..] if rest.iter().all(|(other, _)| other == first) => first.clone(),
-        told => told.iter().map(|(text, letter)| format!("{letter} {text}")).collect::<Vec<_>>().join(", "),
+        texts => texts.iter().map(|(text, letter)| format!("{letter} {text}")).collect::<Vec<_>>().join(", "),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::fail::usage;
 pub fn list(name: Option<&str>, as_json: bool) -> Result<String> {
     let matches = |option: &&JobOption| {
         let names = || option.aliases.iter().copied().chain([option.name]);
-        name.is_none_or(|name| names().any(|own| own.contains(name)))
+        name.is_none_or(|name| names().any(|known| known.contains(name)))
     };
     let options: Vec<&JobOption> = job_options().filter(matches).collect();
     if let (true, Some(name)) = (options.is_empty(), name) {
@@ -71,12 +71,12 @@ fn table(options: &[&JobOption]) -> String {
     let mut text = String::new();
     let width = options.iter().map(|option| names(option).len()).max().unwrap_or(0);
     for category in Category::ALL {
-        let own: Vec<_> = options.iter().filter(|option| option.category == category).collect();
-        if own.is_empty() {
+        let of_category: Vec<_> = options.iter().filter(|option| option.category == category).collect();
+        if of_category.is_empty() {
             continue;
         }
         let _ = writeln!(text, "{}{}", if text.is_empty() { "" } else { "\n" }, category.title());
-        for option in own {
+        for option in of_category {
             let _ = writeln!(text, "  {:width$}  {:14} {}", names(option), option.treatment.name(), option.help);
         }
     }

@@ -111,11 +111,11 @@ fn lines(places: &[&JobLine]) -> String {
         None => place.line.to_string(),
         Some(_) => place.to_string(),
     };
-    let told: Vec<String> = places.iter().take(LINES_MAX).map(line).collect();
+    let shown: Vec<String> = places.iter().take(LINES_MAX).map(line).collect();
     let word = if places.len() == 1 { "line" } else { "lines" };
     let more = places.len().saturating_sub(LINES_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{word} {}{more}", told.join(", "))
+    format!("{word} {}{more}", shown.join(", "))
 }
 
 /// Returns the output as JSON.
