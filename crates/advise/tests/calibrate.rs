@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use iosched_advise::calibrate::{
-    CalibrateError, Calibration, Header, Kind, Measurements, Measurer, Pace, Progress, Quantity, Simulated, Target,
-    measure,
+    CalibrateError, Calibration, Header, Kind, Measurements, Measurer, Pace, Progress, Quantity, Simulated, Table,
+    Target, measure,
 };
 use iosched_disk::hdd::ReadAheadAfter;
 use iosched_disk::{CreditsOf, CreditsUnit, Model, Profile};
@@ -319,4 +319,20 @@ fn a_device_too_small_to_measure_is_refused() {
         "kind = \"fixed\"\n[fixed]\ndepth = 4\nparallel = 1\nlat_ns = 1000\nns_per_sector = 0\ncapacity_sectors = 100";
     let error = measured(&mut Simulated::new(profile(text))).unwrap_err().to_string();
     assert!(error.contains("true has 51200 bytes"), "{error}");
+}
+
+#[test]
+fn a_table_gives_the_flash_back_that_it_was_made_of() {
+    let table = "rw,bs,depth,jobs,iops,p50,p99\n\
+                 randread,4k,1,1,14483,64.26,78.34\n\
+                 randread,4k,4,1,58102,63.23,107\n\
+                 randread,4k,16,4,573509,88.58,301.1\n\
+                 randread,4k,64,4,780809,261.1,1106\n";
+    let table = Table::read("t.csv", table).unwrap();
+    let target = Target::of_card("t.csv", Profile::named("nvme").unwrap().card());
+    let calibration = Calibration::of_table(&table, &target, "fitted", Some(Kind::Ssd)).unwrap();
+    assert!(calibration.verdict.fits, "{}", calibration.verdict);
+    assert_eq!(calibration.verdict.met.1, 4);
+    assert_eq!(calibration.profile.fitted_to().iter().filter(|entry| entry.starts_with("row ")).count(), 4);
+    assert_eq!(Calibration::unused_rows(&table, &calibration.profile).unwrap(), []);
 }

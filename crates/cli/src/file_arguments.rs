@@ -54,6 +54,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("calibrate report", writes("p.html", "calibrate nvme --quick --report {here}/p.html --records {here}/new")),
     ("calibrate start", Reads),
     ("calibrate target", Reads),
+    ("calibrate table", Reads),
     ("calibrate trace", Reads),
     ("compare blktrace", writes("noop.blktrace.0", "compare -w {here}/tasks.toml -s noop --blktrace {here}")),
     ("compare decisions", writes("d.jsonl", "compare -w {here}/tasks.toml -s noop --decisions {here}/d.jsonl")),

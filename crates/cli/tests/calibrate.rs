@@ -193,3 +193,76 @@ fn validated_profile_carries_its_errors() {
         assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
     }
 }
+
+/// Rows of one flash device: random reads of 4 KiB. The last two are not for the fit.
+const TABLE: &str = "rw,bs,iodepth,numjobs,iops,lat_mean,clat_p50,clat_p99,split
+randread,4k,1,1,14483,68.29,64.26,78.34,given
+randread,4k,4,1,58102,68.31,63.23,107,given
+randread,4k,16,4,573509,111.2,88.58,301.1,given
+randread,4k,64,4,780809,327.5,-,-,given
+randread,16k,1,1,12150,82,80,100,given
+randread,4k,8,1,113033,70.35,64.77,123.4,kept
+randread,4k,8,4,378208,84.19,74.24,189.4,kept
+";
+
+#[test]
+fn a_table_is_fitted_and_its_other_rows_are_validated() {
+    let here = directory("calibrate-table");
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    let (table, profile) = (path("results.csv"), path("disk.toml"));
+    fs::write(&table, TABLE).unwrap();
+    let (code, out, err) = run(&["calibrate", "--table", &table, "--kind", "ssd", "-o", &profile]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(
+        out.contains("random read 4 KiB, depth 64") && out.contains("rows that were not used for the fit"),
+        "{out}"
+    );
+    assert!(out.contains("ssd fits: "), "{out}");
+    // A value that the table does not have is not compared.
+    let deepest = out.lines().find(|line| line.starts_with("random read 4 KiB, depth 256")).unwrap();
+    assert!(deepest.contains(" - "), "{deepest}");
+    let (_, shown, _) = run(&["device", "show", &profile, "--assumptions"]);
+    for entry in ["row random read 4 KiB, depth 1: 14483 IOPS", "program_ns", "no row writes"] {
+        assert!(shown.contains(entry), "{entry}: {shown}");
+    }
+    assert!(!shown.contains("113033"), "a kept row is not in the list: {shown}");
+    let (code, out, err) = run(&["validate", "--profile", &profile, "--table", &table]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("2 rows of ") && out.contains("5 others were used for the fit"), "{out}");
+    assert!(out.contains("random read 4 KiB, depth 32") && !out.contains("random read 16 KiB"), "{out}");
+    assert!(out.contains("2 of 2 rates within 10 %"), "{out}");
+    // All rows of this table were used.
+    let used = TABLE.lines().take(6).collect::<Vec<_>>().join("\n");
+    fs::write(&table, used).unwrap();
+    let (code, _, err) = run(&["validate", "--profile", &profile, "--table", &table]);
+    assert!(code == 2 && err.contains("used all its rows"), "{err}");
+    for (text, told) in [
+        ("rw,bs\n", "the column iops is missing"),
+        ("rw,bs,iops\nwrite,4k,100\n", "no row of random reads for the fit"),
+    ] {
+        fs::write(&table, text).unwrap();
+        let (code, _, err) = run(&["calibrate", "--table", &table]);
+        assert!(code == 2 && err.contains(told), "{err}");
+    }
+    let (code, _, err) = run(&["calibrate", "--table", &table, "--kind", "hdd"]);
+    assert!(code == 2 && err.contains("a table shows only ssd and server"), "{err}");
+}
+
+#[test]
+fn results_of_fio_in_json_are_a_table() {
+    let here = directory("calibrate-fio");
+    let path = |name: &str| here.join(name).to_string_lossy().into_owned();
+    let (job, results, profile) = (path("job.fio"), path("results.json"), path("disk.toml"));
+    let sections: String = [1, 8, 64].map(|depth| format!("[depth-{depth}]\nstonewall\niodepth={depth}\n")).concat();
+    let text = format!(
+        "[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=io_uring\nsize=10g\ntime_based\nruntime=1\n{sections}"
+    );
+    fs::write(&job, text).unwrap();
+    let compare = ["compare", "--workload", &job, "--device", "nvme", "--scheduler", "none", "--runs", "1"];
+    let (code, out, err) = run(&[&compare[..], &["--output-format", "fio-json"]].concat());
+    assert_eq!(code, 0, "{err}");
+    fs::write(&results, out).unwrap();
+    let (code, out, err) = run(&["calibrate", "--table", &results, "--kind", "ssd", "-o", &profile]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("ssd fits: 3 of 3 rates within 10 %"), "{out}");
+}

@@ -94,6 +94,14 @@ pub enum CalibrateError {
         /// Version of iosched that wrote the file.
         version: String,
     },
+    /// A table of measurements is not valid.
+    #[error("{file}: {problem}")]
+    Table {
+        /// Path of the file.
+        file: String,
+        /// Place, problem and remedy.
+        problem: String,
+    },
     /// A line of the file is not a measurement.
     #[error("{file}: line {line}: {problem}")]
     BadLine {

@@ -46,6 +46,16 @@ pub(super) struct Measured {
 pub(super) struct Evidence {
     pub(super) target: Target,
     measured: Vec<Measured>,
+    norm: Norm,
+}
+
+/// Distance of a model from the measurements, from the logarithms of the ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Norm {
+    /// The mean of the absolute values, each limited, so that single bad probes count little.
+    Absolute,
+    /// The root of the mean square. Each row of a table is a result of its own.
+    Squares,
 }
 
 /// A metric of a probe that the report shows.
@@ -73,6 +83,12 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Returns whether the metric was measured. A row of a table can lack it.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.measured.median.is_finite()
+    }
+
     /// Returns the ratio of the modelled to the measured value, less 1.
     #[must_use]
     pub fn difference(&self) -> f64 {
@@ -111,7 +127,41 @@ impl Evidence {
         let probes = measurements.header.probes.iter();
         let measured = probes.zip(measurements.summaries());
         let measured = measured.filter_map(|(&probe, summary)| Some(Measured { probe, summary: summary? })).collect();
-        Self { target: measurements.header.target.clone(), measured }
+        Self { target: measurements.header.target.clone(), measured, norm: Norm::Absolute }
+    }
+
+    /// Creates the evidence of a table.
+    pub(super) const fn of_table(target: Target, measured: Vec<Measured>) -> Self {
+        Self { target, measured, norm: Norm::Squares }
+    }
+
+    /// Returns the distance that fits minimise.
+    pub(super) const fn norm(&self) -> Norm {
+        self.norm
+    }
+
+    /// Returns the distance of a model with these residuals.
+    pub(super) fn distance(&self, residuals: &[Residual], weights: [f64; 3]) -> f64 {
+        let norm = self.norm;
+        let (mut sum, mut weight_sum) = (0.0, 0.0);
+        for residual in residuals {
+            for (pair, weight) in [residual.iops, residual.p50_ns, residual.p99_ns].into_iter().zip(weights) {
+                if !pair.is_known() {
+                    continue;
+                }
+                let noise = pair.measured.variation.unwrap_or(0.0) / VARIATION_HALF;
+                let weight = weight / (1.0 + noise * noise);
+                let off = (1.0 + pair.difference()).max(1e-9).ln().abs();
+                sum += weight
+                    * match norm {
+                        Norm::Absolute => off.min(MISS_MAX),
+                        Norm::Squares => off * off,
+                    };
+                weight_sum += weight;
+            }
+        }
+        let mean = if weight_sum > 0.0 { sum / weight_sum } else { 0.0 };
+        if norm == Norm::Squares { mean.sqrt() } else { mean }
     }
 
     /// Returns the probes of `role`, in the order of the list.
@@ -131,15 +181,14 @@ impl Evidence {
         Ok(found)
     }
 
-    /// Returns the distance of `profile` from the probes of `roles`: the mean
-    /// logarithm of the ratios, 0 for equal values. Whether a short run contains
+    /// Returns the distance of `profile` from the probes of `roles`, 0 for equal values. Whether a short run contains
     /// a stall is random, so models with stalls are judged by medians only.
     pub(super) fn miss(&self, profile: &Profile, roles: &[Role]) -> Result<f64, CalibrateError> {
         let stalls = matches!(profile.model(), Model::Server(config) if config.stalls.is_some());
         let weights = if stalls { [0.0, 1.0, 0.0] } else { WEIGHTS };
         let measured = self.measured.iter().filter(|measured| roles.contains(&measured.probe.role));
         let residuals: Result<Vec<_>, _> = measured.map(|measured| residual(profile, measured, SEARCHING)).collect();
-        Ok(miss(&residuals?, weights))
+        Ok(self.distance(&residuals?, weights))
     }
 
     /// Returns the residuals of `profile` for the probes that a fit uses, or
@@ -167,20 +216,6 @@ impl Evidence {
         })
         .collect()
     }
-}
-
-/// Returns the weighted mean logarithm of the ratios of rate, median and p99.
-pub(super) fn miss(residuals: &[Residual], weights: [f64; 3]) -> f64 {
-    let (mut sum, mut weight_sum) = (0.0, 0.0);
-    for residual in residuals {
-        for (pair, weight) in [residual.iops, residual.p50_ns, residual.p99_ns].into_iter().zip(weights) {
-            let noise = pair.measured.variation.unwrap_or(0.0) / VARIATION_HALF;
-            let weight = weight / (1.0 + noise * noise);
-            sum += weight * (1.0 + pair.difference()).max(1e-9).ln().abs().min(MISS_MAX);
-            weight_sum += weight;
-        }
-    }
-    if weight_sum > 0.0 { sum / weight_sum } else { 0.0 }
 }
 
 fn has_credits(profile: &Profile) -> bool {

@@ -16,6 +16,7 @@ mod place;
 mod probe;
 mod records;
 mod summary;
+mod table;
 mod target;
 mod trace;
 mod verdict;
@@ -25,7 +26,7 @@ use iosched_disk::{Model, Profile};
 
 pub use device::Device;
 pub use error::CalibrateError;
-use evidence::{Evidence, WEIGHTS, miss};
+use evidence::{Evidence, WEIGHTS};
 pub use evidence::{Pair, Quantity, Residual};
 pub use measure::{Pace, Progress, measure};
 pub use measurer::{Measurer, Simulated};
@@ -33,6 +34,7 @@ pub use place::{FILE_SIZE_MIB, Place, PlaceError, check_room, is_model, open_dev
 pub use probe::{Probe, Role, Span, probes};
 pub use records::{FORMAT, Header, Measurements, Part, Sample, write_header, write_sample};
 pub use summary::{Spread, Summary};
+pub use table::{Table, TableRow};
 pub use target::Target;
 pub use trace::{TraceFit, fit_trace};
 pub use verdict::{NOISY, Verdict, WITHIN};
@@ -94,24 +96,74 @@ impl Calibration {
     /// There are too few measurements, or the device cannot be of the kind `only`.
     pub fn of(measurements: &Measurements, name: &str, only: Option<Kind>) -> Result<Self, CalibrateError> {
         let evidence = Evidence::of(measurements);
-        let mut kinds = Vec::new();
-        let mut best: Option<(f64, Profile, Vec<Residual>)> = None;
         let profile_of = |model: Model| {
             let about = write::about(&measurements.header.target, &model);
             let anchors = write::anchors(measurements, &model);
             Profile::of(name, &about, model, anchors).map_err(CalibrateError::from)
         };
+        let kinds = Kind::ALL.into_iter().filter(|&kind| only.is_none_or(|only| only == kind));
+        Self::nearest(&evidence, kinds, profile_of)
+    }
+
+    /// Kinds that can be fitted to a table.
+    pub const OF_TABLES: [Kind; 2] = [Kind::Ssd, Kind::Server];
+
+    /// Fits the kinds that a table can show, or only `only`, and takes the nearest by least
+    /// squares. The profile lists the rows that were used. `target` has the size of the device.
+    ///
+    /// # Errors
+    /// The table has no random reads, or `only` cannot be fitted to a table.
+    pub fn of_table(table: &Table, target: &Target, name: &str, only: Option<Kind>) -> Result<Self, CalibrateError> {
+        let kinds: Vec<Kind> =
+            Self::OF_TABLES.into_iter().filter(|&kind| only.is_none_or(|only| only == kind)).collect();
+        if kinds.is_empty() {
+            let reason = format!("a table shows only {}", Self::OF_TABLES.map(Kind::name).join(" and "));
+            return Err(CalibrateError::NoKind { reason });
+        }
+        let measured = table.measured(target.capacity_sectors)?;
+        let evidence = Evidence::of_table(target.clone(), measured);
+        let profile_of = |model: Model| {
+            let about = write::about(target, &model);
+            Profile::of(name, &about, model, Vec::new()).map_err(CalibrateError::from)
+        };
+        let mut calibration = Self::nearest(&evidence, kinds.into_iter(), profile_of)?;
+        let (fitted_to, assumed) = write::lists(table, calibration.profile.model());
+        calibration.profile = calibration.profile.listing(fitted_to, assumed);
+        Ok(calibration)
+    }
+
+    /// Returns the rows of a table that the fit of `profile` did not use, measured and modelled.
+    ///
+    /// # Errors
+    /// The profile cannot run a row.
+    pub fn unused_rows(table: &Table, profile: &Profile) -> Result<Vec<Residual>, CalibrateError> {
+        let is_used = |row: &TableRow| profile.fitted_to().iter().any(|entry| entry.ends_with(&write::row(row)));
+        let rows = table.rows.iter().filter(|row| !is_used(row)).copied().collect();
+        let table = Table { file: table.file.clone(), rows };
+        let target = Target::of_card(profile.name(), profile.card());
+        let measured = table.measured_as(target.capacity_sectors, |_| probe::Role::HeldOut);
+        Evidence::of_table(target, measured).residuals(profile, true)
+    }
+
+    /// Fits `kinds` and takes the nearest.
+    fn nearest(
+        evidence: &Evidence,
+        kinds: impl Iterator<Item = Kind>,
+        profile_of: impl Fn(Model) -> Result<Profile, CalibrateError>,
+    ) -> Result<Self, CalibrateError> {
+        let mut tried = Vec::new();
+        let mut best: Option<(f64, Profile, Vec<Residual>)> = None;
         // An empirical model repeats the probes exactly. Only
         // probes that were left out of its fit can judge it.
         let repeated = |evidence: &Evidence| match fit::fit(Kind::Empirical, evidence)? {
             Ok(model) => profile_of(model),
             Err(reason) => Err(CalibrateError::Incomplete { missing: reason.to_owned() }),
         };
-        for kind in Kind::ALL.into_iter().filter(|&kind| only.is_none_or(|only| only == kind)) {
-            let model = match fit::fit(kind, &evidence)? {
+        for kind in kinds {
+            let model = match fit::fit(kind, evidence)? {
                 Ok(model) => model,
                 Err(reason) => {
-                    kinds.push((kind.name(), Err(reason)));
+                    tried.push((kind.name(), Err(reason)));
                     continue;
                 }
             };
@@ -120,17 +172,17 @@ impl Calibration {
                 Model::Empirical(_) => evidence.left_out(repeated)?,
                 _ => evidence.residuals(&profile, false)?,
             };
-            let off = miss(&residuals, WEIGHTS);
-            kinds.push((kind.name(), Ok(off.exp() - 1.0)));
+            let off = evidence.distance(&residuals, WEIGHTS);
+            tried.push((kind.name(), Ok(off.exp() - 1.0)));
             if best.as_ref().is_none_or(|(least, ..)| off < *least) {
                 best = Some((off, profile, residuals));
             }
         }
         let Some((_, profile, residuals)) = best else {
-            let reason = kinds.into_iter().find_map(|(kind, fit)| Some(format!("{kind}: {}", fit.err()?)));
+            let reason = tried.into_iter().find_map(|(kind, fit)| Some(format!("{kind}: {}", fit.err()?)));
             return Err(CalibrateError::NoKind { reason: reason.unwrap_or_default() });
         };
-        let mut calibration = Self::beside(&evidence, profile, kinds, residuals)?;
+        let mut calibration = Self::beside(evidence, profile, tried, residuals)?;
         let fit = verdict::fit(&calibration.verdict, &calibration.residuals, &calibration.held_out);
         calibration.profile = calibration.profile.fitted(fit);
         Ok(calibration)
@@ -143,7 +195,7 @@ impl Calibration {
     pub fn check(measurements: &Measurements, profile: &Profile) -> Result<Self, CalibrateError> {
         let evidence = Evidence::of(measurements);
         let residuals = evidence.residuals(profile, false)?;
-        let kinds = vec![(profile.model().kind(), Ok(miss(&residuals, WEIGHTS).exp() - 1.0))];
+        let kinds = vec![(profile.model().kind(), Ok(evidence.distance(&residuals, WEIGHTS).exp() - 1.0))];
         Self::beside(&evidence, profile.clone(), kinds, residuals)
     }
 

@@ -163,7 +163,7 @@ pub struct Span {
 }
 
 impl Probe {
-    const fn read(role: Role, bytes: u32, depth: u32, sectors: u64) -> Self {
+    pub(super) const fn read(role: Role, bytes: u32, depth: u32, sectors: u64) -> Self {
         Self {
             role,
             sequential: false,

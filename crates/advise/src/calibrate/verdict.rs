@@ -5,7 +5,7 @@ use std::fmt;
 use iosched_disk::Fit;
 use serde::Serialize;
 
-use super::evidence::{Quantity, Residual};
+use super::evidence::{Pair, Quantity, Residual};
 
 /// Largest relative error of a metric that counts as met.
 pub const WITHIN: f64 = 0.1;
@@ -43,7 +43,8 @@ impl Verdict {
         let met = differences().filter(|(_, difference)| difference.abs() <= WITHIN).count();
         let worst = differences().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         let misses_little = worst.is_none_or(|(_, difference)| difference.abs() <= MISS_MAX);
-        let figures = || held_out.iter().flat_map(|residual| Quantity::ALL.map(|quantity| residual.pair(quantity)));
+        let pairs = |residual: &'_ Residual| Quantity::ALL.map(|quantity| *residual.pair(quantity));
+        let figures = || held_out.iter().flat_map(pairs).filter(Pair::is_known);
         let all = || {
             residuals.iter().chain(held_out).flat_map(|residual| Quantity::ALL.map(|quantity| residual.pair(quantity)))
         };
@@ -65,9 +66,9 @@ const COVERED: f64 = 0.8;
 /// Returns the error of a model over all measurements, whether the fit used them or not.
 pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residual]) -> Fit {
     let error_percent = |quantity: Quantity| {
-        covered_percent(
-            residuals.iter().chain(held_out).map(|residual| off(residual.pair(quantity).difference())).collect(),
-        )
+        let pairs =
+            residuals.iter().chain(held_out).map(|residual| residual.pair(quantity)).filter(|pair| pair.is_known());
+        covered_percent(pairs.map(|pair| off(pair.difference())).collect())
     };
     Fit {
         fits: verdict.fits,

@@ -9,6 +9,7 @@ use super::Calibration;
 use super::probe::{Probe, Role};
 use super::records::{Header, Measurements};
 use super::summary::Summary;
+use super::table::{Table, TableRow};
 use super::target::Target;
 
 /// Returns the description of the profile, one line.
@@ -53,6 +54,34 @@ pub(super) fn anchors(measurements: &Measurements, model: &Model) -> Vec<Anchor>
             Some(Anchor { figure, value, unit, source: "measured".to_owned() })
         })
         .collect()
+}
+
+/// Returns the entry of a row in the list of what a profile was fitted to.
+pub(super) fn row(row: &TableRow) -> String {
+    format!("row {}", row.label())
+}
+
+/// Returns the fitted and the assumed parameters of a profile that was fitted to a table.
+pub(super) fn lists(table: &Table, model: &Model) -> (Vec<String>, Vec<String>) {
+    let rows: Vec<&TableRow> = table.rows.iter().filter(|row| row.is_for_fit).collect();
+    let has_writes = rows.iter().any(|row| row.read_percent < 100);
+    let (reads, writes, others) = match model {
+        Model::Ssd(_) => (
+            "dies, channels, read_sectors, read_ns, read_latency_ns, read_command_ns, bytes_per_second",
+            "program_ns, write_latency_ns, write_command_ns",
+            "program_sectors, erase_sectors, erase_ns, suspend_ns, buffer, cleaning, start",
+        ),
+        _ => ("servers, service_ns, transit_ns, bytes_per_second of reads", "times of writes", "flush_ns"),
+    };
+    let mut fitted = vec![format!("{reads}: rows with reads of {}, least squares", table.file)];
+    let mut assumed = vec![others.to_owned(), "size, queue depth: given, not measured".to_owned()];
+    if has_writes {
+        fitted.push(format!("{writes}: rows with writes"));
+    } else {
+        assumed.push(format!("{writes}: no row writes"));
+    }
+    fitted.extend(rows.iter().map(|used| row(used)));
+    (fitted, assumed)
 }
 
 /// Returns comments about how the profile was made.

@@ -1,5 +1,6 @@
 //! `iosched calibrate`: makes a profile of a device.
 
+mod table;
 mod trace;
 
 use std::fs::File;
@@ -24,6 +25,8 @@ use iosched_terminal::output::{Kind, Output, Outputs, Records, WriteArgs, all_of
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show::calibration;
 use iosched_terminal::signals::on_signal;
+
+pub(crate) use table::validate as validate_table;
 
 /// Default file of the measurements.
 const RECORDS_DEFAULT: &str = "calibration.jsonl";
@@ -54,7 +57,7 @@ pub(crate) struct CalibrateArgs {
     /// A block device, such as /dev/sdb; a file, which is only read; or a directory in a file system on the device
     ///
     /// To try the command without a device, give a profile of `iosched device list` or a *.toml file.
-    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "trace"])]
+    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "trace", "table"])]
     target: Option<String>,
 
     /// Write the profile to this file
@@ -87,6 +90,24 @@ pub(crate) struct CalibrateArgs {
     /// model to the first half of the trace. The second half shows how good the fit is.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "from", "check", "report", "destroy_data"])]
     trace: Option<PathBuf>,
+
+    /// Fit a model of flash or of a server to this table of results, and measure nothing
+    ///
+    /// A row is one job that ran alone. The first line names the columns: rw, bs and iops; then any of depth, jobs,
+    /// read_percent, mean, p50, p99 (in us, or with a unit such as p99_ms) and split. Rows with `kept` in the column
+    /// split are not used for the fit. The file can also be the output of `fio --output-format=json`. The fit is by
+    /// least squares of the logarithms of rates, p50 and p99. `iosched validate --table` shows the other rows.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["target", "from", "trace", "check", "report", "destroy_data", "quick"])]
+    table: Option<PathBuf>,
+
+    /// Size of the device of --table, in GB
+    #[arg(long, value_name = "GB", default_value_t = 1000, requires = "table", value_parser = crate::options::whole(1..=500_000))]
+    size: u64,
+
+    /// Queue depth of the device of --table: the number of commands that it accepts at once
+    #[arg(long, value_name = "N", default_value_t = 1023, requires = "table", value_parser = clap::value_parser!(u16).range(1..))]
+    depth: u16,
 
     /// Profile from which the fit of --trace starts, such as one made by `iosched import`
     #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
@@ -128,6 +149,7 @@ const EXAMPLES: &str = "Examples:
   iosched calibrate /dev/sdX -o sdX.toml --destroy-data /dev/sdX
   iosched calibrate --from calibration.jsonl -o sdb.toml --report sdb.html
   iosched calibrate /dev/sdb --check ./sdb.toml
+  iosched calibrate --table results.csv -o disk.toml
   iosched calibrate --trace served.trace.gz --start ./imported.toml -o disk.toml
   iosched compare --workload jobs.fio --device ./sdb.toml --scheduler today";
 
@@ -139,6 +161,9 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
         let flag = Arc::clone(&interrupt);
         on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
         return trace::run(args, given, file, &name, &interrupt);
+    }
+    if let Some(file) = &args.table {
+        return table::run(args, given, file, &name);
     }
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     outputs = outputs.reads_all(&args.target).reads_all(&args.check);

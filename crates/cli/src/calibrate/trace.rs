@@ -41,8 +41,7 @@ pub(super) fn run(
     });
     bar.clear();
     let fit = fit.map_err(usage)?;
-    let profile_written =
-        out
+    let profile_written = out
         .map(|out| {
             out.text(&(calibration::trace_fit_comments(&fit, &given.rerun().to_string()) + &fit.profile.to_toml()?))
         })

@@ -32,7 +32,7 @@ pub(crate) struct DeviceArgs {
     /// Device, file or directory to measure, as for `iosched calibrate`
     ///
     /// To try the command without a device, give a profile or a *.toml file.
-    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present = "from")]
+    #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "table"])]
     target: Option<String>,
 
     /// Profile to validate
@@ -73,6 +73,13 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath, conflicts_with = "target")]
     from: Option<PathBuf>,
 
+    /// Measure nothing; show the rows of this table that the fit of the profile did not use
+    ///
+    /// `iosched calibrate --help` describes the table at its option --table.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["target", "from", "output", "schedulers", "destroy_data"])]
+    table: Option<PathBuf>,
+
     /// Seed for the positions of random I/Os and for the order of runs
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "from", value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
@@ -89,6 +96,9 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     let named =
         args.profile.as_deref().ok_or_else(|| usage("missing the profile to validate: add --profile PROFILE"))?;
     let profile = Profile::load(named)?;
+    if let Some(table) = &args.table {
+        return crate::calibrate::validate_table(&profile, table, args.json);
+    }
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let control = Arc::new(Control::new(1));

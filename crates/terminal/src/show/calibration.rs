@@ -24,12 +24,7 @@ pub fn text(measurements: &Measurements, calibration: &Calibration) -> String {
         table(&mut text, "workloads that were not used for the fit", &calibration.held_out);
     }
     text.push('\n');
-    for (kind, fit) in &calibration.kinds {
-        let _ = match fit {
-            Ok(off) => writeln!(text, "{kind:11}{:.1} % off on average", off * 100.0),
-            Err(reason) => writeln!(text, "{kind:11}not tried: {reason}"),
-        };
-    }
+    kinds(&mut text, calibration);
     if let Some(drift) = calibration.drift() {
         let _ = writeln!(text, "{drift}");
     }
@@ -38,6 +33,16 @@ pub fn text(measurements: &Measurements, calibration: &Calibration) -> String {
     let _ = writeln!(text, "\nio.cost:\n{}", io_cost::text(&io_cost, target.model_name.as_deref()));
     let _ = writeln!(text, "{}", calibration.verdict);
     text
+}
+
+/// Writes the result of each kind of model.
+pub fn kinds(text: &mut String, calibration: &Calibration) {
+    for (kind, fit) in &calibration.kinds {
+        let _ = match fit {
+            Ok(off) => writeln!(text, "{kind:11}{:.1} % off on average", off * 100.0),
+            Err(reason) => writeln!(text, "{kind:11}not tried: {reason}"),
+        };
+    }
 }
 
 fn head(text: &mut String, measurements: &Measurements) {
@@ -54,7 +59,8 @@ fn head(text: &mut String, measurements: &Measurements) {
     text.push('\n');
 }
 
-fn table(text: &mut String, title: &str, residuals: &[Residual]) {
+/// Writes a table of residuals: measured values beside those of the model.
+pub fn table(text: &mut String, title: &str, residuals: &[Residual]) {
     let _ = writeln!(
         text,
         "{title:NAME_WIDTH$}{:>10}{:>8}{:>10}{:>9}{:>10}{:>8}{:>10}{:>9}",
@@ -68,8 +74,14 @@ fn table(text: &mut String, title: &str, residuals: &[Residual]) {
     }
 }
 
-/// Writes a measured value, its variation, the value of the model and the difference.
+/// Writes a measured value, its variation, the value of the model and the difference. A value that
+/// was not measured is a hyphen.
 fn pair(text: &mut String, pair: &Pair, divisor: f64) {
+    if !pair.is_known() {
+        let model = grouped((pair.model / divisor).round() as u64);
+        let _ = write!(text, "{:>10}{:>8}{model:>10}{:>9}", "-", "", "");
+        return;
+    }
     let number = |value: f64| grouped((value / divisor).round() as u64);
     let Spread { median, variation } = pair.measured;
     let variation = variation.map_or_else(String::new, |variation| {
@@ -86,32 +98,11 @@ fn pair(text: &mut String, pair: &Pair, divisor: f64) {
 /// # Errors
 /// The results cannot be written as JSON.
 pub fn json(measurements: &Measurements, calibration: &Calibration) -> anyhow::Result<String> {
-    let rows = |residuals: &[Residual]| -> Vec<Value> {
-        residuals
-            .iter()
-            .map(|residual| {
-                let mut row = json!(residual);
-                row["name"] = residual.probe.to_string().into();
-                row["iops"]["difference"] = residual.iops.difference().into();
-                row["p50_ns"]["difference"] = residual.p50_ns.difference().into();
-                row["p99_ns"]["difference"] = residual.p99_ns.difference().into();
-                row
-            })
-            .collect()
-    };
-    let kinds: Vec<Value> = calibration
-        .kinds
-        .iter()
-        .map(|(kind, fit)| match fit {
-            Ok(off) => json!({ "kind": kind, "off": off }),
-            Err(reason) => json!({ "kind": kind, "not_tried": reason }),
-        })
-        .collect();
     let document = json!({
         "target": measurements.header.target,
         "probes": rows(&calibration.residuals),
         "held_out": rows(&calibration.held_out),
-        "kinds": kinds,
+        "kinds": kinds_json(calibration),
         "io_cost": IoCost::of_measurements(measurements, &calibration.profile),
         "verdict": calibration.verdict,
         "answer": calibration.verdict.to_string(),
@@ -193,4 +184,31 @@ pub fn trace_fit_comments(fit: &TraceFit, command: &str) -> String {
         fit.held_out.rms_ms,
         percent(&fit.held_out)
     )
+}
+
+/// Returns residuals in JSON. A value that was not measured is null.
+pub fn rows(residuals: &[Residual]) -> Vec<Value> {
+    residuals
+        .iter()
+        .map(|residual| {
+            let mut row = json!(residual);
+            row["name"] = residual.probe.to_string().into();
+            row["iops"]["difference"] = residual.iops.difference().into();
+            row["p50_ns"]["difference"] = residual.p50_ns.difference().into();
+            row["p99_ns"]["difference"] = residual.p99_ns.difference().into();
+            row
+        })
+        .collect()
+}
+
+/// Returns the result of each kind of model in JSON.
+pub fn kinds_json(calibration: &Calibration) -> Vec<Value> {
+    calibration
+        .kinds
+        .iter()
+        .map(|(kind, fit)| match fit {
+            Ok(off) => json!({ "kind": kind, "off": off }),
+            Err(reason) => json!({ "kind": kind, "not_tried": reason }),
+        })
+        .collect()
 }

@@ -95,7 +95,7 @@ fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
 
 /// Returns the highest bandwidth of the read probes, bytes per second.
 fn bandwidth(evidence: &Evidence) -> f64 {
-    [Role::Bandwidth, Role::Sequential, Role::Size, Role::Place]
+    [Role::Bandwidth, Role::Sequential, Role::Size, Role::Place, Role::Depth]
         .into_iter()
         .flat_map(|role| evidence.of_role(role))
         .map(|measured| measured.summary.iops.median * f64::from(measured.probe.bytes))
