@@ -7,7 +7,7 @@ use iosched_lab::{
     Comparison, Doubt, Experiment, Figure, MeasuredRecord, Record, Records, Results, RunRecord, Verdict, sure,
 };
 use iosched_numbers::SplitMix64;
-use iosched_sim::{RunResult, TaskResult};
+use iosched_sim::{Note, RunResult, TaskResult};
 use iosched_testing::machine::has_minutes;
 use iosched_workload::{TaskSet, Workload};
 
@@ -256,6 +256,31 @@ fn no_doubt_contradicts_the_figures_beside_it() {
         found.doubts.iter().any(|doubt| matches!(doubt, Doubt::Inert { .. }))
     };
     assert!(inert(1.0) && !inert(1.5));
+}
+
+#[test]
+fn requests_that_run_out_on_flash_are_a_doubt() {
+    let doubts = |late: [u64; 2]| {
+        let (_, found) = results_of(["none", "kyber"], None, 3, |setting, _, _| {
+            let notes = match late[setting] {
+                0 => Vec::new(),
+                ios => vec![Note::WaitedForAllocation { times: ios, ios }],
+            };
+            RunResult { notes, ..result(10.0) }
+        });
+        let texts: Vec<String> = found.doubts.iter().map(ToString::to_string).collect();
+        texts.into_iter().filter(|text| text.contains("request")).collect::<Vec<_>>()
+    };
+    let found = doubts([0, 1_500]);
+    assert!(
+        found.len() == 1 && found[0].starts_with("`kyber`: up to 75 % of the I/Os waited for a free request"),
+        "{found:?}"
+    );
+    assert!(found[0].contains("set hw_queues in the profile"), "{found:?}");
+    assert!(doubts([1_000, 1_500])[0].starts_with("up to 75 %"), "all settings");
+    // A few late I/Os are only a note.
+    let few = doubts([0, 4]);
+    assert!(few.len() == 1 && few[0].contains("nr_requests was exhausted 4 times"), "{few:?}");
 }
 
 #[test]

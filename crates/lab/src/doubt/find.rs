@@ -37,6 +37,9 @@ const WAITING_SHARE: f64 = 0.9;
 /// and its time is at least this long, ns.
 const STARVED_AFTER_NS: u64 = 2_000_000_000;
 
+/// Share of the I/Os that wait for a request, above which the queue's limits can decide, per cent.
+const RAN_OUT_PERCENT: f64 = 1.0;
+
 /// Largest ratio of the longest to the shortest time of settings with a time limit that still
 /// counts as the same time.
 const UNLIKE_TIMES: f64 = 1.05;
@@ -363,11 +366,19 @@ impl Finder<'_> {
     fn notes(&self, doubts: &mut Vec<Doubt>) {
         let settings = self.records.header().settings.len();
         let mut found: Vec<(&Note, Vec<usize>)> = Vec::new();
+        let mut ran_out: Vec<(usize, f64)> = Vec::new();
         for setting in 0..settings {
             let Some(run) = self.records.runs().find(|run| run.setting == setting) else { continue };
+            let late_percent = self.late_percent(&run.result);
+            ran_out.extend(late_percent.map(|percent| (setting, percent)));
             // A run with a time limit is expected to end there, so the note is left out.
             let timed = self.records.header().workload.timed;
-            for note in run.result.notes.iter().filter(|note| !(timed && matches!(note, Note::Limited { .. }))) {
+            let is_said = |note: &&Note| match note {
+                Note::Limited { .. } => timed,
+                Note::WaitedForAllocation { .. } => late_percent.is_some(),
+                _ => false,
+            };
+            for note in run.result.notes.iter().filter(|note| !is_said(note)) {
                 match found.iter_mut().find(|(known, _)| *known == note) {
                     Some((_, of)) => of.push(setting),
                     None => found.push((note, vec![setting])),
@@ -377,6 +388,22 @@ impl Finder<'_> {
         for (note, of) in found {
             doubts.push(Doubt::Simulated { settings: self.labels_unless_all(&of), note: note.clone() });
         }
+        if let Some(percent) = ran_out.iter().map(|(_, percent)| *percent).reduce(f64::max) {
+            let of: Vec<usize> = ran_out.iter().map(|(setting, _)| *setting).collect();
+            doubts.push(Doubt::RequestsRanOut { settings: self.labels_unless_all(&of), percent });
+        }
+    }
+
+    /// Returns the share of the I/Os that waited for a free request, per cent, if the device is
+    /// flash and the share is large enough to matter.
+    fn late_percent(&self, result: &RunResult) -> Option<f64> {
+        let late = |note: &Note| match note {
+            Note::WaitedForAllocation { ios, .. } => Some(*ios),
+            _ => None,
+        };
+        let ios = result.notes.iter().find_map(late).filter(|_| !self.records.device().rotational)?;
+        let percent = ios as f64 * 100.0 / result.ios.max(1) as f64;
+        (percent >= RAN_OUT_PERCENT).then_some(percent.min(100.0))
     }
 }
 

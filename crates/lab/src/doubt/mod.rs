@@ -204,6 +204,14 @@ pub enum Doubt {
         /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
         percent: f64,
     },
+    /// On flash, I/Os waited for a free request. The limits of the queue then decide, not the
+    /// device.
+    RequestsRanOut {
+        /// Labels of the settings; empty for all settings.
+        settings: Vec<String>,
+        /// Share of the I/Os that waited, per cent, in the setting with the largest share.
+        percent: f64,
+    },
     /// A note of the simulator about a run.
     Simulated {
         /// Labels of the settings with this note; empty for all settings.
@@ -273,6 +281,7 @@ impl Doubt {
             Self::UnlikeTimes { .. }
             | Self::SeveralDevices { .. }
             | Self::NothingReached { .. }
+            | Self::RequestsRanOut { .. }
             | Self::Idle { .. }
             | Self::Overload { .. } => 2,
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
@@ -500,6 +509,14 @@ impl fmt::Display for Doubt {
             Self::Starved { settings, task, percent } => write!(
                 f,
                 "{}{task} starves: it always has I/O to do, but gets at most {} % of the I/Os and bytes of the busiest task",
+                if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
+                significant(*percent, 2)
+            ),
+            Self::RequestsRanOut { settings, percent } => write!(
+                f,
+                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use; Linux has one \
+                 hardware queue per processor on NVMe, each with its own requests: set hw_queues in the profile, or \
+                 raise nr_requests",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)
             ),
