@@ -141,6 +141,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("validate profile", Reads),
     ("validate recording file", Reads),
     ("validate records", writes("r.jsonl", "validate nvme -p nvme --records {here}/r.jsonl")),
+    ("validate table", Reads),
     ("validate target", Reads),
     ("vhost control", Listens),
     ("vhost exports_file", Reads),

@@ -392,9 +392,21 @@ impl Profile {
     /// # Errors
     /// The rates are not valid.
     pub fn of_member(family: &Family, member: &Member) -> Result<Self, ProfileError> {
+        Self::of_member_with(family, member, member.latencies())
+    }
+
+    /// Creates the profile of a member of a family with other latencies than those that were
+    /// published.
+    ///
+    /// # Errors
+    /// The rates are not valid.
+    pub fn of_member_with(
+        family: &Family,
+        member: &Member,
+        latencies: Option<Latencies>,
+    ) -> Result<Self, ProfileError> {
         let (about, source) = (member.about(), member.source());
         let size = (member.size_bytes / 512, member.depth);
-        let latencies = member.latencies();
         Self::of_rates((&member.name, &about, &source), &member.mean(), size, family.spread(member), latencies)
     }
 

@@ -44,8 +44,15 @@ mod tests {
     fn processes_have_the_processors_of_their_experiment() {
         let cores = |source, group: &str| {
             let setting = "none".parse().unwrap();
-            let case =
-                MeasuredCase { source, group: group.to_owned(), setting, jobs: vec![], disks: 1, figures: vec![] };
+            let case = MeasuredCase {
+                source,
+                group: group.to_owned(),
+                setting,
+                jobs: vec![],
+                disks: 1,
+                disk: None,
+                figures: vec![],
+            };
             case.host().unwrap().cores
         };
         assert_eq!(cores(Source::Icpe24, "2,4a,6a: randread 4k x 1 x 1, 1 disk"), 1);

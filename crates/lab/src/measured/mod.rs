@@ -5,6 +5,8 @@
 //! schedulers that have the same order as on the disk.
 
 mod host;
+mod isolation;
+mod latency;
 mod run;
 mod table;
 mod tally;
@@ -12,10 +14,11 @@ mod tally;
 use std::path::Path;
 
 use iosched::Setting;
+use iosched_disk::io_cost::{Family, Latencies};
 use iosched_workload::outcome::DirectionResult;
 
 pub use run::{MeasuredOptions, MeasuredResult, simulate};
-pub use tally::{ORDER_PERCENT, Order, Tally};
+pub use tally::{ORDER_PERCENT, Order, TailAgreement, Tally};
 
 use crate::error::LabError;
 
@@ -28,11 +31,16 @@ pub enum Source {
     Icpe24Interference,
     /// Kyber's two latency targets with a reader and a writer (HotCloudPerf 2024).
     KyberGrid,
+    /// Latencies of SSDs at rates of io.cost (iocost-benchmarks).
+    SsdLatency,
+    /// Targets and weights of io.cost, a reader beside others (isol-bench).
+    IsolIocost,
 }
 
 impl Source {
     /// All sources, in the order in which they are run and printed.
-    pub const ALL: [Self; 3] = [Self::Icpe24, Self::Icpe24Interference, Self::KyberGrid];
+    pub const ALL: [Self; 5] =
+        [Self::Icpe24, Self::Icpe24Interference, Self::KyberGrid, Self::SsdLatency, Self::IsolIocost];
 
     /// Returns the name of the source. Its file has this name and the suffix `.csv`.
     #[must_use]
@@ -41,6 +49,8 @@ impl Source {
             Self::Icpe24 => "icpe24",
             Self::Icpe24Interference => "icpe24-interference",
             Self::KyberGrid => "kyber-grid",
+            Self::SsdLatency => "ssd-latency",
+            Self::IsolIocost => "isol-iocost",
         }
     }
 
@@ -51,13 +61,20 @@ impl Source {
             Self::Icpe24 => "Samsung 980 PRO 1 TB: sizes, depths, processes and schedulers",
             Self::Icpe24Interference => "eight Samsung 980 PRO 1 TB: a job beside background jobs",
             Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader beside a writer",
+            Self::SsdLatency => "25 models of SSDs: latencies of the device at rates of io.cost, under two loads",
+            Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader beside others",
         }
     }
 
-    /// Returns the name of the disk's model.
+    /// Returns the name of the disk's model. The disks of [`SsdLatency`](Self::SsdLatency) are in
+    /// the cases.
     #[must_use]
     pub const fn device(self) -> &'static str {
-        "nvme-980pro"
+        match self {
+            Self::SsdLatency => "members of the family ssd",
+            Self::IsolIocost => "optane-900p",
+            _ => "nvme-980pro",
+        }
     }
 
     /// Returns the largest factor between a simulated and a measured rate that counts as a match.
@@ -74,7 +91,7 @@ impl Source {
     #[must_use]
     pub const fn p99_within(self) -> f64 {
         match self {
-            Self::KyberGrid => 1.25,
+            Self::KyberGrid | Self::IsolIocost => 1.25,
             _ => 1.5,
         }
     }
@@ -85,6 +102,8 @@ impl Source {
             Self::Icpe24 => include_str!("../../measured/icpe24.csv"),
             Self::Icpe24Interference => include_str!("../../measured/icpe24-interference.csv"),
             Self::KyberGrid => include_str!("../../measured/kyber-grid.csv"),
+            Self::SsdLatency => Family::ALL[0].latency_table(),
+            Self::IsolIocost => include_str!("../../measured/isol-iocost.csv"),
         }
     }
 
@@ -126,6 +145,10 @@ pub enum Metric {
     P50,
     /// 99th percentile of the completion latency, us.
     P99,
+    /// Median of the device's latency of reads, from the dispatch to the completion, us.
+    DeviceP50,
+    /// 99th percentile of the device's latency of reads, us.
+    DeviceP99,
 }
 
 impl Metric {
@@ -140,6 +163,18 @@ impl Metric {
         })
     }
 
+    /// Returns whether the metric is one of the device, without waits in the queue.
+    #[must_use]
+    pub const fn is_of_device(self) -> bool {
+        matches!(self, Self::DeviceP50 | Self::DeviceP99)
+    }
+
+    /// Returns whether the metric is a 99th percentile.
+    #[must_use]
+    pub const fn is_tail(self) -> bool {
+        matches!(self, Self::P99 | Self::DeviceP99)
+    }
+
     /// Returns the name of the metric in output.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -148,6 +183,8 @@ impl Metric {
             Self::LatencyMean => "mean, us",
             Self::P50 => "p50, us",
             Self::P99 => "p99, us",
+            Self::DeviceP50 => "device p50, us",
+            Self::DeviceP99 => "device p99, us",
         }
     }
 
@@ -161,6 +198,7 @@ impl Metric {
             Self::LatencyMean => direction.latency.mean_ns() / 1e3,
             Self::P50 => direction.completion.quantile_ns(0.5) as f64 / 1e3,
             Self::P99 => direction.completion.quantile_ns(0.99) as f64 / 1e3,
+            Self::DeviceP50 | Self::DeviceP99 => return None,
         })
     }
 }
@@ -176,6 +214,15 @@ pub struct Figure {
     pub measured: f64,
 }
 
+/// A disk of a family, with latencies of its own runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredDisk {
+    /// Model name of the disk.
+    pub name: String,
+    /// Its latencies.
+    pub latencies: Latencies,
+}
+
 /// One setting of one measured run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCase {
@@ -189,11 +236,23 @@ pub struct MeasuredCase {
     pub jobs: Vec<String>,
     /// Number of disks that each job opened.
     pub disks: u32,
+    /// The disk, if it is not that of the source.
+    pub disk: Option<MeasuredDisk>,
     /// Measured figures.
     pub figures: Vec<Figure>,
 }
 
 impl MeasuredCase {
+    /// Returns the description of the case with its setting, unless the description implies the
+    /// setting.
+    #[must_use]
+    pub fn head(&self) -> String {
+        match self.source {
+            Source::SsdLatency | Source::IsolIocost => self.group.clone(),
+            _ => format!("{}, {}", self.group, self.setting),
+        }
+    }
+
     /// Returns the part of the source that the case belongs to: a figure of the paper, or an
     /// experiment.
     #[must_use]

@@ -1,11 +1,17 @@
 //! Simulation of measured cases.
 
-use iosched_disk::Profile;
-use iosched_sim::{Plan, run};
+use std::collections::BTreeMap;
+
+use iosched::{Decision, Op};
+use iosched_disk::io_cost::Family;
+use iosched_disk::{Profile, ProfileError};
+use iosched_sim::{Histogram, Observer, Plan, Submitted, Taken, run};
 use iosched_workload::Workload;
 use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};
 
-use super::{Figure, MeasuredCase, Metric};
+use super::isolation::ALL_JOBS;
+use super::{Figure, MeasuredCase, MeasuredDisk, Metric, Source, isolation};
+
 use crate::error::LabError;
 use crate::experiment::run_seed;
 use crate::pool::{Control, Event, in_order, settled};
@@ -85,7 +91,10 @@ pub fn simulate<'a>(
                     interrupt: Some(control.aborted()),
                     ..Plan::new(workload, profile, case.setting.clone())
                 };
-                Ok(figures(case, &run(&plan, ())?))
+                let mut on_device = DeviceLatency::from(u64::from(options.seconds) * 1_000_000_000);
+                let watched = case.figures.iter().any(|figure| figure.metric.is_of_device());
+                let result = run(&plan, watched.then_some(&mut on_device))?;
+                Ok(figures(case, &result, &on_device))
             })
         },
         |event| {
@@ -101,6 +110,54 @@ pub fn simulate<'a>(
     Ok(whole.map(|(runs, case)| MeasuredResult { case, simulated: means(runs) }).collect())
 }
 
+/// Latencies of reads on the device, from the dispatch of a request to its completion.
+struct DeviceLatency {
+    /// Time from which requests count, ns.
+    from_ns: u64,
+    /// Times of dispatch of reads, by the ordinal of their first bio; `None` before the dispatch.
+    under_way: BTreeMap<u64, Option<u64>>,
+    reads: Histogram,
+}
+
+impl DeviceLatency {
+    fn from(from_ns: u64) -> Self {
+        Self { from_ns, under_way: BTreeMap::new(), reads: Histogram::default() }
+    }
+
+    fn quantile_us(&self, share: f64) -> Option<f64> {
+        (self.reads.count() > 0).then(|| self.reads.quantile_ns(share) as f64 / 1e3)
+    }
+}
+
+impl Observer for DeviceLatency {
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+
+    fn submitted(&mut self, _now_ns: u64, bio: &Submitted) {
+        if bio.op == Op::Read && matches!(bio.taken, Taken::Allocated | Taken::Held) {
+            self.under_way.insert(bio.bio, None);
+        }
+    }
+
+    fn decision(&mut self, now_ns: u64, decision: &Decision) {
+        match *decision {
+            Decision::Dispatch { cookie, .. } => {
+                if let Some(dispatched_ns) = self.under_way.get_mut(&cookie) {
+                    *dispatched_ns = Some(now_ns);
+                }
+            }
+            Decision::Complete { cookie } => {
+                let dispatched_ns = self.under_way.remove(&cookie).flatten();
+                if let Some(dispatched_ns) = dispatched_ns.filter(|&ns| ns >= self.from_ns) {
+                    self.reads.record(now_ns - dispatched_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Returns the mean of each figure over the runs; `None` if a run lacks the figure.
 fn means(runs: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
     let mean = |figure: usize| {
@@ -112,6 +169,15 @@ fn means(runs: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
 
 fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabError> {
     let named = || {
+        if let Some(MeasuredDisk { name, latencies }) = &case.disk {
+            let unknown = || LabError::Data { file: name.clone(), problem: "not in a family".to_owned() };
+            let (family, member) = Family::member(name).ok_or_else(unknown)?;
+            let wrong = |error: ProfileError| LabError::Data { file: name.clone(), problem: error.to_string() };
+            return Profile::of_member_with(family, &member, Some(*latencies)).map_err(wrong);
+        }
+        if case.source == Source::IsolIocost {
+            return isolation::disk();
+        }
         let name = case.source.device();
         Profile::named(name)
             .map_err(|error| LabError::Data { file: case.source.name().to_owned(), problem: error.to_string() })
@@ -135,8 +201,16 @@ fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
     fio_jobs(&case.group, &text)
 }
 
-fn figures(case: &MeasuredCase, result: &RunResult) -> Vec<Option<f64>> {
+fn figures(case: &MeasuredCase, result: &RunResult, on_device: &DeviceLatency) -> Vec<Option<f64>> {
     let value = |figure: &Figure| {
+        if figure.metric.is_of_device() {
+            return on_device.quantile_us(if figure.metric.is_tail() { 0.99 } else { 0.5 });
+        }
+        if figure.job == ALL_JOBS {
+            let mut all = result.jobs.first()?.clone();
+            result.jobs[1..].iter().for_each(|job| all.merge(job));
+            return figure.metric.of(&all.read, all.counted_ns());
+        }
         let mut copies = result.jobs.iter().filter(|job| job.name == figure.job);
         let mut all: JobResult = copies.next()?.clone();
         copies.for_each(|copy| all.merge(copy));

@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 
 use iosched::Setting;
 
-use super::{Figure, MeasuredCase, Metric, Source};
+use super::{Figure, MeasuredCase, Metric, Source, isolation, latency};
 use crate::error::LabError;
 
 /// A line of a table, with access by column.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     file: &'a str,
     columns: &'a BTreeMap<String, usize>,
     record: csv::StringRecord,
 }
 
 impl Line<'_> {
-    fn error(&self, problem: String) -> LabError {
+    pub(super) fn error(&self, problem: String) -> LabError {
         let line = self.record.position().map_or(0, csv::Position::line);
         LabError::Data { file: self.file.to_owned(), problem: format!("line {line}: {problem}") }
     }
 
-    fn text(&self, column: &str) -> Result<&str, LabError> {
+    pub(super) fn text(&self, column: &str) -> Result<&str, LabError> {
         let field = self.columns.get(column).and_then(|&column| self.record.get(column));
         field.ok_or_else(|| self.error(format!("there is no column {column}")))
     }
 
-    fn number<T: std::str::FromStr>(&self, column: &str) -> Result<T, LabError> {
+    pub(super) fn number<T: std::str::FromStr>(&self, column: &str) -> Result<T, LabError> {
         let text = self.text(column)?;
         text.parse().map_err(|_| self.error(format!("{column}: {text:?} is not a number of its kind")))
     }
@@ -41,9 +41,16 @@ pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<Measure
     let wrong = |error: &csv::Error| LabError::Data { file: file.to_owned(), problem: error.to_string() };
     let header = reader.headers().map_err(|error| wrong(&error))?;
     let columns: BTreeMap<String, usize> = header.iter().map(str::to_owned).zip(0..).collect();
+    let line = |record: Result<csv::StringRecord, csv::Error>| {
+        record.map(|record| Line { file, columns: &columns, record }).map_err(|error| wrong(&error))
+    };
+    if source == Source::SsdLatency {
+        let lines: Result<Vec<Line<'_>>, LabError> = reader.records().map(line).collect();
+        return latency::cases(&lines?);
+    }
     let mut cases: Vec<MeasuredCase> = Vec::new();
     for record in reader.records() {
-        let line = Line { file, columns: &columns, record: record.map_err(|error| wrong(&error))? };
+        let line = line(record)?;
         let Some((case, figure)) = parse(source, &line)? else { continue };
         let same = cases.iter_mut().rev().find(|known| (&known.group, &known.setting) == (&case.group, &case.setting));
         match same {
@@ -64,6 +71,9 @@ pub(super) fn read(source: Source, file: &str, text: &str) -> Result<Vec<Measure
 /// Returns the case of a line, with the line's job, and its figure. Returns `None` if the figure is
 /// not compared.
 fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, LabError> {
+    if source == Source::IsolIocost {
+        return isolation::parse(line);
+    }
     let Some(metric) = Metric::named(line.text("metric")?) else { return Ok(None) };
     let is_grid = source == Source::KyberGrid;
     let scheduler = line.text("scheduler")?;
@@ -98,7 +108,8 @@ fn parse(source: Source, line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure
     let value = line.number::<f64>(if is_grid { "median" } else { "value" })?;
     let is_usable = value.is_finite() && value > 0.0;
     let figure = Figure { job: job.to_owned(), metric, measured: value };
-    Ok(is_usable.then(|| (MeasuredCase { source, group, setting, jobs: vec![text], disks, figures: vec![] }, figure)))
+    let case = MeasuredCase { source, group, setting, jobs: vec![text], disks, disk: None, figures: vec![] };
+    Ok(is_usable.then_some((case, figure)))
 }
 
 /// Returns the reader or the writer of Kyber's grid. For example, `micro-bench-r1-w256` has a

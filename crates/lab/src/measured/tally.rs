@@ -53,11 +53,11 @@ impl Tally {
                     tally.rates += 1;
                     tally.rates_met += u32::from(is_met(source.rate_within()));
                 }
-                Metric::P99 => {
+                Metric::P99 | Metric::DeviceP99 => {
                     tally.p99s += 1;
                     tally.p99s_met += u32::from(is_met(source.p99_within()));
                 }
-                Metric::LatencyMean | Metric::P50 => {}
+                Metric::LatencyMean | Metric::P50 | Metric::DeviceP50 => {}
             }
         }
         for order in orders(results) {
@@ -69,6 +69,47 @@ impl Tally {
         }
         tally
     }
+}
+
+/// How near simulated 99th percentiles are to measured ones, and whether they have the same order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TailAgreement {
+    /// Median of the factors between the simulated and the measured value, at least 1.
+    pub factor: f64,
+    /// Rank correlation (Spearman) of the simulated with the measured values, from -1 to 1.
+    pub rank_correlation: f64,
+}
+
+impl TailAgreement {
+    /// Compares the 99th percentiles of the results. Returns `None` for fewer than two.
+    #[must_use]
+    pub fn of(results: &[&MeasuredResult<'_>]) -> Option<Self> {
+        let all = results.iter().flat_map(|result| result.figures()).filter(|(figure, _)| figure.metric.is_tail());
+        let pairs: Vec<(f64, f64)> =
+            all.filter_map(|(figure, simulated)| Some((figure.measured, simulated?))).collect();
+        let mut factors: Vec<f64> =
+            pairs.iter().map(|(measured, simulated)| (simulated / measured).ln().abs()).collect();
+        factors.sort_unstable_by(f64::total_cmp);
+        let ranks = [ranks(pairs.iter().map(|pair| pair.0)), ranks(pairs.iter().map(|pair| pair.1))];
+        let middle = (pairs.len() as f64 - 1.0) / 2.0;
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>();
+        let spread = (product(&ranks[0], &ranks[0]) * product(&ranks[1], &ranks[1])).sqrt();
+        let rank_correlation = if spread > 0.0 { product(&ranks[0], &ranks[1]) / spread } else { 0.0 };
+        (pairs.len() > 1).then(|| Self { factor: factors[factors.len() / 2].exp(), rank_correlation })
+    }
+}
+
+/// Returns the rank of each value, from 0. Equal values share the mean of their ranks.
+fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let values: Vec<f64> = values.collect();
+    let mut sorted = values.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = |value: &f64| {
+        let below = sorted.partition_point(|other| other < value);
+        let not_above = sorted.partition_point(|other| other <= value);
+        (below + not_above) as f64 / 2.0 - 0.5
+    };
+    values.iter().map(rank).collect()
 }
 
 /// Whether a ratio is between 1/within and within.
@@ -123,6 +164,7 @@ mod tests {
             setting: setting.parse().unwrap(),
             jobs: vec![],
             disks: 1,
+            disk: None,
             figures: figures.iter().map(figure).collect(),
         }
     }
@@ -135,6 +177,22 @@ mod tests {
         assert_eq!((met.rates_met, met.rates, met.p99s_met, met.p99s), (1, 1, 1, 1));
         let missed = tally(Some(116.0), None);
         assert_eq!((missed.rates_met, missed.rates, missed.p99s_met, missed.p99s), (0, 1, 0, 1));
+    }
+
+    #[test]
+    fn agreement_is_the_median_factor_and_the_order_of_ranks() {
+        let cases: Vec<_> = [10.0, 20.0, 40.0].map(|p99| case("none", &[(Metric::P99, p99)])).into();
+        let agreement = |simulated: [f64; 3]| {
+            let results = cases.iter().zip(simulated);
+            let results: Vec<_> =
+                results.map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)] }).collect();
+            TailAgreement::of(&results.iter().collect::<Vec<_>>()).unwrap()
+        };
+        let found = agreement([5.0, 20.0, 60.0]);
+        assert!((found.factor - 1.5).abs() < 1e-9 && (found.rank_correlation - 1.0).abs() < 1e-9, "{found:?}");
+        assert!((agreement([60.0, 20.0, 5.0]).rank_correlation + 1.0).abs() < 1e-9);
+        assert_eq!(ranks([3.0, 1.0, 3.0].into_iter()), [1.5, 0.0, 1.5]);
+        assert_eq!(TailAgreement::of(&[]), None);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use iosched_lab::measured::{MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source, Tally};
+use iosched_lab::measured::{
+    MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source, TailAgreement, Tally,
+};
 use iosched_lab::{EQUAL_WITHIN_PERCENT, significant};
 
 use super::grid::{Column, Look, Tone, set};
@@ -25,11 +27,37 @@ pub fn text(cases: &[MeasuredCase], results: &[MeasuredResult<'_>], look: Look) 
     for source in Source::ALL {
         let of_source = of_source(source, results);
         if !of_source.is_empty() {
+            text.extend(agreements(source, &of_source).map(|line| line + "\n"));
             let _ = writeln!(text, "{}", last_line(source, Tally::of(&of_source)));
         }
         text.extend(not_simulated(source, cases, of_source.len()));
     }
     text
+}
+
+/// Returns the names of the parts of results, in order.
+fn parts<'a>(results: &[&'a MeasuredResult<'_>]) -> Vec<&'a str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in results.iter().map(|result| result.case.part()) {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// Returns a sentence for each part of a source of many disks: how near the simulated 99th
+/// percentiles are, and whether they rank the disks like the measured ones.
+fn agreements<'a>(source: Source, results: &'a [&'a MeasuredResult<'_>]) -> impl Iterator<Item = String> + 'a {
+    let parts = if source == Source::SsdLatency { parts(results) } else { Vec::new() };
+    parts.into_iter().filter_map(move |part| {
+        let of_part: Vec<_> = results.iter().copied().filter(|result| result.case.part() == part).collect();
+        let TailAgreement { factor, rank_correlation } = TailAgreement::of(&of_part)?;
+        Some(format!(
+            "{}, {part}: p99 factor {factor:.2} (median), rank correlation {rank_correlation:.2}",
+            source.name()
+        ))
+    })
 }
 
 /// Formats a summary, such as "icpe24: rates 5 of 88,
@@ -65,7 +93,11 @@ pub fn markdown(
          The model of the disk was fitted to the rows of figures 1a and 1b of `icpe24` (reads of one disk)\n\
          and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
          the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 (128 I/Os under way\n\
-         on one processor; 5 to 14 processes on one disk). All other rows are predictions.\n\n\
+         on one processor; 5 to 14 processes on one disk).\n\n\
+         Each disk of `ssd-latency` has three values of its own rows: the lone read, the rate of settling, and\n\
+         the longest occupation, from 99th percentiles. So its 99th percentiles are partly fitted. Its closed\n\
+         loop is one load for all disks and not the load of the measurement. The disk of `isol-iocost` has the\n\
+         rate of its io.cost model and the latency that its maker states. All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | rates (IOPS) within the limit, of all rates |\n\
          | p99 | 99th percentiles of latency within the limit, of all |\n\
@@ -97,30 +129,32 @@ pub fn markdown(
             (source.rate_within() - 1.0) * 100.0,
             source.p99_within()
         );
-        let mut parts: Vec<&str> = of_source.iter().map(|result| result.case.part()).collect();
-        parts.dedup();
-        for part in parts {
+        for part in parts(&of_source) {
             let of_part: Vec<&MeasuredResult<'_>> =
                 of_source.iter().copied().filter(|result| result.case.part() == part).collect();
             text.push_str(&markdown_row(part, &of_part));
         }
         text.push_str(&markdown_row("all", &of_source));
+        let agreements: String = agreements(source, &of_source).map(|line| format!("- {line}\n")).collect();
+        if !agreements.is_empty() {
+            let _ = write!(text, "\n{agreements}");
+        }
     }
     text
 }
 
 fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
     let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(results);
-    let ratio = |metric: Metric| {
-        let all = results.iter().flat_map(|result| result.figures()).filter(|(figure, _)| figure.metric == metric);
+    let ratio = |is_one: fn(Metric) -> bool| {
+        let all = results.iter().flat_map(|result| result.figures()).filter(|(figure, _)| is_one(figure.metric));
         let mut ratios: Vec<f64> = all.filter_map(|(figure, simulated)| Some(simulated? / figure.measured)).collect();
         ratios.sort_unstable_by(f64::total_cmp);
         ratios.get(ratios.len() / 2).map_or_else(|| "-".to_owned(), |&ratio| significant(ratio, 2))
     };
     format!(
         "| {head} | {rates_met} of {rates} | {p99s_met} of {p99s} | {} | {} | {right} / {wrong} / {equal} |\n",
-        ratio(Metric::Iops),
-        ratio(Metric::P99)
+        ratio(|metric| metric == Metric::Iops),
+        ratio(Metric::is_tail)
     )
 }
 
@@ -128,8 +162,10 @@ fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
 fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
     let mut heads = Vec::new();
     let mut columns: Vec<Column> = Vec::new();
-    let metrics = [Metric::Iops, Metric::P50, Metric::P99];
-    for metric in metrics {
+    let has = |metric: Metric| results.iter().any(|result| result.figures().any(|(figure, _)| figure.metric == metric));
+    let metrics = [Metric::Iops, Metric::P50, Metric::P99, Metric::DeviceP50, Metric::DeviceP99];
+    let metrics: Vec<Metric> = metrics.into_iter().filter(|&metric| has(metric)).collect();
+    for &metric in &metrics {
         let head = |what: &str| Column { head: format!("{}: {what}", metric.label()), ..Default::default() };
         columns.extend(["measured", "simulated", "ratio"].map(head));
     }
@@ -137,8 +173,8 @@ fn table(results: &[&MeasuredResult<'_>], look: Look) -> String {
         let mut jobs: Vec<&str> = result.case.figures.iter().map(|figure| figure.job.as_str()).collect();
         jobs.dedup();
         for job in jobs {
-            heads.push(format!("{}, {}, {job}", result.case.group, result.case.setting));
-            let cells = metrics.into_iter().flat_map(|metric| match result.value(job, metric) {
+            heads.push(format!("{}, {job}", result.case.head()));
+            let cells = metrics.iter().flat_map(|&metric| match result.value(job, metric) {
                 Some((measured, simulated)) => [measured, simulated, simulated / measured].map(|v| significant(v, 3)),
                 None => ["-", "-", "-"].map(str::to_owned),
             });
