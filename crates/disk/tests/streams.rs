@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use iosched::{Op, Time};
 use iosched_disk::hdd::{ReadAheadAfter, ReadAheadUntil};
 use iosched_disk::measure::Figure;
-use iosched_disk::{Command, Device, HddConfig, Model, Profile};
+use iosched_disk::{Command, Device, Hdd, HddConfig, Model, Profile};
+use iosched_numbers::SplitMix64;
 use proptest::prelude::*;
 
 /// Bytes that a stream reads, limited to [`REQUESTS_MAX`] requests.
@@ -264,6 +265,132 @@ fn an_array_reads_a_stream_no_slower_in_larger_requests() {
         }
     }
     assert!(off.is_empty(), "{}:\n{}", off.len(), off.join("\n"));
+}
+
+/// A stream that never ends, and reads of 4 KiB at random places.
+#[derive(Clone, Copy, Debug)]
+struct Mixed {
+    op: Op,
+    /// Sectors of a request of the stream.
+    sectors: u64,
+    /// Requests of the stream in flight.
+    depth: u32,
+    /// Random reads in flight.
+    others: u32,
+    seed: u64,
+}
+
+/// Returns the longest wait of a random read, and the bytes of the stream, in `for_ns`.
+fn longest_wait(profile: &Profile, mixed: Mixed, for_ns: u64) -> (u64, u64) {
+    let Mixed { op, sectors, depth, others, seed } = mixed;
+    let mut device = profile.device(seed);
+    let capacity = device.card().capacity_sectors;
+    let mut random = SplitMix64::new(seed);
+    let (mut next_sector, mut bytes, mut longest_ns) = (0, 0, 0);
+    let mut since_ns = vec![0; (depth + others) as usize];
+    let mut command = |tag: u32| {
+        if tag >= depth {
+            let sector = random.below(capacity / 8 - 1) * 8;
+            return Command { tag, op: Op::Read, sector, nr_sectors: 8, fua: false };
+        }
+        let sector = if next_sector + sectors > capacity { 0 } else { next_sector };
+        next_sector = sector + sectors;
+        Command { tag, op, sector, nr_sectors: sectors as u32, fua: false }
+    };
+    let mut now = Time::ZERO;
+    for tag in 0..depth + others {
+        device.submit(now, command(tag));
+    }
+    while let Some(at) = device.next_event().filter(|at| at.as_ns() < for_ns) {
+        now = at;
+        while let Some(tag) = device.advance(now) {
+            if tag < depth {
+                bytes += sectors * 512;
+            } else {
+                longest_ns = longest_ns.max(now.as_ns() - since_ns[tag as usize]);
+            }
+            since_ns[tag as usize] = now.as_ns();
+            device.submit(now, command(tag));
+        }
+    }
+    // A read that still waits has waited as long, too.
+    let waiting = since_ns[depth as usize..].iter().map(|since_ns| now.as_ns() - since_ns).max();
+    (longest_ns.max(waiting.unwrap_or(0)), bytes)
+}
+
+/// Returns the longest valid wait of a read beside a stream, ns, by the parameters of the disk: the
+/// time after which a command precedes younger ones, and the older commands in the queue.
+fn wait_bound_ns(profile: &Profile, config: &HddConfig, mixed: Mixed) -> u64 {
+    let disk = Hdd::new(config).unwrap();
+    let revolution_ns = disk.revolution_ns();
+    let seek_ns = disk.seek_ns(0, profile.card().capacity_sectors - 1);
+    let settle_ns = config.head_switch_ns + config.write_settle_ns + config.write_to_read_ns.unwrap_or(seek_ns);
+    // What the head passes for one command: its own sectors, read-ahead that cannot be interrupted, or
+    // a piece that is written back. It can cross a track in a revolution and a switch of heads.
+    let passed = mixed.sectors
+        + u64::from(config.read_cache.sequential_read_ahead_sectors)
+        + u64::from(config.write_cache.destage_sectors);
+    let least_per_track = config.zones.iter().map(|zone| zone.sectors_per_track).min().unwrap();
+    let tracks = passed.div_ceil(u64::from(least_per_track)) + 1;
+    let link_ns = mixed.sectors * 512 * 1_000_000_000 / config.interface.bytes_per_second;
+    let overheads = &config.interface.overheads;
+    let overheads = [overheads.read_hit_ns, overheads.read_miss_ns, overheads.write_hit_ns, overheads.write_miss_ns];
+    let overheads_ns = overheads.into_iter().flatten().flatten().fold(config.interface.command_ns, u64::max);
+    let service_ns =
+        seek_ns + settle_ns + revolution_ns + tracks * (revolution_ns + settle_ns) + link_ns + overheads_ns;
+    config.queue.starvation_ns + u64::from(mixed.depth + mixed.others + 1) * service_ns
+}
+
+/// Checks the bound. Returns the wait and the bound.
+fn check_wait(profile: &Profile, config: &HddConfig, mixed: Mixed) -> Result<(u64, u64), String> {
+    let bound_ns = wait_bound_ns(profile, config, mixed);
+    let (wait_ns, bytes) = longest_wait(profile, mixed, 2 * bound_ns);
+    if wait_ns > bound_ns || bytes == 0 {
+        return Err(format!("{}: {wait_ns} of {bound_ns} ns, {bytes} bytes, {mixed:?}", profile.name()));
+    }
+    Ok((wait_ns, bound_ns))
+}
+
+#[test]
+fn a_stream_delays_other_reads_by_no_more_than_the_bound_of_the_disk() {
+    let mut longest = 0.0f64;
+    for (profile, config) in disks() {
+        let tags = profile.card().depth;
+        for op in [Op::Read, Op::Write] {
+            for (sectors, depth, others) in [(8, 1, 1), (8, 16, 1), (256, 4, 1), (256, 16, 8), (2048, 2, 4)] {
+                if depth + others <= tags {
+                    let mixed = Mixed { op, sectors, depth, others, seed: 1 };
+                    let (wait_ns, _) = check_wait(&profile, &config, mixed).unwrap();
+                    longest = longest.max(wait_ns as f64 / config.queue.starvation_ns as f64);
+                }
+            }
+        }
+    }
+    // Streams hold other reads back, and the limit of the disk ends that.
+    assert!(longest > 0.9, "no read waited for long: {longest}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn no_read_waits_longer_beside_any_stream(
+        op in prop::sample::select(vec![Op::Read, Op::Write]),
+        disk in 0usize..100,
+        sectors in 1u64..256,
+        depth in 1u32..=24,
+        others in 1u32..=7,
+        seed in 0u64..1000,
+    ) {
+        let disks: Vec<_> = disks().collect();
+        let (profile, config) = &disks[disk % disks.len()];
+        let others = others.min(profile.card().depth.saturating_sub(1).max(1));
+        let depth = depth.min(profile.card().depth.saturating_sub(others));
+        prop_assume!(depth > 0);
+        let mixed = Mixed { op, sectors: sectors * 8, depth, others, seed };
+        let checked = check_wait(profile, config, mixed);
+        prop_assert!(checked.is_ok(), "{}", checked.unwrap_err());
+    }
 }
 
 proptest! {

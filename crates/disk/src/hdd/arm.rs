@@ -3,7 +3,7 @@
 use iosched::Time;
 
 use super::geometry::Pass;
-use super::queue::Pending;
+use super::queue::{Head, Pending};
 use super::{Hdd, NEVER_NS};
 
 /// Number of extents to compare for the next one to write back.
@@ -97,18 +97,23 @@ impl Hdd {
         if command.is_some() && !urgent {
             return command.map(|(index, _)| Choice::Command(index));
         }
-        let (mut nearest_ns, mut choice) = match command {
-            Some((index, reach_ns)) => (reach_ns, Some(Choice::Command(index))),
-            None => (u64::MAX, None),
-        };
+        let extent = self.nearest_extent(&head, reached, command.map_or(u64::MAX, |(_, reach_ns)| reach_ns));
+        extent.map(Choice::Destage).or(command.map(|(index, _)| Choice::Command(index)))
+    }
+
+    /// Returns the position of the extent that the head reaches first, if it does so in less than `limit_ns`.
+    /// A separate function, so that its loop can use all registers.
+    #[inline(never)]
+    fn nearest_extent(&self, head: &Head<'_>, reached: u64, limit_ns: u64) -> Option<usize> {
         let epoch = self.flushes.back().map_or(u64::MAX, |flush| flush.epoch);
+        let (mut nearest_ns, mut nearest) = (limit_ns, None);
         self.write_cache.around(reached, DESTAGE_CHOICE, epoch, |position, place| {
             let reach_ns = head.positioning_ns(place, true);
             if reach_ns < nearest_ns {
-                (nearest_ns, choice) = (reach_ns, Some(Choice::Destage(position)));
+                (nearest_ns, nearest) = (reach_ns, Some(position));
             }
         });
-        choice
+        nearest
     }
 
     /// Returns the submission time of the oldest command that waits for writing back, or
@@ -167,7 +172,9 @@ impl Hdd {
         self.filling = Some(segment);
         self.read_ns = self.busy_until_ns;
         // The part that is in the segment crosses the link first.
-        let first_block_ns = self.pass.passed_ns(geometry, &self.spindle, end.min(start + self.settings.block_sectors));
+        let block_end = start + self.settings.block_sectors;
+        let first_block_ns =
+            if end <= block_end { media_ns } else { self.pass.passed_ns(geometry, &self.spindle, block_end) };
         let linked_ns = first_block_ns.max(ready_ns + self.link_ns(start - first));
         self.done_while_read(linked_ns, media_ns, end - start, pending.sequence, pending.tag);
         self.attach(at_ns);

@@ -320,7 +320,14 @@ impl Pass {
     /// Returns the time at which the sectors before `end` have passed, ns. `end` must not be before
     /// the current position.
     #[inline]
-    pub(crate) fn passed_ns(mut self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
+    pub(crate) fn passed_ns(&self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
+        // Most commands end on the track on which they begin, and need no copy.
+        if end <= self.run_end { self.end_ns(end.max(self.lbn)) } else { self.passed_beyond_ns(geometry, spindle, end) }
+    }
+
+    /// Returns the same for an `end` beyond the current run.
+    #[inline(never)]
+    fn passed_beyond_ns(mut self, geometry: &Geometry, spindle: &Spindle, end: u64) -> u64 {
         while end > self.run_end {
             self.turn(geometry, spindle);
         }

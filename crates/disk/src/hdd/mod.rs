@@ -276,7 +276,7 @@ impl Hdd {
 
     /// Completes a read that crosses the link while the head passes it. The transfer starts at
     /// `ready_ns`. It ends after the last sector has passed at `media_ns`.
-    #[inline]
+    #[inline(always)]
     fn done_while_read(&mut self, ready_ns: u64, media_ns: u64, nr_sectors: u64, sequence: u64, tag: u32) {
         let tail_ns = self.link_ns(nr_sectors.min(self.settings.block_sectors));
         let at_ns = (ready_ns + self.link_ns(nr_sectors)).max(media_ns + tail_ns);
