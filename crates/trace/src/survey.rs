@@ -90,6 +90,8 @@ pub enum Oddity {
     Extent {
         /// Largest end, bytes.
         bytes: u64,
+        /// Whether the format counts in sectors.
+        in_sectors: bool,
     },
     /// Requests are longer than any real one.
     Length {
@@ -97,6 +99,8 @@ pub enum Oddity {
         bytes: u64,
         /// Number of these requests.
         requests: u64,
+        /// Whether the format counts in sectors.
+        in_sectors: bool,
     },
     /// The times are coarse.
     Coarse {
@@ -182,19 +186,27 @@ impl fmt::Display for Oddity {
             Self::Epoch { units: (read, likely) } => {
                 write!(f, "as Unix times, the times are in {likely}, not {read}: read them with --time-unit {likely}")
             }
-            Self::Extent { bytes } => write!(
+            Self::Extent { bytes, in_sectors } => write!(
                 f,
-                "requests end at {} bytes, beyond the end of any device; offsets may be in bytes, not sectors: \
-                 --columns with offset_bytes and length_bytes",
-                grouped(*bytes)
+                "requests end at {} bytes, beyond the end of any device; {}",
+                grouped(*bytes),
+                if *in_sectors {
+                    "offsets may be in bytes, not sectors: --columns with offset_bytes and length_bytes"
+                } else {
+                    "offsets may have another unit, or the columns another meaning: name them with --columns"
+                }
             ),
-            Self::Length { bytes, requests } => write!(
+            Self::Length { bytes, requests, in_sectors } => write!(
                 f,
-                "{} {} longer than 1 GiB, the longest {} bytes; lengths may be in bytes, not sectors: \
-                 --columns with length_bytes",
+                "{} {} longer than 1 GiB, the longest {} bytes; {}",
                 grouped(*requests),
                 if *requests == 1 { "request is" } else { "requests are" },
-                grouped(*bytes)
+                grouped(*bytes),
+                if *in_sectors {
+                    "lengths may be in bytes, not sectors: --columns with length_bytes"
+                } else {
+                    "lengths may have another unit, or the columns another meaning: name them with --columns"
+                }
             ),
             Self::Coarse { resolution_ns } => write!(
                 f,
@@ -310,6 +322,7 @@ impl Survey {
     /// the written times, `given` the unit that the user gave.
     fn oddities(&self, format: Format, written_ns: u64, given: Option<TimeUnit>, steps: StepsBack) -> Vec<Oddity> {
         let mut found = Vec::new();
+        let in_sectors = matches!(format, Format::Tencent | Format::Fiu | Format::Mqsim | Format::Blkreplay);
         let span_ns = self.last_ns - self.first_ns;
         // In a format with a known coarse clock, equal times are one tick. In a
         // table they mean that there are no times.
@@ -336,10 +349,10 @@ impl Survey {
         // A user who gives the unit of times has a trace of another tool, whose
         // other units may differ, too.
         if self.end_bytes > EXTENT_MAX || (is_fast || given.is_some()) && self.end_bytes > EXTENT_DOUBTED {
-            found.push(Oddity::Extent { bytes: self.end_bytes });
+            found.push(Oddity::Extent { bytes: self.end_bytes, in_sectors });
         }
         if self.long > 0 {
-            found.push(Oddity::Length { bytes: self.longest_bytes, requests: self.long });
+            found.push(Oddity::Length { bytes: self.longest_bytes, requests: self.long, in_sectors });
         }
         // In the order of completion, arrivals step back by up to a latency.
         let explained_ns = self.latency_max_ns.max(if steps.kept { 0 } else { DISORDER_NS });
@@ -466,5 +479,9 @@ mod tests {
         assert!(far[0].contains("offsets may be in bytes, not sectors"), "{far:?}");
         let long = warnings(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);
         assert!(long[0].contains("1 request is longer than 1 GiB"), "{long:?}");
+        // A table may state bytes already.
+        let table = warnings(&survey([(0, 4_000_000_000_000, 4 << 20)].into_iter()), Format::Csv);
+        assert_eq!(table.len(), 2);
+        assert!(table.iter().all(|warning| warning.contains("may have another unit")), "{table:?}");
     }
 }
