@@ -260,7 +260,7 @@ fn biosnoop_has_one_io_in_flight_whatever_the_rounding() {
     let mut table = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)\n".to_owned();
     for (at, (start_us, latency_us)) in (0u64..).zip(ios) {
         let (sector, end_us) = (at * 40_009 * 8, start_us + latency_us);
-        writeln!(exact, "{}000,42,R,1,{sector},32,{latency_us}000", start_us).unwrap();
+        writeln!(exact, "{start_us}000,42,R,1,{sector},32,{latency_us}000").unwrap();
         writeln!(rounded, "{start_us}000,42,R,1,{sector},32,{}0000", (latency_us + 5) / 10).unwrap();
         let (end_s, latency_ms) = (end_us as f64 / 1e6, latency_us as f64 / 1e3);
         let name = "C2 Compiler";

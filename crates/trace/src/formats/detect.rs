@@ -153,7 +153,7 @@ fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> 
     let (first, _) = lengths.clone().next()?;
     let are_short = lengths.inspect(|_| count += 1).all(|(_, length)| length < SECTOR_BYTES);
     let found = excerpt(first);
-    (are_short && count > 1).then(|| Misfit { format, line: None, found, expected: BYTES_EXPECTED, records: 0 })
+    (are_short && count > 1).then_some(Misfit { format, line: None, found, expected: BYTES_EXPECTED, records: 0 })
 }
 
 /// Returns the reason for a format that is recognised by its first line.
