@@ -185,17 +185,22 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
     given.cloned().map_or_else(named, Ok)
 }
 
+/// Warm-up of cases with io.cost's targets, in counted times. io.cost adjusts its rate once per
+/// period, and a period is a second long there, because the target of writes is a second.
+const IOCOST_WARM_UP: u32 = 12;
+
 /// Returns the case as fio jobs: direct I/O over the whole disks, with a warm-up as long as the
-/// counted time. Small reads on several disks are millions of I/Os per second. A tenth of the time
+/// counted time, or longer for io.cost's targets. Small reads on several disks are millions of I/Os per second. A tenth of the time
 /// then gives as many I/Os as one disk.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
     let is_light = case.disks == 1 || case.jobs.iter().any(|job| job.contains("write") || job.contains("bs=64k"));
     let milliseconds = if is_light { seconds * 1000 } else { seconds * 100 };
+    let warm_up = milliseconds * if case.source == Source::IsolIocost { IOCOST_WARM_UP } else { 1 };
     let disks: Vec<String> = (0..case.disks.max(1)).map(|disk| format!("/dev/nvme{disk}n1")).collect();
     let disks = disks.join(":");
     let text = format!(
         "[global]\nioengine=io_uring\ndirect=1\nfilename={disks}\nnorandommap\ngroup_reporting\ntime_based\n\
-         ramp_time={milliseconds}ms\nruntime={milliseconds}ms\n{}",
+         ramp_time={warm_up}ms\nruntime={milliseconds}ms\n{}",
         case.jobs.concat()
     );
     fio_jobs(&case.group, &text)
