@@ -18,15 +18,14 @@ use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, Experiment, Figure, LabError, R
 use iosched_sim::Replay;
 use iosched_workload::Workload;
 
-use crate::calibrate::{self, CalibrateError, Calibration, Device, Measurements, Pace, PlaceError, check_room};
+use crate::calibrate::{self, CalibrateError, Calibration, Device, FILE_SIZE_MIB_DEFAULT, Measurements, Pace, PlaceError,
+    check_room};
 use crate::tune::{self, Constraint, Controller, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
 use crate::{Advice, Confirmed, candidates, searchable, simulated};
 
 /// Scheduler of the device during the measurement, if
 /// the device offers it. It does not reorder requests.
 const NO_SCHEDULER: &str = "none";
-/// Size of the file in a directory if the request gives none, MiB.
-const FILE_SIZE_MIB: u64 = 4096;
 
 /// An error of a request for advice, or of one of its steps.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +134,7 @@ impl AdviceRequest {
             constraints: Vec::new(),
             profile: None,
             pace: Pace::QUICK,
-            file_size_mib: FILE_SIZE_MIB,
+            file_size_mib: FILE_SIZE_MIB_DEFAULT,
             schedulers: Vec::new(),
             controllers: Vec::new(),
             budget: 200,

@@ -71,7 +71,7 @@ impl Earlier {
                 let name = file.of_disk().strip_prefix(QUEUE).unwrap_or_default();
                 if name.starts_with(TUNABLE) && !before.had(name) {
                     let value = before.device().attribute(name).map(|read| read.value).unwrap_or_default();
-                    say(format!("{disk}: {name} is new with this scheduler and has its default, {value}"));
+                    say(format!("{disk}: {name} is {value}; the scheduler before does not have it"));
                 }
             }
             if !changes.is_empty() {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
 use iosched::MILLISECOND_NS;
+use iosched_advise::calibrate::size_option;
 use iosched_kernel::block::Mount;
 use iosched_kernel::{BlockDevice, Recorder, Roots, StateDirectory};
 use iosched_lab::grouped;
@@ -209,8 +210,11 @@ fn page(device: &BlockDevice, args: &RecordArgs, path: &Path, recorded_for: Dura
         str::to_owned,
     );
     next.push(format!("iosched compare --workload {file} --device {profile}"));
-    if let Some(on) = advised_on(device, &args.disk, seen.writes.requests > 0) {
-        next.push(format!("iosched advise {} --workload {file}", quoted(&on.display().to_string())));
+    if let Some((on, size)) =
+        advised_on(device, &args.disk, seen.writes.requests > 0).and_then(|on| size_in(&on).map(|size| (on, size)))
+    {
+        let size = if size.is_empty() { size } else { format!(" {size}") };
+        next.push(format!("iosched advise {} --workload {file}{size}", quoted(&on.display().to_string())));
     }
     lines.push(format!("next:  {}", next.join("\n       ")));
     lines.join("\n") + "\n"
@@ -230,6 +234,16 @@ fn advised_on(device: &BlockDevice, given: &Path, writes: bool) -> Option<PathBu
     };
     let mounted = || device.usage().mounts.into_iter().find(is_here).map(|mount| mount.at);
     given.map(Path::to_owned).or_else(mounted)
+}
+
+/// Returns the option with which `iosched advise` has room for its file in `on`; empty if it needs
+/// none. `None`: there is too little room.
+fn size_in(on: &Path) -> Option<String> {
+    if !on.is_dir() {
+        return Some(String::new());
+    }
+    let about = rustix::fs::statvfs(on).ok()?;
+    size_option(about.f_bavail.saturating_mul(about.f_frsize))
 }
 
 /// Returns the profile that is most similar to the device, by its name and the kernel's

@@ -166,7 +166,7 @@ fn the_undo_line_brings_back_every_tunable() {
     // A tunable that was set together with its scheduler is reported.
     let (_, _, told) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
     assert!(
-        told.contains(&format!("{name}: iosched/fifo_batch is new with this scheduler and has its default, 9\n")),
+        told.contains(&format!("{name}: iosched/fifo_batch is 9; the scheduler before does not have it\n")),
         "{told}"
     );
     assert_eq!(restore(&state, &[name]).0, 0);

@@ -30,7 +30,9 @@ use evidence::{Evidence, WEIGHTS};
 pub use evidence::{Pair, Quantity, Residual};
 pub use measure::{Pace, Progress, measure};
 pub use measurer::{Measurer, Simulated};
-pub use place::{FILE_SIZE_MIB, Place, PlaceError, check_room, is_model, open_device};
+pub use place::{
+    FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT, Place, PlaceError, check_room, is_model, open_device, size_option,
+};
 pub use probe::{Probe, Role, Span, probes};
 pub use records::{FORMAT, Header, Measurements, Part, Sample, write_header, write_sample};
 pub use summary::{Spread, Summary};

@@ -67,8 +67,27 @@ pub struct Place<'a> {
 
 /// Allowed sizes of the file that iosched creates in a directory, MiB.
 pub const FILE_SIZE_MIB: RangeInclusive<u64> = 64..=16_777_216;
+/// Default of this size, MiB.
+pub const FILE_SIZE_MIB_DEFAULT: u64 = 4096;
 /// Divisor of the free space: the file system keeps one part of this many for metadata of a file.
 const KEPT_SHARE: u64 = 20;
+
+/// Returns the size of the largest file for which a directory with `free_mib` has room, MiB.
+const fn fitting_mib(free_mib: u64) -> u64 {
+    free_mib - free_mib / KEPT_SHARE
+}
+
+/// Returns the option with which `iosched advise` has room in a directory with `free_bytes`; empty
+/// if its default fits. `None`: the directory has too little room for every size.
+#[must_use]
+pub fn size_option(free_bytes: u64) -> Option<String> {
+    let free_mib = free_bytes >> 20;
+    if free_mib >= FILE_SIZE_MIB_DEFAULT {
+        return Some(String::new());
+    }
+    let fits_mib = fitting_mib(free_mib);
+    FILE_SIZE_MIB.contains(&fits_mib).then(|| format!("--file-size {fits_mib}"))
+}
 
 /// Checks that a directory has room for the file before iosched
 /// creates it. `instead` is the text about an option that needs no
@@ -81,7 +100,7 @@ pub fn check_room(place: &Target, file_size_mib: u64, trace: Option<&Trace>, ins
     let Some(free_mib) = free.map(|bytes| bytes >> 20).filter(|free_mib| *free_mib < file_size_mib) else {
         return Ok(());
     };
-    let fits_mib = free_mib - free_mib / KEPT_SHARE;
+    let fits_mib = fitting_mib(free_mib);
     let remedy = if FILE_SIZE_MIB.contains(&fits_mib) {
         let effect = |trace: &Trace| {
             let capacity_sectors = fits_mib << 11;

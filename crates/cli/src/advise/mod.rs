@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched::{KernelVersion, Setting};
-use iosched_advise::calibrate::{self, FILE_SIZE_MIB, Pace};
+use iosched_advise::calibrate::{self, FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT, Pace};
 use iosched_advise::tune::{self, Constraint, Controller, Goal, Wish};
 use iosched_advise::{AdviceObserver, AdvicePlan, AdviceRequest, AdviceStep};
 use iosched_disk::Profile;
@@ -115,7 +115,7 @@ pub(crate) struct AdviseArgs {
     destroy_data: Option<PathBuf>,
 
     /// Size of the file to measure for the model in a directory, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
+    #[arg(long, value_name = "MIB", default_value_t = FILE_SIZE_MIB_DEFAULT, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12]

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use iosched_advise::calibrate::{
-    CalibrateError, Calibration, FILE_SIZE_MIB, Kind as ModelKind, Measurements, Measurer, Pace, Place, Progress,
-    Simulated, is_model, measure, open_device, write_header, write_sample,
+    CalibrateError, Calibration, FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT, Kind as ModelKind, Measurements, Measurer, Pace,
+    Place, Progress, Simulated, is_model, measure, open_device, write_header, write_sample,
 };
 use iosched_disk::Profile;
 use iosched_lab::request::quoted;
@@ -73,7 +73,7 @@ pub(crate) struct CalibrateArgs {
     destroy_data: Option<PathBuf>,
 
     /// Size of the file to measure in a directory, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
+    #[arg(long, value_name = "MIB", default_value_t = FILE_SIZE_MIB_DEFAULT, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Write the measurements to this file, a line as each one ends

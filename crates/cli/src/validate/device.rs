@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use iosched_advise::calibrate::FILE_SIZE_MIB;
+use iosched_advise::calibrate::{FILE_SIZE_MIB, FILE_SIZE_MIB_DEFAULT};
 use iosched_advise::validation::{
     Battery, Header, Measured, Progress, ValidationError, ValidationRequest, write_header, write_run,
 };
@@ -48,7 +48,7 @@ pub(crate) struct DeviceArgs {
     destroy_data: Option<PathBuf>,
 
     /// Size of the file to measure in a directory, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = crate::options::whole(FILE_SIZE_MIB))]
+    #[arg(long, value_name = "MIB", default_value_t = FILE_SIZE_MIB_DEFAULT, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
     /// Schedulers to run the workloads under; separate them with commas or repeat the option [default: all that the

@@ -14,6 +14,8 @@ const SCHEDULER: &str = "scheduler";
 const TUNABLE: &str = "iosched/";
 /// An attribute that a scheduler also sets when it starts.
 const NR_REQUESTS: &str = "nr_requests";
+/// Attributes that the kernel sets when a scheduler starts or ends.
+const SET_BY_SCHEDULER: [&str; 2] = [NR_REQUESTS, "wbt_lat_usec"];
 /// End of the names of cgroup files that only bfq provides.
 const BFQ_WEIGHT: &str = "/io.bfq.weight";
 
@@ -144,8 +146,17 @@ impl Recorded {
                 let was = std::mem::replace(&mut self.scheduler, value);
                 // Tunables disappear with their scheduler.
                 self.values.retain(|(name, _)| !name.starts_with(TUNABLE));
-                let tunables = Self::of(device).unwrap_or_default().values;
-                self.values.extend(tunables.into_iter().filter(|(name, _)| name.starts_with(TUNABLE)));
+                // The kernel has set other attributes together with the scheduler.
+                for (name, value) in Self::of(device).unwrap_or_default().values {
+                    if name.starts_with(TUNABLE) {
+                        self.values.push((name, value));
+                    } else if SET_BY_SCHEDULER.contains(&&*name)
+                        && !foreign.iter().any(|change| change.name == name)
+                        && let Some((_, known)) = self.values.iter_mut().find(|(known, _)| *known == name)
+                    {
+                        *known = value;
+                    }
+                }
                 taken.push(Change { name: name.clone(), from: from.clone(), to: was });
             } else if let Some((_, known)) = self.values.iter_mut().find(|(known, _)| known == name) {
                 let was = std::mem::replace(known, value);

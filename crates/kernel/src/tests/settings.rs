@@ -269,6 +269,18 @@ fn restore_keeps_later_changes_of_others() {
 }
 
 #[test]
+fn values_that_came_with_a_scheduler_of_others_stay() {
+    let machine = Machine::new();
+    let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();
+    session.apply(&setting("present:nr_requests=64")).unwrap();
+    // The kernel chose 64 requests for the scheduler of the other program.
+    machine.write("sys/devices/sda/queue/scheduler", "none mq-deadline [kyber] bfq\n");
+    let PutBack { left, .. } = session.end().unwrap();
+    assert_eq!(left.iter().map(Change::to_string).collect::<Vec<_>>(), ["scheduler kyber -> mq-deadline"]);
+    assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "64");
+}
+
+#[test]
 fn the_next_setting_takes_back_what_something_else_set() {
     let machine = Machine::new();
     let mut session = Session::begin(&machine.device("sda"), &state(&machine)).unwrap();

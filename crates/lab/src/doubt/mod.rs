@@ -454,7 +454,7 @@ impl fmt::Display for Doubt {
             Self::Inert { settings, knob } => write!(f, "{}: {knob}", marked_list(settings)),
             Self::Drift { label, percent, .. } => write!(
                 f,
-                "{} {} by {} % from the first run to the last, under every setting, so something else changed. The \
+                "{} {} by {} % of its mean from the first run to the last, under every setting, so something else changed. The \
                  settings took turns, so the comparison is still fair, but look for other load, heat, or a disk \
                  that fills up",
                 label,
