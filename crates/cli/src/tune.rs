@@ -38,7 +38,7 @@ use iosched_terminal::show::{Look, tuning};
 /// setting is best for all. The result then lists the settings to choose from.
 ///
 /// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
-/// current runs too.
+/// current runs too; so does SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {

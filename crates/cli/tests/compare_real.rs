@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use common::{
-    FuseDisk, IOSCHED, Loop, Mount, Running, TWO_CLASSES, alone, available, choose, directory, has_all_schedulers,
-    has_minutes, has_program, iosched, is_root, json, quick_disk, scheduler, sh, wait_for,
+    FuseDisk, IOSCHED, Loop, Mount, Running, TWO_CLASSES, alone, available, choose, directory, ended_by_sigterm,
+    has_all_schedulers, has_minutes, has_program, iosched, is_root, json, quick_disk, scheduler, sh, wait_for,
 };
 use serde_json::Value;
 
@@ -276,4 +276,29 @@ fn other_benchmarks_are_timed_and_read() {
         ["compare", "--on", at, "--scheduler", "present", "--runs", "2", "--", "sh", "-c", "echo trouble >&2; exit 4"];
     let (_, err) = iosched(&here, &args, 1);
     assert!(err.contains("exit status: 4") && err.contains("trouble"), "{err}");
+}
+
+/// The runs of these commands take days, so the commands end only if SIGTERM ends the current run.
+#[test]
+fn sigterm_ends_a_run_on_a_device() {
+    let _alone = alone();
+    if !available(has_program("mkfs.ext4"), "mkfs.ext4") || !is_root() {
+        return;
+    }
+    let Some((here, device)) = quick_disk("compare-term", 64 << 20) else { return };
+    sh("mkfs.ext4 -q -F \"$1\"", &[&device.device]);
+    let mount = Mount::new("ext4", &device.device, here.join("mounted"));
+    let on = mount.at.to_str().unwrap();
+    let long = "size=1m\nruntime=9d\ntime_based\n";
+    fs::write(here.join("direct.fio"), format!("[a]\n{long}rw=randread\ndirect=1\nnumjobs=8\n")).unwrap();
+    fs::write(here.join("fsync.fio"), format!("[a]\n{long}rw=randwrite\nfsync=1\n")).unwrap();
+    for rest in [
+        &["--workload", "direct.fio"][..],
+        &["--workload", "fsync.fio"],
+        &["--prepare", "sleep 999999", "--", "true"],
+        &["--", "sleep", "999999"],
+    ] {
+        ended_by_sigterm(&here, &[&["compare", "--on", on, "--scheduler", "none"], rest].concat());
+    }
+    assert_eq!(fs::read_dir(&mount.at).unwrap().count(), 1, "only lost+found is left");
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
 
-use common::{command_in, directory, interrupt, iosched, wait_for};
+use common::{command_in, directory, ended_by_sigterm, interrupt, iosched, wait_for};
 
 fn start(here: &Path, args: &[&str]) -> Child {
     command_in(here, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -19,6 +19,16 @@ fn interrupted(child: Child) -> (String, String) {
     let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
     assert_eq!(status.code(), Some(130), "{out}{err}");
     (out, err)
+}
+
+/// The run takes days, so the command ends only if SIGTERM ends the run.
+#[test]
+fn sigterm_ends_a_simulated_run() {
+    let here = directory("interrupted-term");
+    let job = "[a]\nsize=1m\nrw=randread\nruntime=9d\ntime_based\ndirect=1\nnumjobs=8\n";
+    fs::write(here.join("long.fio"), job).unwrap();
+    let args = ["compare", "--workload", "long.fio", "--device", "sata-7200", "--runs", "1", "--no-fairness"];
+    ended_by_sigterm(&here, &args);
 }
 
 #[test]

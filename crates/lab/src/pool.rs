@@ -35,6 +35,12 @@ impl Control {
         }
     }
 
+    /// Stops the runs: starts no more, and ends the present ones.
+    pub fn abort(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.abort.store(true, Ordering::Relaxed);
+    }
+
     /// Whether no more runs are started.
     #[must_use]
     pub fn is_stopping(&self) -> bool {

@@ -54,11 +54,15 @@ impl Sweeping {
     /// second call also ends the running units.
     pub fn interrupt(&self) {
         if self.stop.swap(true, Ordering::SeqCst) {
-            self.abort.store(true, Ordering::SeqCst);
-            for control in locked(&self.controls).iter() {
-                (0..2).for_each(|_| control.interrupt());
-            }
+            self.abort();
         }
+    }
+
+    /// Stops the sweep: starts no more units, and ends the running ones.
+    pub fn abort(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.abort.store(true, Ordering::SeqCst);
+        locked(&self.controls).iter().for_each(|control| control.abort());
     }
 
     /// Registers a running unit. It is running until the returned value is dropped.
@@ -67,7 +71,7 @@ impl Sweeping {
         locked(&self.controls).push(Arc::clone(&control));
         // The sweep may have been aborted just before.
         if self.abort.load(Ordering::SeqCst) {
-            (0..2).for_each(|_| control.interrupt());
+            control.abort();
         }
         Begun { all: self, control }
     }

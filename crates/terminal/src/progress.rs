@@ -13,7 +13,7 @@ use iosched_lab::Control;
 use serde::Serialize;
 
 use crate::output::{Records, say};
-use crate::signals::on_signal;
+use crate::signals::{is_patient, on_signal};
 
 /// Template of the progress bar of runs.
 pub const RUNS: &str = "{bar:30} {pos} of {len} runs, {eta} to go";
@@ -170,12 +170,18 @@ impl Watched {
     }
 }
 
-/// Makes the first signal end the work after the current runs.
+/// Makes the first Ctrl-C end the work after the current runs. Another signal also ends these: a
+/// run can take minutes, and `timeout` and service managers send only one signal.
 pub fn on_interrupt(control: &Arc<Control>) -> Result<()> {
     let control = Arc::clone(control);
-    on_signal(move |_| {
-        control.interrupt();
-        say!("\nstopping after the current runs; a second Ctrl-C stops them too");
+    on_signal(move |signal| {
+        if is_patient(signal) {
+            control.interrupt();
+            say!("\nstopping after the current runs; a second Ctrl-C stops them too");
+        } else {
+            control.abort();
+            say!("\nstopping; results of finished runs are kept");
+        }
     })
 }
 

@@ -37,6 +37,12 @@ fn on(wanted: impl IntoIterator<Item = i32>, mut handle: impl FnMut(i32) + Send 
     Ok(())
 }
 
+/// Returns whether the sender of a signal can send another one to end current runs too. Only a
+/// person at a terminal can, with Ctrl-C.
+pub(crate) const fn is_patient(signal: i32) -> bool {
+    signal == SIGINT
+}
+
 /// Returns whether the signal was ignored when this process started.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

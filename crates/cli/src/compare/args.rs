@@ -36,7 +36,7 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// runs alone. Only the 16 busiest processes with at least 30 I/Os count.
 ///
 /// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
-/// current runs too. Only complete rounds count. A round is one run of every setting on every device.
+/// current runs too; so does SIGTERM. Only complete rounds count. A round is one run of every setting on every device.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {

@@ -44,7 +44,7 @@ const RUNS: u32 = 10;
 /// `--assumptions` lists these ranges. iosched repeats the first run with each other value of the range. The column
 /// `over unknowns` shows how far the mean varies. If a verdict depends on the assumption, the output says so.
 ///
-/// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C stops the current runs too.
+/// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM stops these too.
 /// The output and the records (--records) have the finished runs, and list those that did not run. `iosched report`
 /// makes a page from the records.
 #[derive(Args, Debug)]

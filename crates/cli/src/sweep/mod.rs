@@ -27,7 +27,7 @@ use absent as present;
 /// To sweep a plan on several machines, use `python -m iosched.sweep` with Ray or Dask.
 ///
 /// After Ctrl-C, iosched finishes the current comparisons and starts no others. A second Ctrl-C stops the current
-/// comparisons too; the next sweep runs them again.
+/// comparisons too, and so does SIGTERM; the next sweep runs them again.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {

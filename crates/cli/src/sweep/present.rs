@@ -19,7 +19,7 @@ use iosched_terminal::fail::{INTERRUPTED, of_comparison, of_file, usage};
 use iosched_terminal::output::{Kind, Outputs, all_of, say};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show::left;
-use iosched_terminal::signals::on_signal;
+use iosched_terminal::signals::{is_patient, on_signal};
 
 const UNITS: &str = "{bar:30} {pos} of {len} comparisons, {eta} to go";
 /// Largest number of failures that are listed.
@@ -97,9 +97,14 @@ fn of_sweep(error: SweepError) -> anyhow::Error {
 fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, Duration)> {
     let sweeping = Arc::new(Sweeping::default());
     let stopped = Arc::clone(&sweeping);
-    on_signal(move |_| {
-        stopped.interrupt();
-        say!("\nstopping after the current comparisons; a second Ctrl-C stops them too");
+    on_signal(move |signal| {
+        if is_patient(signal) {
+            stopped.interrupt();
+            say!("\nstopping after the current comparisons; a second Ctrl-C stops them too");
+        } else {
+            stopped.abort();
+            say!("\nstopping; results of finished comparisons are kept");
+        }
     })?;
     let meter = Meter::new(UNITS);
     let began = Instant::now();

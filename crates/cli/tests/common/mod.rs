@@ -57,6 +57,28 @@ pub(crate) fn command_in(here: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// Starts a comparison that never ends, and sends SIGTERM once. Waits until the command has ended.
+#[track_caller]
+pub(crate) fn ended_by_sigterm(here: &Path, args: &[&str]) {
+    let mut command = command_in(here, args);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(|| catches_sigterm(&child));
+    // The command ends at every stage. After this time, it is usually in a run.
+    std::thread::sleep(Duration::from_secs(1));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let done = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&done.stderr);
+    assert_ne!(done.status.code(), Some(0), "{args:?}: {err}");
+    assert!(err.contains("stopping; results of finished runs are kept"), "{args:?}: {err}");
+}
+
+/// Returns whether a process has a handler of SIGTERM.
+fn catches_sigterm(child: &std::process::Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim();
+    u64::from_str_radix(caught, 16).unwrap() >> (rustix::process::Signal::TERM.as_raw() - 1) & 1 == 1
+}
+
 /// Runs the command in a directory, where it also keeps its state.
 #[track_caller]
 pub(crate) fn run_in(here: &Path, args: &[&str]) -> (i32, String, String) {
