@@ -18,8 +18,9 @@ use iosched_lab::{Control, EQUAL_WITHIN_PERCENT, Experiment, Figure, LabError, R
 use iosched_sim::Replay;
 use iosched_workload::Workload;
 
-use crate::calibrate::{self, CalibrateError, Calibration, Device, FILE_SIZE_MIB_DEFAULT, Measurements, Pace, PlaceError,
-    check_room};
+use crate::calibrate::{
+    self, CalibrateError, Calibration, Device, FILE_SIZE_MIB_DEFAULT, Measurements, Pace, PlaceError, check_room,
+};
 use crate::tune::{self, Constraint, Controller, Selection, TuneError, TuneResults, Tuned, Tuning, tune};
 use crate::{Advice, Confirmed, candidates, searchable, simulated};
 

@@ -9,6 +9,7 @@ use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 use console::Term;
 use iosched_lab::request::did_you_mean;
+use iosched_system::held::Held;
 
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
@@ -88,7 +89,7 @@ fn by_man(page: &str) -> Result<()> {
 }
 
 fn write_all(root: Command, directory: &Path, write: WriteArgs) -> Result<()> {
-    std::fs::create_dir_all(directory).map_err(|error| anyhow!("{}: {error}", directory.display()))?;
+    Held::reach_or_make(directory).map_err(|error| anyhow!("{}: {error}", directory.display()))?;
     let mut all = vec![root];
     let mut outputs = Outputs::new(write);
     let mut pages: Vec<(Output, String)> = Vec::new();

@@ -1,5 +1,6 @@
 //! `iosched record`: records the requests of a disk as a block trace, and prints a summary.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use clap::{Args, ValueHint};
 use iosched::MILLISECOND_NS;
 use iosched_advise::calibrate::size_option;
 use iosched_kernel::block::Mount;
+use iosched_kernel::target::free_bytes;
 use iosched_kernel::{BlockDevice, Recorder, Roots, StateDirectory};
 use iosched_lab::grouped;
 use iosched_lab::request::quoted;
@@ -242,8 +244,7 @@ fn size_in(on: &Path) -> Option<String> {
     if !on.is_dir() {
         return Some(String::new());
     }
-    let about = rustix::fs::statvfs(on).ok()?;
-    size_option(about.f_bavail.saturating_mul(about.f_frsize))
+    size_option(free_bytes(File::open(on).ok()?).ok()?)
 }
 
 /// Returns the profile that is most similar to the device, by its name and the kernel's

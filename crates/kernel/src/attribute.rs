@@ -17,8 +17,8 @@ use rustix::fs::OFlags;
 
 use crate::block::BlockDevice;
 use crate::cgroup::{self, CgroupError, CgroupFile, CgroupValueError};
-use crate::held::Held;
 use crate::roots::{names, read};
+use iosched_system::held::Held;
 
 /// Directory of the present scheduler's tunables, below `queue`.
 const ELEVATOR: &str = "iosched/";
@@ -111,7 +111,7 @@ impl Declaration {
             Self::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-                format!("it must be a whole number{unit}")
+                format!("it must be a whole number{unit}, in the range that the kernel has for this device")
             }
         }
     }

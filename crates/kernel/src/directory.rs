@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::held::{FileId, Held};
 use crate::roots::Roots;
 use crate::state::{Entry, Locked, StateDirectory, StateError, parse};
+use iosched_system::held::{FileId, Held};
 
 /// Kind of the entries in the state directory.
 const DIRECTORIES: &str = "directories";

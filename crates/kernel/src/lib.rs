@@ -15,7 +15,6 @@
 //! | [`doctor`] | settings between a process and a disk, and those without effect |
 //! | `ioprio` | the ioprio of threads |
 //! | [`mod@file`] | files that are read as if they were a device |
-//! | `held` | directories held by descriptor, in which files are created and removed |
 //! | [`execute`] | workloads run with real system calls |
 //! | [`mod@record`] | requests of a device, recorded with the kernel's block tracer |
 //! | `process` | whether a process is about to end |
@@ -40,7 +39,6 @@ pub mod doctor;
 pub mod execute;
 pub mod facts;
 pub mod file;
-mod held;
 mod ioprio;
 pub mod knobs;
 mod process;

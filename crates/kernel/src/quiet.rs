@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,15 +12,16 @@ use crate::block::BlockDevice;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Writes dirty data and waits until the device has no requests in flight, but no longer than
-/// `patience`. Returns whether the device is idle. A device without statistics counts as idle.
-pub fn settle(device: &BlockDevice, patience: Duration) -> bool {
+/// `patience`, and no longer than `interrupt` is unset. Returns whether the device is idle. A device
+/// without statistics counts as idle.
+pub fn settle(device: &BlockDevice, patience: Duration, interrupt: &AtomicBool) -> bool {
     rustix::fs::sync();
     let begun = Instant::now();
     loop {
         if device.stat().is_none_or(|stat| stat.in_flight == 0) {
             return true;
         }
-        if begun.elapsed() > patience {
+        if begun.elapsed() > patience || interrupt.load(Ordering::Relaxed) {
             return false;
         }
         thread::sleep(LOOK);

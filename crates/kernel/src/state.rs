@@ -15,8 +15,8 @@ use rustix::fs::{FlockOperation, OFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::held::{FileId, Held};
 use crate::process;
+use iosched_system::held::{FileId, Held};
 
 /// Environment variable that names another directory.
 const VARIABLE: &str = "IOSCHED_STATE_DIR";

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,9 +11,9 @@ use crate::block::{BlockDevice, DeviceNumber};
 use crate::consent::Consent;
 use crate::directory::{self, DirectoryError, OwnDirectory};
 use crate::file::{FileError, FileTarget};
-use crate::held::Held;
 use crate::roots::Roots;
 use crate::state::StateDirectory;
+use iosched_system::held::Held;
 
 /// Target of a workload.
 #[derive(Debug)]
@@ -128,6 +129,18 @@ impl Target {
         self
     }
 
+    /// Removes the files that iosched created for the target. Dropping the value does the same
+    /// without an error.
+    ///
+    /// # Errors
+    /// Another process replaced or moved the directory of the files, or a file cannot be removed.
+    pub fn remove(self) -> Result<(), DirectoryError> {
+        match self.place {
+            OpenTarget::Directory(DirectoryTarget { own_directory: Some(own_directory), .. }) => own_directory.remove(),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the block device of the target. Returns `None` if there is none on this machine.
     #[must_use]
     pub const fn block_device(&self) -> Option<&BlockDevice> {
@@ -223,7 +236,15 @@ impl DirectoryTarget {
 
     /// Returns the free space in the file system, bytes.
     pub(crate) fn available_bytes(&self) -> io::Result<u64> {
-        let about = rustix::fs::fstatvfs(self.place.file())?;
-        Ok(about.f_bavail.saturating_mul(about.f_frsize))
+        free_bytes(self.place.file())
     }
+}
+
+/// Returns the free space in the file system of an open directory, bytes.
+///
+/// # Errors
+/// The file system does not answer.
+pub fn free_bytes(directory: impl AsFd) -> io::Result<u64> {
+    let about = rustix::fs::fstatvfs(directory)?;
+    Ok(about.f_bavail.saturating_mul(about.f_frsize))
 }

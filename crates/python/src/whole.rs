@@ -1,29 +1,23 @@
 //! Files that are written completely or not at all.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 
+use iosched_system::held::Held;
 use pyo3::prelude::*;
 
 use crate::error::{of_path, wrong};
 
-/// Calls `write` with a temporary file next to `path`, and renames
-/// the file when it is complete. Returns the result of `write`.
+/// Calls `write` with a temporary file in the directory of `path`, and renames the file when it is
+/// complete. Holds the directory meanwhile, so that the file goes to this directory even if it is
+/// replaced. Returns the result of `write`.
 pub(crate) fn whole<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> PyResult<T> {
     let name =
         path.file_name().ok_or_else(|| wrong("path", format_args!("{}: is not the name of a file", path.display())))?;
-    let part = path.with_file_name(format!(".{}.part-{}", name.to_string_lossy(), std::process::id()));
-    let failed = |error: io::Error| of_path(&error, path);
-    // A killed process with the same number may have left
-    // the file. A link is removed and never followed.
-    let _ = fs::remove_file(&part);
-    let written = File::create_new(&part).map_err(failed).and_then(write);
-    let written = written.and_then(|found| fs::rename(&part, path).map(|()| found).map_err(failed));
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
+    let failed = |error| of_path(&error, path);
+    let directory = Held::reach(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
+    directory.put(name, failed, |file| write(file.try_clone().map_err(failed)?))
 }
 
 /// Writes `bytes` to `path` completely or not at all.

@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use iosched_system::held::Held;
 
 use crate::columns::Table;
 use crate::error::SweepError;
@@ -49,6 +52,8 @@ pub fn unit_of(path: &str) -> Option<&str> {
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: PathBuf,
+    /// The open directory, in which files are written.
+    held: Option<Arc<Held>>,
 }
 
 impl Directory {
@@ -60,14 +65,14 @@ impl Directory {
         if root.exists() && !root.is_dir() {
             return Err(SweepError::NoDirectory { file: root.display().to_string() });
         }
-        fs::create_dir_all(root).map_err(SweepError::io(root.display().to_string()))?;
-        Ok(Self { root: root.to_owned() })
+        let held = Held::reach_or_make(root).map_err(SweepError::io(root.display().to_string()))?;
+        Ok(Self { root: root.to_owned(), held: Some(held) })
     }
 
     /// Opens the dataset at `root` without creating a directory.
     #[must_use]
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), held: None }
     }
 
     /// Returns the ids of units that are done.
@@ -143,31 +148,23 @@ impl Directory {
         self.write(&place(RUNS, unit), &results.runs)
     }
 
-    /// Writes a file at `place`, completely or not at all.
+    /// Writes a file at `place`, completely or not at all, in the directory that was opened at the
+    /// start. It follows no symbolic link in the dataset.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or the directory of the dataset was replaced.
     pub fn write(&self, place: &str, content: &[u8]) -> Result<(), SweepError> {
-        let target = self.root.join(place);
+        let target = Path::new(place);
         let written = || -> io::Result<()> {
-            let directory = target.parent().unwrap_or(&self.root);
-            fs::create_dir_all(directory)?;
-            // A temporary file in the same directory, with a name that no file of a dataset has.
-            let name = target.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let beside = directory.join(format!(".{name}.{}", std::process::id()));
-            // A killed process with the same process id may have left this file. A link is removed,
-            // and never followed.
-            if let Err(error) = fs::remove_file(&beside)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                return Err(error);
+            let root = self.held.as_ref().map_or_else(|| Held::reach(&self.root), |held| Ok(Arc::clone(held)))?;
+            if !root.is_at(&self.root) {
+                return Err(io::Error::other("the directory of the dataset was renamed or replaced during the sweep"));
             }
-            let mut file = fs::File::create_new(&beside)?;
-            let put =
-                file.write_all(content).and_then(|()| file.sync_data()).and_then(|()| fs::rename(&beside, &target));
-            put.inspect_err(|_| drop(fs::remove_file(&beside)))
+            let directory = root.reach_or_make_in(target.parent().unwrap_or(Path::new("")))?;
+            let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            directory.put(name, |error| error, |file| file.write_all(content).and_then(|()| file.sync_data()))
         };
-        written().map_err(SweepError::io(target.display().to_string()))
+        written().map_err(SweepError::io(self.root.join(target).display().to_string()))
     }
 }
 

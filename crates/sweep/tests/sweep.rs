@@ -330,8 +330,26 @@ fn dataset_writes_nothing_through_a_symlink() {
     let (root, victim) = (place.path().join("dataset"), place.path().join("victim"));
     let dataset = Directory::create(&root).unwrap();
     fs::write(&victim, "precious").unwrap();
-    std::os::unix::fs::symlink(&victim, root.join(format!(".plan.toml.{}", std::process::id()))).unwrap();
+    std::os::unix::fs::symlink(&victim, root.join(format!(".plan.toml.part-{}", std::process::id()))).unwrap();
     dataset.write("plan.toml", b"new").unwrap();
     assert_eq!(fs::read(&victim).unwrap(), b"precious");
     assert_eq!(fs::read(root.join("plan.toml")).unwrap(), b"new");
+}
+
+#[test]
+fn dataset_stays_in_the_directories_that_it_created() {
+    let place = TempDir::new().unwrap();
+    let [root, moved, victim] = ["dataset", "moved", "victim"].map(|name| place.path().join(name));
+    fs::create_dir(&victim).unwrap();
+    let dataset = Directory::create(&root).unwrap();
+    dataset.write("runs/first", b"new").unwrap();
+    fs::rename(root.join("runs"), &moved).unwrap();
+    std::os::unix::fs::symlink(&victim, root.join("runs")).unwrap();
+    assert!(dataset.write("runs/second", b"new").is_err(), "a directory of the dataset became a link");
+    fs::remove_dir_all(&moved).unwrap();
+    fs::rename(&root, &moved).unwrap();
+    std::os::unix::fs::symlink(&victim, &root).unwrap();
+    let error = dataset.write("third", b"new").unwrap_err().to_string();
+    assert!(error.contains("was renamed or replaced during the sweep"), "{error}");
+    assert!(fs::read_dir(&victim).unwrap().next().is_none());
 }

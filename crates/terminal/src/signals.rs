@@ -39,7 +39,7 @@ fn on(wanted: impl IntoIterator<Item = i32>, mut handle: impl FnMut(i32) + Send 
 
 /// Returns whether the sender of a signal can send another one to end current runs too. Only a
 /// person at a terminal can, with Ctrl-C.
-pub(crate) const fn is_patient(signal: i32) -> bool {
+pub const fn is_patient(signal: i32) -> bool {
     signal == SIGINT
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use iosched_kernel::settings::{DropIn, Lasting, rule_name};
+use iosched_system::held::Held;
 
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{Kind, MARK, Output, Outputs, Records, all_of};
@@ -42,7 +43,7 @@ impl AdviceDirectory {
                 path.display()
             )));
         }
-        fs::create_dir_all(path).map_err(|error| anyhow!("{}: cannot be created: {error}", path.display()))?;
+        Held::reach_or_make(path).map_err(|error| anyhow!("{}: cannot be created: {error}", path.display()))?;
         let mut file = |name: &str, kind| outputs.output("--output", &path.join(name), kind).map(Some);
         let mut kept = Self {
             directory: Some(path.to_owned()),
@@ -106,7 +107,7 @@ impl AdviceDirectory {
             return out.text(text);
         }
         if let Some(directory) = file.parent() {
-            fs::create_dir_all(directory)
+            Held::reach_or_make(directory)
                 .map_err(|error| anyhow!("{}: cannot be created: {error}", directory.display()))?;
         }
         outputs.output("--output", file, Kind::Setting)?.text(text)

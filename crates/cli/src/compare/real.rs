@@ -99,7 +99,10 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Resu
     let mut comparing = Comparing::begin(args, records, report);
     let finished = comparison.run(&mut bench, &control, |progress| comparing.observe(progress));
     comparing.watched.clear();
-    comparing.show(&finished?, Vec::new())
+    drop(bench);
+    let shown = comparing.show(&finished?, Vec::new())?;
+    target.remove()?;
+    Ok(shown)
 }
 
 /// Returns the workload or command to run.

@@ -29,8 +29,8 @@ use super::recorder::Recorder;
 use super::ring::{Command, Ring};
 use super::worker::{self, Next, Part, Played, Shared};
 use super::{ExecuteError, ExecuteOptions, Gathered, IO_BYTES_MAX, Run};
-use crate::held::Held;
 use crate::target::Target;
+use iosched_system::held::Held;
 
 /// Longest name in a directory, bytes.
 const NAME_BYTES_MAX: usize = 255;

@@ -16,8 +16,8 @@ use super::ExecuteError;
 use super::memory::{ALIGN_BYTES, WriteData};
 use super::port::Opened;
 use crate::file::FileTarget;
-use crate::held::Held;
 use crate::target::{DirectoryTarget, OpenTarget, Target};
+use iosched_system::held::Held;
 
 /// Largest size of a file that stands for a device, bytes. The target can set another size.
 const DISK_BYTES_MAX: u64 = 1 << 30;
@@ -25,6 +25,8 @@ const DISK_BYTES_MAX: u64 = 1 << 30;
 const DISK_BYTES_MIN: u64 = 1 << 20;
 /// Size of the pieces in which a file is filled, bytes.
 const FILL_BYTES: usize = 1 << 20;
+/// Number of such pieces that are written before iosched waits for the medium.
+const PIECES_UNSYNCED: u64 = 32;
 /// Name of a temporary file with which the capabilities of the file system are tested.
 const PROBE: &str = "probe";
 /// Block size of direct I/O if the file system does not report one, bytes.
@@ -293,12 +295,22 @@ impl<'t> Ground<'t> {
     }
 }
 
+impl Ground<'_> {
+    /// Removes the files, unless they are kept for the next workload.
+    ///
+    /// # Errors
+    /// Another process replaced or moved the directory, or a file cannot be removed. Remaining
+    /// files are removed with the target's directory.
+    pub(super) fn remove(&mut self) -> Result<(), ExecuteError> {
+        let Some(own_directory) = self.own_directory.take().filter(|_| !self.keeps) else { return Ok(()) };
+        let removed = own_directory.empty(None).and_then(|()| own_directory.remove());
+        removed.map_err(|error| ExecuteError::file(self.given(), error))
+    }
+}
+
 impl Drop for Ground<'_> {
     fn drop(&mut self) {
-        if let Some(own_directory) = self.own_directory.as_ref().filter(|_| !self.keeps) {
-            // Remaining files are removed with the target's directory.
-            let _ = own_directory.empty(None).and_then(|()| own_directory.remove());
-        }
+        let _ = self.remove();
     }
 }
 
@@ -335,6 +347,11 @@ pub(super) fn write_filler(
         }
         let length = (bytes - number * FILL_BYTES as u64).min(FILL_BYTES as u64);
         file.write_all(data.of(number, length as usize)).map_err(failed)?;
+        // Data in the page cache cannot be abandoned: at the end, a slow device would write for
+        // minutes, also after an interrupt.
+        if (number + 1) % PIECES_UNSYNCED == 0 {
+            file.sync_data().map_err(failed)?;
+        }
     }
     file.sync_all().map_err(failed)
 }

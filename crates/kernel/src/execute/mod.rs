@@ -373,6 +373,19 @@ impl Prepared<'_> {
         Ok(gathered.result)
     }
 
+    /// Removes the files of the workload. Dropping the value does the same without an error.
+    ///
+    /// # Errors
+    /// The directory was replaced, or the system refuses.
+    pub fn finish(self) -> Result<(), ExecuteError> {
+        match self.kind {
+            Kind::Jobs(mut jobs) => jobs.ground.remove(),
+            Kind::Tasks(mut tasks) => tasks.ground.remove(),
+            Kind::Trace(mut trace) => trace.ground.remove(),
+            Kind::Application(mut application) => application.ground.remove(),
+        }
+    }
+
     /// Adds notes for the readers of the results.
     fn add_notes(&self, gathered: &mut Gathered) {
         let Gathered { result, counts } = gathered;

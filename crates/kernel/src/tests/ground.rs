@@ -120,3 +120,18 @@ fn kept_file_is_not_reused_from_an_exchanged_directory() {
     drop(target);
     assert!(place.is_untouched());
 }
+
+#[test]
+fn an_exchange_after_the_last_run_is_an_error() {
+    let place = Place::new();
+    let target = place.target();
+    let mut ground = Ground::new(&target, files()).unwrap();
+    let own_directory = place.own_directory();
+    place.exchange(&own_directory.join("0"));
+    assert!(names_the_exchange(&ground.remove().unwrap_err()));
+    drop(ground);
+    fs::remove_dir_all(place.here.path().join("moved")).unwrap();
+    place.exchange(&own_directory);
+    assert!(target.remove().unwrap_err().to_string().contains("exchanged or moved"));
+    assert!(place.is_untouched());
+}

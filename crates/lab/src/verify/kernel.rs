@@ -227,7 +227,7 @@ impl<'t> KernelBench<'t> {
             if self.finished(&words, interrupt)?.is_none() {
                 return Ok(None);
             }
-            quiet::settle(&self.disk, QUIET_MAX);
+            quiet::settle(&self.disk, QUIET_MAX, interrupt);
         }
         // Only root can drop caches. Other users measure with the present caches, as the command
         // would.
@@ -414,7 +414,7 @@ impl Bench for KernelBench<'_> {
     }
 
     fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
-        quiet::settle(&self.disk, QUIET_MAX);
+        quiet::settle(&self.disk, QUIET_MAX, interrupt);
         match self.work {
             Work::Workload(workload) => self.run_workload(workload, seed, interrupt),
             Work::Command(command) => self.run_command(command, interrupt),
@@ -438,6 +438,9 @@ impl Bench for KernelBench<'_> {
         }
         let left = |error| format!("{error}; the cgroup is in use; when it is free, run iosched restore");
         removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
+        // After the settings are restored, because this can fail.
+        let finished = self.prepared.take().map_or(Ok(()), Prepared::finish);
+        finished.map_err(|error| VerifyError::Execute(Box::new(error)))?;
         Ok(kept)
     }
 }

@@ -6,14 +6,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use iosched::recording::Record;
+use iosched_system::held::Held;
 use iosched_trace::{BlkEvent, EventWriter, TraceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::{LiveDisk, Messages};
@@ -92,18 +94,27 @@ pub enum RecordError {
 /// Opens a file to write it from its beginning. Unless `replace` allows it, a file with data stays
 /// as it is, also one that appeared after [`Output::at`]. A file with data behind a link is never
 /// replaced. A FIFO that appeared meanwhile is not waited for.
-fn open(path: &Path, replace: bool) -> Result<File, RecordError> {
+///
+/// `directory` is the directory of the file, open since then. If another one has its path now, this
+/// is an error.
+fn open(directory: &Held, path: &Path, replace: bool) -> Result<File, RecordError> {
     let failed = |error| RecordError::Io { path: path.to_owned(), error };
-    match OpenOptions::new().write(true).create_new(true).open(path) {
+    let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
+    if !directory.is_at(directory_of(path)) {
+        return Err(failed(io::Error::other("its directory was renamed or replaced while the server started")));
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    match directory.open_name(name, flags, Mode::from_raw_mode(0o666)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         opened => return opened.map_err(failed),
     }
-    let open = |flags: OFlags| {
-        let flags = flags | OFlags::NONBLOCK;
-        OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)
-    };
-    let (file, is_link) = match open(OFlags::NOFOLLOW) {
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => (open(OFlags::empty()), true),
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let (file, is_link) = match directory.open_name(name, flags, Mode::empty()) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            // The target is only written if it has no data.
+            let flags = OFlags::NONBLOCK.bits().cast_signed();
+            (OpenOptions::new().write(true).custom_flags(flags).open(path), true)
+        }
         opened => (opened, false),
     };
     let file = file.map_err(failed)?;
@@ -120,10 +131,17 @@ fn open(path: &Path, replace: bool) -> Result<File, RecordError> {
     Ok(file)
 }
 
+/// Returns the directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// File of a trace or recording.
 #[derive(Debug)]
 pub(super) struct Output {
     path: PathBuf,
+    /// Directory of the file.
+    directory: Arc<Held>,
     /// A FIFO or character device is open from the start, because its reader sees each opening and
     /// closing.
     open: Option<File>,
@@ -136,10 +154,9 @@ impl Output {
     /// `backing`. Does not wait: a FIFO must have its reader.
     pub(super) fn at(path: &Path, backing: Option<&Path>, replace: bool) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Io { path: path.to_owned(), error };
+        let directory = Held::reach(directory_of(path)).map_err(failed)?;
         let Ok(found) = std::fs::metadata(path) else {
-            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            std::fs::metadata(directory).map_err(failed)?;
-            return Ok(Self { path: path.to_owned(), open: None, replace });
+            return Ok(Self { path: path.to_owned(), directory, open: None, replace });
         };
         if found.file_type().is_block_device() {
             return Err(RecordError::IsADevice { path: path.to_owned() });
@@ -153,12 +170,13 @@ impl Output {
             Some(libc::ENXIO) if found.file_type().is_fifo() => RecordError::NoReader { path: path.to_owned() },
             _ => failed(error),
         })?;
-        Ok(Self { path: path.to_owned(), open: Some(opened).filter(|_| !found.is_file()), replace })
+        let open = Some(opened).filter(|_| !found.is_file());
+        Ok(Self { path: path.to_owned(), directory, open, replace })
     }
 
     /// Opens the file. A regular file is empty afterwards.
     fn create(self) -> Result<Patient, RecordError> {
-        let file = self.open.map_or_else(|| open(&self.path, self.replace), Ok)?;
+        let file = self.open.map_or_else(|| open(&self.directory, &self.path, self.replace), Ok)?;
         Ok(Patient { file, patience: PATIENCE })
     }
 }
@@ -354,6 +372,8 @@ mod tests {
     #[test]
     fn only_an_empty_file_is_written_without_leave() {
         let here = tempfile::tempdir().unwrap();
+        let directory = Held::reach(here.path()).unwrap();
+        let open = |path, replace| open(&directory, path, replace);
         let [data, empty, link, new] = ["data", "empty", "link", "new"].map(|name| here.path().join(name));
         fs::write(&data, "precious").unwrap();
         fs::write(&empty, "").unwrap();
@@ -368,5 +388,18 @@ mod tests {
         assert!(matches!(open(&to_empty, true), Err(RecordError::Exists { .. })), "no file is written through a link");
         assert!(open(&data, true).is_ok());
         assert_eq!(fs::read_to_string(&data).unwrap(), "");
+    }
+
+    #[test]
+    fn a_recording_goes_to_no_other_directory() {
+        let here = tempfile::tempdir().unwrap();
+        let [held, moved, victim] = ["held", "moved", "victim"].map(|name| here.path().join(name));
+        [&held, &victim].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+        let output = Output::at(&held.join("trace"), None, false).unwrap();
+        fs::rename(&held, &moved).unwrap();
+        symlink(&victim, &held).unwrap();
+        let error = output.create().unwrap_err().to_string();
+        assert!(error.contains("its directory was renamed or replaced"), "{error}");
+        assert!([&moved, &victim].iter().all(|path| fs::read_dir(path).unwrap().next().is_none()));
     }
 }

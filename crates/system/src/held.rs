@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 
 /// Permissions of a new directory: only for the owner.
 const OWNER_ONLY: RawMode = 0o700;
+/// Permissions of a new directory or file of a person, before the umask.
+const DIRECTORY: RawMode = 0o777;
+const FILE: RawMode = 0o666;
 /// Write permission of the group and of all other users. With an access control list, the group's
 /// permission covers every user in the list.
 const OTHERS_WRITE: RawMode = 0o022;
@@ -27,24 +30,32 @@ const STICKY: RawMode = 0o1000;
 
 /// Identity of a file on the machine. It may change at the next boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct FileId {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
+pub struct FileId {
+    /// Number of the device.
+    pub device: u64,
+    /// Number of the inode.
+    pub inode: u64,
 }
 
 impl FileId {
-    pub(crate) const fn of(about: &Stat) -> Self {
+    /// Returns the identity in the metadata of a file.
+    #[must_use]
+    pub const fn of(about: &Stat) -> Self {
         Self { device: about.st_dev, inode: about.st_ino }
     }
 
-    pub(crate) fn of_file(file: &impl AsFd) -> io::Result<Self> {
+    /// Returns the identity of an open file.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn of_file(file: &impl AsFd) -> io::Result<Self> {
         Ok(Self::of(&rustix::fs::fstat(file)?))
     }
 }
 
 /// An open directory.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     file: File,
     /// Path of the directory when it was opened. It is only used in messages.
     path: PathBuf,
@@ -55,9 +66,88 @@ pub(crate) struct Held {
 
 impl Held {
     /// Opens the directory that a person named. Symbolic links on the path are followed.
-    pub(crate) fn open(path: &Path) -> io::Result<Arc<Self>> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn open(path: &Path) -> io::Result<Arc<Self>> {
         let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Self::new(opened, path.to_owned(), None)
+    }
+
+    /// Opens the directory that a person named, for files in it. This needs no right to list the
+    /// directory.
+    ///
+    /// # Errors
+    /// The path is not a directory, or the system refuses.
+    pub fn reach(path: &Path) -> io::Result<Arc<Self>> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let opened = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Self::new(opened, path.to_owned(), None)
+    }
+
+    /// Does the same, and creates the missing directories of the path. A symbolic link that another
+    /// user puts in the place of a new directory is not followed.
+    ///
+    /// # Errors
+    /// A directory cannot be created or opened, or a part of the path is a file.
+    pub fn reach_or_make(path: &Path) -> io::Result<Arc<Self>> {
+        match Self::reach(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            reached => return reached,
+        }
+        let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
+        let above = Self::reach_or_make(path.parent().unwrap_or(Path::new("")))?;
+        above.reach_or_make_in(Path::new(name))
+    }
+
+    /// Opens a directory in this one, and creates the missing directories of its name.
+    ///
+    /// # Errors
+    /// A part of the name is a file or a symbolic link, or the system refuses.
+    pub fn reach_or_make_in(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
+        let mut at = Arc::clone(self);
+        for part in name {
+            match mkdirat(&at.file, part, Mode::from_raw_mode(DIRECTORY)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let opened = at.open_name(part, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            at = Self::new(opened.into(), at.path.join(part), Some((Arc::clone(&at), part.into())))?;
+        }
+        Ok(at)
+    }
+
+    /// Opens or creates a file of this directory. A symbolic link is an error.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn open_name(&self, name: &OsStr, flags: OFlags, mode: Mode) -> io::Result<File> {
+        Ok(openat(&self.file, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)?.into())
+    }
+
+    /// Gives the name `name` to a file that `write` writes. The file appears when it is complete,
+    /// and replaces a file or a symbolic link of this name.
+    ///
+    /// # Errors
+    /// The error of `write`, or that of the system by `failed`. Then nothing is replaced.
+    pub fn put<T, E>(
+        &self,
+        name: &OsStr,
+        failed: impl Fn(io::Error) -> E,
+        write: impl FnOnce(&mut File) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let beside: OsString = format!(".{}.part-{}", name.to_string_lossy(), std::process::id()).into();
+        let remove = || unlinkat(&self.file, &beside, AtFlags::empty());
+        // A killed process with the same number may have left the file. A link is removed, and
+        // never followed.
+        let _ = remove();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mut file = self.open_name(&beside, flags, Mode::from_raw_mode(FILE)).map_err(&failed)?;
+        let rename =
+            || rustix::fs::renameat(&self.file, &beside, &self.file, name).map_err(|error| failed(error.into()));
+        write(&mut file).and_then(|written| rename().map(|()| written)).inspect_err(|_| {
+            let _ = remove();
+        })
     }
 
     fn new(opened: OwnedFd, path: PathBuf, parent: Option<(Arc<Self>, PathBuf)>) -> io::Result<Arc<Self>> {
@@ -66,7 +156,10 @@ impl Held {
     }
 
     /// Opens a directory in this one.
-    pub(crate) fn directory(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn directory(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         let opened = self.open_at(name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         Self::new(opened, self.path.join(name), Some((Arc::clone(self), name.to_owned())))
     }
@@ -76,7 +169,7 @@ impl Held {
     /// # Errors
     /// The system refuses. Or the opened directory is not the created one: it has another owner,
     /// others may write to it, or it is not empty.
-    pub(crate) fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
+    pub fn make(self: &Arc<Self>, name: &Path) -> io::Result<Arc<Self>> {
         self.make_directory(name)?;
         let created = self.directory(name)?;
         let about = rustix::fs::fstat(&created.file)?;
@@ -91,17 +184,20 @@ impl Held {
     }
 
     /// Returns the path of the directory when it was opened, for messages.
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the identity of the directory.
-    pub(crate) const fn id(&self) -> FileId {
+    #[must_use]
+    pub const fn id(&self) -> FileId {
         self.id
     }
 
     /// Returns the descriptor.
-    pub(crate) const fn file(&self) -> &File {
+    #[must_use]
+    pub const fn file(&self) -> &File {
         &self.file
     }
 
@@ -110,7 +206,10 @@ impl Held {
     ///
     /// The function checks nothing for other users. They can only damage their own files, and many
     /// have a group that may write to all their directories.
-    pub(crate) fn others(&self) -> io::Result<Option<String>> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn others(&self) -> io::Result<Option<String>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
@@ -122,7 +221,7 @@ impl Held {
     ///
     /// # Errors
     /// Another file has the name, or no file has it.
-    pub(crate) fn check(&self) -> io::Result<()> {
+    pub fn check(&self) -> io::Result<()> {
         self.parent.as_ref().map_or(Ok(()), |(parent, _)| parent.check())?;
         self.check_name()
     }
@@ -139,51 +238,82 @@ impl Held {
         )))
     }
 
+    /// Returns whether `path` still leads to this directory.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        Self::reach(path).is_ok_and(|found| found.id == self.id)
+    }
+
     /// Opens an existing file.
-    pub(crate) fn open_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn open_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
         Ok(self.open_at(name, flags, Mode::empty())?.into())
     }
 
     /// Opens a file and creates it if it does not exist.
-    pub(crate) fn make_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn make_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
         Ok(self.open_at(name, flags | OFlags::CREATE, Mode::RUSR | Mode::WUSR)?.into())
     }
 
     /// Returns the metadata of a name. A symbolic link is not followed.
-    pub(crate) fn look(&self, name: &Path) -> io::Result<Stat> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn look(&self, name: &Path) -> io::Result<Stat> {
         self.in_parent(name, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// Returns whether the name is a regular file of this size.
-    pub(crate) fn has_file(&self, name: &Path, bytes: u64) -> bool {
+    #[must_use]
+    pub fn has_file(&self, name: &Path, bytes: u64) -> bool {
         let is_file = |about: &Stat| FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
         self.look(name).is_ok_and(|about| is_file(&about) && u64::try_from(about.st_size) == Ok(bytes))
     }
 
     /// Creates a directory that only its owner may use.
-    pub(crate) fn make_directory(&self, name: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn make_directory(&self, name: &Path) -> io::Result<()> {
         self.in_parent(name, |parent, name| mkdirat(parent, name, Mode::from_raw_mode(OWNER_ONLY)))
     }
 
     /// Removes a file.
-    pub(crate) fn remove_file(&self, name: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove_file(&self, name: &Path) -> io::Result<()> {
         self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::empty()))
     }
 
     /// Removes an empty directory.
-    pub(crate) fn remove_directory(&self, name: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove_directory(&self, name: &Path) -> io::Result<()> {
         self.in_parent(name, |parent, name| unlinkat(parent, name, AtFlags::REMOVEDIR))
     }
 
     /// Removes a directory with all its contents.
-    pub(crate) fn remove_all(self: &Arc<Self>, name: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove_all(self: &Arc<Self>, name: &Path) -> io::Result<()> {
         let directory = self.directory(name)?;
         directory.empty(None)?;
         directory.remove()
     }
 
     /// Removes all contents of the directory except `kept`.
-    pub(crate) fn empty(self: &Arc<Self>, kept: Option<&OsStr>) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn empty(self: &Arc<Self>, kept: Option<&OsStr>) -> io::Result<()> {
         for name in self.names()?.iter().filter(|name| Some(&***name) != kept) {
             let name = Path::new(name);
             let removed = match unlinkat(&self.file, name, AtFlags::empty()) {
@@ -199,14 +329,17 @@ impl Held {
     ///
     /// # Errors
     /// Another file now has its name, or the system refuses.
-    pub(crate) fn remove(&self) -> io::Result<()> {
+    pub fn remove(&self) -> io::Result<()> {
         let Some((parent, name)) = &self.parent else { return Err(io::ErrorKind::InvalidInput.into()) };
         self.check_name()?;
         parent.remove_directory(name)
     }
 
     /// Returns the names in the directory.
-    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.file)? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
@@ -278,6 +411,7 @@ fn besides_root(owner: u32, group: u32, mode: RawMode) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Write as _;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -340,5 +474,38 @@ mod tests {
         assert_eq!(of(0, 0o775).as_deref(), Some("group 6"));
         assert_eq!(of(0, 0o777).as_deref(), Some("every user"));
         assert_eq!(of(999, 0o1755).as_deref(), Some("user 999, who owns it,"));
+    }
+
+    #[test]
+    fn missing_directories_are_created_but_links_are_not_followed() {
+        let (here, held) = tree();
+        let new = here.path().join("x/y/z");
+        assert!(Held::reach_or_make(&new).unwrap().is_at(&new));
+        assert!(Held::reach_or_make(&here.path().join("held/to-a/b/new")).is_ok(), "the person named this link");
+        for (name, is_made) in [("a/b/c/d", true), ("to-a/new", false), ("link/new", false), ("file/new", false)] {
+            assert_eq!(held.reach_or_make_in(Path::new(name)).is_ok(), is_made, "{name}");
+        }
+        assert!(!here.path().join("held/a/new").exists());
+    }
+
+    #[test]
+    fn a_file_that_is_put_replaces_a_link_and_is_whole_or_absent() {
+        let (here, held) = tree();
+        let put = |text: &str, fails: bool| {
+            held.put(
+                "link".as_ref(),
+                |error| error,
+                |file| {
+                    file.write_all(text.as_bytes())?;
+                    if fails { Err(io::Error::other("no")) } else { Ok(()) }
+                },
+            )
+        };
+        assert!(put("new", true).is_err());
+        assert_eq!(fs::read_link(here.path().join("held/link")).unwrap(), Path::new("../outside"));
+        put("new", false).unwrap();
+        assert_eq!(fs::read_to_string(here.path().join("held/link")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(here.path().join("outside")).unwrap(), "x");
+        assert_eq!(held.names().unwrap().len(), 4);
     }
 }
