@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iosched::Setting;
@@ -228,6 +228,9 @@ impl<'t> KernelBench<'t> {
                 return Ok(None);
             }
             quiet::settle(&self.disk, QUIET_MAX, interrupt);
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
         }
         // Only root can drop caches. Other users measure with the present caches, as the command
         // would.
@@ -415,6 +418,9 @@ impl Bench for KernelBench<'_> {
 
     fn run(&mut self, seed: u64, interrupt: &AtomicBool) -> Result<Option<RunResult>, VerifyError> {
         quiet::settle(&self.disk, QUIET_MAX, interrupt);
+        if interrupt.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         match self.work {
             Work::Workload(workload) => self.run_workload(workload, seed, interrupt),
             Work::Command(command) => self.run_command(command, interrupt),
