@@ -22,8 +22,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A batch has up to fifo_batch requests, all reads or all writes, in sector order.",
         "If reads wait, the next batch is of reads. After writes_starved batches of reads, \
          waiting writes get a batch.",
-        "A batch begins after the last request of its kind, or with the oldest request if that is \
-         past its deadline.",
+        "A batch begins after the last request of its kind. If the oldest request is past its deadline, the \
+         batch begins with that request.",
         "It does not distinguish processes.",
     ],
     when: "Databases and servers that need throughput and a limited waiting time, and no fairness \

@@ -15,8 +15,7 @@ const RULES: MultiQueueRules =
     MultiQueueRules { tags: Tags::Device, merging: Merging::Own, per_hw_queue: true, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "has no order of its own: each hardware queue serves requests in the order of arrival; \
-            for fast devices",
+    about: "does not reorder requests; each hardware queue serves them in the order of arrival; for fast devices",
     since: "3.13",
     until: None,
     layer: Layer::MultiQueue(RULES),
@@ -24,11 +23,11 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Each hardware queue has one list and serves it in the order of arrival. Hardware queues take turns.",
         "A request needs one of the device's tags before it enters a list. Without a free tag, \
          the process waits. Therefore lists are short.",
-        "Bios are merged in the plug of their process, or with the newest eight waiting requests \
-         if the device is full.",
+        "Bios are merged in the plug of their process. If the device is full, they are merged with one of the \
+         newest eight waiting requests.",
     ],
-    when: "A fast device that orders requests itself (NVMe), or has a layer below that does. \
-           Processes need no fairness.",
+    when: "A fast device (NVMe) that orders requests itself, or above a layer that orders them. Processes need \
+        no fairness.",
     ..Registered::new("none", &|env| Box::new(NoElevator::new(env.hw_queues)))
 };
 

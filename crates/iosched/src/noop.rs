@@ -15,12 +15,12 @@ pub(crate) const REGISTERED: Registered = Registered {
     until: Some("5.0"),
     layer: Layer::SingleQueue,
     how: &[
-        "All requests are in one list and leave it in the order of arrival.",
+        "All requests are in one list, and leave this list in the order of arrival.",
         "The request \
         queue still merges neighbouring requests.",
     ],
-    when: "A device that orders requests itself, such as a RAID controller or an SSD. Also a \
-           baseline for other schedulers.",
+    when: "A device that orders requests itself, such as a RAID controller or an SSD. It is also a baseline for \
+        other schedulers.",
     ..Registered::new("noop", &|_| Box::new(Noop::default()))
 };
 

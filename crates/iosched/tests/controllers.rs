@@ -180,7 +180,8 @@ fn io_max_limits_bytes_and_does_not_block_the_process() {
     let error = machine.driver.set_cgroup_attribute(machine.now, group, "io.max", "rbps=0").unwrap_err().to_string();
     assert_eq!(
         error,
-        "io.max: \"rbps=0\": a value is out of range; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
+        "io.max: \"rbps=0\": a value is out of range; write any of rbps=N, wbps=N, riops=N and wiops=N, where N \
+         is 2 or more, or max"
     );
 }
 

@@ -28,20 +28,20 @@ use tunables::{DECLARATIONS, Effect, TEXTS, Tunables, VERSION};
 const RULES: MultiQueueRules = MultiQueueRules { reads_are_sync: false, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "learns latencies, and orders requests by deadlines and predicted time; not in Linux, \
-            but in CachyOS and others",
+    about: "learns latencies, and orders requests by deadlines and predicted time; part of CachyOS and other \
+        kernels, but not of Linux",
     since: VERSION,
     until: None,
     layer: Layer::MultiQueue(RULES),
     how: &[
-        "For reads, writes and discards, it learns the time of 4 KiB and of each further KiB.",
+        "For reads, writes and discards, it learns the time of a 4 KiB request and the time of each further KiB.",
         "Until it knows the latency of reads and writes, it serves requests in the order of \
          arrival and merges none.",
-        "Reads and other requests are sorted by deadline: start plus lat_target plus predicted \
-         time. The deadline of a sync request is its start.",
-        "While both wait, they take turns by predicted time. With the default read_priority, \
-         reads get about six times as much.",
-        "A batch is full when its requests and those in flight have a predicted time of \
+        "Reads and other requests are sorted by deadline. A deadline is the start plus the lat_target plus the \
+         predicted time. The deadline of a sync request is its start.",
+        "While both wait, they take turns by predicted time. With the default read_priority, reads get about \
+         six times as much time as other requests.",
+        "A batch is full when its requests and the requests in flight together have a predicted time of \
          global_latency_window,",
         "or when an operation reaches its batch_limit. Within a batch, reads go first, then \
          writes, then discards.",

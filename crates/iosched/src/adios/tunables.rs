@@ -66,7 +66,7 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
         tunable!(Values.shrink_gbytes, "shrink_at_gbytes", Count, 1, 50, 1..=1_000, "3.3.0",
             "after this many GiB of large samples, old samples lose weight", { reads: Reads::U64 }),
         tunable!(Values.shrink_resist, "shrink_resist", Count, 1, 2, 1..=3, "3.3.0",
-            "1: old samples lose 1/2 of their weight; 2: 1/4; 3: 1/8", { reads: Reads::U64 }),
+            "how much weight old samples lose; 1: half, 2: a quarter, 3: an eighth", { reads: Reads::U64 }),
         tunable!(Values.read_priority, "read_priority", Count, 1, 8, 0..=19, "3.3.0",
             "priority of reads while other requests wait too. 0: reads and other requests get equal time; 19: \
              reads get most; -20: reads get least", { signed: true, min: NICE_MIN, tuning: Span::or_zero(1, 19) }),
@@ -79,7 +79,7 @@ pub(super) const TEXTS: &[TextSpec] = &[
     model_file("lat_model_discard", "learnt latency of discards"),
     TextSpec {
         name: "reset_lat_model",
-        takes: "1, or six numbers: base and slope of reads, of writes and of discards",
+        takes: "1, or six numbers: the base and slope of reads, of writes and of discards",
         readable: false,
         doc: "1: clear all learnt latencies; six numbers: load the latencies of reads, writes and discards",
         since: VERSION,

@@ -41,15 +41,15 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Sync requests (reads, O_DIRECT and fsync writes) and async requests take turns in \
          batches. Sync requests go first.",
-        "If the other kind waits, a sync batch lasts read_batch_expire, and an async batch \
-         write_batch_expire or its quota of requests.",
+        "If the other kind waits, a sync batch lasts read_batch_expire. An async batch lasts \
+         write_batch_expire, or ends earlier with its quota of requests.",
         "The quota depends on how long the last async batch kept the device busy.",
-        "Within a batch, the nearest request is next. A distance backwards, up to 512 MiB, counts double.",
+        "Within a batch, the nearest request is next. A backward distance (512 MiB at most) counts twice.",
         "A request that has waited read_expire or write_expire goes first.",
-        "After a sync request, it waits up to antic_expire for the next request of the same \
-         process, or for a near request of another.",
-        "It does not wait for a process that has ended or thinks longer. For a new process, it \
-         uses the average of earlier processes.",
+        "After a sync request, it waits up to antic_expire for the next request of the same process, or for a \
+         near request of another process.",
+        "It does not wait for a process that has ended, or whose think time is longer. For a new process, it \
+         uses the average think time of earlier processes.",
     ],
     when: "A few sequential readers with short pauses, on one disk without command queueing. Do \
            not use it for RAID, SSDs, databases, or more than about five readers.",

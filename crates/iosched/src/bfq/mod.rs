@@ -98,9 +98,9 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A slow queue pays for its time, not for its sectors, so that random I/O cannot take the whole disk.",
         "A queue that looks interactive (new, or with small and regular requests) gets a higher \
          weight for some time.",
-        "If a queue will send more soon, bfq waits for it (slice_idle), if this is faster or \
-         necessary for its share.",
-        "While bfq waits, it serves some requests of other queues, as many as did no harm before.",
+        "If a queue will soon send more, bfq can wait for this queue (slice_idle). It waits only if waiting is \
+         faster, or if the queue needs this to get its share.",
+        "While bfq waits, it serves a few requests of other queues. It learns how many do no harm.",
         "Processes that work at the same place of the disk, or started together, share a queue \
          while this saves seeks.",
         "Async requests and sync writes can use only a part of the tags, and fewer while a queue \

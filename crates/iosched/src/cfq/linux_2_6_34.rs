@@ -34,9 +34,9 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Queues with many seeks are served together, and so are async queues. These kinds of work \
          take turns.",
         "Processes that work at the same place of the disk share a queue while this saves seeks.",
-        "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. \
-         After late sync requests, few async requests may be in the device at first.",
-        "With yield=1, the scheduler does not wait for a task that waits for the I/O of another \
+        "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. If a sync \
+         request took too long, CFQ allows only a few async requests in the device, and then slowly more.",
+        "With yield=1, the scheduler does not idle for a task that is itself blocked on the I/O of another \
          task, as in fsync.",
     ],
     when: "Experiments with a kernel of 2010: its long waits in fsync, and the effect of queue yielding.",

@@ -34,9 +34,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          take turns.",
         "Processes that work at the same place of the disk share a queue while this saves seeks.",
         "cgroups share the disk by weight.",
-        "With many queues, slices become shorter, so that each queue gets a turn within \
-         target_latency. After late sync requests, few async requests may be in the device at \
-         first.",
+        "With many queues, slices become shorter, so that each queue gets a turn within target_latency. If a \
+         sync request took too long, CFQ allows only a few async requests in the device, and then slowly more.",
     ],
     when: "Rotating disks that many processes share, desktops, ionice and cgroup weights.",
     tunables: || DECLARATIONS.specs().collect(),
@@ -124,7 +123,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             1..=MAX,
             "2.6.6",
-            "requests that one queue can have in the device while others wait; half of it late in a slice",
+            "requests that one queue can have in the device while other queues wait; late in a slice, half as many",
             { tuning: Span::of(1, 64) }
         ),
         tunable!(
@@ -179,7 +178,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             100,
             1..=MAX,
             "2.6.13",
-            "base time slice of a sync queue, at level 4",
+            "base time slice of a sync queue (at level 4)",
             { tuning: Span::of(12, 800) }
         ),
         tunable!(
@@ -190,7 +189,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             40,
             1..=MAX,
             "2.6.13",
-            "base time slice of an async queue, at level 4",
+            "base time slice of an async queue (at level 4)",
             { tuning: Span::of(5, 320) }
         ),
         tunable!(

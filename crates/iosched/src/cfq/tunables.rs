@@ -127,7 +127,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 10),
         1..=MAX,
         "2.6.13",
-        "base time slice of a sync queue, at level 4",
+        "base time slice of a sync queue (at level 4)",
         { clamps: true, tuning: Span::of(12, 800) }
     );
 
@@ -137,7 +137,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 25),
         1..=MAX,
         "2.6.13",
-        "base time slice of an async queue, at level 4",
+        "base time slice of an async queue (at level 4)",
         { clamps: true, tuning: Span::of(5, 320) }
     );
 

@@ -62,7 +62,7 @@ const POLICIES: &[About] = &[
         files: &[File {
             name: "io.max",
             of: FileOf::Cgroup,
-            takes: "any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max",
+            takes: "any of rbps=N, wbps=N, riops=N and wiops=N, where N is 2 or more, or max",
             example: "backup:wbps=50000000/wiops=100",
         }],
     },
@@ -89,21 +89,22 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.cost",
-        about: "shares the device by weight; the cost of each bio counts, not its size alone",
+        about: "shares the device by weight; the cost of each bio counts, not only its size",
         since: "5.4",
-        when: "Containers and services that should share the device without a fixed limit. Others \
-               get what one does not use.",
+        when: "Containers and services that should share the device without a fixed limit. If one does not use \
+            its share, the others get it.",
         how: &[
             "The cost of a bio depends on its size, and on whether it is sequential (io.cost.model).",
             "Virtual time runs at a rate (vrate). Bios of a group go on until they have used up \
              the group's share of virtual time.",
             "A group with little I/O lends its share to others until it needs the share again.",
-            "In each period, vrate falls if requests miss the latencies of io.cost.qos or wait for tags.",
-            "It rises if a group needs more and no latency is missed.",
+            "In each period, vrate falls if requests miss the latency targets of io.cost.qos, or if they wait \
+             for tags.",
+            "vrate rises if a group needs more and requests meet the latency targets.",
         ],
         harms: &[
-            "Without latencies in io.cost.qos, vrate rises until io.cost throttles no group. Then \
-             weights have no effect.",
+            "Without latency targets in io.cost.qos, vrate rises until io.cost throttles no group. Then weights \
+             have no effect.",
             "A write to io.cost.model or io.cost.qos stops all I/O until the requests in flight \
              are complete.",
         ],
@@ -136,13 +137,13 @@ const POLICIES: &[About] = &[
         how: &[
             "For a group with a target, it checks the latency of its bios in windows of 16 \
              targets (100 ms to 1 s).",
-            "After a bad window, each sibling with a laxer target, or none, may have half as many \
-             bios in flight.",
-            "After good windows, siblings may have more again, step by step.",
+            "After a bad window, the limit of bios in flight is halved for each sibling that has a longer \
+             target or no target.",
+            "After good windows, this limit rises again, step by step.",
             "If a sibling is limited to one bio and still does harm, its processes must pause.",
         ],
         harms: &[
-            "If the device cannot meet a target, all other groups are limited to one bio at a time for ever.",
+            "If the device can never meet a target, all other groups stay limited to one bio at a time.",
             "It never limits the group with the strictest target.",
         ],
         files: &[File {
@@ -160,13 +161,14 @@ const POLICIES: &[About] = &[
                except under bfq.",
         how: &[
             "In windows of 100 ms, it compares the fastest read with the target.",
-            "If the read took longer, fewer writes of the page cache may be in flight; otherwise more.",
+            "If the read took longer, fewer writes of the page cache can be in flight afterwards; otherwise more.",
             "Reads and direct writes have no limit. Writes for which a process waits (fsync) have \
              a higher limit.",
         ],
         harms: &[
             "It does not limit direct writes, such as those of databases.",
-            "On a device with a queue of 2 to 21 commands, the first step up lowers the limit for writes.",
+            "On a device with a queue of 2 to 21 commands, the first step up lowers the limit for writes \
+             instead of raising it.",
         ],
         files: &[File {
             name: "wbt_lat_usec",

@@ -110,6 +110,6 @@ mod tests {
         let error = NamedWrite::parse("io.bfq.weight", "db:1001").unwrap_err().to_string();
         assert!(error.ends_with("a value is out of range; write N, from 1 to 1000"), "{error}");
         let error = NamedWrite::parse("io.latency", "target=5000").unwrap_err().to_string();
-        assert!(error.contains("no cgroup is named; write CGROUP:WORDS"), "{error}");
+        assert!(error.contains("the name of the cgroup is missing; write CGROUP:VALUES"), "{error}");
     }
 }

@@ -13,7 +13,10 @@ pub enum WriteError {
     #[error("a value is out of range")]
     Range,
     /// The file belongs to a cgroup, and the text names no cgroup.
-    #[error("no cgroup is named; write CGROUP:WORDS, such as backup:wbps=50000000/wiops=100, with + between cgroups")]
+    #[error(
+        "the name of the cgroup is missing; write CGROUP:VALUES, such as backup:wbps=50000000/wiops=100, \
+         with + between cgroups"
+    )]
     NoCgroup,
     /// The file belongs to bfq, and another elevator is in use (`ENOENT`, 2).
     #[error("only bfq has this file, and bfq is not the current scheduler")]

@@ -62,7 +62,7 @@ pub(super) static ATTRIBUTES: Declarations<Attributes> = Declarations {
             { tuning: Span::or_zero(16, 4_096) }
         ),
         tunable!(Attributes.rotational, "rotational", Switch, 1, 1, 0..=1, "2.6.29",
-            "whether the device has seek times: 1 for rotating disks", { read_only: true }),
+            "1: the device has seek times, as rotating disks do", { read_only: true }),
         tunable!(
             Attributes.nomerges,
             "nomerges",

@@ -37,9 +37,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     layer: Layer::SingleQueue,
     how: &[
         "Each process has one queue for all its requests. Async writers with the same ioprio share a queue.",
-        "Queues of one level take turns. Levels take turns in the order 0, 0 1, 0 1 2 ... 7. The \
-         real-time class takes part in this; the idle class waits until the disk was quiet for \
-         100 ms.",
+        "Queues of one level take turns. Levels take turns in the order 0, 0 1, 0 1 2 ... 7. The real-time \
+         class has no precedence. The idle class waits until the disk was quiet for 100 ms.",
         "A queue gets its next turn only after its requests in flight are complete.",
         "The active queue sends up to quantum requests at once: sync requests first, then in \
          sector order from the lowest sector.",
