@@ -90,7 +90,10 @@ impl TaskSet {
                 };
                 let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
                 one.pid = task.pid.checked_add(copy).ok_or_else(|| {
-                    let problem = format!("there are not enough pids from {} on for {} copies", task.pid, task.copies);
+                    let problem = format!(
+                        "the pids from {} up to the largest pid are too few for {} copies",
+                        task.pid, task.copies
+                    );
                     check.error(format!("tasks[{index}].pid"), problem, "use a smaller pid")
                 })?;
                 one.relay = task.relay.map(|pid| pid.saturating_add(copy));
@@ -137,10 +140,15 @@ impl Check<'_> {
             && !set.cgroups.iter().any(|c| c.name == *cgroup)
         {
             let problem = format!("there is no cgroup {cgroup:?}");
-            return Err(self.error(field("cgroup"), problem, "list it in [[cgroups]], or leave it out for the root"));
+            return Err(self.error(
+                field("cgroup"),
+                problem,
+                "list it in [[cgroups]]; for the root cgroup, leave \
+                 the field out",
+            ));
         }
         if task.has_program() && task.total().is_none() && set.end_ns.is_none() && task.exit_ns.is_none() {
-            let problem = "this field is missing, and there is no end_ns: the task would never end".to_owned();
+            let problem = "this field is missing, and so is end_ns, so the task would never end".to_owned();
             return Err(self.error(field("total"), problem, "set total or exit_ns of the task, or end_ns of the file"));
         }
         let only_phase = Phase {
@@ -197,7 +205,7 @@ impl Check<'_> {
                 return Err(self.error(
                     field("range"),
                     problem,
-                    "write [first, last + 1], with at least align between them",
+                    "write [first, last + 1], with a difference of at least align",
                 ));
             }
         }

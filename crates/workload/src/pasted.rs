@@ -135,7 +135,7 @@ impl Pasted {
                 behind.iter().find(|word| !word.contains('=')).is_some_and(|word| PROGRAMS.contains(&base(word)))
             }) {
                 let remedy = "give one program that reads and writes, such as dd with if= and of=";
-                return Err(wrong("|", "it leads into a second program", remedy));
+                return Err(wrong("|", "its output goes to a second program", remedy));
             }
             let (command, is_piped) = until_pipe(command);
             let mut one = Self::default();
@@ -162,7 +162,7 @@ impl Pasted {
                 [] => {}
                 [beside, ..] if BESIDE.contains(&base(beside)) => {}
                 [control, ..] if CONTROL.contains(control) => {
-                    let remedy = "give only the command line inside, and --runs for repetitions";
+                    let remedy = "give only the command line inside the loop, and --runs for repetitions";
                     return Err(wrong(control, "iosched does not run loops and conditions of the shell", remedy));
                 }
                 // Every simulation starts with existing files, so the preparation of sysbench
@@ -184,7 +184,7 @@ impl Pasted {
                 }
                 [program, ..] if is_beside && !whole.words.is_empty() => {
                     let remedy = "describe both in one fio job file, with a section for each";
-                    return Err(wrong(program, "it runs at the same time as the program before", remedy));
+                    return Err(wrong(program, "it runs at the same time as the previous program", remedy));
                 }
                 [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
                 // Several copies of dd can follow each other.
@@ -600,8 +600,8 @@ mod tests {
               only that command",
             ),
             ("systemd-run --scope -p IOWeight=10 dd if=a of=b", "cgroup= and cgroup_weight="),
-            ("dd if=a of=b & dd if=c of=d & wait", "dd: it runs at the same time as the program before"),
-            ("dd if=a bs=1M | dd of=b bs=1M", "|: it leads into a second program"),
+            ("dd if=a of=b & dd if=c of=d & wait", "dd: it runs at the same time as the previous program"),
+            ("dd if=a bs=1M | dd of=b bs=1M", "|: its output goes to a second program"),
             ("watch -n1 dd if=a of=b", "watch: iosched does not run loops"),
         ] {
             assert!(wrong(text).contains(part), "{text}: {}", wrong(text));

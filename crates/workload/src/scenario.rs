@@ -121,7 +121,7 @@ pub enum Brief {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "true or false, or 0 to 2")]
+#[serde(untagged, expecting = "true, false, or a number from 0 to 2")]
 enum WrittenBrief {
     On(bool),
     Grade(u8),

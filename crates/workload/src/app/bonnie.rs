@@ -18,19 +18,23 @@ pub(in crate::app) const ABOUT: About = About {
     name: "bonnie++",
     about: "writes, rewrites and reads files of twice the memory, and seeks in them",
     options: &[
-        option("-s", "SIZE[:BLOCK]", "of all files, MiB, or with k, m, g; blocks of 8k; twice -r"),
-        option("-r", "MIB", "memory, MiB"),
+        option(
+            "-s",
+            "SIZE[:BLOCK]",
+            "size of all files in MiB, or with k, m, g, and of a block (8k); default: twice the memory (-r)",
+        ),
+        option("-r", "MIB", "size of the memory in MiB"),
         option("-d", "DIR", "accepted: where the files are"),
-        option("-n", "FILES", "0; small files are not simulated"),
-        flag("-f", "no phases by character"),
+        option("-n", "FILES", "must be 0, because small files are not simulated"),
+        flag("-f", "skip the phases that move single characters"),
         flag("-b", "fsync after each write"),
-        flag("-D", "past the page cache"),
+        flag("-D", "bypass the page cache"),
         option("-u", "USER", "accepted: whose process it is"),
         option("-g", "GROUP", "accepted: whose process it is"),
         option("-m", "NAME", "accepted: affects only the output"),
         option("-z", "SEED", "accepted: each run has a seed"),
         flag("-q", "accepted: affects only the output"),
-        option("-c", "N", "copies at once; 1 only"),
+        option("-c", "N", "number of copies at the same time; must be 1"),
         option("-x", "N", "accepted: number of repetitions; use --runs instead"),
     ],
 };
@@ -51,7 +55,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let has = |name: &str| last(name).is_some();
     if let Some(given) = last("-c").filter(|given| given.value != "1") {
         let remedy = "write -c 1, or describe the I/O to fio, with --numjobs";
-        return Err(line.error("-c", format!("{} copies at once are not simulated", given.value), remedy));
+        return Err(line.error("-c", format!("{} copies at the same time are not simulated", given.value), remedy));
     }
     let memory = last("-r").map(|given| line.number(given, 1, 1 << 30)).transpose()?;
     let (size, block) = match last("-s") {
@@ -219,7 +223,7 @@ mod tests {
         let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
         assert!(error("bonnie++ -d /tmp").contains("-s: this option is missing"));
         assert!(error("bonnie++ -s 16 -k 3").contains("-k: unknown option"));
-        assert!(error("bonnie++ -s 16 -c 4").contains("-c: 4 copies at once are not simulated"));
+        assert!(error("bonnie++ -s 16 -c 4").contains("-c: 4 copies at the same time are not simulated"));
         assert!(error("bonnie++ -s 16:3k").contains("-s: a block of 3072 bytes"));
     }
 }

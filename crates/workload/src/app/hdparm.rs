@@ -14,9 +14,9 @@ pub(in crate::app) const ABOUT: About = About {
     about: "reads a device from its start for three seconds",
     options: &[
         flag("-t", "time reads of the device"),
-        flag("-T", "with -t only, and without effect: it times reads of the cache, which are no I/O"),
-        flag("--direct", "past the page cache"),
-        option("--offset", "GIB", "where the reads begin, GiB; 0"),
+        flag("-T", "accepted with -t, without effect: reads from the cache cause no I/O"),
+        flag("--direct", "bypass the page cache"),
+        option("--offset", "GIB", "position at which the reads begin, in GiB; default 0"),
     ],
 };
 

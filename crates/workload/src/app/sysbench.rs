@@ -19,21 +19,25 @@ pub(in crate::app) const ABOUT: About = About {
     about: "fileio: threads that read, write and sync blocks of many files",
     options: &[
         option("--file-test-mode", "MODE", "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw"),
-        option("--file-total-size", "SIZE", "of all files together; 2G"),
-        option("--file-num", "N", "how many files; 128"),
-        option("--file-block-size", "SIZE", "size of a request; 16384"),
+        option("--file-total-size", "SIZE", "size of all files together; default 2G"),
+        option("--file-num", "N", "number of files; default 128"),
+        option("--file-block-size", "SIZE", "size of a request; default 16384"),
         option("--file-io-mode", "MODE", "sync"),
         option("--file-async-backlog", "N", "accepted: only for asynchronous I/O, which is not simulated"),
         option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
-        option("--file-fsync-freq", "N", "sync all files after this number of requests, 0: never; 100"),
-        option("--file-fsync-all", "[on|off]", "sync after each write; off"),
-        option("--file-fsync-end", "[on|off]", "sync all files at the end; on"),
-        option("--file-fsync-mode", "MODE", "fsync or fdatasync; fsync"),
-        option("--file-rw-ratio", "R", "reads to a write of rndrw; 1.5"),
-        option("--threads", "N", "how many threads; 1"),
-        option("--time", "SECONDS", "end after this time, 0: no limit; 10"),
-        option("--events", "N", "end after this number of requests, 0: no limit; 0"),
-        option("--test", "TEST", "fileio, as before sysbench 1.0: without --time, it ends after 10,000 requests"),
+        option("--file-fsync-freq", "N", "sync all files after this number of requests; 0: never; default 100"),
+        option("--file-fsync-all", "[on|off]", "sync after each write; default off"),
+        option("--file-fsync-end", "[on|off]", "sync all files at the end; default on"),
+        option("--file-fsync-mode", "MODE", "fsync or fdatasync; default fsync"),
+        option("--file-rw-ratio", "R", "number of reads for each write of rndrw; default 1.5"),
+        option("--threads", "N", "number of threads; default 1"),
+        option("--time", "SECONDS", "end after this time in seconds; 0: no limit; default 10"),
+        option("--events", "N", "end after this number of requests; 0: no limit; default 0"),
+        option(
+            "--test",
+            "TEST",
+            "fileio, in the syntax before sysbench 1.0; without --time, the test ends after 10,000 requests",
+        ),
         option("--num-threads", "N", "the same as --threads"),
         option("--max-time", "SECONDS", "the same as --time"),
         option("--max-requests", "N", "the same as --events"),
@@ -56,7 +60,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let first = line.arguments().find(|word| !word.starts_with('-'));
     if let Some(test) = first.filter(|word| word.starts_with("oltp") || word.ends_with(".lua")) {
-        let problem = format!("the test `{test}` is not simulated: the database makes its I/O");
+        let problem = format!("the test `{test}` is not simulated, because a database makes its I/O");
         let remedy = "simulate tpcc, or record the disk of the database: iosched record DISK --for 60";
         return Err(line.error("TEST", problem, remedy));
     }
@@ -292,7 +296,10 @@ mod tests {
         let error = |text: &str| Spec::parse(&format!("sysbench {text}")).map(|_| ()).unwrap_err().to_string();
         assert!(error("cpu run").contains("TEST: the test `cpu` makes no I/O; write sysbench fileio"));
         let database = error("oltp_read_write --tables=10 --mysql-user=x run");
-        assert!(database.contains("TEST: the test `oltp_read_write` is not simulated: the database makes its I/O"));
+        assert!(database.contains(
+            "TEST: the test `oltp_read_write` is not simulated, because a database makes \
+             its I/O"
+        ));
         assert!(error("fileio --file-test-mode=rndrw prepare").contains("prepare: only run is simulated"));
         assert!(error("fileio --file-test-mode=rndrw").contains("run: is missing"));
         assert!(error("fileio run").contains("--file-test-mode: is missing"));

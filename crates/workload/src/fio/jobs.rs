@@ -138,7 +138,7 @@ impl Jobs {
                     line: job.line,
                     job: job.name.clone(),
                     problem: "the maps of random blocks would need more than 1 GiB".to_owned(),
-                    remedy: "set norandommap or softrandommap, a larger bs or a smaller size",
+                    remedy: "set norandommap or softrandommap, or give a larger bs or a smaller size",
                 });
             }
         }

@@ -50,7 +50,7 @@ fn error(file: &str, job: &Job, path: &str, problem: Problem) -> WorkloadError {
         line: job.line,
         job: job.name.clone(),
         problem: format!("read_iolog={path}: {problem}"),
-        remedy: "give a log of one file or device, made with fio's write_iolog, or a block trace",
+        remedy: "give a block trace, or a log of one file or device, made with fio's write_iolog",
     }
 }
 

@@ -296,8 +296,8 @@ pub enum Note {
     /// The recorded disk is larger than the device, so unused gaps were shrunk. Used regions keep
     /// their order, their size and their neighbours. Seeks are shorter.
     #[error(
-        "the trace was recorded on {recorded_sectors} sectors, and the device has {capacity_sectors}: gaps that the \
-         trace never touches were shrunk to {gap_percent:.0} %"
+        "the recorded device has {recorded_sectors} sectors, and this device has {capacity_sectors}, so gaps \
+         that the trace never touches were shrunk to {gap_percent:.0} %"
     )]
     GapsShrunk {
         /// Sectors that the trace spans.
@@ -310,8 +310,8 @@ pub enum Note {
     /// The trace uses more sectors than the device has. Positions were taken modulo the capacity,
     /// so distant regions of the recording overlap.
     #[error(
-        "the trace touches {touched_sectors} sectors, and the device has {capacity_sectors}: positions wrap around, \
-         so distances differ from the recording"
+        "the trace touches {touched_sectors} sectors, but the device has only {capacity_sectors}. Positions \
+         wrap around, so distances differ from the recording"
     )]
     Wrapped {
         /// Sectors that the trace uses.
@@ -321,8 +321,8 @@ pub enum Note {
     },
     /// The pattern of a task went past the end of the device and continued at its start.
     #[error(
-        "{ios} I/Os were beyond the end of the device; their positions were taken modulo its {capacity_sectors} \
-     sectors"
+        "{ios} I/Os were beyond the end of the device; iosched moved them to their position modulo \
+         {capacity_sectors}, the number of sectors"
     )]
     PastEnd {
         /// Number of I/Os.
@@ -341,7 +341,7 @@ pub enum Note {
         max_sectors_kb: u64,
     },
     /// Tasks waited because all requests (`nr_requests`) were allocated.
-    #[error("nr_requests was exhausted {times} times; {ios} I/Os were submitted late because of this")]
+    #[error("all nr_requests requests were in use {times} times, so {ios} I/Os were submitted late")]
     WaitedForAllocation {
         /// Number of times that a task slept for this reason.
         times: u64,
@@ -392,8 +392,8 @@ pub enum Note {
     },
     /// Jobs do buffered I/O, but there is no machine model.
     #[error(
-        "{} buffered I/O, but there is no machine model with a page cache: every I/O goes to the device, and writes \
-         go as writeback; set direct=1, or give --machine", jobs_do(*.jobs)
+        "{} buffered I/O, but there is no machine model with a page cache. Every I/O goes to the device, and \
+         writes are sent as writeback. Set direct=1, or give --machine", jobs_do(*.jobs)
     )]
     NoPageCache {
         /// Number of jobs.
@@ -401,7 +401,7 @@ pub enum Note {
     },
     /// Jobs do buffered I/O with an asynchronous engine.
     #[error(
-        "{} buffered I/O by an asynchronous engine: I/Os run one after another at any iodepth, as with \
+        "{} buffered I/O by an asynchronous engine. At any iodepth, its I/Os run one after another, as with \
          libaio", jobs_do(*.jobs)
     )]
     BufferedOneByOne {
@@ -470,16 +470,16 @@ pub enum Note {
     },
     /// Tasks on a real device do not wait for their writes.
     #[error(
-        "{} without waiting for it: these writes went to the page cache, and the kernel's writeback sent them to \
-         the device later", tasks_write(*.tasks)
+        "{} without waiting for it. These writes went to the page cache, and the kernel's writeback sent them \
+         to the device later", tasks_write(*.tasks)
     )]
     ThroughPageCache {
         /// Number of tasks.
         tasks: u64,
     },
     /// Recorded async writes ran as direct I/O on a real device.
-    #[error("{} that no process waited for: iosched replays them as direct I/O, which the scheduler treats as \
-     sync", counted(*.ios, "recorded write"))]
+    #[error("{} that no process waited for. iosched replays them as direct I/O, which the scheduler treats as \
+        sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
         /// Number of writes.
         ios: u64,

@@ -15,46 +15,67 @@ use crate::app::{About, OpenFlags};
 /// Name and options of dd.
 pub(in crate::app) const ABOUT: About = About {
     name: "dd",
-    about: "copies a file by blocks; several commands one after the other with `;` or `&&` between",
+    about: "copies a file block by block; write `;` or `&&` between several commands",
     options: &[
         option(
             "if",
             "FILE",
-            "the input: a file, a device, or /dev/zero, /dev/urandom or /dev/random, which need count unless of is a \
-             device",
+            "the input: a file, a device, /dev/zero, /dev/urandom or /dev/random; the last three need the option count, \
+             unless the output (of) is a device",
         ),
         option("of", "FILE", "the output: a file, a device, or /dev/null"),
         option(
             "bs",
             "BYTES",
-            "size of a block; 512. Ends in c, w, b, k, K, M, G, T, KiB (1024), kB, MB, GB, TB (1000)",
+            "size of a block; default 512. It can end in c, w, b, k, K, M, G, T, KiB (1024), kB, MB, GB, TB (1000)",
         ),
         option("ibs", "BYTES", "size of a block of the input, instead of bs"),
-        option("obs", "BYTES", "size of a block of the output, instead of bs; one size divides the other"),
-        option("count", "BLOCKS", "number of blocks of the input; up to the end of the file. Bytes if it ends in B"),
-        option("skip", "BLOCKS", "blocks left out at the start of the input; 0. Bytes if it ends in B"),
-        option("seek", "BLOCKS", "blocks left out at the start of the output; 0. Bytes if it ends in B"),
+        option(
+            "obs",
+            "BYTES",
+            "size of a block of the output, instead of bs; one of ibs and obs must be a \
+             multiple of the other",
+        ),
+        option(
+            "count",
+            "BLOCKS",
+            "number of blocks to copy, or of bytes if the value ends in B; default: up to the end of the input",
+        ),
+        option(
+            "skip",
+            "BLOCKS",
+            "number of blocks to skip at the start of the input, or of bytes if the value ends in B; default 0",
+        ),
+        option(
+            "seek",
+            "BLOCKS",
+            "number of blocks to skip at the start of the output, or of bytes if the value ends in B; default 0",
+        ),
         option(
             "iflag",
             "FLAGS",
             "direct (past the page cache), count_bytes, skip_bytes (count and skip are bytes), separated by commas; \
-             fullblock, dsync, sync, nonblock, noatime, nofollow, noctty, binary change nothing",
+             fullblock, dsync, sync, nonblock, noatime, nofollow, noctty and binary have no effect",
         ),
         option(
             "oflag",
             "FLAGS",
-            "direct, dsync, sync, append, seek_bytes, separated by commas; nonblock, noatime, nofollow, noctty, binary \
-             change nothing",
+            "direct, dsync, sync, append, seek_bytes, separated by commas; nonblock, noatime, nofollow, noctty and \
+             binary have no effect",
         ),
         option(
             "conv",
             "HOW",
-            "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync, nocreat, excl change \
-             nothing",
+            "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync, nocreat and excl \
+             have no effect",
         ),
         option("status", "LEVEL", "accepted: affects only the output on a terminal"),
-        option("jobs", "N", "only in iosched: number of processes, each with its own files NAME.0, NAME.1, ...; 1"),
-        option("repeat", "N", "only in iosched: number of repetitions in one process; 1"),
+        option(
+            "jobs",
+            "N",
+            "only in iosched: number of processes; each has separate files NAME.0, NAME.1, ...; default 1",
+        ),
+        option("repeat", "N", "only in iosched: number of repetitions in one process; default 1"),
     ],
 };
 
@@ -286,7 +307,7 @@ impl Reader<'_> {
         }
         if input_block.max(output_block) % input_block.min(output_block) != 0 {
             let problem = format!("blocks of {input_block} and {output_block} bytes");
-            return Err(self.error("obs", problem, "write sizes of which one divides the other"));
+            return Err(self.error("obs", problem, "write two sizes, one of which is a multiple of the other"));
         }
         let iflag = self.words(&given, "iflag", INPUT_FLAGS)?;
         let oflag = self.words(&given, "oflag", OUTPUT_FLAGS)?;
@@ -346,7 +367,7 @@ impl Reader<'_> {
             if jobs > 1 {
                 return Err(self.error(
                     "jobs",
-                    "several processes cannot share one device here",
+                    "several processes of dd cannot share one device",
                     "write jobs=1, or a file",
                 ));
             }

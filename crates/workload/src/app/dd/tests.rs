@@ -166,7 +166,10 @@ fn impossible_dd_is_refused() {
         ("dd if=x of=y count=1 oflag=direct bs=100", "bs: direct I/O of 100 bytes; write a multiple of 512"),
         ("dd if=/dev/zero of=x bs=100 count=1; dd if=x of=/dev/null iflag=direct", "direct I/O of a file of 100 bytes"),
         ("dd if=x of=y count=1 oflag=frob", "`frob` is not a known value; use direct, dsync, sync, append"),
-        ("dd if=x of=y count=1 ibs=3k obs=2k", "obs: blocks of 3072 and 2048 bytes; write sizes of which one divides"),
+        (
+            "dd if=x of=y count=1 ibs=3k obs=2k",
+            "obs: blocks of 3072 and 2048 bytes; write two sizes, one of which is a multiple",
+        ),
         ("dd if=x of=y count=1 obs=0", "obs: the size of a block is 0"),
         ("dd if=x of=x count=1", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=/dev/zero of=x count=1 seek=2", "add conv=notrunc"),

@@ -8,16 +8,16 @@ use crate::app::{About, AppOption};
 /// Name and options of fdtree.
 pub(in crate::app) const ABOUT: About = About {
     name: "fdtree",
-    about: "makes a tree of directories, files in each, and removes files and directories again; rates of each",
+    about: "makes a tree of directories with files in each, removes all of them, and prints the rate of each step",
     options: &[
         AppOption {
             name: "-d",
             value: Some("N"),
-            about: "directories in each directory but those of the last level; 10",
+            about: "number of directories in each directory, except in those of the last level; default 10",
         },
-        AppOption { name: "-f", value: Some("N"), about: "files in each directory; 10" },
-        AppOption { name: "-s", value: Some("BLOCKS"), about: "size of a file, blocks of 4 KiB; 10" },
-        AppOption { name: "-l", value: Some("N"), about: "levels below the top; 4" },
+        AppOption { name: "-f", value: Some("N"), about: "number of files in each directory; default 10" },
+        AppOption { name: "-s", value: Some("BLOCKS"), about: "size of a file in blocks of 4 KiB; default 10" },
+        AppOption { name: "-l", value: Some("N"), about: "number of levels below the top; default 4" },
         AppOption {
             name: "-o",
             value: Some("DIR"),

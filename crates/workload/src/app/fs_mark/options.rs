@@ -7,24 +7,56 @@ use crate::app::{About, AppOption};
 /// Name and options of fs_mark.
 pub(in crate::app) const ABOUT: About = About {
     name: "fs_mark",
-    about: "writes many small files, and makes them durable in one of seven ways; files/s",
+    about: "writes many small files, makes them durable in one of seven ways, and prints files per second",
     options: &[
         AppOption {
             name: "-S",
             value: Some("METHOD"),
-            about: "0 nothing is flushed, 1 fsync of each file before it is closed, 2 sync at the end and fsync of the \
-                    last file, 3 at the end fsync of each, the last first, 4 likewise behind a sync, 5 at the end fsync \
-                    of each in order, 6 likewise behind a sync; 1",
+            about: "when to flush. 0: never. 1: fsync each file before it is closed. 2: at the end, sync, and fsync the \
+                    last file. 3: at the end, fsync every file in reverse order. 4: at the end, sync, then as 3. 5: at \
+                    the end, fsync every file in order. 6: at the end, sync, then as 5. Default 1",
         },
-        AppOption { name: "-D", value: Some("N"), about: "directories the files are spread over; 0: all in one" },
-        AppOption { name: "-N", value: Some("N"), about: "files in a directory before the next one is used; 1" },
-        AppOption { name: "-n", value: Some("N"), about: "files of each thread in an iteration; 1000" },
-        AppOption { name: "-s", value: Some("BYTES"), about: "size of a file, bytes, or with k, m, g; 51200" },
-        AppOption { name: "-w", value: Some("BYTES"), about: "size of a write, bytes, or with k, m, g; 16384" },
-        AppOption { name: "-t", value: Some("N"), about: "threads, which all write at once; 1" },
-        AppOption { name: "-d", value: Some("DIR"), about: "where; the root of the file system" },
-        AppOption { name: "-k", value: None, about: "files are kept; else they are removed behind each iteration" },
-        AppOption { name: "-L", value: Some("N"), about: "iterations; 1" },
+        AppOption {
+            name: "-D",
+            value: Some("N"),
+            about: "number of directories for the files; default 0: all files are in one directory",
+        },
+        AppOption {
+            name: "-N",
+            value: Some("N"),
+            about: "number of files that go to a directory before the next directory is used; default 1",
+        },
+        AppOption {
+            name: "-n",
+            value: Some("N"),
+            about: "number of files of each thread in an iteration; default 1000",
+        },
+        AppOption {
+            name: "-s",
+            value: Some("BYTES"),
+            about: "size of a file in bytes, or with k, m, g; default 51200",
+        },
+        AppOption {
+            name: "-w",
+            value: Some("BYTES"),
+            about: "size of a write in bytes, or with k, m, g; default 16384",
+        },
+        AppOption {
+            name: "-t",
+            value: Some("N"),
+            about: "number of threads, which all write at the same time; default 1",
+        },
+        AppOption {
+            name: "-d",
+            value: Some("DIR"),
+            about: "directory of the files; default: the root of the file system",
+        },
+        AppOption {
+            name: "-k",
+            value: None,
+            about: "keep the files; without this option they are removed after each iteration",
+        },
+        AppOption { name: "-L", value: Some("N"), about: "number of iterations; default 1" },
     ],
 };
 

@@ -15,22 +15,46 @@ use crate::app::option::option;
 /// Name and options of the database model.
 pub(in crate::app) const ABOUT: About = About {
     name: "tpcc",
-    about: "a database's sessions that do TPC-C's transactions; data on the first disk, log on the second",
+    about: "the sessions of a database, which run the transactions of TPC-C; the data is on the first disk, the log on the second",
     options: &[
-        option("sessions", "N", "sessions, which do one transaction after the other without think time; 64"),
-        option("warehouses", "N", "size of the data, 100 MiB each; 64"),
-        option("seconds", "N", "measured time, seconds; 120"),
-        option("warmup", "N", "warm-up, seconds; 20"),
-        option("miss_pct", "N", "rows, per cent, that are not in the database's cache; 32"),
-        option("index_miss_pct", "N", "leaves of an index, per cent, that are not in the database's cache; 6"),
-        option("dbwr_batch", "BLOCKS", "most blocks that the database writer writes together; 64"),
-        option("dirty_blocks", "BLOCKS", "number of dirty blocks at which the database writer starts; 1000"),
-        option("dirty_blocks_max", "BLOCKS", "number of dirty blocks at which sessions wait for a buffer; 2000"),
-        option("redo_kb", "KIB", "log of a New-Order; a Payment's is a third, a Delivery's four times that; 6"),
-        option("log_mb", "MIB", "size of each of two log files; changing from one to the other is a checkpoint; 32"),
-        option("call_us", "US", "CPU time of a call from the client; 400"),
-        option("client_us", "US", "from the answer to a call to the client's next: network and client program; 500"),
-        option("touch_us", "US", "CPU time to find a row or the leaf of an index in the cache; 10"),
+        option(
+            "sessions",
+            "N",
+            "number of sessions; each runs one transaction after the other without think time; default 64",
+        ),
+        option("warehouses", "N", "size of the data in units of 100 MiB; default 64"),
+        option("seconds", "N", "measured time in seconds; default 120"),
+        option("warmup", "N", "warm-up in seconds; default 20"),
+        option("miss_pct", "N", "percentage of rows that are not in the cache of the database; default 32"),
+        option(
+            "index_miss_pct",
+            "N",
+            "percentage of index leaves that are not in the cache of the database; default 6",
+        ),
+        option("dbwr_batch", "BLOCKS", "largest number of blocks that the database writer writes together; default 64"),
+        option("dirty_blocks", "BLOCKS", "number of dirty blocks at which the database writer starts; default 1000"),
+        option(
+            "dirty_blocks_max",
+            "BLOCKS",
+            "number of dirty blocks at which sessions wait for a buffer; default 2000",
+        ),
+        option(
+            "redo_kb",
+            "KIB",
+            "log of a New-Order transaction, in KiB; default 6. A Payment writes a third of it, a Delivery four times as much",
+        ),
+        option(
+            "log_mb",
+            "MIB",
+            "size of each of the two log files, in MiB; each change to the other file is a checkpoint; default 32",
+        ),
+        option("call_us", "US", "CPU time of a call from the client, in us; default 400"),
+        option(
+            "client_us",
+            "US",
+            "time from the answer to a call until the next call of the client, in us, for the network and the client program; default 500",
+        ),
+        option("touch_us", "US", "CPU time to find a row or an index leaf in the cache, in us; default 10"),
     ],
 };
 
@@ -97,7 +121,8 @@ impl TpccOptions {
         let least = options.dirty_blocks + options.batch;
         if options.dirty_blocks_max < least {
             let problem = format!(
-                "sessions would wait for a buffer before the database writer starts, at {}",
+                "sessions would wait for a buffer before the database writer starts, because it starts only at \
+                 {} dirty blocks",
                 options.dirty_blocks
             );
             return Err(line.error("dirty_blocks_max", problem, format!("write at least {least}")));

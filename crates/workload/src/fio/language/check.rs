@@ -208,7 +208,7 @@ impl Checker {
                     place,
                     option,
                     value,
-                    "buffered I/Os of this engine run one after another at any iodepth, as with libaio",
+                    "at any iodepth, buffered I/Os of this engine run one after another, as with libaio",
                 );
             }
         }
@@ -255,7 +255,7 @@ impl Checker {
             "verify" if !is_off(&setting.text) => {
                 let reads_back = settings.is_on("do_verify").unwrap_or(true);
                 if reads_back && job.mode != Mode::Read && job.mode != Mode::Trim {
-                    let why = "reading back written data to compare it is not modelled";
+                    let why = "comparing written data with what is read back is not modelled";
                     self.refuse(
                         setting,
                         why,
@@ -278,7 +278,7 @@ impl Checker {
             "io_submit_mode" if setting.text == "offload" => {
                 remark(
                     self,
-                    "up to iodepth I/Os at a time, as with an asynchronous engine; all of them count for the job",
+                    "up to iodepth I/Os are in flight, as with an asynchronous engine; all of them count for the job",
                 );
             }
             "time_based" if settings.is_on("time_based") == Some(true) && !job.time_based => {
@@ -327,7 +327,7 @@ impl Checker {
             }
         }
         if let (true, Some(setting)) = (files::are_too_many(settings), settings.get("nrfiles")) {
-            let what = format!("{}={}: jobs share too many files by name", setting.called, setting.text);
+            let what = format!("{}={}: too many files are shared between jobs by name", setting.called, setting.text);
             let kind = ProblemKind::TooMany { what, limit: files::NAMES_MAX as usize };
             self.problems.push(JobProblem::new(setting.place.clone(), kind));
         }
@@ -345,7 +345,8 @@ impl Checker {
         let is_known = job.size.is_some() || job.file_size.is_some() || job.fill_device || job.replay.is_some();
         // Zones replace a size, and have a separate error.
         if !is_device && !is_known && settings.get("size").is_none_or(|size| size.text == "0") {
-            let problem = format!("it is missing for [{}], and no device or log gives it", Short(&section.name));
+            let problem =
+                format!("the option is missing for job [{}], and no device or log defines it", Short(&section.name));
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
         }
         let smallest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();

@@ -91,13 +91,13 @@ impl JobProblem {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// An option is before the first section.
-    #[error("{}: it is before the first section; move it below [global] or the name of a job", Short(.option))]
+    #[error("{}: this option is before the first section; move it below [global] or the name of a job", Short(.option))]
     OutsideSection {
         /// Name of the option.
         option: String,
     },
     /// A job file of a command line cannot be read.
-    #[error("{path}: {problem}; a word without -- names a job file")]
+    #[error("{path}: {problem}; iosched takes an argument that does not begin with \"--\" as the name of a job file")]
     JobFile {
         /// Path of the file.
         path: String,
@@ -105,7 +105,7 @@ pub enum ProblemKind {
         problem: String,
     },
     /// With this option of the command line, fio does not run jobs.
-    #[error("--{option}: with this option fio runs no jobs; leave it out")]
+    #[error("--{option}: with this option, fio runs no jobs; leave the option out")]
     NotARun {
         /// Name of the option.
         option: String,
@@ -185,7 +185,7 @@ pub enum ProblemKind {
         limit: usize,
     },
     /// The line is not UTF-8.
-    #[error("the line is not UTF-8; write it again")]
+    #[error("the line is not UTF-8 text; write the line again")]
     NotUtf8,
     /// There is no section except `[global]`.
     #[error("there is no job: add a section, such as [job1]; on the command line, add --name=job1")]

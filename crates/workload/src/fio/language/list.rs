@@ -26,7 +26,7 @@ pub(super) fn per_direction<T: Clone>(
     let ends = parts.last().is_some_and(|part| part.is_empty());
     let parts = if ends { &parts[..parts.len() - 1] } else { &parts[..] };
     if parts.len() > 3 {
-        return Err("more than three parts; there is one each for reads, writes and trims".to_owned());
+        return Err("more than three parts; write at most one part each for reads, writes and trims".to_owned());
     }
     if parts.iter().all(|part| part.is_empty()) {
         return Err("the value is missing".to_owned());
@@ -227,7 +227,7 @@ pub(super) fn distribution(text: &str, numbers: Numbers) -> Result<Value, String
             let why = "a sequence of blocks is not modelled";
             return Ok(Value::NotModelled {
                 why,
-                instead: "write the sequence into a log and replay it with read_iolog",
+                instead: "write the sequence into a log, and replay the log with read_iolog",
             });
         }
         _ => return Err(format!("`{name}` is not a distribution")),

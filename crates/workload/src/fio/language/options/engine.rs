@@ -5,7 +5,7 @@ use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit
 use Treatment::{Honoured, OfEngine};
 
 const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
-const NO_CACHE: Treatment = Treatment::none("used data stays in the page cache until it is full");
+const NO_CACHE: Treatment = Treatment::none("used data stays in the page cache until the cache is full");
 /// Any number, including negative ones.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);
 const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
@@ -35,7 +35,7 @@ options! {
     "sqthread_poll", Flag, NO_CPU, "a kernel thread submits";
     "sqthread_poll_cpu", COUNT, NO_CPU, "the CPU it runs on";
     "nonvectored", SIGNED, NO_CPU, "calls without vectors";
-    "force_async", COUNT, NO_CPU, "N: a kernel thread submits every Nth I/O";
+    "force_async", COUNT, NO_CPU, "a kernel thread submits every Nth I/O";
 }
 
 options! {
@@ -58,7 +58,8 @@ options! {
 options! {
     /// I/Os that fail instead of waiting.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
-    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a request", "leave it out"), "I/Os that would have to wait fail";
+    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a free request", "leave it out"), "I/Os \
+     that would have to wait fail";
 }
 
 options! {
@@ -85,7 +86,7 @@ options! {
     "cpuload", COUNT, OfEngine, "load, %";
     "cpuchunks", COUNT, OfEngine, "length of a burst, us";
     "cpumode", Text, OfEngine, "what is computed";
-    "exit_on_io_done" | "exit_io_done", Bool, OfEngine, "end with the jobs that do I/O";
+    "exit_on_io_done" | "exit_io_done", Bool, OfEngine, "end when the jobs that do I/O end";
 }
 
 options! {
@@ -293,7 +294,7 @@ options! {
     EXEC, Engine, &["exec"];
     "program", Text, OfEngine, "program that is run";
     "arguments", Text, OfEngine, "its arguments";
-    "grace_time", COUNT, OfEngine, "seconds until it is ended by force";
+    "grace_time", COUNT, OfEngine, "seconds until the program is ended by force";
     "std_redirect", Bool, OfEngine, "its output goes into files";
 }
 

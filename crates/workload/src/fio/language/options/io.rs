@@ -16,13 +16,13 @@ options! {
     DIRECTION, Io, &[];
     "rw" | "readwrite", Pattern, Honoured, "direction and pattern; :N skips N bytes, or keeps a \
                                             random offset for N I/Os";
-    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured, "how the N I/Os after a \
-        random offset continue";
+    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured, "how the offset changes for the N I/Os \
+     after a random one: sequential or identical";
     "rwmixread", PERCENT, Honoured, "share of reads in a mix";
     "rwmixwrite", PERCENT, Honoured, "share of writes in a mix";
-    "ioengine", super::ValueKind::Engine, Honoured, "how I/Os are made";
-    "direct", Bool, Honoured, "past the page cache";
-    "buffered", Bool, Honoured, "through the page cache: the opposite of direct";
+    "ioengine", super::ValueKind::Engine, Honoured, "method of I/O";
+    "direct", Bool, Honoured, "bypass the page cache";
+    "buffered", Bool, Honoured, "use the page cache; the opposite of direct";
     "atomic", Bool, Treatment::unless(&["0"], "atomic writes are not modelled", "direct=1 does the same I/Os"), "writes are atomic";
     "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("the modelled devices take no hints"), "how long data is expected to live";
     "fdp", Bool, NO_PLACEMENT, "place data by how long it is expected to live";
@@ -38,21 +38,24 @@ options! {
     /// Sizes of the I/Os.
     BLOCKS, Io, &[];
     "bs" | "blocksize", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "size of each I/O";
-    "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "sizes from which each is drawn";
-    "bssplit", Split, Honoured, "block sizes and the share of each";
+    "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "range of block sizes; each I/O gets a random \
+     size from it";
+    "bssplit", Split, Honoured, "block sizes, and the share of each";
     "bs_unaligned" | "blocksize_unaligned", Flag, Honoured, "sizes are not rounded to the smallest one";
-    "bs_is_seq_rand", Bool, Honoured, "the sizes for reads and writes are those of sequential and random I/Os";
-    "ba" | "blockalign", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "random offsets are multiples of it";
+    "bs_is_seq_rand", Bool, Honoured, "the sizes for reads and writes are used for sequential and random I/Os \
+     instead";
+    "ba" | "blockalign", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "alignment: random offsets are multiples \
+     of this size";
 }
 
 options! {
     /// Size and place of the region.
     REGION, Io, &[];
-    "size", Size, Honoured, "size of the region, all files together";
+    "size", Size, Honoured, "size of the region for I/O, over all files";
     "io_size" | "io_limit", Size, Honoured, "how much is read or written in one loop";
     "offset" | "fileoffset", Size, Honoured, "where the region begins";
     "offset_increment", Size, Honoured, "distance between the start offsets of the copies of the job";
-    "offset_align", BYTES, Honoured, "an offset in per cent is rounded up to a multiple";
+    "offset_align", BYTES, Honoured, "a percentage as the offset is rounded up to a multiple of this size";
     "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end after this number of I/Os";
     "loops", COUNT, Honoured, "how often everything is done";
     "num_range", COUNT_1, Treatment::unless(&["1"], "a trim of several ranges is not modelled", "use a larger bs"), "ranges of one trim";
@@ -61,15 +64,17 @@ options! {
 options! {
     /// Places of random I/Os.
     RANDOM, Io, &[];
-    "randrepeat", Bool, Honoured, "the same random offsets in every run; not given, the runs of a comparison differ";
+    "randrepeat", Bool, Honoured, "the same random offsets in every run; without this option, the runs of a \
+     comparison differ";
     "allrandrepeat", Bool, Honoured, "the same random numbers for everything in every run";
     "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
-    "norandommap", Flag, Honoured, "a block can come again before all blocks came once";
+    "norandommap", Flag, Honoured, "a block can be chosen again before all blocks were chosen once";
     "softrandommap", Bool, Honoured, "go on without a map of blocks if there is no memory for it";
     "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "generator of \
         random offsets";
     "random_distribution", Distribution, Honoured, "how often each block is chosen";
-    "random_sequence_stride", BYTES, Treatment::With("random_distribution"), "distance of the blocks of a sequence";
+    "random_sequence_stride", BYTES, Treatment::With("random_distribution"), "distance from one block of a \
+     sequence to the next";
     "percentage_random", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os with a random offset in a random workload";
     "sprandom", Bool, Treatment::unless(&["0"], "preconditioning of over-provisioned flash is not modelled", "rw=randwrite with loops=2"), "write everything once, some of it twice";
     "spr_op", Text, Treatment::With("sprandom"), "over-provisioning of the device";
@@ -80,10 +85,11 @@ options! {
 options! {
     /// Durability of writes.
     DURABILITY, Io, &[];
-    "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured, "each write is on the medium before the next";
+    "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured, "each write reaches the medium before the \
+     next one starts";
     "fsync", COUNT, Honoured, "number of writes between two fsyncs";
     "fdatasync", COUNT, Honoured, "number of writes between two fdatasyncs";
-    "write_barrier", COUNT, Honoured, "N: every Nth write is a barrier";
+    "write_barrier", COUNT, Honoured, "every Nth write is a barrier";
     "sync_file_range", SyncFileRange, Honoured, "number of writes between two sync_file_ranges";
     "end_fsync", Bool, Honoured, "an fsync at the end";
     "fsync_on_close", Bool, Honoured, "an fsync when a file is closed";
@@ -93,11 +99,12 @@ options! {
     /// Number of I/Os in flight.
     DEPTH, Depth, &[];
     "iodepth", COUNT_1, Honoured, "number of I/Os in flight";
-    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "number of I/Os to submit at once; 0: iodepth";
-    "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "least number of \
-        completions to wait for; 0: do not wait";
-    "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to take at once";
-    "iodepth_low", COUNT, Honoured, "number of I/Os in flight at which a full queue is refilled";
-    "serialize_overlap", Bool, Treatment::unless(&["0"], "I/Os to the same blocks do not wait for each other", "the random map keeps them apart: leave norandommap out"), "I/Os to the same blocks wait for each other";
+    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "number of I/Os to submit together; 0: as many \
+     as iodepth";
+    "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "smallest number of completions \
+     to wait for; 0: do not wait";
+    "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to collect together";
+    "iodepth_low", COUNT, Honoured, "number of I/Os in flight below which a full queue is filled again";
+    "serialize_overlap", Bool, Treatment::unless(&["0"], "I/Os to the same blocks do not wait for each other", "leave out norandommap, because the random map keeps such I/Os apart"), "I/Os to the same blocks wait for each other";
     "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether other threads submit I/Os";
 }

@@ -451,22 +451,40 @@ impl fmt::Display for ValueKind {
                 f.write_str("; for reads,writes,trims")
             }
             Self::Range(unit) => write!(f, "{}, or a range: 1-4", unit.name()),
-            Self::Ranges(unit) => write!(f, "ranges of {} for reads,writes,trims: 1k-4k,2k-8k", unit.name()),
+            Self::Ranges(unit) => write!(
+                f,
+                "ranges of {}, in the order reads,writes,trims, such as \
+                 1k-4k,2k-8k",
+                unit.name()
+            ),
             Self::Size => f.write_str("bytes or 1%..100%"),
             Self::Float(min, max) => write!(f, "real number, {min}..{max}"),
-            Self::Floats(min, max) => write!(f, "real numbers, {min}..{max}, with : between"),
+            Self::Floats(min, max) => write!(f, "real numbers from {min} to {max}, separated by a colon"),
             Self::Choice(words) => write!(f, "{}", words.join(", ")),
-            Self::Choices(words) => write!(f, "some of {}, with , between", words.join(", ")),
+            Self::Choices(words) => write!(f, "some of {}, separated by commas", words.join(", ")),
             Self::Pattern => f.write_str(
-                "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite or randtrimwrite, perhaps with :N",
+                "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite or randtrimwrite; you \
+                 can add :N",
             ),
-            Self::Split => f.write_str("sizes with shares in %: 4k/10:64k/50:32k/40; for reads,writes,trims"),
-            Self::PrioritySplit => f.write_str("sizes with shares in %, class and level: 64k/25/1/0; for reads,writes"),
+            Self::Split => f.write_str(
+                "sizes with shares in %, in the order reads,writes,trims, such as \
+                 4k/10:64k/50:32k/40",
+            ),
+            Self::PrioritySplit => f.write_str(
+                "sizes with shares in %, class and level, in the order \
+                 reads,writes, such as 64k/25/1/0",
+            ),
             Self::Distribution => {
                 f.write_str("random, zipf:theta, pareto:h, normal:deviation, zoned:share/size or zoned_abs:share/size")
             }
-            Self::FileService => f.write_str("random, roundrobin, sequential, zipf, pareto or normal, perhaps with :N"),
-            Self::SyncFileRange => f.write_str("wait_before, write, wait_after, with , between, and :N"),
+            Self::FileService => f.write_str(
+                "random, roundrobin, sequential, zipf, pareto or normal; you can \
+                 add :N",
+            ),
+            Self::SyncFileRange => f.write_str(
+                "wait_before, write and wait_after, separated by commas, each \
+                 with :N",
+            ),
             Self::Engine => f.write_str("the name of an engine, see docs/fio.md"),
         }
     }

@@ -7,7 +7,7 @@ use Treatment::Honoured;
 const NO_LOGS: Treatment = Treatment::none("no logs are written; `iosched compare --records` keeps the results");
 const FIO_OUTPUT: Treatment = Treatment::none("shapes fio's own output only");
 const NO_ERRORS: Treatment = Treatment::none("I/Os to a modelled device have no errors");
-const NO_COST: Treatment = Treatment::none("measuring costs nothing here: all results are kept");
+const NO_COST: Treatment = Treatment::none("measuring costs no time here, so all results are kept");
 const PROFILE: Treatment = Treatment::none("an option of fio's profiles, without meaning in a job");
 
 options! {
@@ -18,11 +18,11 @@ options! {
     "write_lat_log", OptionalText, NO_LOGS, "log of latencies";
     "write_iops_log", OptionalText, NO_LOGS, "log of IOPS";
     "write_hist_log", OptionalText, NO_LOGS, "log of histograms of latencies";
-    "bwavgtime", COUNT, NO_LOGS, "time over which throughput is averaged, ms";
-    "iopsavgtime", COUNT, NO_LOGS, "time over which IOPS are averaged, ms";
+    "bwavgtime", COUNT, NO_LOGS, "time in ms over which throughput is averaged";
+    "iopsavgtime", COUNT, NO_LOGS, "time in ms over which IOPS are averaged";
     "log_entries", Number(Unit::Count, 1024, 1 << 20), NO_LOGS, "initial number of lines of a log";
     "log_avg_msec", COUNT, NO_LOGS, "average over this time, ms";
-    "log_hist_msec", COUNT, NO_LOGS, "a histogram for this time, ms";
+    "log_hist_msec", COUNT, NO_LOGS, "time in ms that each histogram covers";
     "log_hist_coarseness", COUNT, NO_LOGS, "how coarse histograms are";
     "log_max_value" | "log_window_value", Choice(&["avg", "max", "both", "0", "1"]), NO_LOGS, "the largest value instead of the average";
     "log_offset", Bool, NO_LOGS, "offsets in the log";
@@ -52,7 +52,7 @@ options! {
     "continue_on_error", Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]), NO_ERRORS, "errors that do not end the job";
     "ignore_error", Text, NO_ERRORS, "errors that do not count";
     "error_dump", Bool, NO_ERRORS, "tell each error";
-    "profile", Text, Treatment::unless(&[], "fio's builtin profiles are not known", "print the \
+    "profile", Text, Treatment::unless(&[], "iosched does not have fio's built-in profiles", "print the \
         jobs of a profile"), "run a builtin set of jobs";
 }
 
@@ -72,5 +72,5 @@ options! {
     "block", COUNT, PROFILE, "block size of profile=tiobench";
     "numruns", COUNT, PROFILE, "runs of profile=tiobench";
     "dir", Text, PROFILE, "folder of profile=tiobench";
-    "threads", COUNT, PROFILE, "threads of profile=tiobench; perhaps you want the option thread";
+    "threads", COUNT, PROFILE, "threads of profile=tiobench; for threads instead of processes, use the option thread";
 }

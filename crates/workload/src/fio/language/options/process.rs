@@ -8,8 +8,12 @@ use Treatment::Honoured;
 
 const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
 const NO_MEMORY: Treatment = Treatment::none("buffers in memory are not modelled");
-const STEADY: Treatment =
-    Treatment::unless(&[], "a run does not end when metrics are steady", "use runtime, and ramp_time for the start");
+const STEADY: Treatment = Treatment::unless(
+    &[],
+    "iosched does not end a run when its metrics are steady",
+    "use runtime, and \
+     ramp_time for the start",
+);
 const WITH_STEADY: Treatment = Treatment::With("steadystate");
 const FLOW: Treatment = Treatment::With("flow");
 /// Limits of a rate for each direction.
@@ -20,17 +24,17 @@ options! {
     /// Duration.
     TIME, Pace, &[];
     "runtime" | "timeout", SECONDS, Honoured, "end after this time";
-    "time_based", Flag, Honoured, "start again until runtime is over";
-    "ramp_time", SECONDS, Honoured, "I/Os of this time do not count";
+    "time_based", Flag, Honoured, "start the work again until runtime is over";
+    "ramp_time", SECONDS, Honoured, "time at the start whose I/Os do not count";
     "ramp_size", BYTES, Treatment::unless(&["0"], "iosched leaves out only a time, not an amount", "use \
      ramp_time"), "number of bytes at the start that do not count";
-    "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or a time drawn from a range";
+    "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end when a metric is steady";
-    "steadystate_duration" | "ss_dur", SECONDS, WITH_STEADY, "how long it must be steady";
+    "steadystate_duration" | "ss_dur", SECONDS, WITH_STEADY, "how long the metric must be steady";
     "steadystate_ramp_time" | "ss_ramp", SECONDS, WITH_STEADY, "how long nothing counts";
     "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "how often it is checked";
     "clocksource", Choice(&["gettimeofday", "clock_gettime", "cpu"]), Treatment::none("time is virtual"), "where the time comes from";
-    "gtod_cpu", COUNT, NO_CPU, "CPU that only reads the clock";
+    "gtod_cpu", COUNT, NO_CPU, "CPU that does nothing but read the clock";
     "job_start_clock_id", COUNT, Treatment::none("shapes fio's own output only"), "clock of the job's start in the output";
 }
 
@@ -51,8 +55,8 @@ options! {
     "thread", Flag, Treatment::none("threads and processes are scheduled alike"), "a thread instead of a process";
     "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each its rate_iops"), "I/Os in proportion to other jobs";
     "flow_id", COUNT, FLOW, "jobs in proportion to each other";
-    "flow_sleep", COUNT, FLOW, "time that a job waits if it is ahead of others, us";
-    "flow_watermark", COUNT, FLOW, "how far a job can be ahead of others";
+    "flow_sleep", COUNT, FLOW, "time in us that a job waits if it is ahead of the others";
+    "flow_watermark", COUNT, FLOW, "how far a job can be ahead of the others";
 }
 
 options! {
@@ -67,14 +71,14 @@ options! {
     "rate_min" | "ratemin", RATE, Honoured, "smallest rate, in bytes per second";
     "rate_iops", RATE_IOPS, Honoured, "largest rate, in IOPS";
     "rate_iops_min", RATE_IOPS, Honoured, "smallest rate, in IOPS";
-    "rate_process", Choice(&["linear", "poisson"]), Honoured, "how I/Os arrive at a rate";
-    "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time over which a rate is averaged, ms";
-    "rate_ignore_thinktime", Bool, Honoured, "do not make up for pauses";
+    "rate_process", Choice(&["linear", "poisson"]), Honoured, "how the I/Os of a rate are spread over time";
+    "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time in ms over which a rate is averaged";
+    "rate_ignore_thinktime", Bool, Honoured, "do not catch up after pauses";
     "latency_target", MICROSECONDS, Honoured, "look for the largest depth with this latency";
     "latency_window", MICROSECONDS, Honoured, "how long each depth is tried";
-    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that keep the latency";
-    "latency_run", Bool, Honoured, "go on when the depth is found";
-    "max_latency", Numbers(Unit::Microseconds, 0, TIME_MAX_US), Honoured, "end at an I/O that takes longer";
+    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that must meet the latency";
+    "latency_run", Bool, Honoured, "continue after the depth is found";
+    "max_latency", Numbers(Unit::Microseconds, 0, TIME_MAX_US), Honoured, "end the job if an I/O takes longer";
 }
 
 options! {
@@ -85,7 +89,7 @@ options! {
     "priohint", Number(Unit::Count, 0, 1023), Treatment::none("the modelled devices take no hints"), "I/O priority hint";
     "cgroup", Text, Honoured, "cgroup of the job";
     "cgroup_weight", Number(Unit::Count, 10, 1000), Honoured, "weight of its cgroup";
-    "cgroup_nodelete", Bool, Treatment::none("cgroups are part of the run"), "keep the cgroup at the end";
+    "cgroup_nodelete", Bool, Treatment::none("cgroups exist only during the run"), "keep the cgroup at the end";
     "nice", Number(Unit::Count, -20, 19), NO_CPU, "CPU priority";
     "cpumask", Number(Unit::Count, 0, u64::MAX), NO_CPU, "CPUs the job runs on, as bits";
     "cpus_allowed", Text, NO_CPU, "CPUs the job runs on";

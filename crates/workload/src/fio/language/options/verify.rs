@@ -12,22 +12,24 @@ options! {
     DATA, Data, &[];
     "zero_buffers", Flag, NO_DATA, "write zeros";
     "refill_buffers", Flag, NO_DATA, "new data for every write";
-    "scramble_buffers", Bool, NO_DATA, "change data a little for every write";
+    "scramble_buffers", Bool, NO_DATA, "change the data a little before every write";
     "buffer_compress_percentage", PERCENT, NO_DATA, "how compressible data is";
-    "buffer_compress_chunk", BYTES, NO_DATA, "piece of data that is compressible";
+    "buffer_compress_chunk", BYTES, NO_DATA, "size of a piece of compressible data";
     "buffer_pattern", Text, NO_DATA, "pattern that is written";
     "dedupe_percentage", PERCENT, NO_DATA, "share of equal buffers";
     "dedupe_mode", Choice(&["repeat", "working_set"]), NO_DATA, "where equal buffers come from";
-    "dedupe_working_set_percentage", PERCENT, NO_DATA, "share of the file that buffers are taken from";
+    "dedupe_working_set_percentage", PERCENT, NO_DATA, "share of the file from which data for buffers is read";
     "dedupe_global", Bool, NO_DATA, "jobs share equal buffers";
 }
 
 options! {
     /// Verification of written data.
     VERIFY, Data, &[];
-    "verify", Text, Treatment::Honoured, "read what was written and compare; refused in jobs that write, unless do_verify=0";
-    "do_verify", Bool, Treatment::Honoured, "read back and compare after writing";
-    "verify_only", Flag, Treatment::unless(&["0"], "nothing was written that could be compared", "rw=read reads the same blocks"), "\
+    "verify", Text, Treatment::Honoured, "read the written data back and compare it; not supported in jobs that \
+     write, unless do_verify=0";
+    "do_verify", Bool, Treatment::Honoured, "read the data back and compare it after writing";
+    "verify_only", Flag, Treatment::unless(&["0"], "no data was written, so nothing can be compared", "rw=read \
+        reads the same blocks"), "\
         compare data that an earlier run wrote";
     "verify_interval", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "bytes between checksums";
     "verify_offset", Number(Unit::Bytes, 0, INT_MAX), IN_VERIFY, "position of the checksum in a block";
@@ -46,9 +48,9 @@ options! {
     "verifysort", Bool, Treatment::none("fio no longer uses this option"), "compare in order of offsets";
     "verifysort_nr", COUNT, Treatment::none("fio no longer uses this option"), "number of offsets \
         that are sorted";
-    "experimental_verify", Bool, IN_VERIFY, "compute offsets again instead of storing them";
-    "trim_percentage", PERCENT, Treatment::unless(&["0"], "the verification makes these trims, \
-                                                           and is not modelled", "rw=randtrim in \
+    "experimental_verify", Bool, IN_VERIFY, "compute the offsets a second time instead of storing them";
+    "trim_percentage", PERCENT, Treatment::unless(&["0"], "these trims belong to the verification, which is not \
+        modelled", "rw=randtrim in \
                                                            a separate job"), "share of written blocks that are trimmed";
     "trim_verify_zero", Bool, IN_VERIFY, "trimmed blocks must read as zeros";
     "trim_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a trim";
