@@ -139,7 +139,7 @@ def test_a_loss_in_writing_is_told(tmp_path):
         {"time_ns": [0, 1], "op": ["R", "D"], "sector": [0, 8], "nr_sectors": [8, 8], "latency_ns": [5, 6]}
     )
     trace = iosched.Trace.from_arrow(table)
-    told = r"x\.spc: the format spc cannot represent the whole trace. I/Os: 1 left out.*; 1 without their latency"
+    told = r"x\.spc: the format spc cannot represent the whole trace. Affected I/Os: 1 left out.*; 1 without their latency"
     with pytest.warns(iosched.IoschedWarning, match=told):
         assert trace.write(tmp_path / "x.spc") == 1
     with pytest.raises(iosched.UsageError, match="is not a format") as caught:
@@ -365,7 +365,7 @@ def test_a_parquet_file_is_as_strict_as_a_table(table, tmp_path):
         iosched.read_trace(path)
     with pytest.warns(iosched.IoschedWarning, match="1 of 3 rows were dropped"):
         assert len(iosched.read_trace(path, partial=True)) == 2
-    with pytest.raises(iosched.UsageError, match="Parquet file names its columns") as caught:
+    with pytest.raises(iosched.UsageError, match="Parquet file contains the names") as caught:
         iosched.read_trace(path, columns="time_s,op,sector,nr_sectors")
     assert caught.value.argument == "columns"
 
@@ -416,7 +416,7 @@ def test_numbers_stand_for_operations_as_in_the_command(table):
             assert trace.to_arrow().to_dict()["op"] == expected
     with pytest.raises(iosched.TraceError, match=r"row 1, column op=1:read: found 2, expected an operation \(1, 0\)"):
         iosched.Trace.from_arrow(table.set_column(1, "op=1:read", pa.array([1, 2, 1])))
-    with pytest.raises(iosched.TraceError, match="is not WORD:MEANING"):
+    with pytest.raises(iosched.TraceError, match="is not VALUE:MEANING"):
         iosched.Trace.from_arrow(table.set_column(1, "op=1:look", ops))
 
 

@@ -269,14 +269,22 @@ impl Comparison {
         let text = policies.known(scheduler).about("scheduler")?;
         let known = || self.schedulers().join(", ");
         let number = self.schedulers().iter().position(|label| *label == text);
-        let number = number
-            .ok_or_else(|| wrong("scheduler", format_args!("{text}: was not compared; available: {}", known())))?;
+        let number = number.ok_or_else(|| {
+            wrong(
+                "scheduler",
+                format_args!(
+                    "{text}: this setting was not compared; available: \
+                     {}",
+                    known()
+                ),
+            )
+        })?;
         if device >= experiment.profiles().len() || run >= experiment.runs {
             let (devices, runs) = (experiment.profiles().len(), experiment.runs);
             let about = if device >= devices { "device" } else { "run" };
             let message = format_args!(
-                "there is no device {device} with run {run}: there are {devices} devices and \
-             {runs} runs, counted from 0"
+                "there is no device {device} with run {run}; there are {devices} devices and {runs} runs, \
+                 counted from 0"
             );
             return Err(usage(message).about(about));
         }

@@ -217,7 +217,7 @@ impl<'n> Rows<'n> {
 
     fn refuse(&mut self, fault: Fault, on_error: OnError) -> PyResult<()> {
         if on_error == OnError::Raise {
-            let remedy = "Correct the table, or drop such rows with on_error=\"drop\". Rows count from 0.";
+            let remedy = "Correct the table, or drop such rows with on_error=\"drop\". The first row is row 0.";
             return Err(TraceError::new_err(format!("{}: {fault}. {remedy}", self.name))).about("table");
         }
         self.dropped += 1;

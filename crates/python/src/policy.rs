@@ -209,7 +209,7 @@ impl Policies {
         }
         let of = given.get_type();
         let hint = if given.hasattr("dispatch")? || given.hasattr("batch")? {
-            "; every run needs its own elevator, so give the class, or functools.partial of it"
+            "; every run needs a separate elevator, so give the class, or functools.partial of the class"
         } else {
             ""
         };

@@ -202,7 +202,11 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
             ("time_unit", options.time_unit.is_some()),
         ] {
             if is_given {
-                return Err(wrong(argument, "is only for text files; a Parquet file names its columns itself"));
+                return Err(wrong(
+                    argument,
+                    "is only for text files, because a Parquet file contains the names \
+                     of its columns",
+                ));
             }
         }
         let table = py.import("pyarrow.parquet")?.call_method1("read_table", (&text,))?;
@@ -302,7 +306,13 @@ impl Trace {
         let losses: Vec<String> = report.losses().map(|(count, what)| format!("{count} {what}")).collect();
         if !losses.is_empty() {
             let losses = losses.join("; ");
-            warn(py, &format!("{name}: the format {known} cannot represent the whole trace. I/Os: {losses}"))?;
+            warn(
+                py,
+                &format!(
+                    "{name}: the format {known} cannot represent the whole trace. Affected I/Os: \
+                     {losses}"
+                ),
+            )?;
         }
         Ok(report.left_out)
     }

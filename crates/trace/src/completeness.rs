@@ -29,7 +29,7 @@ pub enum Gap {
     },
     /// Events whose counterparts are missing in the data.
     Unmatched(Unmatched),
-    /// Requests were issued, but there is no completion.
+    /// Requests were issued, but none has a completion.
     NoCompletions {
         /// Requests issued.
         issued: u64,
@@ -257,7 +257,7 @@ impl fmt::Display for Unmatched {
         let (some, of) = (grouped(orphans), grouped(completions));
         if orphans > 0 {
             let part = share(orphans, completions);
-            write!(f, "{some} of {of} completions ({part}) belong to requests without a submission in the trace")?;
+            write!(f, "{some} of {of} completions ({part}) belong to requests whose submission is not in the trace")?;
         }
         if pending > 0 {
             let (some, of, part) = (grouped(pending), grouped(issued), share(pending, issued));
@@ -267,8 +267,8 @@ impl fmt::Display for Unmatched {
         }
         let read = list(&self.cpus);
         match (self.is_certain(), self.is_inside()) {
-            (true, _) => write!(f, "; files of other CPUs are missing or incomplete (read: {read})"),
-            (false, true) => write!(f, "; part of the recording may be missing (read: {read})"),
+            (true, _) => write!(f, "; files of other CPUs are missing or incomplete (files read: {read})"),
+            (false, true) => write!(f, "; a part of the recording may be missing (files read: {read})"),
             (false, false) => f.write_str("; this I/O was in flight when tracing began or ended"),
         }
     }
@@ -281,10 +281,14 @@ impl fmt::Display for Gap {
             Self::Unmatched(unmatched) => unmatched.fmt(f),
             Self::NoCompletions { issued, cpus, one_file } => {
                 let (issued, cpus) = (grouped(*issued), list(cpus));
-                write!(f, "{issued} requests were issued, but there is no completion: ")?;
+                write!(f, "{issued} requests were issued, but none has a completion: ")?;
                 match one_file {
                     true => {
-                        write!(f, "files of other CPUs are missing (read: {cpus}), or completions were not recorded")
+                        write!(
+                            f,
+                            "files of other CPUs are missing (files read: {cpus}), or completions were \
+                             not recorded"
+                        )
                     }
                     false => f.write_str("completions were not recorded"),
                 }
@@ -305,7 +309,7 @@ impl fmt::Display for Gap {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };
                 write!(f, "the {is} of {missing} {are} missing (read: {})", list(read))?;
-                f.write_str(if *unmatched { "" } else { "; every submission that was read has its completion" })
+                f.write_str(if *unmatched { "" } else { "; all submissions that were read have a completion" })
             }
             Self::Dropped { records, of } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
@@ -334,7 +338,11 @@ impl fmt::Display for Gap {
                 )
             }
             Self::NoLineEnd { place } => {
-                write!(f, "{place}: the last line has no newline: the file may be truncated, and its last number wrong")
+                write!(
+                    f,
+                    "{place}: the last line has no newline, so the file may be truncated, and its last \
+                     number may be wrong"
+                )
             }
             Self::Unclosed { files } => {
                 let files =

@@ -72,7 +72,13 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     reader.take(bytes_max + 1).read_to_string(&mut text)?;
     if text.len() as u64 > bytes_max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {bytes_max} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "its content is larger than {bytes_max} \
+                 bytes"
+            ),
+        ));
     }
     Ok(text)
 }

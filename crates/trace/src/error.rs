@@ -115,7 +115,7 @@ pub enum TraceError {
         problem: String,
     },
     /// Too many lines are not records of the format.
-    #[error("{file}: {gap}; at most {} % of the lines may be bad", crate::LOST_PERCENT_MAX)]
+    #[error("{file}: {gap}; iosched accepts at most {} % bad lines", crate::LOST_PERCENT_MAX)]
     BadLines {
         /// Name of the file.
         file: String,
@@ -228,7 +228,7 @@ pub enum WarningKind {
         skipped_bytes: u64,
     },
     /// The data behind a record's header is not followed by another record.
-    #[error("the length of a record is damaged: {claimed_bytes} bytes of data cannot follow")]
+    #[error("the length of a record is damaged, because {claimed_bytes} bytes of data cannot follow")]
     BadLength {
         /// Bytes of data according to the header.
         claimed_bytes: u64,
@@ -277,7 +277,7 @@ pub enum WarningKind {
     },
     /// A record whose number is not the next, although the numbers of its
     /// neighbours are consecutive.
-    #[error("the number of a record is damaged: it is {found}, but should be {expected}; no records were dropped")]
+    #[error("the number of a record is damaged (it is {found}, but should be {expected}); no records were dropped")]
     BadSequence {
         /// The number of the record.
         found: u32,

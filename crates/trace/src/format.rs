@@ -281,14 +281,14 @@ impl Holds {
 
 const BLKTRACE: FormatSpec = FormatSpec {
     name: "blktrace",
-    about: "Linux' blktrace: binary records of the events of each request, version 7, a file per CPU",
+    about: "blktrace of Linux: binary records of the events of each request, in version 7, with one file per CPU",
     extensions: &["blktrace"],
-    recognised: "the magic 0x65617400, in either byte order; or a name ending in .blktrace.N",
-    record: "48 bytes and data; times in ns, sectors of 512 bytes, lengths in bytes",
+    recognised: "the magic number 0x65617400, in either byte order; or a name that ends in .blktrace.N",
+    record: "48 bytes, then data; times in ns, sectors of 512 bytes, lengths in bytes",
     example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 \
            00000000",
-    read: "submissions (Q) with their latency (C); all events by EventReader; names of processes; their priorities, if \
-           iosched recorded them",
+    read: "submissions (Q), with the latency until the completion (C); names of processes; priorities, if \
+        iosched recorded them. EventReader reads all events",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds {
@@ -327,8 +327,8 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
            perf; \
              `process-pid [cpu] flags seconds:` in the others; the priority since Linux 6.12",
     example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
-    read: "events of requests and bios as those of blktrace, with the priorities of requests; other events are \
-           ignored",
+    read: "the same events of requests and bios as in blktrace, with the priorities of requests; other events \
+        are ignored",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     holds: None,
@@ -341,8 +341,8 @@ const FIO_V2: FormatSpec = FormatSpec {
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`, offset and length in bytes; `wait` in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
-    read: "read, write, trim, sync and datasync (as flushes), by file; times are sums of waits, or 0. sync_file_range \
-           is ignored, because it does not reach the device",
+    read: "read, write and trim, for each file; sync and datasync count as flushes. The time is the sum of the \
+        waits before, or 0. sync_file_range is ignored, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
@@ -358,7 +358,7 @@ const FIO_V3: FormatSpec = FormatSpec {
     record: "`time file action [offset length]`, time in µs (as fio 3.33 writes and replays it), offset and length in \
              bytes",
     example: "fio version 3 iolog\n125 /dev/sda read 2319446016 4096",
-    read: "read, write, trim, sync and datasync (as flushes), by file; sync_file_range is ignored",
+    read: "read, write and trim, for each file; sync and datasync count as flushes; sync_file_range is ignored",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(FIO),
@@ -372,7 +372,7 @@ const MSR: FormatSpec = FormatSpec {
     record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
              size in bytes",
     example: "128166372003061629,hm,1,Read,2319446016,4096,413",
-    read: "all; a volume is a host's disk (`host.disk`); an empty or missing response is unknown",
+    read: "all columns; a volume is a disk of a host (`host.disk`); an empty or missing response time is unknown",
     from_first: true,
     resolution_ns: 100,
     holds: Some(Holds { devices: true, latencies: true, ..PLAIN_BYTES }),
@@ -438,7 +438,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     recognised: "the heading `start ; sector; …`, or lines of this form",
     record: "`seconds ; sector ; sectors ; op ; …`; a sector has 512 bytes",
     example: "0.000125 ; 4530168 ; 8 ; R",
-    read: "the first four columns; op may also be blkparse's letters",
+    read: "the first four columns; op can also be letters as in blkparse",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds { flags: Flags::AHEAD, ..PLAIN }),
@@ -449,7 +449,7 @@ const VSCSI: FormatSpec = FormatSpec {
     about: "VMware's vscsiStats, versions 1 and 2: SCSI commands of one virtual disk",
     extensions: &["vscsi"],
     recognised: "the version in the first two records",
-    record: "32 or 40 bytes: blocks of 512 bytes, lengths in bytes, times in µs",
+    record: "32 or 40 bytes; positions in blocks of 512 bytes, lengths in bytes, times in µs",
     example: "01000000 00100000 01000000 28000001 f81f4500 00000000 404b4c00 00000000",
     read: "read, write, unmap, write same and synchronize cache; response times of version 2",
     from_first: true,
@@ -479,12 +479,13 @@ const CSV: FormatSpec = FormatSpec {
     name: "csv",
     about: "iosched's own columns, in text",
     extensions: &["csv"],
-    recognised: "a heading that names at least a time, op, a start and a length; see below",
-    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order: op R, W, D, Z or \
-             F; sync 0 or 1; flags letters of I (idle), P (priority), F (FUA), B (preflush), A (readahead); ioprio none, idle, \
-             rt/LEVEL or be/LEVEL",
+    recognised: "a heading that names at least a time, the operation, a position and a length; see below",
+    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order. \
+        op is R, W, D, Z or F; sync is 0 or 1; flags has letters I (idle), P (priority), F (FUA), B (preflush), \
+        A (readahead); ioprio is none, idle, rt/LEVEL or be/LEVEL",
     example: "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns\n125000,697,R,1,4530168,8,0,89000",
-    read: "all; pid, sync and the columns after nr_sectors may be missing, and columns of other names are ignored",
+    read: "all columns; pid, sync and the columns after nr_sectors can be missing; columns with other names are \
+        ignored",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds {

@@ -116,7 +116,7 @@ pub struct StepsBack {
     pub count: u64,
     /// Largest step, ns.
     pub largest_ns: u64,
-    /// Whether the order of the file was kept. Otherwise requests were sorted by time.
+    /// Whether iosched keeps the order of the file. Otherwise requests were sorted by time.
     pub kept: bool,
 }
 
@@ -141,8 +141,8 @@ impl fmt::Display for Oddity {
         match self {
             Self::NoTimes { requests } => write!(
                 f,
-                "the trace has no times: all {} requests have the same; a replay submits them one after another, \
-                 one in flight for each process",
+                "the trace has no usable times, because all {} requests have the same time; a replay submits \
+                 them one after another, with one in flight for each process",
                 grouped(*requests)
             ),
             Self::StepsBack { steps: StepsBack { count, largest_ns, kept } } => write!(
@@ -152,9 +152,10 @@ impl fmt::Display for Oddity {
                 if *count == 1 { "time" } else { "times" },
                 *largest_ns as f64 / SECOND_NS as f64,
                 if *kept {
-                    "the order of the file was kept, and a step back takes no time, as in fio"
+                    "iosched keeps the order of the file; a step back takes no time, as in fio"
                 } else {
-                    "the requests were sorted by time; if the file is several recordings, take one of them"
+                    "iosched sorted the requests by time; if the file contains several recordings, use only one \
+                     of them"
                 }
             ),
             Self::Rate { requests, span_ns, units, bare } => {
@@ -163,7 +164,7 @@ impl fmt::Display for Oddity {
                 write!(f, "{} requests in {span_s} s are more than {any} device can serve; ", grouped(*requests))?;
                 match units {
                     Some((read, likely)) if *bare => {
-                        write!(f, "the times may be in {likely}, not {read}: read them with --time-unit {likely}")
+                        write!(f, "the times may be in {likely}, not {read}; if so, add --time-unit {likely}")
                     }
                     Some((read, likely)) => {
                         write!(
@@ -177,9 +178,8 @@ impl fmt::Display for Oddity {
             }
             Self::Slow { requests, span_ns, units: (read, likely) } => write!(
                 f,
-                "{} requests in {} s are few for a log of fio; the times may be in {likely}, not {read}: if so, \
-                 read them with \
-                 --time-unit {likely}",
+                "{} requests in {} s are few for a log of fio. The times may be in {likely}, not {read}; if so, \
+                 add --time-unit {likely}",
                 grouped(*requests),
                 *span_ns as f64 / SECOND_NS as f64
             ),
@@ -210,8 +210,8 @@ impl fmt::Display for Oddity {
             ),
             Self::Coarse { resolution_ns } => write!(
                 f,
-                "times are multiples of {}; a replay draws the arrivals within each unit at random, uniformly and in \
-                 the order of the trace",
+                "recorded times are only exact to {}; a replay spreads the arrivals within each such interval \
+                 at random, and keeps the order of the trace",
                 duration(*resolution_ns)
             ),
         }
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn equal_times_are_no_times() {
-        assert!(warnings(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no times"));
+        assert!(warnings(&survey((0..200).map(|i| (0, i, 8))), Format::FioV2)[0].contains("no usable times"));
         assert_eq!(warnings(&survey((0..8).map(|i| (0, i, 8))), Format::FioV2), [""; 0], "a few may come together");
         let second = survey((0..200).map(|i| (0, i, 8)));
         let warnings: Vec<_> = second.oddities(Format::Tencent, SECOND_NS, None, StepsBack::default());
@@ -451,7 +451,7 @@ mod tests {
         let slow = || survey((0..300).map(|i| (i * 700_000_000, i, 8)));
         let warnings = warnings(&slow(), Format::FioV3);
         assert!(
-            warnings[0].starts_with("300 requests in 209.3 s are few for a log of fio; the times may be in ns"),
+            warnings[0].starts_with("300 requests in 209.3 s are few for a log of fio. The times may be in ns"),
             "{warnings:?}"
         );
         assert_eq!(super::tests::warnings(&slow(), Format::Alibaba), [""; 0], "machines may be idle");
@@ -464,7 +464,7 @@ mod tests {
         let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
         let warnings = super::tests::warnings(&milliseconds, Format::Mqsim);
         assert!(warnings[0].contains("400 requests in 0.000001596 s"), "{warnings:?}");
-        assert!(warnings[0].contains("may be in ms, not ns: read them with --time-unit ms"), "{warnings:?}");
+        assert!(warnings[0].contains("may be in ms, not ns; if so, add --time-unit ms"), "{warnings:?}");
         let warnings = super::tests::warnings(&survey((0..400).map(|i| (i * 300, 1_000 * i, 8))), Format::Mqsim);
         assert!(warnings[0].contains("may be in us, not ns"), "{warnings:?}");
         let warnings = super::tests::warnings(&milliseconds, Format::Blkreplay);
@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn impossible_places_and_lengths_name_bytes() {
         let far = warnings(&survey([(0, 4_000_000_000_000, 8)].into_iter()), Format::Mqsim);
-        assert!(far[0].contains("offsets may be in bytes, not sectors"), "{far:?}");
+        assert!(far[0].contains("Offsets may be in bytes, not sectors"), "{far:?}");
         let long = warnings(&survey([(0, 0, 4 << 20)].into_iter()), Format::Mqsim);
         assert!(long[0].contains("1 request is longer than 1 GiB"), "{long:?}");
         // A table may state bytes already.

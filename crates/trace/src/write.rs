@@ -47,7 +47,7 @@ impl WriteReport {
     /// Returns the number of requests with each kind of loss, and its description.
     pub fn losses(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let all = [
-            (self.left_out, "left out: the format cannot hold them"),
+            (self.left_out, "left out, because the format cannot hold them"),
             (self.ops_replaced, "zeroing requests written as writes"),
             (self.flags_lost, "without their flags"),
             (self.pids_lost, "without their process"),

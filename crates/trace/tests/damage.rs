@@ -73,7 +73,7 @@ fn a_trace_whose_byte_order_was_changed_in_part_is_told_so() {
     let of_magic = records(&data).iter().flat_map(|record| magic(record)).collect::<Vec<u8>>();
     let in_pairs = data.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect::<Vec<u8>>();
     for (changed, said) in [
-        (of_magic, "the magic and the other fields have different byte orders"),
+        (of_magic, "its magic number and its other fields have different byte orders"),
         (words(&data), "bytes swapped in groups of 4"),
         (in_pairs, "swapped in pairs, as dd conv=swab does"),
     ] {

@@ -107,7 +107,10 @@ fn wrong_columns_are_explained() {
     assert!(problem("end_s,op,sector,nr_sectors").contains("end_s needs a latency column"));
     assert!(problem("time_s,op=1,sector,nr_sectors").contains("op=0:write/1:read"));
     assert!(problem("time_s,op=1:read/1:write,sector,nr_sectors").contains("exactly once"));
-    assert!(problem("time_s,pid=1:read,op,sector,nr_sectors").contains("only op accepts words"));
+    assert!(problem("time_s,pid=1:read,op,sector,nr_sectors").contains(
+        "only for the column op can you give the \
+         meaning of values"
+    ));
     assert!(problem("time_s,end_s,op,sector,nr_sectors,latency_s").contains("mean the same"));
 }
 
@@ -394,11 +397,11 @@ fn a_given_unit_may_be_doubted_as_well() {
     let text: String = (0..400).map(|at| format!("{} 0 {} 8 1\n", at * 4, at * 100)).collect();
     let doubts = |options: &ReadOptions| doubts_of(&text, options);
     let in_bytes: String = (0..400u64).map(|at| format!("{} 0 {} 4096 1\n", at * 4, at * 700_000_000)).collect();
-    assert!(doubts_of(&in_bytes, &with_unit(TimeUnit::Ms)).contains("offsets may be in bytes, not sectors"));
-    assert!(doubts(&ReadOptions::default()).contains("the times may be in ms, not ns: read them with --time-unit ms"));
+    assert!(doubts_of(&in_bytes, &with_unit(TimeUnit::Ms)).contains("Offsets may be in bytes, not sectors"));
+    assert!(doubts(&ReadOptions::default()).contains("the times may be in ms, not ns; if so, add --time-unit ms"));
     assert_eq!(
         doubts(&with_unit(TimeUnit::Ms)),
-        "times are multiples of 1 ms; a replay draws the arrivals within each \
-        unit at random, uniformly and in the order of the trace"
+        "recorded times are only exact to 1 ms; a replay spreads the arrivals within each such interval at \
+         random, and keeps the order of the trace"
     );
 }

@@ -102,8 +102,8 @@ pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     let is_most = |some: u32| records >= ORDER_RECORDS_MIN && some * 2 > records;
     if is_most(mixed) {
         return Some(
-            "it is a block trace, but the magic and the other fields have different byte orders; swap the bytes of \
-             all fields of a record, or of none",
+            "it is a block trace, but its magic number and its other fields have different byte orders; swap \
+             the bytes of every field, or of no field",
         );
     }
     is_most(by_words).then_some(

@@ -27,7 +27,7 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
         return known.into();
     }
     if let Some(problem) = csv::lacking(head) {
-        let table = "it is a table, but its heading does not name all columns that are needed";
+        let table = "it is a table, but its heading lacks columns that iosched needs";
         let guess = first_line(head).and_then(heading::guess);
         let example = guess.map_or_else(String::new, |names| format!(", perhaps {names}"));
         return format!("{table}: {problem}; name its columns with --columns{example}").into();
@@ -166,7 +166,7 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     }
     if has_most(is_file_access) {
         return Some(
-            "it is the output of fatrace, which names files and no requests; record requests with `iosched record`",
+            "it is the output of fatrace, which has files but no requests; record requests with `iosched record`",
         );
     }
     if has_most(is_disk_statistics) {
@@ -210,8 +210,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
              `iosched record`",
         ),
         _ if lines().take(LINES_MAX).filter(|line| is_call(line)).count() > 1 => Some(
-            "it is a list of system calls, as strace prints it; the requests of the disk are other ones: record them \
-             with `iosched record`",
+            "it is a list of system calls, as strace prints it. System calls are not requests of the disk; \
+             record requests with `iosched record`",
         ),
         _ if lines().take(LINES_MAX).filter(|line| is_formatted_event(line)).count() > 1 => Some(
             "it looks like output of blkparse with -f; take its usual output, without -f, or the files of blktrace",
@@ -231,7 +231,11 @@ const OTHER_TOOLS: [([&str; 2], &str); 18] = [
     (["read", "writ"], DSTAT),
     (["idl", "wai"], DSTAT),
     (["merged", "sectors"], "it is the table of vmstat -d, which has counters; use `iosched record`"),
-    (["DISK", "AVGms"], "it is the table of biotop, which has sums of processes; use biosnoop, or `iosched record`"),
+    (
+        ["DISK", "AVGms"],
+        "it is the table of biotop, which has one sum for each process; use biosnoop, or \
+         `iosched record`",
+    ),
     (["OFF_KB", "FILENAME"], SLOWER),
     (["TIME", "FILENAME"], SLOWER),
     (["rtps", "wtps"], "it is the table of sar -b, which has sums of all disks; run sar -d, or use `iosched record`"),
@@ -244,8 +248,8 @@ const OTHER_TOOLS: [([&str; 2], &str); 18] = [
 const DSTAT: &str = "it is the table of dstat, which has sums of all disks; record requests with `iosched record`";
 const SLOWER: &str = "it is a table of slow file operations (ext4slower and similar), not of requests of the disk; use \
                       biosnoop of bcc, or `iosched record`";
-const HEALTH: &str = "it has the health of a disk (smartctl, nvme smart-log), and holds no requests; record requests \
-                      with `iosched record`";
+const HEALTH: &str = "it shows the health of a disk (smartctl, nvme smart-log), and has no requests; record \
+    requests with `iosched record`";
 const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \
                          bcc, or `iosched record`";
 

@@ -172,7 +172,10 @@ impl Columns {
         let mut op_words = Vec::new();
         for name in &names {
             if let Some((other, _)) = name.split_once('=').filter(|(other, _)| *other != "op") {
-                return Err(wrong(format!("{other:?}: only op accepts words with meanings, such as op=1:read")));
+                return Err(wrong(format!(
+                    "{other:?}: only for the column op can you give the meaning of values, \
+                     as in op=1:read"
+                )));
             }
             let column = meaning(name, &mut op_words).map_err(wrong)?;
             columns.push(
@@ -329,7 +332,7 @@ impl Columns {
         let completes = columns.iter().position(|column| matches!(column, Column::Completion(_)));
         if let Some(at) = completes.filter(|_| !columns.iter().any(|column| role(column) == Role::Latency)) {
             return Err(format!(
-                "{} needs a latency column too (latency_ns, _us, _ms or _s), to compute the arrival",
+                "{} needs a latency column too (latency_ns, _us, _ms or _s), from which iosched computes the arrival",
                 names[at]
             ));
         }
@@ -419,13 +422,13 @@ fn words_of(text: &str) -> Result<Vec<(Vec<u8>, Op)>, String> {
             "flush" | "sync" | "f" => Op::Flush,
             _ => {
                 return Err(format!(
-                    "{pair:?} is not WORD:MEANING; write WORD:read, WORD:write, WORD:discard or WORD:flush, \
-                     separated by /, such as op=0:write/1:read"
+                    "{pair:?} is not VALUE:MEANING; write VALUE:read, VALUE:write, VALUE:discard or \
+                     VALUE:flush, separated by /, such as op=0:write/1:read"
                 ));
             }
         };
         if word.is_empty() || words.iter().any(|(known, _)| known == word.as_bytes()) {
-            return Err(format!("{pair:?}: each word must be given exactly once"));
+            return Err(format!("{pair:?}: each value must appear exactly once"));
         }
         words.push((word.as_bytes().to_vec(), op));
     }

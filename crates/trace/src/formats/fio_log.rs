@@ -86,8 +86,9 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
              log_offset=1. If its values are latencies, add --input-format csv",
         ),
         _ => Some(
-            "it is a log of fio, but its name (_lat, _bw, _iops) and values do not show of what. If its values are \
-             latencies, add --input-format csv. Logs of bandwidth and IOPS do not list single I/Os",
+            "it is a log of fio, but neither its name (_lat, _bw, _iops) nor its values show the kind of log. \
+             If its values are latencies, add --input-format csv. Logs of bandwidth and IOPS do not list \
+             single I/Os",
         ),
     }
 }
@@ -117,7 +118,7 @@ mod tests {
         }
         assert_eq!(of(&log(8_000, |_| 8_000_000, ""), "log"), "a trace");
         assert!(of(&log(8_000, |_| 512, ""), "log").contains("looks like a bandwidth log"));
-        assert!(of(&log(100, |_| 60_000, ""), "log").contains("but its name"));
+        assert!(of(&log(100, |_| 60_000, ""), "log").contains("but neither its name"));
         assert!(of(&log(100, |_| 1, ""), "log").contains("an IOPS log"));
     }
 

@@ -19,7 +19,8 @@ const UNNAMED: &[u8] = b"?";
 pub(crate) struct Fiu(pub(crate) BareTimes);
 
 impl LineFormat for Fiu {
-    const EXPECTED: &'static str = "\"ns pid process LBA sectors R|W major minor md5\", LBA and sectors of 512 bytes";
+    const EXPECTED: &'static str = "\"ns pid process LBA sectors R|W major minor md5\", with LBA and sectors in \
+        units of 512 bytes";
 
     fn parse(&mut self, line: &[u8], names: &mut Names) -> Line {
         request(line, self.0, names).map_or(Line::Bad, Line::Request)

@@ -122,7 +122,10 @@ impl TableRow {
             *latency_ns = latency_ns.saturating_add(self.queued_ns);
         }
         if let Some(completion_ns) = self.completion_ns {
-            let latency_ns = request.latency_ns.ok_or("a latency, because the time is that of the completion")?;
+            let latency_ns = request.latency_ns.ok_or(
+                "a latency, because the time in this table is the time of \
+                 the completion",
+            )?;
             let arrival_ns = completion_ns.saturating_add(BEFORE_FIRST_NS).saturating_sub(latency_ns);
             request.arrival = Time::from_ns(arrival_ns);
         }
@@ -152,16 +155,18 @@ impl Column {
             Self::Offset(bytes) | Self::Length(bytes) => {
                 format!("a number of {}", if bytes == 1_024 { "KiB" } else { "MiB" })
             }
-            Self::Latency(unit_ns) | Self::Queued(unit_ns) => format!("a number of {}, or nothing", unit(unit_ns)),
+            Self::Latency(unit_ns) | Self::Queued(unit_ns) => {
+                format!("a number of {}, or an empty field", unit(unit_ns))
+            }
             Self::Pid => "the number of a process".to_owned(),
             Self::Op => "an operation (R, W, D, Z, F; read, write, discard, flush; RA, WS)".to_owned(),
             Self::Sync => "0 or 1".to_owned(),
             Self::Sector | Self::Sectors => "a number of sectors of 512 bytes".to_owned(),
             Self::OffsetBytes | Self::LengthBytes => "a number of bytes".to_owned(),
             Self::Device => "the number or name of a device".to_owned(),
-            Self::Flags => "letters of I, P, F, B and A".to_owned(),
-            Self::Process => "a name, with quotes in pairs".to_owned(),
-            Self::IoPriority => "none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 to 7, or nothing".to_owned(),
+            Self::Flags => "some of the letters I, P, F, B and A".to_owned(),
+            Self::Process => "a name; each quote in it must be doubled".to_owned(),
+            Self::IoPriority => "none, idle, rt/LEVEL or be/LEVEL with LEVEL 0 to 7, or an empty field".to_owned(),
             Self::Unknown => "anything".to_owned(),
         }
     }

@@ -122,7 +122,7 @@ impl DeviceRates {
         let means = format!("{:.1} requests in flight while busy (mean; largest {:.1})", in_flight.mean, in_flight.max);
         if queued == 0 {
             return format!(
-                "{means}: a scheduler seldom has several requests to choose from, unless they came in \
+                "{means}. A scheduler seldom has several requests to choose from, unless requests came in \
                  bursts{contradiction}"
             );
         }
@@ -132,7 +132,7 @@ impl DeviceRates {
             format!("busy for {BUSY_PERCENT} % or more in {} {of}", grouped(busy))
         };
         format!(
-            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}: a scheduler has several requests to choose \
+            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}. A scheduler has several requests to choose \
              from{contradiction}",
             grouped(queued)
         )
@@ -142,8 +142,8 @@ impl DeviceRates {
     fn contradiction(&self) -> Option<String> {
         let [queue, by_waits] = self.contradiction?;
         Some(format!(
-            "the values of {} of {} intervals contradict each other: the printed queue length is {queue:.2}, but \
-             rates times waits give {by_waits:.2} requests; rely on neither",
+            "the values of {} of {} intervals contradict each other. The printed queue length is {queue:.2}, \
+             but rates times waits give {by_waits:.2} requests; rely on neither of them",
             grouped(self.contradicting_intervals),
             grouped(self.intervals)
         ))
