@@ -803,7 +803,7 @@ impl Model {
         match self {
             Self::Fixed(config) => {
                 let latency_us = config.lat_ns as f64 / 1e3;
-                format!("fixed latency {latency_us} us, {} at once, depth {}", config.parallel, config.depth)
+                format!("fixed latency {latency_us} us, {} in parallel, depth {}", config.parallel, config.depth)
             }
             Self::Disk(config) => {
                 let rot_us = config.rot_ns as f64 / 1e3;
@@ -828,7 +828,11 @@ impl Model {
                 format!("{}, {servers}, depth {}", size(config.capacity_sectors), config.depth)
             }
             Self::Empirical(config) => {
-                format!("{}, measured latencies drawn again, depth {}", size(config.capacity_sectors), config.depth)
+                format!(
+                    "{}, random draws from measured latencies, depth {}",
+                    size(config.capacity_sectors),
+                    config.depth
+                )
             }
         }
     }

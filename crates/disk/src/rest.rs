@@ -22,8 +22,10 @@ impl RestConfig {
     pub(crate) fn validate(&self, table: &str) -> Result<(), ConfigError> {
         within(&format!("{table}.ns"), self.ns, 1..=config::LATENCY_NS_MAX)?;
         if self.extra.is_empty() {
-            let remedy =
-                format!("it has the shortest (share 0) and the longest (share 1), or there is no table {table}");
+            let remedy = format!(
+                "it has at least the shortest time (share 0) and the longest time (share 1); otherwise \
+                 leave out the table {table}"
+            );
             return Err(ConfigError::new(&format!("{table}.extra"), "it is empty", remedy));
         }
         distribution::validate(&format!("{table}.extra"), &self.extra)

@@ -21,7 +21,7 @@ impl TryFrom<String> for Version {
         match numbers.as_deref() {
             Some(&[major, minor]) => Ok(Self(major, minor, 0)),
             Some(&[major, minor, patch]) => Ok(Self(major, minor, patch)),
-            _ => Err(format!("{text} is not a version of Linux; write it as 2.6.30 or 4.19")),
+            _ => Err(format!("{text} is not a version of Linux; write a version such as 2.6.30 or 4.19")),
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn systemd_sockets() -> io::Result<Vec<OwnedFd>> {
     static ASKED: AtomicBool = AtomicBool::new(false);
     let fds: Vec<_> = sd_notify::listen_fds()?.collect();
     if !fds.is_empty() && ASKED.swap(true, Ordering::Relaxed) {
-        return Err(io::Error::other("the sockets that systemd has made are taken already"));
+        return Err(io::Error::other("this process has already used the sockets from systemd"));
     }
     // SAFETY: systemd gave them to this process, and no other code takes them, as checked above.
     Ok(fds.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect())

@@ -163,7 +163,7 @@ impl Control {
 
     fn check(&self) -> io::Result<()> {
         if self.is_broken {
-            return Err(io::Error::other("an earlier command may still be under way"));
+            return Err(io::Error::other("an earlier command may still be in flight"));
         }
         Ok(())
     }

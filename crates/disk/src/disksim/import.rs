@@ -266,7 +266,10 @@ fn zones(file: &str, layout: &Block, remarks: &mut Vec<String>) -> Result<Vec<Zo
         next_cylinder = last + 1;
     }
     if defects > 0 {
-        remarks.push(format!("{defects} remapped sectors are taken to be where they were before"));
+        remarks.push(format!(
+            "the disk has {defects} remapped sectors; the model keeps them at their original \
+             positions"
+        ));
     }
     Ok(zones)
 }
@@ -300,7 +303,7 @@ fn track_order(file: &str, layout: &Block, zones: &[ZoneConfig]) -> Result<Track
                 file,
                 located.line,
                 problem,
-                "the model turns at the beginning of each zone, as scheme 1",
+                "in the model, the direction of the surfaces starts again in each zone, as in mapping scheme 1",
             ))
         }
         other => {

@@ -27,7 +27,12 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
         points.push(point);
     }
     if points.is_empty() {
-        return Err(DiskSimError::of(file, "it has no seek times", "at least the seek of one cylinder is needed"));
+        return Err(DiskSimError::of(
+            file,
+            "it has no seek times",
+            "the table needs at least the seek over one \
+             cylinder",
+        ));
     }
     Ok(points)
 }

@@ -102,7 +102,7 @@ impl EmpiricalConfig {
         within("empirical.shares: number of them", self.shares.len(), 2..=SHARES_MAX)?;
         let rise = self.shares.windows(2).all(|pair| pair[0] < pair[1]);
         if !rise || self.shares.first() != Some(&0.0) || self.shares.last() != Some(&1.0) {
-            let problem = "these are not shares of commands";
+            let problem = "these numbers are not shares of commands";
             return Err(ConfigError::new("empirical.shares", problem, "they must rise from 0 to 1"));
         }
         self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;
@@ -110,7 +110,7 @@ impl EmpiricalConfig {
         self.rest.as_ref().map_or(Ok(()), |rest| rest.validate("empirical.rest"))?;
         if self.random_reads.is_empty() {
             let problem = "nothing was measured";
-            return Err(ConfigError::new("empirical.random_reads", problem, "it must have at least one cell"));
+            return Err(ConfigError::new("empirical.random_reads", problem, "there must be at least one cell"));
         }
         for (field, cells) in [
             ("empirical.random_reads", &self.random_reads),
@@ -157,7 +157,7 @@ impl EmpiricalConfig {
                 sizes.len(),
                 numbers.len()
             );
-            return Err(ConfigError::new(field, problem, "each size must appear with each number exactly once"));
+            return Err(ConfigError::new(field, problem, "each size must appear exactly once with each number"));
         }
         Ok(())
     }

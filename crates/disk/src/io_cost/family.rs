@@ -158,7 +158,7 @@ impl Member {
     pub fn about(&self) -> String {
         let said = match self.runs.len() {
             1 => "one run".to_owned(),
-            runs => format!("mean of {runs} runs, {:.0} % off it at most", self.most_percent()),
+            runs => format!("mean of {runs} runs, which differ from it by at most {:.0} %", self.most_percent()),
         };
         let size = self.size_bytes as f64 / 1e9;
         let latencies = if self.latencies().is_some() { "read latencies beside writes" } else { "no latencies" };

@@ -152,7 +152,7 @@ figures! {
     FullStrokeWriteSeek "full_stroke_write_seek" Time "full-stroke seek, write":
         "Seek time from the first sector to the last, for writes.",
     RandomRead4kLatency "random_read_4k_latency" Time "random read, one at a time":
-        "Mean latency of 4 KiB random reads, one at a time.",
+        "Mean latency of 4 KiB random reads at queue depth 1.",
     RandomRead4kDepth1 "random_read_4k_depth_1" Rate "random read, depth 1":
         "4 KiB random reads per second, one in flight.",
     RandomRead4kDepth32 "random_read_4k_depth_32" Rate "random read, depth 32":

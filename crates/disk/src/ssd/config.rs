@@ -257,7 +257,10 @@ impl SsdConfig {
         let (blocks, needed) = (self.blocks(), self.capacity_sectors.div_ceil(self.block_sectors()) + SPARE_BLOCKS_MIN);
         if blocks < needed {
             let problem = format!("it makes {blocks} blocks of one erase unit on each die");
-            let remedy = format!("there are at least {needed}: more to spare, or smaller ssd.flash.erase_sectors");
+            let remedy = format!(
+                "there must be at least {needed} blocks; give more spare space, or a smaller \
+                 ssd.flash.erase_sectors"
+            );
             return Err(ConfigError::new(field, problem, remedy));
         }
         if blocks > BLOCKS_MAX {
@@ -265,7 +268,7 @@ impl SsdConfig {
             return Err(ConfigError::new(
                 "ssd.flash.erase_sectors",
                 problem,
-                format!("it is larger: {BLOCKS_MAX} blocks at most"),
+                format!("there must be at most {BLOCKS_MAX} blocks; give a larger value"),
             ));
         }
         Ok(())

@@ -115,8 +115,8 @@ pub enum Balance {
 /// Pages must first be written back, or reads must complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the page cache is too small: {missing_pages} more pages are needed, and all others are dirty, under \
- writeback or being read"
+    "the page cache is too small. It needs {missing_pages} more pages, but all its pages are dirty, under \
+     writeback or being read"
 )]
 pub struct NoRoom {
     /// Missing pages.

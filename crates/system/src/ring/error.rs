@@ -19,7 +19,7 @@ impl From<io::Error> for RingError {
     fn from(error: io::Error) -> Self {
         let advice = match error.raw_os_error() {
             Some(libc::ENOSYS) => {
-                "Linux 5.11 or later has it; in a container, its seccomp filter may hide it".to_owned()
+                "Linux 5.11 or later has io_uring; in a container, the seccomp filter may hide it".to_owned()
             }
             Some(libc::EPERM | libc::EACCES) => forbidden(),
             Some(libc::ENOMEM) => out_of_memory(),
@@ -49,12 +49,12 @@ impl std::error::Error for RingError {}
 fn forbidden() -> String {
     let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     match disabled.trim() {
-        "2" => "kernel.io_uring_disabled is 2, so that nobody may use it: set it to 0 with sysctl".to_owned(),
-        "1" => "kernel.io_uring_disabled is 1, so that only root and the group kernel.io_uring_group may use it: \
-                set it to 0 with sysctl, or join that group"
+        "2" => "kernel.io_uring_disabled is 2, so no process may use io_uring; set it to 0 with sysctl".to_owned(),
+        "1" => "kernel.io_uring_disabled is 1, so only root and the group kernel.io_uring_group may use \
+         io_uring; set it to 0 with sysctl, or join that group"
             .to_owned(),
-        _ => "something forbids it, most likely the seccomp filter of a container or a service: let it have the calls \
-              io_uring_setup, io_uring_enter and io_uring_register"
+        _ => "something blocks io_uring, most likely the seccomp filter of a container or a service; allow this \
+            filter the calls io_uring_setup, io_uring_enter and io_uring_register"
             .to_owned(),
     }
 }
@@ -62,12 +62,12 @@ fn forbidden() -> String {
 fn out_of_memory() -> String {
     let limit = getrlimit(Resource::Memlock).current.filter(|&bytes| bytes < MEMLOCK_BYTES);
     let Some(limit) = limit else {
-        return "the machine, or the cgroup that this is in, is out of memory".to_owned();
+        return "the machine, or the cgroup of this process, is out of memory".to_owned();
     };
     let (now, needed) = (limit / 1024, MEMLOCK_BYTES / 1024);
     format!(
-        "memory that may be locked (RLIMIT_MEMLOCK) is limited to {now} KiB, and up to {needed} KiB are needed: \
-         raise it with ulimit -l {needed}, in /etc/security/limits.conf, or by LimitMEMLOCK={needed}K of a service"
+        "locked memory is limited to {now} KiB (RLIMIT_MEMLOCK), but up to {needed} KiB are needed; raise the \
+         limit with ulimit -l {needed}, in /etc/security/limits.conf, or with LimitMEMLOCK={needed}K of a service"
     )
 }
 

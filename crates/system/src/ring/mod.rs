@@ -262,7 +262,7 @@ impl<T: Copy> Ring<T> {
         self.refusals += 1;
         if self.refusals > REFUSALS_MAX {
             let refused_s = (REFUSALS_MAX * REFUSAL_PAUSE).as_secs();
-            let what = format!("io_uring: the kernel has taken nothing for {refused_s} s: {error}");
+            let what = format!("io_uring: the kernel has accepted no request for {refused_s} s: {error}");
             return Err(io::Error::new(error.kind(), what));
         }
         std::thread::sleep(self.refusal_pause);

@@ -260,7 +260,7 @@ fn a_kernel_that_takes_nothing_is_not_asked_for_ever() {
         let waits = (0..).find_map(|waits| ring.submit_and_wait(None).err().map(|error| (waits, error)));
         let (waits, error) = waits.unwrap();
         assert_eq!(waits, REFUSALS_MAX);
-        assert!(error.to_string().starts_with("io_uring: the kernel has taken nothing for 10 s: "), "{error}");
+        assert!(error.to_string().starts_with("io_uring: the kernel has accepted no request for 10 s: "), "{error}");
         assert!(ring.finish().is_err());
 
         // The kernel takes calls again: all complete, and counting begins anew.
