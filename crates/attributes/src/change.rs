@@ -128,7 +128,8 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
             let first = &found[0].disk.name;
             let all: Vec<_> = found.iter().map(|file| file.disk.name.as_str()).collect();
             Err(wrong(format!(
-                "{name}: several disks have it: {}; write {first}/{name}={value}, or choose a disk with --at",
+                "{name}: several disks have this attribute: {}; write {first}/{name}={value}, or choose a disk \
+                 with --at",
                 all.join(", ")
             )))
         }

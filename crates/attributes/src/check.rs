@@ -54,7 +54,7 @@ impl Disks {
             return Some(format!("it must be one of {}", self.schedulers(file)?.join(", ")));
         }
         if file.of_disk() == "device/queue_depth" {
-            return Some("it must be a number of commands in flight on the backing, 1 or more".to_owned());
+            return Some("it must be the number of commands in flight on the backing, 1 or more".to_owned());
         }
         let scheduler = self.scheduler(&file.disk)?;
         Self::declaration(file, &scheduler).map(Declaration::takes)

@@ -34,7 +34,7 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => wrong(format!("{shown}: does not answer as a control socket")),
+            true => wrong(format!("{shown}: does not answer as a control socket does")),
             false => error.into(),
         };
     };

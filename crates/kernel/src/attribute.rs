@@ -273,7 +273,14 @@ static NUMBERS: [Spec; 5] = [
     },
     Spec {
         since: "4.4",
-        ..spec("io_poll", Unit::Switch, 0, SWITCH, "whether the kernel polls for completions of I/O that requests it")
+        ..spec(
+            "io_poll",
+            Unit::Switch,
+            0,
+            SWITCH,
+            "whether the kernel polls for the completion of I/Os that \
+             ask for polling",
+        )
     },
     Spec {
         since: "5.10",

@@ -198,35 +198,36 @@ impl fmt::Display for Finding {
             }
             Self::NothingQueues { nr_requests, driver_depth } => write!(
                 f,
-                "none and mq-deadline behave the same: there are at most {nr_requests} requests (nr_requests), and \
-                 the driver accepts {driver_depth}, so none of them waits in the scheduler"
+                "none and mq-deadline behave the same. There are at most {nr_requests} requests (nr_requests), \
+                 and the driver accepts {driver_depth} of them, so no request waits in the scheduler"
             ),
             Self::DeepDriver { driver_depth } => {
                 write!(
                     f,
-                    "none and mq-deadline behave the same with up to {driver_depth} requests in flight: the driver \
-                     accepts that many, so none of them waits in the scheduler"
+                    "none and mq-deadline behave the same with up to {driver_depth} requests in flight. The \
+                     driver accepts that many, so no request waits in the scheduler"
                 )
             }
             Self::TakenForRotating { kind } => {
-                write!(f, "the kernel treats it as a rotating disk (rotational=1), but it is {kind}")
+                write!(f, "the kernel treats the device as a rotating disk (rotational=1), but it is {kind}")
             }
-            Self::Virtual { kind } => write!(f, "it is {kind}: the host schedules requests too"),
+            Self::Virtual { kind } => write!(f, "it is {kind}, so the host schedules requests too"),
             Self::LoopThroughCache => f.write_str("the loop device uses the page cache of the file system of its file"),
             Self::OtherLoad { device, iops, bytes_per_s, busy_percent, watched_ms } => write!(
                 f,
-                "other programs use {device}: {iops:.0} IOPS and {:.1} MB/s, busy {busy_percent:.0} % of the time, \
-                 over {watched_ms} ms",
+                "other programs use {device}. Over {watched_ms} ms, it had {iops:.0} IOPS and {:.1} MB/s, and \
+                 was busy {busy_percent:.0} % of the time",
                 bytes_per_s / 1e6
             ),
             Self::LoadedCpus { load, cpus } => write!(f, "the machine has other work: load {load:.2} on {cpus} CPUs"),
             Self::OneCpu => f.write_str(
-                "there is one CPU: programs that request I/O and the kernel that performs it \
-                 wait for each other",
+                "there is only one CPU, so programs that request I/O and the kernel that performs it wait for \
+                 each other",
             ),
             Self::Governor { governor } => write!(f, "the speed of the CPUs varies (governor {governor})"),
             Self::WriteCache => f.write_str(
-                "the device has a volatile write cache: writes complete before they are on the medium, unless flushed",
+                "the device has a volatile write cache. Without a flush, writes complete before they are on the \
+                 medium",
             ),
             Self::MissingScheduler { name, available } => {
                 write!(f, "the kernel has no scheduler {name}; it has {}", available.join(", "))
@@ -240,7 +241,7 @@ impl fmt::Display for Finding {
             }
             Self::NoStatistics => f.write_str("the kernel keeps no statistics of the device (iostats=0)"),
             Self::NoIoUring { reason } => write!(f, "io_uring is not available: {reason}"),
-            Self::NoWeights => f.write_str("cgroup weights cannot be set: there is no controller for I/O"),
+            Self::NoWeights => f.write_str("cgroup weights cannot be set, because there is no controller for I/O"),
             Self::OldKernel { release } => {
                 write!(
                     f,
@@ -481,7 +482,11 @@ mod tests {
     fn load_of_other_programs_is_a_finding() {
         let busy: Stat = "500 0 4000 9 500 0 4000 9 0 250 9".parse().unwrap();
         let message = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
-        assert_eq!(message, "other programs use sda: 1000 IOPS and 4.1 MB/s, busy 25 % of the time, over 1000 ms");
+        assert_eq!(
+            message,
+            "other programs use sda. Over 1000 ms, it had 1000 IOPS and 4.1 MB/s, and was busy \
+             25 % of the time"
+        );
         assert_eq!(load("sda", &Stat::default(), Duration::from_secs(1)), None);
         assert_eq!(other_load(&Recorded::new().device("dm-0"), Duration::ZERO), []);
     }

@@ -51,7 +51,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// A person typed another name.
-    #[error("{OPTION} {}: the device that would be written is {}; nothing is written", typed.display(), path.display())]
+    #[error("{OPTION} {}: the workload would write to another device, {}, so nothing was written", typed.display(), path.display())]
     AnotherName {
         /// Typed name.
         typed: PathBuf,
@@ -128,7 +128,7 @@ pub enum Refusal {
 
 fn explained(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "only root and permitted users may open it".to_owned(),
+        io::ErrorKind::PermissionDenied => "only root and users with permission may open it".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -75,8 +75,8 @@ pub enum DirectoryError {
     },
     /// Root would work in a directory where another user may replace files.
     #[error(
-        "{path}: {who} may rename files in this directory; root runs workloads only where no other user may. Make a \
-         directory for it, and give that directory: install -d -m 700 {path}/iosched-test", path = path.display()
+        "{path}: {who} may rename files in this directory, but root needs a directory in which no other user \
+            can do this. Make a directory and name it instead: install -d -m 700 {path}/iosched-test", path = path.display()
     )]
     Shared {
         /// Path of the directory.

@@ -50,8 +50,8 @@ pub enum FileError {
     },
     /// The file is so small that a cache would serve the reads.
     #[error(
-        "{}: has {} MiB, which a cache can hold; give a file of at least {} MiB, or a directory, in which iosched \
-         creates one",
+        "{}: has {} MiB, which fits into a cache; give a file of at least {} MiB, or a directory, in which \
+         iosched creates such a file",
         path.display(), bytes >> 20, BYTES_MIN >> 20
     )]
     TooSmall {
@@ -62,8 +62,8 @@ pub enum FileError {
     },
     /// A part of the file is not stored on the disk.
     #[error(
-        "{}: {hole_bytes} of its {bytes} bytes were never written, so the disk does not read them; give a full file, \
-         as `cp --sparse=never` makes one, or a directory, in which iosched creates one", path.display()
+        "{}: {hole_bytes} of its {bytes} bytes were never written, so they are not on the disk; give a file \
+         without holes (`cp --sparse=never` makes one), or a directory, in which iosched creates a file", path.display()
     )]
     Holes {
         /// Path of the file.
@@ -75,8 +75,8 @@ pub enum FileError {
     },
     /// The file can only be read through the page cache.
     #[error(
-        "{}: its file system does not allow reads past the page cache ({error}), so iosched would measure memory; \
-         give a file on a disk",
+        "{}: its file system does not allow reads that bypass the page cache ({error}), so iosched would \
+         measure memory; give a file on a disk",
         path.display()
     )]
     NotDirect {

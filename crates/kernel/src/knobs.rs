@@ -102,14 +102,14 @@ impl fmt::Display for Inert {
             }
             Reason::NothingWaits { outstanding_max, driver_depth } => write!(
                 f,
-                "at most {outstanding_max} I/Os are in flight, and the driver accepts {driver_depth}: none waits in \
-                 the scheduler"
+                "at most {outstanding_max} I/Os are in flight, and the driver accepts {driver_depth}, so no I/O \
+                 waits in the scheduler"
             ),
             Reason::NeverReached { outstanding_max, limit } => {
-                write!(f, "at most {outstanding_max} I/Os are in flight, and it limits them to {limit}")
+                write!(f, "at most {outstanding_max} I/Os are in flight, and the limit is {limit}")
             }
             Reason::Without { what } => write!(f, "the workload has no {what}"),
-            Reason::Alone => f.write_str("it decides between processes, but there is only one"),
+            Reason::Alone => f.write_str("it decides between processes, but the workload has only one process"),
             Reason::Default { value } => write!(f, "{value} is its present value"),
         }
     }
@@ -281,7 +281,8 @@ mod tests {
         let setting = "mq-deadline:fifo_batch=1,iosched/read_expire=50";
         assert_eq!(
             reasons(setting, 128, READERS)[0],
-            "fifo_batch does nothing: at most 16 I/Os are in flight, and the driver accepts 128: none waits in the scheduler"
+            "fifo_batch does nothing: at most 16 I/Os are in flight, and the driver accepts 128, so no I/O \
+             waits in the scheduler"
         );
         assert_eq!(reasons(setting, 128, READERS).len(), 2);
         assert!(reasons(setting, 8, READERS).is_empty());
@@ -297,7 +298,7 @@ mod tests {
     fn a_limit_that_is_never_reached_does_nothing() {
         assert_eq!(
             reasons("none:nr_requests=64", 128, READERS),
-            ["nr_requests does nothing: at most 16 I/Os are in flight, and it limits them to 64"]
+            ["nr_requests does nothing: at most 16 I/Os are in flight, and the limit is 64"]
         );
         assert!(reasons("none:nr_requests=8", 128, READERS).is_empty());
         assert!(reasons("bfq:nr_requests=64", 128, READERS).is_empty(), "a queue may have 12 of them");

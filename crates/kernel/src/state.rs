@@ -55,8 +55,8 @@ pub enum StateError {
     },
     /// Root would trust files that another user may have written.
     #[error(
-        "{path}: {who} may write to this directory, but root trusts its contents; make it root's alone: chown root \
-         {path}; chmod 755 {path}; or name another directory with {VARIABLE}", path = path.display()
+        "{path}: {who} may write to this directory, but root relies on its contents. Give it to root alone with \
+         chown root {path}; chmod 755 {path}; or name another directory with {VARIABLE}", path = path.display()
     )]
     Shared {
         /// Path of the directory.

@@ -356,7 +356,7 @@ fn a_device_is_not_written_without_consent() {
         // The remedy depends on the device. It is consent, unless the device is in use or has no
         // medium.
         assert!(
-            error.to_string().contains("a device is only read; /dev/")
+            error.to_string().contains("iosched does not write to this device; /dev/")
                 || error.to_string().contains("--destroy-data /dev/"),
             "{error}"
         );

@@ -55,7 +55,10 @@ fn a_file_is_read_to_its_end_and_never_written() {
     }
     let write = tasks(Task { op: TaskOp::Write, ..reader });
     let error = execute::prepare(&write, &target, None).unwrap_err().to_string();
-    assert!(error.contains("is a file, which is only read; give a directory"), "{error}");
+    assert!(
+        error.contains("is a file, and iosched does not write to files that you name; give a directory"),
+        "{error}"
+    );
     let program = Workload::Application(Box::new(Spec::parse("fdtree -l 1").unwrap()));
     assert!(execute::prepare(&program, &target, None).is_err());
     drop(target);
@@ -75,7 +78,7 @@ fn job_that_never_reaches_a_disk_is_refused_with_a_remedy() {
     refused(&here.path().join("none"), "No such file");
     refused(here.path(), "is not a regular file");
     refused(Path::new("/dev/null"), "is not a regular file");
-    refused(&file(here.path(), MIB), "has 1 MiB, which a cache can hold; give a file of at least 64 MiB");
+    refused(&file(here.path(), MIB), "has 1 MiB, which fits into a cache; give a file of at least 64 MiB");
     let empty = here.path().join("empty");
     let out = File::create(&empty).unwrap();
     out.set_len(100 * MIB).unwrap();

@@ -41,7 +41,7 @@ check "io.bfq.weight is bfq's" fails_with 1 "iosched set $disk scheduler=bfq" io
 check "and set under it" iosched set $disk scheduler=bfq cgroup/db/io.bfq.weight=300
 check "for one disk, too" line_is $null/db/io.bfq.weight "$number 300"
 check "what is no value is told" fails_with 2 "write any of rbps=N" iosched set $disk cgroup/db/io.max=max=2
-check "what the kernel has not is told" fails_with 1 "built without it" iosched get $disk cgroup/db/io.latency
+check "what the kernel has not is told" fails_with 1 "built without this controller" iosched get $disk cgroup/db/io.latency
 check "who is not root may read" /host/setpriv --reuid=65534 --clear-groups iosched get $disk cgroup/db/io.max
 check "and not write" fails_with 1 "only root may write to it" /host/setpriv --reuid=65534 --clear-groups iosched set $disk cgroup/db/io.max=wbps=1000
 iosched set $disk scheduler=none >out

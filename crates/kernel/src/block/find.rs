@@ -38,8 +38,8 @@ pub enum FindError {
     },
     /// The path is not itself a device, although it may be stored on one.
     #[error(
-        "{path}: is a {kind}, not a block device; give a directory, in which iosched writes only to files that it \
-         creates, or a block device{}",
+        "{path}: is a {kind}, not a block device; give a block device{}, or a directory, in which iosched \
+         writes only to files that it creates",
         on(below.as_deref())
     )]
     NotADevice {

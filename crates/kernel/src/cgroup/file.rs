@@ -127,7 +127,10 @@ impl CgroupFile {
     pub fn takes(&self) -> String {
         match self.form {
             Form::Weight(max) => {
-                format!("write a weight from 1 to {max}, or {DEFAULT} for the weight of disks without their own")
+                format!(
+                    "write a weight from 1 to {max}, or {DEFAULT} for the weight on disks that have no \
+                     separate weight"
+                )
             }
             Form::Words(_) | Form::Choice(_) => what_it_takes(self.name),
         }

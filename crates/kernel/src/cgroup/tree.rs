@@ -114,8 +114,14 @@ fn remedy(has_version_1: bool) -> &'static str {
 
 fn who_has_it(has_version_1: bool) -> &'static str {
     match has_version_1 {
-        true => "version 1 uses it, as blkio; start the kernel with cgroup_no_v1=blkio",
-        false => "the kernel was built without it, or these cgroups are part of a larger tree that does not enable it",
+        true => {
+            "version 1 of cgroups uses this controller, under the name blkio; start the kernel with \
+             cgroup_no_v1=blkio"
+        }
+        false => {
+            "the kernel was built without this controller, or these cgroups are part of a larger tree that \
+             does not enable it"
+        }
     }
 }
 
@@ -124,7 +130,12 @@ fn all() -> String {
 }
 
 fn absent(file: &str) -> &'static str {
-    if file == "io.bfq.weight" { "load it with modprobe bfq" } else { "this kernel was built without it" }
+    if file == "io.bfq.weight" {
+        "load it with modprobe bfq"
+    } else {
+        "this kernel was built without this \
+         controller"
+    }
 }
 
 fn not_of_disk(file: &str, device: &str) -> String {
@@ -133,7 +144,7 @@ fn not_of_disk(file: &str, device: &str) -> String {
         "io.weight" => {
             format!("io.cost, which uses it, is off: iosched set {device} {CGROUP}io.cost.qos=enable=1")
         }
-        _ => "the device has no requests of its own; set it on the disks below".to_owned(),
+        _ => "the device passes its requests on to other disks; set the file for these disks".to_owned(),
     }
 }
 

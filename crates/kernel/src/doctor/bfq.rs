@@ -57,8 +57,8 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
         groups.iter().map(|unit| (unit.group, format!("IOWeight={} became {}", unit.configured, unit.has))).collect();
     let (with, configured, has) = beside(first, &all);
     let meaning = format!(
-        "systemd scales an IOWeight= above {USUAL} down for io.bfq.weight ({}): {} and {with}, if both are always \
-         busy, share {} instead of {}. Weights up to {USUAL} are not scaled. {}",
+        "systemd reduces an IOWeight= above {USUAL} when it writes io.bfq.weight ({}). If {} and {with} are \
+         always busy, they share {} instead of {}. Weights up to {USUAL} are not reduced. {}",
         named(&numbers),
         first.group.name,
         shares(has),
@@ -101,7 +101,7 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
     let settings: Vec<(&Group, String)> =
         groups.iter().map(|unit| (unit.group, format!("IOWeight={}", asking(unit.configured)))).collect();
     format!(
-        "systemd overwrites the file when it applies the unit again. To make the value last, set under bfq {}; or \
+        "systemd overwrites the file when it applies the unit again. To keep the value, set under bfq {}; or \
          divide all weights by the same number, so that none exceeds {USUAL}",
         named(&settings)
     )
@@ -123,9 +123,9 @@ pub(super) fn device_weight_missing(machine: &Snapshot, disk: &Disk) -> Option<F
     let groups: Vec<(&Group, u32)> = groups.filter_map(|group| Some((group, of_disk(group)?.1))).collect();
     let (first, weight) = groups.first()?;
     let meaning = format!(
-        "bfq does not get the io.weight that is set for this disk ({}), because systemd does not write \
-         IODeviceWeight= to io.bfq.weight. Write it there, in the unit with ExecStartPost= to make it last, or set \
-         IOWeight=",
+        "bfq does not use the io.weight that is set for this disk ({}), because systemd does not write \
+         IODeviceWeight= to io.bfq.weight. Write the weight to io.bfq.weight yourself, with ExecStartPost= \
+         in the unit if it must survive a restart; or set IOWeight= instead",
         named(&groups)
     );
     let file = format!("{}/io.bfq.weight", first.directory);

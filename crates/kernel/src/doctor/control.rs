@@ -76,7 +76,7 @@ fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     }
     let through = by_kernel.join(", ");
     let meaning =
-        format!("{}; the kernel sends writes through {through}, and they count for no group", finding.meaning);
+        format!("{}. Writes through {through} count for no group, because the kernel sends them", finding.meaning);
     Finding { meaning, sure: Sure::Likely, ..finding }
 }
 
@@ -88,13 +88,13 @@ fn limits(group: &Group, disk: &Disk) -> Vec<Finding> {
     let max = of_disk(&group.max).map(|words| {
         let words: Vec<&str> = words.split_whitespace().filter(|word| !word.ends_with("=max")).collect();
         let words = words.join(" ");
-        let meaning = format!("{name} is limited to {words} on this disk, even if nobody else uses the disk");
+        let meaning = format!("{name} is limited to {words} on this disk, even when no other process uses the disk");
         Finding::note(Id::IoMaxSet, Some(&disk.name), format!("{}/io.max", group.directory), meaning)
     });
     let throttle = of_disk(&group.throttle).map(|words| {
         let meaning = format!(
-            "{name} is limited to {words} on this disk. Only direct writes count, because version 1 of cgroups does \
-             not know the writer of buffered ones"
+            "{name} is limited to {words} on this disk. Only direct writes count, because version 1 of cgroups \
+             does not know which process made a buffered write"
         );
         let file = format!("{}/blkio.throttle.*_device", group.directory);
         Finding::note(Id::BlkioThrottleSet, Some(&disk.name), file, meaning)
@@ -108,18 +108,18 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
     if disk.scheduler.is_none() {
         let meaning = format!(
-            "the target of {target_us} us of {name} does nothing: io.latency acts on request queues, and this device \
-             has none; the disks below it do"
+            "the target of {target_us} us of {name} does nothing. io.latency acts on request queues, and this \
+             device has no request queue; set the target for the disks below it"
         );
         return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
     }
     let bad = match disk.is_rotational {
-        Some(true) => "the mean latency of a window exceeds it (the rule for rotating disks)",
-        _ => "a tenth of the I/Os of a window miss it",
+        Some(true) => "the mean latency of a window exceeds the target (the rule for rotating disks)",
+        _ => "a tenth of the I/Os of a window miss the target",
     };
     let meaning = format!(
-        "{name} has a target of {target_us} us: siblings with a laxer target, or none, get fewer I/Os in flight when \
-         {bad}"
+        "{name} has a target of {target_us} us. Siblings that have a longer target or no target get fewer I/Os \
+         in flight when {bad}"
     );
     Some(of(Id::IoLatencySet, meaning))
 }
@@ -132,14 +132,14 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         Finding::note(id, Some(&disk.name), format!("{}/{file}", unified.root), meaning)
     };
     let latency = match cost.looks_at_latency {
-        true => "it slows the disk down when requests miss their latency targets",
-        false => "it has no latency targets, so only a lack of tags slows the disk down",
+        true => "io.cost slows the disk down when requests miss the latency targets",
+        false => "io.cost has no latency targets, so it slows the disk down only when tags run out",
     };
-    let meaning = format!("io.cost is on: cgroups share this disk by io.weight, and {latency}");
+    let meaning = format!("io.cost is on. Cgroups share this disk by io.weight, and {latency}");
     let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
     if cost.has_default_model {
-        let meaning = "the kernel guesses the cost of a bio for disks of this kind; it was not measured on this disk. \
-             If the model underrates the disk, weights lose their effect";
+        let meaning = "the kernel guesses the cost of a bio from the kind of disk; nobody measured it on this \
+            disk. If the real disk is faster, weights lose their effect";
         found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
     }
     found
@@ -201,14 +201,17 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         }
         Costing::Unknown => {
             let meaning = format!(
-                "io.weight is set ({names}). Whether io.cost, which uses it, is on for this disk cannot be seen from \
-                 inside a container"
+                "io.weight is set ({names}), and io.cost uses it. From inside a container, iosched cannot see \
+                 whether io.cost is on for this disk"
             );
             Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
         }
         Costing::Off => {
             let why = if is_bfq { "bfq uses only io.bfq.weight" } else { "bfq is not the scheduler" };
-            let meaning = format!("io.weight does nothing on this disk ({names}): io.cost is off for it, and {why}");
+            let meaning = format!(
+                "io.weight does nothing on this disk ({names}), because io.cost is off for \
+                 it, and {why}"
+            );
             let finding = of(Id::IoWeightIgnored, &groups, meaning).matters();
             Some(match weight_remedy(machine, disk, &groups) {
                 Some(command) => finding.remedy(command),
@@ -243,7 +246,7 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     if is_bfq {
         return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
     }
-    let meaning = format!("io.bfq.weight does nothing on this disk ({names}): its scheduler is not bfq");
+    let meaning = format!("io.bfq.weight does nothing on this disk ({names}), because its scheduler is not bfq");
     let finding = of(Id::BfqWeightIgnored, meaning).matters();
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq");
     Some(if has_bfq { finding.remedy(format!("iosched set {} scheduler=bfq", disk.name)) } else { finding })
@@ -270,7 +273,7 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         }
         Looks::Nowhere => None,
         Looks::AtClasses | Looks::AtBoth => {
-            let meaning = format!("io.prio.class takes effect ({names}): {scheduler} uses the class");
+            let meaning = format!("io.prio.class takes effect ({names}), because {scheduler} uses the class");
             Some(of(Id::IoPrioClassInForce, meaning))
         }
     }

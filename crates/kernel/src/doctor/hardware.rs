@@ -50,15 +50,15 @@ fn rotation(disk: &Disk) -> Option<Finding> {
             ("it is virtual, and hypervisors report every disk as rotating", Sure::CannotKnow, Weight::Note)
         }
         RotationDoubt::Usb => (
-            "it is behind USB, and many bridges do not pass on this property of the disk",
+            "it is connected by USB, and many USB bridges do not pass on this property of the disk",
             Sure::CannotKnow,
             Weight::Note,
         ),
         RotationDoubt::Model => ("its model is that of an SSD", Sure::Likely, Weight::Matters),
     };
     let meaning = format!(
-        "the kernel treats it as a rotating disk, which is doubtful: {why}. If it does not rotate, bfq waits for \
-         readers in vain, and latency targets are too lax"
+        "the kernel treats it as a rotating disk, but this may be wrong, because {why}. If the disk does not \
+         rotate, bfq waits for readers in vain, and the default latency targets are too long"
     );
     let finding = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
     Some(if weight == Weight::Matters { finding.remedy(set(disk, "rotational=0")) } else { finding })
@@ -68,8 +68,8 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
     let drive_is_volatile = disk.drive_cache.as_deref().is_some_and(|text| text.starts_with("write back"));
     match disk.write_cache.as_deref()? {
         "write back" => {
-            let meaning = "its write cache is volatile, and the kernel flushes it: a write completes before it is on \
-                 the medium, and fsync waits for a flush";
+            let meaning = "its write cache is volatile, and the kernel flushes the cache. A write completes \
+                before it is on the medium, and fsync waits for a flush";
             Some(note(disk, Id::WriteCacheVolatile, "queue/write_cache", meaning))
         }
         "write through" if drive_is_volatile => {
@@ -85,7 +85,7 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
 fn discard(disk: &Disk) -> Option<Finding> {
     let is_off = disk.discard_max_bytes == Some(0) && disk.discard_max_hw_bytes? > 0;
     let bytes = disk.discard_max_hw_bytes?;
-    let meaning = "the disk supports discard, but discard is switched off: fstrim does nothing";
+    let meaning = "the disk supports discard, but discard is switched off, so fstrim does nothing";
     let finding = note(disk, Id::DiscardOff, "queue/discard_max_bytes", meaning);
     is_off.then(|| finding.remedy(set(disk, &format!("discard_max_bytes={bytes}"))))
 }
@@ -94,8 +94,8 @@ fn request_size(disk: &Disk) -> Option<Finding> {
     let (limit_kb, taken) = (disk.max_sectors_kb?, disk.max_hw_sectors_kb?);
     let usual = taken.min(REQUEST_USUAL_KIB);
     let meaning = format!(
-        "the kernel splits requests at {limit_kb} KiB, although the disk accepts {taken}: large reads and writes need \
-         more commands"
+        "the kernel splits requests at {limit_kb} KiB, although the disk accepts {taken}, so large reads and \
+         writes need more commands"
     );
     let finding = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);
     (limit_kb < usual).then(|| finding.remedy(set(disk, &format!("max_sectors_kb={usual}"))))
@@ -104,14 +104,15 @@ fn request_size(disk: &Disk) -> Option<Finding> {
 fn read_ahead(disk: &Disk) -> Option<Finding> {
     match disk.read_ahead_kb? {
         0 => {
-            let meaning = "readahead is off: a process that reads a file in order waits for every single read";
+            let meaning = "readahead is off, so a process that reads a file from start to end waits for every \
+                single read";
             let finding = note(disk, Id::ReadAheadOff, "queue/read_ahead_kb", meaning).matters();
             Some(finding.remedy(set(disk, "read_ahead_kb=128")))
         }
         kib if kib > READ_AHEAD_LARGE_KIB => {
             let meaning = format!(
-                "the kernel reads up to {kib} KiB ahead of a process that reads a file in order: this helps one such \
-                 reader, but makes others wait"
+                "the kernel reads up to {kib} KiB ahead of a process that reads a file from start to end. This \
+                 helps one such reader, but other processes wait longer"
             );
             Some(note(disk, Id::ReadAheadLarge, "queue/read_ahead_kb", meaning))
         }

@@ -82,9 +82,9 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
                 format!(", except requests that have waited {ms} ms (prio_aging_expire)")
             });
             let meaning = format!(
-                "only the class of ionice takes effect: mq-deadline holds back lower classes while a higher one has \
-                 requests{aging}, and ignores levels. Buffered writes that the kernel sends lose the class of the \
-                 writer"
+                "only the class of ionice takes effect, not the level. mq-deadline holds back lower classes \
+                 while a higher class has requests{aging}. Buffered writes that the kernel sends lose the \
+                 class of the writer"
             );
             let finding = of(Id::IoniceClassesOnly, meaning);
             let has_levels = ioprios.iter().any(|set| set.class == "be");
@@ -97,8 +97,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
         Looks::AtBoth => {
             let meaning = format!(
-                "ionice takes effect, class and level: {scheduler} uses both. Buffered writes that the kernel sends \
-                 lose both"
+                "ionice takes effect, because {scheduler} uses both class and level. Buffered writes that the \
+                 kernel sends lose the class and level of the writer"
             );
             found.push(of(Id::IoniceInForce, meaning));
         }

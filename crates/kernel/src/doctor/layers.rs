@@ -11,7 +11,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     for spread in machine.spread.iter().filter(|spread| spread.disks.contains(&disk.name)) {
         let others: Vec<&str> = spread.disks.iter().map(String::as_str).filter(|other| *other != disk.name).collect();
         let meaning = format!(
-            "a {} file system is on this disk and on {}: a setting of one disk takes effect for only a part of it",
+            "a {} file system is on this disk and on {}, so a setting of one disk takes effect for only a part \
+             of the file system",
             spread.kind,
             others.join(", ")
         );
@@ -56,7 +57,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             }
         },
         Layer::Other => {
-            let meaning = format!("made of {below}: it is unknown whether ioprio and cgroup reach the disks below");
+            let meaning = format!("made of {below}; it is unknown whether ioprio and cgroup reach the disks below");
             of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
         }
         Layer::NvmePaths { paths } => {
@@ -89,15 +90,15 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::Loop { file, is_direct: true } => {
             let meaning = format!(
-                "a loop device over {file}, past the page cache: kernel threads send its requests to {below}; it is \
-                 unknown whether ioprio and cgroup reach them there"
+                "a loop device over {file} that bypasses the page cache. Kernel threads send its requests to \
+                 {below}; it is unknown whether ioprio and cgroup reach {below}"
             );
             of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: false } => {
             let meaning = format!(
-                "a loop device over {file}, through the page cache of {below}: data is cached twice. Writes reach the \
-                 disk at writeback, without the ioprio of the writer"
+                "a loop device over {file} that uses the page cache of {below}, so data is cached twice. Writes \
+                 reach the disk at writeback, without the ioprio of the writer"
             );
             let finding = of(Id::LoopThroughCache, "loop/dio", meaning);
             // A read-only loop device, such as a mounted package, is usually intended this way.

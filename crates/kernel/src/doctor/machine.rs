@@ -12,14 +12,15 @@ pub(super) fn findings(machine: &Snapshot) -> Vec<Finding> {
     let mut found = cgroups(machine);
     if let Some(hypervisor) = &machine.virtualisation {
         let meaning = format!(
-            "the machine is virtual ({hypervisor}): the host schedules its disks too, and shares them with others"
+            "the machine is virtual ({hypervisor}). The host schedules its disks too, and shares them with \
+             other machines"
         );
         found.push(Finding::note(Id::VirtualMachine, None, "/proc/cpuinfo", meaning));
     }
     if let Some(first) = machine.zfs.first() {
         let meaning = format!(
-            "ZFS is mounted ({}): it orders I/O in its own queues, and its own threads send writes, so ioprio and \
-             cgroup of the writer do not reach its disks; zpool status lists the disks",
+            "ZFS is mounted ({}). ZFS orders I/O in separate queues, and its threads send writes, so ioprio and \
+             cgroup of the writer do not reach its disks; zpool status lists these disks",
             first.display()
         );
         found.push(Finding::note(Id::ZfsOwnThreads, None, "/proc/self/mountinfo", meaning).sure(Sure::Likely));
@@ -43,24 +44,24 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
     match unified {
         _ if machine.cgroups.blkio.is_some() => {
-            let meaning = "the I/O controller of cgroups is blkio, of version 1: there is no io.max, io.weight, \
-                 io.latency or io.cost, and only direct writes are counted";
+            let meaning = "the I/O controller of cgroups is blkio, of version 1. It has no io.max, io.weight, \
+                io.latency or io.cost, and it counts only direct writes";
             found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
-            let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on: \
-                 cgroups neither limit nor share I/O";
+            let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on, \
+                so cgroups cannot limit or share I/O";
             found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
         }
         Some(unified) if unified.has_io => {}
         _ => {
-            let meaning = "there is no I/O controller of cgroups here: cgroups can neither limit nor share I/O";
+            let meaning = "there is no I/O controller of cgroups here, so cgroups cannot limit or share I/O";
             found.push(of(Id::CgroupNoIo, format!("{root}/cgroup.controllers"), meaning));
         }
     }
     if unified.is_some_and(|unified| unified.is_part) {
-        let meaning = "only a part of the tree of cgroups is visible, as in a container: settings above it take \
-             effect here, but cannot be seen";
+        let meaning = "only a part of the tree of cgroups is visible, as in a container. Settings above this \
+            part take effect here, but iosched cannot see them";
         found.push(of(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
     }
     found

@@ -12,21 +12,23 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
         found.extend(none_on_rotating(disk));
     }
     if scheduler == "bfq" && disk.is_nvme() {
-        let meaning = "bfq is on an NVMe disk: all CPUs take turns in it for every request, which wastes the speed of \
-             a fast disk; it is worth it only where shares and ionice matter more than throughput";
+        let meaning = "bfq is on an NVMe disk. For every request, the CPUs must wait for one lock in bfq, which \
+            slows a fast disk down. Use bfq here only if shares and ionice matter more than throughput";
         let finding = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
         found.push(finding.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }
     found.extend(nothing_waits(disk));
     if let Some(nomerges @ 1..) = disk.nomerges {
         let which = if nomerges == 1 { "only with the request before them" } else { "not at all" };
-        let meaning =
-            format!("requests are merged {which} (nomerges is {nomerges}): the disk gets more and smaller requests");
+        let meaning = format!(
+            "requests are merged {which} (nomerges is {nomerges}), so the disk gets more and smaller \
+             requests"
+        );
         let finding = of(Id::MergesOff, "queue/nomerges", meaning).matters();
         found.push(finding.remedy(format!("iosched set {} nomerges=0", disk.name)));
     }
     if disk.iostats == Some(false) {
-        let meaning = "the kernel keeps no statistics of this disk: iostat and iosched top show it as idle";
+        let meaning = "the kernel keeps no statistics of this disk, so iostat and iosched top show it as idle";
         let finding = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
         found.push(finding.remedy(format!("iosched set {} iostats=1", disk.name)));
     }
@@ -36,8 +38,8 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
 fn nothing_waits(disk: &Disk) -> Option<Finding> {
     let (requests, depth) = (disk.nr_requests?, disk.queue_depth?);
     let meaning = format!(
-        "the driver accepts {depth} commands at once, and there are at most {requests} requests: while all have one \
-         ioprio class, mq-deadline has none to sort"
+        "the driver accepts {depth} commands at the same time, and there are at most {requests} requests, so no \
+         request waits in mq-deadline. It has nothing to sort, unless requests have different ioprio classes"
     );
     let finding = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
     (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(finding)
@@ -48,8 +50,8 @@ fn none_on_rotating(disk: &Disk) -> Option<Finding> {
     if disk.layer.is_some() {
         return None;
     }
-    let meaning = "it is a rotating disk with scheduler none: only the disk sorts requests, and nothing keeps reads \
-         from waiting behind writes";
+    let meaning = "it is a rotating disk with the scheduler none. Only the disk sorts requests, and reads may \
+        wait behind many writes";
     let finding = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
     // RAID controllers have several queues and sort requests themselves.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };

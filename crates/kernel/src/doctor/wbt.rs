@@ -13,16 +13,17 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     Some(match disk.wbt? {
         Throttling::TargetUs(us) if is_bfq => {
             let meaning = format!(
-                "bfq switches writeback throttling off when it is chosen, but a target of {us} us is shown: either it \
-                 was written later and is in force, or this kernel shows it even while it is off"
+                "the choice of bfq switches writeback throttling (wbt) off, but the kernel shows a target of \
+                 {us} us. Either the target was written after that and wbt is on, or this kernel shows the \
+                 target although wbt is off"
             );
             of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
         }
         Throttling::TargetUs(us) => of(
             Id::WbtOn,
             format!(
-                "the kernel holds back buffered writes while reads take longer than {us} us, with any scheduler; it \
-                 does not hold back reads and direct writes"
+                "the kernel holds back buffered writes while reads take longer than {us} us, under every \
+                 scheduler. It does not hold back reads and direct writes"
             ),
         ),
         Throttling::Off => {

@@ -242,8 +242,7 @@ impl Cgroups {
         if self.are_of_processes() {
             return write_once(&path.join(PROCESSES), OURSELVES).map_err(|error| match error.kind() {
                 io::ErrorKind::ResourceBusy => io::Error::other(
-                    "contains cgroups, so it cannot contain processes: version 2 allows only one of \
-                         the two",
+                    "contains cgroups, so it cannot contain processes; version 2 of cgroups does not allow both",
                 ),
                 _ => error,
             });

@@ -86,8 +86,8 @@ pub enum ExecuteError {
     Workload(#[from] WorkloadError),
     /// The workload writes, and no person has allowed that.
     #[error(
-        "{workload}: the workload writes, but a device is only read; {refusal}; or give a directory, in which iosched \
-         writes only to files that it creates"
+        "{workload}: the workload writes, but iosched does not write to this device; {refusal}; or give a \
+         directory, in which iosched writes only to files that it creates"
     )]
     NoConsent {
         /// Name of the workload.
@@ -96,7 +96,10 @@ pub enum ExecuteError {
         refusal: Box<Refusal>,
     },
     /// The workload writes, and the target is a user's file.
-    #[error("{workload}: the workload writes, but {path} is a file, which is only read; give a directory instead")]
+    #[error(
+        "{workload}: the workload writes, but {path} is a file, and iosched does not write to files that \
+         you name; give a directory instead"
+    )]
     OnlyRead {
         /// Name of the workload.
         workload: String,
@@ -115,7 +118,7 @@ pub enum ExecuteError {
         path: String,
     },
     /// The application uses a device directly, which is not supported.
-    #[error("{workload}: works on a device itself; write the name of a file instead of the device's")]
+    #[error("{workload}: uses a device directly; write the name of a file instead of the name of the device")]
     UsesDevice {
         /// Name of the workload.
         workload: String,

@@ -97,7 +97,8 @@ fn wrong_cgroup_values_name_right_ones() {
     let set = |name: &str, value: &str| message(sda.set_attribute(name, value));
     assert_eq!(
         set("cgroup/db/io.max", "max=2"),
-        "sda: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"
+        "sda: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, where N is 2 \
+         or more, or max"
     );
     for (name, value) in [
         ("cgroup/db/io.weight", "0"),
@@ -145,7 +146,7 @@ fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
         of("cgroup/db/io.max")
     );
     machine.write(&format!("{TREE}/blkio/tasks"), "");
-    assert!(of("cgroup/db/io.max").contains("version 1 uses it, as blkio"));
+    assert!(of("cgroup/db/io.max").contains("version 1 of cgroups uses this controller, under the name blkio"));
     fs::remove_file(root.join("cgroup.controllers")).unwrap();
     assert!(of("cgroup/db/io.max").starts_with("this machine has no cgroups of version 2, but cgroups of version 1"));
     fs::remove_dir_all(&root).unwrap();

@@ -280,7 +280,7 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
     fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     let finding = fake.finding(Id::IoMaxSet);
     assert!(
-        finding.meaning.ends_with("; the kernel sends writes through dm-0, and they count for no group"),
+        finding.meaning.ends_with(". Writes through dm-0 count for no group, because the kernel sends them"),
         "{finding:?}"
     );
     assert_eq!(finding.sure, Sure::Likely);
@@ -398,7 +398,7 @@ fn systemd_weights_under_bfq_show_their_shares() {
     let finding = fake.finding(Id::BfqWeightScaled);
     for part in [
         "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
-        "batch.service and web.service, if both are always busy, share 52:48 instead of 60:40",
+        "If batch.service and web.service are always busy, they share 52:48 instead of 60:40",
         "batch.service IOWeight=2300, web.service IOWeight=1200",
     ] {
         assert!(finding.meaning.contains(part), "{}", finding.meaning);
@@ -469,7 +469,7 @@ fn weights_of_units_with_io_cost_are_in_force() {
     fake.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user rpct=95.00 rlat=2000 wpct=0.00 wlat=25000");
     fake.write("sys/fs/cgroup/io.cost.model", "8:0 ctrl=user model=linear rbps=488636629");
     fake.gives(&[&disk[..], &in_force].concat());
-    assert!(fake.finding(Id::IoCostOn).meaning.contains("miss their latency targets"));
+    assert!(fake.finding(Id::IoCostOn).meaning.contains("miss the latency targets"));
     fake.write("sys/fs/cgroup/io.cost.qos", "8:0 enable=0 ctrl=user\n8:16 enable=1");
     fake.gives(&[&disk[..], &["sda io-weight-ignored"]].concat());
 }
