@@ -39,8 +39,8 @@ pub enum SocketError {
     },
     /// The server of the socket has ended, but the socket belongs to another user.
     #[error(
-        "{path}: is the socket of an ended server of another user (uid {uid}), who has to remove it; name another \
-         socket",
+        "{path}: belongs to an ended server of another user (uid {uid}), and only that user can remove it; name \
+         another socket",
         path = path.display()
     )]
     NotOurs {

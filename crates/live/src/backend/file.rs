@@ -107,8 +107,8 @@ pub enum OpenError {
     },
     /// It holds less than one block.
     #[error(
-        "{path}: has only {bytes} bytes, less than a block of {block_bytes}; make it larger, for example with \
-         truncate -s 1G"
+        "{path}: has only {bytes} bytes, which is less than one block of {block_bytes}; make it larger, for \
+         example with truncate -s 1G"
     )]
     Empty {
         /// The file.
@@ -125,7 +125,7 @@ pub enum OpenError {
 fn check_same(file: &fs::File, looked_at: &Metadata) -> io::Result<()> {
     let open = file.metadata()?;
     let is_same = (open.dev(), open.ino()) == (looked_at.dev(), looked_at.ino());
-    is_same.then_some(()).ok_or_else(|| io::Error::other("another file took its place while it was opened"))
+    is_same.then_some(()).ok_or_else(|| io::Error::other("another file replaced it while iosched opened it"))
 }
 
 fn explained(error: &io::Error) -> String {

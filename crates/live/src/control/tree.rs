@@ -30,8 +30,8 @@ const GROUPS_MAX: usize = 1024;
 /// Maximum length of a group's name in bytes, as for a file name.
 const GROUP_NAME_BYTES_MAX: usize = 255;
 /// Message for a write of the weight of a client that is in no group.
-pub const IN_NO_GROUP: &str =
-    "the client is in no group, and only groups have weights; first write the name of a group to its group";
+pub const IN_NO_GROUP: &str = "the client is in no group, and only groups have weights; first write the name of a group to the file \
+        `group` of the client";
 /// File that limits a group.
 const IO_MAX: &str = "io.max";
 /// File that removes a group.

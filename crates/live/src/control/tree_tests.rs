@@ -148,7 +148,13 @@ fn bad_writes_fail_with_the_errno_of_sysfs() {
     refused("device/rescan", "0", libc::EINVAL, "write 1");
     refused("device/rescan", "1", libc::EINVAL, "cannot grow; only files and block devices can");
     refused(&format!("clients/{id}/ioprio"), "be/8", libc::EINVAL, "be/LEVEL");
-    refused(&format!("clients/{id}/weight"), "500", libc::EINVAL, "first write the name of a group to its group");
+    refused(
+        &format!("clients/{id}/weight"),
+        "500",
+        libc::EINVAL,
+        "first write the name of a group to the file \
+         `group` of the client",
+    );
     refused(&format!("clients/{id}/group"), "a/b", libc::EINVAL, "not the name of a group");
     refused(&format!("clients/{id}/pid"), "1", libc::EACCES, "read-only");
     refused("clients/999/ioprio", "idle", libc::ENOENT, "available: 1, 2");
@@ -243,7 +249,10 @@ fn a_new_cap_of_a_group_holds_for_waiting_requests() {
         let error = write(&mut disk, NOW, FILE, text).unwrap_err();
         assert_eq!(error.errno(), Errno(errno), "{error}");
         assert!(error.to_string().starts_with(&format!("{FILE}: {text:?}: ")), "{error}");
-        assert!(error.to_string().ends_with("write any of rbps=N, wbps=N, riops=N and wiops=N, N from 2 or max"));
+        assert!(error.to_string().ends_with(
+            "write any of rbps=N, wbps=N, riops=N and wiops=N, where N is 2 or \
+             more, or max"
+        ));
     }
     assert_eq!(value(&mut disk, FILE), "rbps=max wbps=4096 riops=10 wiops=max");
     for cookie in 0..8 {

@@ -270,7 +270,7 @@ pub enum RemoveGroupError {
     Declared,
     /// The group has clients.
     #[error(
-        "this group still has clients ({0}); first move each client to another group: write the other group to the client's `group`"
+        "this group still has clients ({0}); first write the name of another group to the file `group` of each client"
     )]
     InUse(usize),
 }

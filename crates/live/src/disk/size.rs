@@ -42,8 +42,8 @@ pub enum RescanError {
     },
     /// The backing is smaller than the size that clients have seen.
     #[error(
-        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes}: requests beyond its end fail; make it as \
-         large again"
+        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes}. Requests beyond its end fail; make \
+         it as large as before"
     )]
     Shrunk {
         /// Description of the backing.

@@ -259,7 +259,8 @@ impl OfDisk {
         let ConnectionCounts { accepted, refused, stood_still } = of.connections;
         let connections = [("accepted", accepted), ("refused", refused), ("stood_still", stood_still)];
         let connections = connections.map(|(fate, count)| (vec![("fate", fate)], count));
-        let help = "NBD connections: accepted, refused because there were too many, closed because they stalled";
+        let help = "NBD connections by result: accepted, refused because there were too many, or closed because \
+            they stalled";
         self.counter(encoder, ("iosched_connections", help), connections)?;
         let failed: Vec<_> =
             of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
@@ -269,7 +270,7 @@ impl OfDisk {
         let Unsaid { dropped, suppressed } = of.unsaid;
         let help = "Messages lost because they were not read in time";
         self.counter(encoder, ("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
-        let help = "Messages counted instead of printed, because there were many of their kind";
+        let help = "Messages that were counted and not printed, because there were many of the same kind";
         self.counter(encoder, ("iosched_messages_suppressed", help), [(Vec::new(), suppressed)])
     }
 }

@@ -111,7 +111,7 @@ fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
             "wieght = 5",
             "wieght: is not a field of an export; the fields are class, level, weight, sync, description and read_only",
         ),
-        ("level = 0\nclass = \"idle\"", "level: the class idle has no levels: omit the level"),
+        ("level = 0\nclass = \"idle\"", "level: the class idle has no levels; leave the level out"),
     ];
     for (field, problem) in all {
         let expected = format!("exports.toml:4: export \"db\": {problem}");
@@ -129,7 +129,7 @@ fn a_wrong_option_is_told_alike() {
         ("weight=1e3", "weight: 1e3 is wrong: write a number from 10 to 1000"),
         ("read-only=maybe", "read_only: maybe is wrong: write true or false"),
         ("level=1,level=2", "level: is given twice"),
-        ("class=idle,level=1", "level: the class idle has no levels: omit the level"),
+        ("class=idle,level=1", "level: the class idle has no levels; leave the level out"),
         (
             "name=x",
             "name: is not a field of an export; the fields are class, level, weight, sync, description and read_only",
@@ -165,7 +165,7 @@ fn names_and_descriptions_that_the_protocol_cannot_carry() {
 
 #[test]
 fn an_export_has_a_name_that_can_be_printed() {
-    let said = "the name has unprintable characters: remove them";
+    let said = "the name has unprintable characters; remove them";
     for name in ["a\nb", "\u{1b}[2J", "a\u{2028}b", "\u{202e}a"] {
         assert!(wrong_option(&format!("{name},level=1")).ends_with(said), "{name:?}");
         let escaped: String = name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();

@@ -26,8 +26,8 @@ pub enum MountError {
     NotBuilt,
     /// The disk's name cannot be a file name.
     #[error(
-        "{name:?} cannot be the name of the disk: the name becomes a file next to the directory block, so it must \
-         not be \"block\" or contain slashes"
+        "{name:?} cannot be the name of the disk, because the file of the disk is next to a directory named \
+         \"block\"; use another name, without slashes"
     )]
     Name {
         /// Name of the disk.

@@ -180,10 +180,10 @@ pub enum FieldError {
         right: String,
     },
     /// A level is given for a class without levels.
-    #[error("level: the class idle has no levels: omit the level")]
+    #[error("level: the class idle has no levels; leave the level out")]
     IdleLevel,
     /// The name has unprintable characters.
-    #[error("the name has unprintable characters: remove them")]
+    #[error("the name has unprintable characters; remove them")]
     Unprintable,
     /// A text is too long for the protocol.
     #[error("{what}: has {bytes} bytes, but the protocol allows only {STRING_BYTES_MAX}")]

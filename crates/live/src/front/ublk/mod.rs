@@ -208,7 +208,7 @@ fn leave_to_disk(number: u32) -> Option<String> {
     let _ = std::fs::write(queue.join("wbt_lat_usec"), "0");
     let scheduler = queue.join("scheduler");
     let error = std::fs::write(&scheduler, "none").err()?;
-    Some(format!("{}: {error}; the kernel's own scheduler still decides before iosched", scheduler.display()))
+    Some(format!("{}: {error}; the kernel's scheduler still orders requests before iosched does", scheduler.display()))
 }
 
 impl Devices {

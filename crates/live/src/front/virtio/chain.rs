@@ -21,7 +21,7 @@ pub(crate) enum Broken {
     Table,
     #[error("{0:#x}+{1} goes beyond the last address")]
     Address(u64, u32),
-    #[error("an indirect table has a length of {0} bytes, or is inside another one")]
+    #[error("an indirect table has a length of {0} bytes, or is inside another indirect table")]
     Indirect(u32),
     #[error("a chain has more descriptors than its table")]
     Endless,

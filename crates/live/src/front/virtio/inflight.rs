@@ -73,7 +73,10 @@ impl Region {
         let needed = usize::from(queues) * queue_bytes(size);
         let bytes = usize::try_from(mmap_size).map_err(io::Error::other)?;
         if bytes < needed {
-            let why = format!("{queues} queues of {size} need {needed} bytes for requests in flight, but have {bytes}");
+            let why = format!(
+                "{queues} queues of {size} entries need {needed} bytes for requests in flight, \
+                 but they have {bytes}"
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         Ok(Self { map: map_file(file, mmap_offset, bytes)?, queues, size })

@@ -38,7 +38,7 @@ pub(super) fn map_file(file: File, offset: u64, bytes: usize) -> io::Result<Mmap
     let about = file.metadata()?;
     // The file of a memory device has no length.
     if about.is_file() && offset.checked_add(bytes as u64).is_none_or(|end| end > about.len()) {
-        let why = format!("{bytes} bytes at offset {offset} are not in a file of {}", about.len());
+        let why = format!("{bytes} bytes at offset {offset} are beyond the end of a file of {}", about.len());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     MmapRegion::from_file(FileOffset::new(file, offset), bytes).map_err(io::Error::other)

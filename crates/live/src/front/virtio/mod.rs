@@ -25,7 +25,7 @@ pub(crate) enum Refusal {
         device::QUEUE_SIZE_MAX
     )]
     Size { size: u32 },
-    #[error("the start index of a queue must have 16 bits, not {base}")]
+    #[error("the start index of a queue must fit in 16 bits, but it is {base}")]
     Base { base: u32 },
     #[error("a queue cannot change while it runs")]
     Running,

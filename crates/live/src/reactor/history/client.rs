@@ -107,7 +107,7 @@ impl Client {
     pub(super) fn end(&mut self, witness: &mut Witness) {
         if !self.pending.is_empty() && !self.misbehaves && !witness.ending && !witness.has_faults() {
             let ask = self.pending.values().next().map(|first| first.ask.clone());
-            witness.is_wrong(|| format!("a connection was closed, and this was not answered: {ask:?}"));
+            witness.is_wrong(|| format!("a connection was closed before this request was answered: {ask:?}"));
         }
         self.give_up(witness);
     }
@@ -134,7 +134,7 @@ impl Client {
             match heard {
                 Ok(Some(())) => left = rest,
                 Err(what) => {
-                    witness.is_wrong(|| format!("the server says what no client can expect: {what}"));
+                    witness.is_wrong(|| format!("the server sent a reply that breaks the protocol: {what}"));
                     return sent;
                 }
                 Ok(None) => break,

@@ -257,7 +257,7 @@ fn live(
     let settings = medium.settings(&*backend, broken, random);
     let pool = Pool::within(settings.budget_bytes);
     let Ok(mut disk) = LiveDisk::new(Time::BEGINNING, settings, pool) else {
-        return Life::Wrong("the disk does not take its own defaults".to_owned());
+        return Life::Wrong("the disk does not accept its defaults".to_owned());
     };
     let limits = nbd::Limits {
         connections: random.pick(&[2, 8, 256]),
@@ -359,16 +359,24 @@ fn look(reactor: &mut Reactor<World>, closely: bool) {
     let audit = server.audit();
     let witness = &mut world.witness;
     if audit.held_bytes != audit.charged_bytes {
-        witness
-            .is_wrong(|| format!("connections hold {} bytes, {} are counted", audit.held_bytes, audit.charged_bytes));
+        witness.is_wrong(|| {
+            format!("connections hold {} bytes, but the disk counts {} bytes", audit.held_bytes, audit.charged_bytes)
+        });
     }
     if audit.held_bytes > audit.bytes_max {
-        witness.is_wrong(|| format!("connections hold {} bytes, {} are allowed", audit.held_bytes, audit.bytes_max));
+        witness.is_wrong(|| {
+            format!("connections hold {} bytes, but only {} bytes are allowed", audit.held_bytes, audit.bytes_max)
+        });
     }
     let front_ends = audit.operations + replies.len() + usize::from(flusher.is_some());
     let clients: usize = disk.clients().map(|client| client.operations as usize).sum();
     if clients > front_ends {
-        witness.is_wrong(|| format!("{clients} operations of clients, for {front_ends} that front ends wait for"));
+        witness.is_wrong(|| {
+            format!(
+                "clients have {clients} operations in flight, but front ends wait for \
+                 {front_ends}"
+            )
+        });
     }
     if is_idle && (audit.operations + replies.len() > 0 || disk.inflight() != [0, 0]) {
         witness.is_wrong(|| format!("an idle disk has {front_ends} operations, {:?} in the device", disk.inflight()));

@@ -203,16 +203,21 @@ impl Witness {
 
     fn done(&mut self, ask: &Ask, data: &[u8]) {
         if let Some(refusal) = ask.refusal {
-            return self.is_wrong(|| format!("{ask:?} is done; it should be refused with {refusal}"));
+            return self.is_wrong(|| {
+                format!(
+                    "the server carried out {ask:?}, but it should have refused it with \
+                     {refusal}"
+                )
+            });
         }
         if self.must_fail(ask) {
-            return self.is_wrong(|| format!("{ask:?} is done; the disk cannot do it"));
+            return self.is_wrong(|| format!("the server reports success for {ask:?}, but the disk cannot do this"));
         }
         match ask.action {
             Action::Flush => self.contents.flushed(ask.at),
             Action::Read => {
                 if data.len() != ask.length as usize {
-                    return self.is_wrong(|| format!("{ask:?} is answered with {} bytes", data.len()));
+                    return self.is_wrong(|| format!("the answer to {ask:?} has {} bytes", data.len()));
                 }
                 if let Err(wrong) = self.contents.check_read(ask.at, &ask.bytes(), data) {
                     self.is_wrong(|| format!("{ask:?}: {wrong}"));
@@ -236,7 +241,7 @@ impl Witness {
             _ => false,
         };
         if !excused {
-            self.is_wrong(|| format!("{ask:?} fails with {errno}, which is not its own"));
+            self.is_wrong(|| format!("{ask:?} fails with {errno}, which is the error of another request"));
         }
     }
 

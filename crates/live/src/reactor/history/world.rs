@@ -403,7 +403,7 @@ impl World {
                 self.witness.is_wrong(|| format!("{waits} operations are never answered"));
             }
             Phase::Ending(until) if until <= self.now => {
-                self.witness.is_wrong(|| "the disk was told to end, and does not".to_owned());
+                self.witness.is_wrong(|| "the disk got the order to end, but it still runs".to_owned());
             }
             Phase::Busy | Phase::Draining(_) | Phase::Ending(_) => {}
         }
@@ -423,7 +423,7 @@ impl Calls for World {
             Call::Accept => self.accepts.push_back(tag),
             call => match self.names.get(&file.as_raw_fd()) {
                 Some(&wire) => self.wires[wire].push(call, tag),
-                None => self.witness.is_wrong(|| "a call on what is no connection".to_owned()),
+                None => self.witness.is_wrong(|| "a call uses an object that is not a connection".to_owned()),
             },
         }
     }
@@ -432,7 +432,7 @@ impl Calls for World {
     /// histories have none.
     fn cancel(&mut self, tag: Tag) {
         if tag.0 != Source::Accept {
-            self.witness.is_wrong(|| "a call is ended that nobody made".to_owned());
+            self.witness.is_wrong(|| "a call ended that was never made".to_owned());
         } else if self.accepts.contains(&tag) {
             self.accepts.retain(|accept| *accept != tag);
             self.ready.push(Completed { tag, result: -libc::ECANCELED, memory: Memory::Accepting });

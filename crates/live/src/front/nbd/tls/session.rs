@@ -38,7 +38,7 @@ pub enum TlsFilesError {
         file: PathBuf,
     },
     /// A root is not a valid certificate.
-    #[error("{}: a certificate in it cannot be a root for client certificates: {source}", file.display())]
+    #[error("{}: contains a certificate that cannot be a root for client certificates: {source}", file.display())]
     Root {
         /// Path of the file.
         file: PathBuf,
@@ -62,7 +62,7 @@ pub enum TlsFilesError {
         bits: u64,
     },
     /// Certificate and key do not match.
-    #[error("{} and {} do not belong together: {source}", certificate.display(), key.display())]
+    #[error("{} and {} are not a matching pair: {source}", certificate.display(), key.display())]
     Pair {
         /// Path of the certificate.
         certificate: PathBuf,
