@@ -54,13 +54,13 @@ impl IoCost {
         {
             let runs = member.runs.len();
             let said = if runs == 1 { "published".to_owned() } else { format!("published: mean of {runs} runs") };
-            let latencies = [0, 1].map(|_| format!("published: what tuning came to, {}", run.result));
+            let latencies = [0, 1].map(|_| format!("published: the results of tuning, {}", run.result));
             return Self::with(member.mean(), run.qos, vec![said; IoCostModel::NAMES.len()], latencies);
         }
         let found = saturation(profile);
         let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} under way");
         let busy = |saturated: &Saturated, what: &str| {
-            format!("simulated: 95 of 100 random {what} of 4 KiB, {} under way", saturated.busy_depth)
+            format!("simulated: 95th percentile of random {what} of 4 KiB with {} in flight", saturated.busy_depth)
         };
         let of = |saturated: &Saturated, what: &str| {
             [

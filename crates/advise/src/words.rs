@@ -18,11 +18,7 @@ impl Advice<'_> {
                                                    scheduler or tunable to try."
                 ),
                 Finding::NothingAllowed => {
-                    format!(
-                        "Keep {present} for now. No setting that was tried on the device \
-                             keeps {}.",
-                        self.wanted()
-                    )
+                    format!("Keep {present} for now. No setting that was tried on the device meets {}.", self.wanted())
                 }
                 Finding::Idle => format!("Keep {present}. The device was idle nearly all the time."),
                 _ => {
@@ -77,7 +73,7 @@ impl Advice<'_> {
         if self.model_fits == Some(false) {
             doubts.push(
                 "no model fits the device, so the search in simulation is only a weak hint. All schedulers were \
-                 tried on the device, but values other than their defaults may be better"
+                    tried on the device with their defaults; other values may be better"
                     .to_owned(),
             );
         }
@@ -102,7 +98,8 @@ impl Advice<'_> {
             let measure = &self.measured.header.measures[goal];
             opposite.then(|| {
                 format!(
-                    "for `{}` the model predicted {} {}, but runs on the device show {}: trust the device",
+                    "for `{}` the model predicted {} {}, but runs on the device show {}; the runs on the device \
+                     are right",
                     prediction.label,
                     measure.name,
                     measure.describe(predicted),

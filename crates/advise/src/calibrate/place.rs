@@ -139,7 +139,8 @@ pub fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<D
     if path.is_file() {
         if destroy_data.is_some() {
             return Err(PlaceError::Wrong(format!(
-                "{name}: is a file, which is only read; --destroy-data is only for block devices"
+                "{name}: is a file, and iosched does not write to files that you name; --destroy-data is only \
+                 for block devices"
             )));
         }
         let place = Target::file(&roots, path)?;

@@ -260,7 +260,7 @@ impl fmt::Display for Probe {
             Role::Distance | Role::Cache => write!(f, ", within {}", size(self.sectors * 512)),
             Role::Runs if self.run > 0 => write!(f, ", {} from each place", self.run),
             Role::Think => write!(f, ", thinking {} ms", self.think_ns as f64 / 1e6),
-            Role::Burst => write!(f, ", at once, then {} ms nothing", self.think_ns as f64 / 1e6),
+            Role::Burst => write!(f, ", in one burst, then a pause of {} ms", self.think_ns as f64 / 1e6),
             Role::Flush if self.flush_every > 1 => write!(f, ", flushed after {}", self.flush_every),
             Role::Flush => write!(f, ", each flushed"),
             Role::Steady => write!(f, ", {} times as long", self.parts),

@@ -180,9 +180,10 @@ impl Measurements {
                     measurements.samples.push(*sample);
                 }
                 Ok(Line::Calibration(_)) => return Err(bad("a second header".to_owned())),
-                Err(error) if error.is_eof() && text.last() != Some(&b'\n') => measurements
-                    .warnings
-                    .push(format!("{file}: line {line} is cut short and was left out: writing was interrupted there")),
+                Err(error) if error.is_eof() && text.last() != Some(&b'\n') => measurements.warnings.push(format!(
+                    "{file}: line {line} is truncated and was left out, because writing was \
+                     interrupted there"
+                )),
                 Err(error) => return Err(bad(format!("no measurement: {error}"))),
             }
         }
@@ -278,7 +279,7 @@ mod tests {
         let text = text(&measurements);
         let read = Measurements::read(&text[..text.len() - 9], "m.jsonl").unwrap();
         assert_eq!(read.samples, measurements.samples[..1]);
-        assert!(read.warnings[0].contains("m.jsonl: line 3 is cut short"), "{:?}", read.warnings);
+        assert!(read.warnings[0].contains("m.jsonl: line 3 is truncated"), "{:?}", read.warnings);
     }
 
     #[test]

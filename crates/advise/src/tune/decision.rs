@@ -105,7 +105,7 @@ impl TuneResults<'_> {
                     self.header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
                 format!("Keep {baseline} for now. No setting that was tried meets {}.", bounds.join(" and "))
             }
-            _ if self.settings < 2 => format!("Keep {baseline}. It has nothing to set that is worth trying."),
+            _ if self.settings < 2 => format!("Keep {baseline}. It has no tunable that is worth trying."),
             _ => format!("Keep {baseline}. No other setting was worth confirming."),
         };
         let kind = match self.finding {

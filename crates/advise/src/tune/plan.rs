@@ -70,8 +70,8 @@ pub enum TuneError {
     },
     /// The controllers need cgroups, but the workload has none.
     #[error(
-        "{controllers}: these controllers need cgroups, and {workload} has none; add cgroup= to its fio jobs or \
-         cgroup to its tasks, or name only wbt, which needs no cgroups: --controller wbt"
+        "{controllers}: these controllers need cgroups, but {workload} has none; add cgroup= to its fio jobs or \
+         cgroup to its tasks, or name only wbt, which needs no cgroups (--controller wbt)"
     )]
     NoCgroups {
         /// Names of the controllers.

@@ -46,8 +46,8 @@ impl TuneResults<'_> {
         doubts.extend(self.left_out());
         if !self.header.seeds_matter {
             doubts.push(
-                "runs are the same with every seed: differences are exact for this workload, but \
-                 a slightly different one may behave otherwise"
+                "runs are the same with every seed, so differences are exact for this workload, but a slightly \
+                 different workload may behave differently"
                     .to_owned(),
             );
         }
@@ -64,7 +64,7 @@ impl TuneResults<'_> {
         }
         if self.recommends() && self.put_back.iter().any(|removed| removed.comparisons.is_empty()) {
             doubts.push(format!(
-                "the budget was too small to test whether every change is needed; give --budget {}",
+                "the budget was too small to test whether each change is needed; give --budget {}",
                 self.header.budget * 2
             ));
         }
@@ -77,8 +77,8 @@ impl TuneResults<'_> {
         let names: Vec<String> = self.header.left_out.iter().map(|name| format!("`{name}`")).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "{} need cgroups, and {} has none, so they are left out; to try them, give its jobs cgroups (cgroup= of a \
-                 fio job, cgroup of a task)",
+                "the controllers {} need cgroups, but {} has none, so the search leaves these controllers out; \
+                 to try them, put the jobs of the workload into cgroups (cgroup= of a fio job, cgroup of a task)",
                 listed(&names, "and"),
                 self.header.workload.name
             )
@@ -136,7 +136,7 @@ impl TuneResults<'_> {
             return None;
         }
         Some(format!(
-            "{} is the lowest or highest value that was tried; values beyond it may be better",
+            "{} is the lowest or the highest value that was tried; values beyond this one may be better",
             names.join(", ")
         ))
     }
@@ -199,8 +199,9 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
     let controllers = OfControllers::of(setting);
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let drop_ins = controllers.drop_ins(DEV).into_iter();
-    let mut parts: Vec<(String, Vec<String>)> =
-        drop_ins.map(|drop_in| (format!("for good, as {}:", drop_in.path), lines(&drop_in.text))).collect();
+    let mut parts: Vec<(String, Vec<String>)> = drop_ins
+        .map(|drop_in| (format!("to apply it at every boot, write this to {}:", drop_in.path), lines(&drop_in.text)))
+        .collect();
     let attributes = of_queue(setting).into_iter().map(|(name, value)| format!(", ATTR{{queue/{name}}}=\"{value}\""));
     let rule = format!(
         "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", KERNEL==\"$DEV\"{}{}",
@@ -208,7 +209,7 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
         controllers.rule_parts()
     );
     let rules = "/etc/udev/rules.d/90-iosched-$DEV.rules";
-    parts.push((format!("and {rules}, with the disk's name for $DEV:"), vec![rule]));
+    parts.push((format!("and this to {rules}, with the name of the disk instead of $DEV:"), vec![rule]));
     let mut undo = vec![format!("rm -f {rules}")];
     if setting.name() != before.name() {
         undo.push(format!("echo {} > /sys/block/$DEV/queue/scheduler", before.name()));
@@ -250,7 +251,11 @@ mod tests {
             "systemctl set-property --runtime backup.service \"IOWriteBandwidthMax=/dev/$DEV 1000000\""
         );
         let parts = lasting(&setting, &Setting::defaults("none"));
-        assert_eq!(parts[0].0, "for good, as /etc/systemd/system/backup.service.d/50-iosched.conf:");
+        assert_eq!(
+            parts[0].0,
+            "to apply it at every boot, write this to \
+             /etc/systemd/system/backup.service.d/50-iosched.conf:"
+        );
         assert_eq!(parts[0].1, ["[Service]", "IOWriteBandwidthMax=/dev/$DEV 1000000"]);
         assert!(parts[1].1[0].ends_with("ATTR{queue/scheduler}=\"mq-deadline\", ATTR{queue/wbt_lat_usec}=\"2000\""));
         let undo = &parts[2].1;

@@ -360,16 +360,16 @@ impl Battery {
         let no = "Do not choose a scheduler by this profile. Compare on the device itself: --on.";
         match (of, wrong, right) {
             (0, ..) => format!(
-                "Use any scheduler of the device for these workloads: the device shows no \
-                 difference between them. Therefore the profile cannot be judged by their order. \
-                 {met}"
+                "Use any scheduler of the device for these workloads, because the device shows no difference \
+                 between the schedulers. Therefore iosched cannot judge whether the profile predicts the \
+                 best one. {met}"
             ),
-            (_, 0, 0) => format!("{no} {shows} The profile predicts none of them. {met}"),
+            (_, 0, 0) => format!("{no} {shows} The profile predicts none of these differences. {met}"),
             (_, 0, _) => {
                 let rest = if cannot_tell > 0 { format!(", and cannot tell {cannot_tell}") } else { String::new() };
                 format!(
-                    "Use this profile to choose a scheduler. {shows} The profile predicts {right} \
-                     rightly and none wrongly{rest}. {met}"
+                    "Use this profile to choose a scheduler. {shows} The profile predicts {right} of them \
+                     correctly and none wrongly{rest}. {met}"
                 )
             }
             _ => format!("{no} {shows} The profile predicts {wrong} wrongly. {met}"),
@@ -389,13 +389,13 @@ impl fmt::Display for Battery {
             let of = self.orders.measurable();
             write!(
                 f,
-                "orders of schedulers on the device: {of}, predicted {right}, wrong \
-                       {wrong}, undecided {cannot_tell}"
+                "differences between schedulers on the device: {of}; predicted correctly: {right}, wrongly: \
+                 {wrong}, undecided: {cannot_tell}"
             )?;
         }
         if not_measurable > 0 {
             write!(f, " ({not_measurable} more have no difference)")?;
         }
-        write!(f, "; trust {:.0} %", self.validated.trust_percent)
+        write!(f, "; score {:.0} %", self.validated.trust_percent)
     }
 }

@@ -61,7 +61,10 @@ impl Header {
             ));
         }
         if let Some(name) = schedulers.iter().find(|name| Registry::linux().get(name).is_err()) {
-            return wrong(format!("--scheduler {name}: iosched does not have this scheduler, so it cannot predict it"));
+            return wrong(format!(
+                "--scheduler {name}: iosched cannot predict this scheduler, because iosched \
+                 does not have it"
+            ));
         }
         Ok(Self {
             format: FORMAT,
@@ -181,7 +184,7 @@ mod tests {
     fn schedulers_that_are_not_offered_or_not_known_are_refused() {
         let refused = |named: &[&str]| header(named).unwrap_err().to_string();
         assert!(refused(&["bfq"]).ends_with("does not offer this scheduler now; it offers none, bfq2"));
-        assert!(refused(&[]).starts_with("--scheduler bfq2: iosched does not have this scheduler"));
+        assert!(refused(&[]).starts_with("--scheduler bfq2: iosched cannot predict this scheduler"));
         assert_eq!(header(&[" none "]).unwrap().schedulers, ["none"]);
     }
 

@@ -43,46 +43,46 @@ const fn trial(
 
 /// Workloads that only read. They are used for every device.
 const READING: [Trial; 8] = [
-    trial("lookups", "random 8 KiB reads, 6 at once", "lookups", false, "[lookups]\nrw=randread\nbs=8k\niodepth=6\n"),
+    trial("lookups", "random 8 KiB reads, 6 in flight", "lookups", false, "[lookups]\nrw=randread\nbs=8k\niodepth=6\n"),
     trial(
         "readers",
-        "four processes, random 4 KiB reads, 5 at once each",
+        "four processes with random 4 KiB reads, each with 5 in flight",
         "readers",
         false,
         "[readers]\nrw=randread\nbs=4k\niodepth=5\nnumjobs=4\n",
     ),
-    trial("scan", "sequential 512 KiB reads, 2 at once", "scan", false, "[scan]\nrw=read\nbs=512k\niodepth=2\n"),
+    trial("scan", "sequential 512 KiB reads, 2 in flight", "scan", false, "[scan]\nrw=read\nbs=512k\niodepth=2\n"),
     trial(
         "two scans",
-        "two sequential readers of 128 KiB, 4 at once each, in two halves",
+        "two sequential readers of 128 KiB blocks, each with 4 in flight, one in each half of the device",
         "first",
         false,
         "[first]\nrw=read\nbs=128k\niodepth=4\nsize=50%\n[second]\nrw=read\nbs=128k\niodepth=4\noffset=50%\nsize=50%\n",
     ),
     trial(
         "lookups beside a scan",
-        "random 4 KiB reads, 2 at once, beside a sequential reader of 256 KiB, 4 at once",
+        "random 4 KiB reads, 2 in flight, while a process reads 256 KiB blocks in sequence, 4 in flight",
         "lookups",
         false,
         "[lookups]\nrw=randread\nbs=4k\niodepth=2\n[scan]\nrw=read\nbs=256k\niodepth=4\n",
     ),
     trial(
         "two classes",
-        "random 8 KiB reads of classes best effort and idle, 8 at once each",
+        "random 8 KiB reads of one process of class best effort and one of class idle, each with 8 in flight",
         "usual",
         false,
         "[usual]\nrw=randread\nbs=8k\niodepth=8\nprioclass=2\nprio=4\n[idle]\nrw=randread\nbs=8k\niodepth=8\nprioclass=3\n",
     ),
     trial(
         "bursts",
-        "24 random 4 KiB reads at once, then 8 ms nothing",
+        "bursts of 24 random 4 KiB reads, with pauses of 8 ms",
         "bursts",
         false,
         "[bursts]\nrw=randread\nbs=4k\niodepth=24\nthinktime=8000us\nthinktime_blocks=24\n",
     ),
     trial(
         "large lookups",
-        "random 32 KiB reads, 12 at once",
+        "random 32 KiB reads, 12 in flight",
         "lookups",
         false,
         "[lookups]\nrw=randread\nbs=32k\niodepth=12\n",
@@ -91,24 +91,30 @@ const READING: [Trial; 8] = [
 
 /// The other four workloads for a device that may be written.
 const WRITING: [Trial; 4] = [
-    trial("updates", "random 8 KiB writes, 6 at once", "updates", true, "[updates]\nrw=randwrite\nbs=8k\niodepth=6\n"),
+    trial(
+        "updates",
+        "random 8 KiB writes, 6 in flight",
+        "updates",
+        true,
+        "[updates]\nrw=randwrite\nbs=8k\niodepth=6\n",
+    ),
     trial(
         "transactions",
-        "random 8 KiB, 60 % reads, 12 at once",
+        "random 8 KiB I/Os, 60 % of them reads, 12 in flight",
         "transactions",
         true,
         "[transactions]\nrw=randrw\nrwmixread=60\nbs=8k\niodepth=12\n",
     ),
     trial(
         "log",
-        "random 8 KiB reads, 4 at once, beside a log: sequential 8 KiB writes, each flushed",
+        "random 8 KiB reads, 4 in flight, while a process writes a log: sequential 8 KiB writes, each flushed",
         "lookups",
         true,
         "[lookups]\nrw=randread\nbs=8k\niodepth=4\nsize=50%\n[log]\nrw=write\nbs=8k\niodepth=1\nfsync=1\noffset=50%\nsize=50%\n",
     ),
     trial(
         "reader beside writers",
-        "one random 4 KiB read at a time beside three writers of 16 KiB, 8 at once each",
+        "one random 4 KiB read at a time, while three processes write 16 KiB blocks, each with 8 in flight",
         "reader",
         true,
         "[reader]\nrw=randread\nbs=4k\niodepth=1\n[writers]\nrw=randwrite\nbs=16k\niodepth=8\nnumjobs=3\n",
@@ -120,13 +126,14 @@ const READING_ON: [Trial; 4] = [
     trial("one at a time", "random 12 KiB reads", "reader", false, "[reader]\nrw=randread\nbs=12k\niodepth=1\n"),
     trial(
         "reader beside scans",
-        "one random 4 KiB read at a time beside three sequential readers of 256 KiB, 2 at once each",
+        "one random 4 KiB read at a time, while three processes read 256 KiB blocks in sequence, each with 2 in \
+         flight",
         "reader",
         false,
         "[reader]\nrw=randread\nbs=4k\niodepth=1\n[scans]\nrw=read\nbs=256k\niodepth=2\nnumjobs=3\noffset_increment=30%\n",
     ),
-    trial("deep", "random 4 KiB reads, 48 at once", "deep", false, "[deep]\nrw=randread\nbs=4k\niodepth=48\n"),
-    trial("pages", "random 16 KiB reads, 24 at once", "pages", false, "[pages]\nrw=randread\nbs=16k\niodepth=24\n"),
+    trial("deep", "random 4 KiB reads, 48 in flight", "deep", false, "[deep]\nrw=randread\nbs=4k\niodepth=48\n"),
+    trial("pages", "random 16 KiB reads, 24 in flight", "pages", false, "[pages]\nrw=randread\nbs=16k\niodepth=24\n"),
 ];
 
 /// Returns the workloads for a device that may or may not be written.

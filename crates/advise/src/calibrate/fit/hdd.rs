@@ -62,7 +62,7 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let mut distances: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     distances.sort_by_key(|measured| measured.probe.sectors);
     let (Some(near), Some(far)) = (distances.first(), distances.last()) else {
-        return Ok(Err("it is too small to show the time of seeks"));
+        return Ok(Err("the target is too small to show the time of seeks"));
     };
     if far.summary.mean_ns.median < near.summary.mean_ns.median * DISTANCE_RATIO_MIN {
         return Ok(Err("distance costs nothing"));
