@@ -280,7 +280,13 @@ fn message(elevator: &str, decision: &Decision) -> Option<String> {
         Decision::IdleWindow { queue, worth } => {
             return of(queue, if *worth { "worth idling for" } else { "not worth idling for" });
         }
-        Decision::WaitBusy { queue } => return of(queue, "last of its group, one more wait"),
+        Decision::WaitBusy { queue } => {
+            return of(
+                queue,
+                "this queue is the last one of its group, so CFQ waits \
+                 once more",
+            );
+        }
         Decision::CooperatorMerge { queue, into_pid } => return of(queue, &format!("joins cfq{into_pid}S")),
         Decision::CooperatorSplit { queue } => return of(queue, "splits"),
         Decision::HwTag { value } => write!(text, "hw_tag={value}"),

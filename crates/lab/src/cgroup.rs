@@ -20,5 +20,5 @@ pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workloa
             "; applications never have cgroups: use a trace, a fio job file or a task file".to_owned()
         }
     };
-    format!("{file}: there is no cgroup {cgroup:?}: the workload has no cgroups{remedy}")
+    format!("{file}: there is no cgroup {cgroup:?}, because the workload has no cgroups{remedy}")
 }

@@ -35,12 +35,12 @@ pub enum LabError {
     #[error("not every setting has a finished run, so there is nothing to compare")]
     NothingRun,
     /// The number of runs is 0.
-    #[error("0 runs give no results; make at least 1, better 10")]
+    #[error("0 runs give no results; give at least 1 run, or better 10")]
     NoRuns,
     /// A run ended within the warm-up, so nothing of it counts.
     #[error(
-        "a run ended after {} s, within the warm-up of {} s, so nothing of it counts; give a shorter --warm-up, or \
-         a longer workload",
+        "a run ended after {} s, which is within the warm-up of {} s, so it has no result; give a shorter \
+         --warm-up, or a longer workload",
         *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
     )]
     OnlyWarmUp {
@@ -92,8 +92,8 @@ pub enum LabError {
         source: Box<iosched_workload::WorkloadError>,
     },
     /// There is no machine profile with that name.
-    #[error("there is no machine {name:?}; available: {}; the name of a file must contain a / or end in \
-     .toml", .known.join(", "))]
+    #[error("there is no machine {name:?}; available: {}; to name a file, write a name with a / or the ending \
+        .toml", .known.join(", "))]
     UnknownMachine {
         /// Name that the user gave.
         name: String,
@@ -101,7 +101,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// There is no published experiment with that name.
-    #[error("there is no experiment {name:?}; available: {}; all stands for all of them", .known.join(", "))]
+    #[error("there is no experiment {name:?}; available: {}; \"all\" stands for all of them", .known.join(", "))]
     UnknownExperiment {
         /// Name that the user gave.
         name: String,

@@ -190,23 +190,28 @@ macro_rules! figures {
 
 figures! {
     Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written per second of the run";
-    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os per second of the run, as tasks submitted them";
+    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os per second of the run, counted as the tasks \
+        submitted them";
     Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, without the warm-up";
     SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of reads and sync writes (I/O \
      that a process waits for)";
     SyncP50 "sync_p50" "sync p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of reads and sync writes";
-    SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of reads and sync writes do not exceed";
-    SyncP999 "sync_p999" "sync p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of reads and sync writes do not exceed";
+    SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency within which 99 % of reads \
+        and sync writes complete";
+    SyncP999 "sync_p999" "sync p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency within which 99.9 % \
+        of reads and sync writes complete";
     SyncWorst "sync_worst" "sync worst" "ms" Lower RELEVANT_PERCENT false "longest latency of a read or sync write";
     AsyncMean "async_mean" "async mean" "ms" Lower RELEVANT_PERCENT false "mean latency of async writes (that no \
      process waits for)";
     AsyncP50 "async_p50" "async p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of async writes";
-    AsyncP99 "async_p99" "async p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency that 99 % of async writes do not exceed";
-    AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency that 99.9 % of async writes do not exceed";
+    AsyncP99 "async_p99" "async p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency within which 99 % of \
+        async writes complete";
+    AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency within which 99.9 \
+        % of async writes complete";
     AsyncWorst "async_worst" "async worst" "ms" Lower RELEVANT_PERCENT false "longest latency of an async write";
     Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the run in which the device had work";
-    Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "how equally tasks slow \
-        each other down, from 0 to 1 (equally): Jain's index of their slowdowns";
+    Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "how equally tasks slow each other down, \
+        from 0 (unequally) to 1 (equally); Jain's index of their slowdowns";
 }
 
 impl Figure {
@@ -524,19 +529,19 @@ impl TaskFigure {
                 "1/s",
                 Direction::Higher,
                 RELEVANT_PERCENT,
-                "I/Os per second of the tasks of that name, while they ran",
+                "I/Os per second of the tasks with this name, while they ran",
             ),
             Self::P99 => (
                 "ms",
                 Direction::Lower,
                 RELEVANT_QUANTILE_PERCENT,
-                "latency that 99 % of the I/Os of those tasks do not exceed",
+                "latency within which 99 % of the I/Os of these tasks complete",
             ),
             Self::SyncP99(_) => (
                 "ms",
                 Direction::Lower,
                 RELEVANT_QUANTILE_PERCENT,
-                "time from call to return that 99 % of these calls do not exceed",
+                "time from call to return, within which 99 % of these calls return",
             ),
         };
         let headline = headline && self != Self::P99;

@@ -223,7 +223,7 @@ fn starvation(writer_ios: [u64; 2], writer_bytes_each: u64) -> Vec<String> {
 #[test]
 fn a_task_that_always_waits_and_gets_next_to_nothing_starves() {
     let found = starvation([4, 900], 4096);
-    assert!(found.len() == 1 && found[0].starts_with("`bfq`: writer starves: "), "{found:?}");
+    assert!(found.len() == 1 && found[0].starts_with("`bfq`: writer starves. "), "{found:?}");
 }
 
 #[test]

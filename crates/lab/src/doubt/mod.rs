@@ -319,13 +319,14 @@ impl fmt::Display for Doubt {
                 }
                 f.write_str("; let it run to its end")
             }
-            Self::FewRuns { rounds: 1 } => {
-                f.write_str("one run of each setting shows no spread, so there are no verdicts; give --runs 10")
-            }
+            Self::FewRuns { rounds: 1 } => f.write_str(
+                "one run of each setting does not show how much runs vary, so there are no \
+                 verdicts; give --runs 10",
+            ),
             Self::FewRuns { rounds } => write!(
                 f,
-                "there are {rounds} runs of each setting; the published method has {RUNS_PUBLISHED}. More runs make \
-                 narrower intervals: --runs {RUNS_PUBLISHED}"
+                "there are {rounds} runs of each setting; the published method uses {RUNS_PUBLISHED}. More runs \
+                 give narrower intervals: --runs {RUNS_PUBLISHED}"
             ),
             Self::Short { seconds, timed: true, .. } => write!(
                 f,
@@ -353,9 +354,11 @@ impl fmt::Display for Doubt {
                     significant(*limit_s, 3)
                 )?;
                 f.write_str(if *least < *limit_s {
-                    "a setting that finished its work early ran on another part of the workload; shorten --run-for, or give the workload more to do"
+                    "the setting that finished its work early ran a different part of the workload; give a \
+                     shorter --run-for, or give the workload more to do"
                 } else {
-                    "requests that were in flight at the limit completed late; lengthen --run-for, so that they weigh less"
+                    "requests that were in flight at the limit completed after it; give a longer --run-for, so \
+                     that these requests matter less"
                 })
             }
             Self::FewIos { sync, ios } => write!(
@@ -399,8 +402,8 @@ impl fmt::Display for Doubt {
             }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
-                "{}: the device cannot keep up: the I/Os of {} s took up to {} s, so latencies grow with the length \
-                 of the recording; use --replay closed, a lower --speed or a faster device",
+                "{}: the device cannot keep up: the I/Os of {} s took up to {} s, so latencies grow with the \
+                 length of the recording. Use --replay closed, a lower --speed or a faster device",
                 marked_list(settings),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
@@ -422,13 +425,16 @@ impl fmt::Display for Doubt {
             }
             Self::NoVariance { settings, runs } => write!(
                 f,
-                "{}: all {runs} runs are the same with every seed, so a deviation of 0 does not \
-                 show how a slightly different workload behaves; use --runs 1, or vary the \
-                 workload",
+                "{}: all {runs} runs are the same, whatever the seed. Their deviation is 0, which does not show \
+                 how a slightly different workload behaves; use --runs 1, or vary the workload",
                 marked_list(settings)
             ),
             Self::ChangedNothing { setting, same_as } => {
-                write!(f, "`{setting}` gives the same as `{same_as}` in every metric of every run, so leave one out")
+                write!(
+                    f,
+                    "`{setting}` gives the same results as `{same_as}` in every metric of every run, so \
+                     leave one of them out"
+                )
             }
             Self::NoFairness { tasks } => {
                 let there = if *tasks == 1 { "there is 1" } else { &format!("there are {tasks}") };
@@ -440,9 +446,9 @@ impl fmt::Display for Doubt {
             }
             Self::FairnessPartial { counted, excluded, excluded_percent } => write!(
                 f,
-                "fairness covers only the {counted} busiest processes; the other {excluded}, with {} % of the I/Os, \
-                 have fewer than {ALONE_IOS_MIN} I/Os in a run or are not among the first {}; use a longer workload \
-                 to cover more",
+                "fairness covers only the {counted} busiest processes. It leaves out {excluded} others, with {} \
+                 % of the I/Os, because they have fewer than {ALONE_IOS_MIN} I/Os in a run or are not among \
+                 the busiest {}; use a longer workload to cover more",
                 significant(*excluded_percent, 2),
                 crate::fairness::ALONE_TASKS_MAX
             ),
@@ -463,8 +469,8 @@ impl fmt::Display for Doubt {
             ),
             Self::TwoGroups { setting, figure, label, means, runs } => write!(
                 f,
-                "`{setting}`: {} is about {} {} in {} runs and about {} {} in {}, and rarely between: the mean mixes \
-                 two kinds of runs; find out how these runs differ",
+                "`{setting}`: {} is about {} {} in {} runs and about {} {} in {}, and rarely between. The mean \
+                 mixes these two kinds of runs, so find out how they differ",
                 label,
                 significant(means[0], 3),
                 figure.unit(),
@@ -502,13 +508,14 @@ impl fmt::Display for Doubt {
             ),
             Self::OddRuns { setting, label, .. } => write!(
                 f,
-                "{setting}: only a few unusual runs make {} differ; a test that ignores single runs finds no \
-                 difference. Make more --runs, and look at the unusual ones",
+                "{setting}: {} differs only because of a few unusual runs; a test that ignores single runs \
+                 finds no difference. Give more --runs, and look at the unusual runs",
                 label
             ),
             Self::Starved { settings, task, percent } => write!(
                 f,
-                "{}{task} starves: it always has I/O to do, but gets at most {} % of the I/Os and bytes of the busiest task",
+                "{}{task} starves. It always has I/O to do, but it gets at most {} % of the I/Os and bytes of \
+                 the busiest task",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)
             ),
@@ -528,9 +535,13 @@ impl fmt::Display for Doubt {
                 "the trace has {devices} devices, but iosched sends all requests to one device, \
                  at their recorded sectors; select one device with iosched trace filter --device"
             ),
-            Self::WorkloadDamaged { first, total: 1 } => write!(f, "{first}; record it again if that matters"),
+            Self::WorkloadDamaged { first, total: 1 } => write!(
+                f,
+                "{first}; if this matters, record the trace \
+                 again"
+            ),
             Self::WorkloadDamaged { first, total } => {
-                write!(f, "{first}; and {} more; record it again if that matters", total - 1)
+                write!(f, "{first}; and {} more; if this matters, record the trace again", total - 1)
             }
             Self::RecordsDamaged { problem } | Self::WorkloadOdd { problem } | Self::Assumed { assumed: problem } => {
                 f.write_str(problem)

@@ -276,10 +276,13 @@ impl Measure {
             }
             (Self::Reported(_), false) => format!("the application reports {known}"),
             (_, true) => {
-                format!("its tasks have no names; available: {cgroups}{calls}{WHOSE}, if it has such I/O")
+                format!(
+                    "the tasks of the workload have no names; available: {cgroups}{calls}{WHOSE}, if there \
+                     is such I/O"
+                )
             }
             (_, false) => {
-                format!("available: the tasks {known}, {cgroups}{calls}and {WHOSE}, if it has such I/O")
+                format!("available: the tasks {known}, {cgroups}{calls}and {WHOSE}, if there is such I/O")
             }
         }
     }

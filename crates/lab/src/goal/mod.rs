@@ -137,7 +137,7 @@ impl FromStr for Goal {
         match reader.rest() {
             "" => Ok(Self { measure }),
             rest if rest.starts_with(['<', '>', '=']) => {
-                Err(reader.error(reader.at, "a goal here has no limit; give limits with --subject-to"))
+                Err(reader.error(reader.at, "a goal must not have a limit here; give limits with --subject-to"))
             }
             _ => Err(reader.error(reader.at, "unexpected trailing text; give each goal with its own --goal")),
         }
@@ -274,7 +274,8 @@ impl<'t> Reader<'t> {
             "finish" => Measure::Figure(Figure::Finish),
             "fairness" => Measure::Figure(Figure::Fairness),
             "utilisation" | "utilization" => {
-                let problem = "utilisation is neither good nor bad; use throughput, iops or a latency";
+                let problem = "utilisation cannot be a goal, because a high value is neither good nor bad; use \
+                    throughput, iops or a latency";
                 return Err(self.error(start, problem));
             }
             lower => match statistic(lower) {
@@ -305,7 +306,10 @@ impl<'t> Reader<'t> {
             ("throughput", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Throughput(whose.to_owned())),
             ("iops", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Iops(whose.to_owned())),
             ("throughput" | "iops", _) => {
-                let problem = format!("{lower} is only for the whole run, as {lower}, or for a task");
+                let problem = format!(
+                    "{lower} needs no class of I/O: write {lower} for the whole run, or name \
+                     a task"
+                );
                 return Err(self.error(start, &problem));
             }
             _ => {}
@@ -434,7 +438,7 @@ mod tests {
         wrong::<Goal>("p99(sync) throughput", 10, "its own --goal");
         wrong::<Goal>("throughput >= 5", 11, "--subject-to");
         wrong::<Goal>("speed(sync)", 0, "p99.9");
-        wrong::<Goal>("iops(sync)", 0, "only for the whole run");
+        wrong::<Goal>("iops(sync)", 0, "needs no class of I/O");
         wrong::<Goal>("utilisation", 0, "neither good nor bad");
         wrong::<Constraint>("throughput", 10, ">= or <=");
         wrong::<Constraint>("throughput > 5", 11, ">= or <=");

@@ -127,7 +127,7 @@ impl Source {
         }
         if cases.is_empty() {
             let names: Vec<String> = Self::ALL.iter().map(|source| format!("{}.csv", source.name())).collect();
-            let problem = format!("no measurements in it; files are named {}", names.join(", "));
+            let problem = format!("the directory has no measurements; their files are named {}", names.join(", "));
             return Err(LabError::Data { file: directory.display().to_string(), problem });
         }
         Ok(cases)

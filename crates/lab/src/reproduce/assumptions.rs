@@ -117,7 +117,9 @@ impl Experiment {
         self.unknowns.iter().find_map(|unknown| {
             let missing = unknown.cases.iter().find(|name| !self.cases.iter().any(|case| case.name == **name));
             match missing {
-                Some(case) => Some(format!("{} is about {case}, which is not a case", unknown.name)),
+                Some(case) => {
+                    Some(format!("{} names the case {case}, but there is no case with this name", unknown.name))
+                }
                 None if unknown.values.len() < 2 => Some(format!("{} has fewer than two values", unknown.name)),
                 None => None,
             }

@@ -502,15 +502,15 @@ impl Summary {
     }
 
     /// Returns the summary in a sentence: "verdicts the same: 5 of 6; values within 15 %: 9 of 12;
-    /// of those held back at first: 2 of 3; goals met: 3 of 4". If the runs were stopped early, the
-    /// sentence begins with the number of runs that were made.
+    /// of the results that were not used to make the models: 2 of 3; goals met: 3 of 4". If the
+    /// runs were stopped early, the sentence begins with the number of runs that were made.
     #[must_use]
     pub fn sentence(&self) -> String {
         let stopped = format!("stopped after {} of {} runs", self.runs, self.runs_planned);
         let parts = [
             ("verdicts the same", self.verdicts_same, self.verdicts),
             ("values within 15 %", self.figures_near, self.figures),
-            ("of those held back at first", self.held_out_near, self.held_out),
+            ("of the results that were not used to make the models", self.held_out_near, self.held_out),
             ("within it for some assumption", self.figures_reached, self.figures),
             ("goals met", self.goals_met, self.goals),
         ];

@@ -47,7 +47,7 @@ fn range(low: &str, rest: &str) -> Result<impl Iterator<Item = u64> + use<>, Str
         return Err("the step of a scan must be 1 or more, as in 0..8/2".to_owned());
     }
     if low > high {
-        return Err(format!("the first value of a scan must be the lower one: {high}..{low}"));
+        return Err(format!("the first value of a scan must be the lower one; write {high}..{low}"));
     }
     Ok(std::iter::successors(Some(low), move |value| value.checked_add(step).filter(|&next| next <= high)))
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn wrong_scan_shows_a_right_one() {
         for (text, message) in [
-            ("cfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one: 0..8"),
+            ("cfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one; write 0..8"),
             ("cfq:slice_idle=0..8/0", "must be 1 or more"),
             ("cfq:slice_idle=a..8", "\"a\" is not a whole number; write a scan as LOW..HIGH/STEP"),
             ("cfq:slice_idle=0..-8", "\"-8\" is not a whole number"),

@@ -253,12 +253,12 @@ mod tests {
                 "bfq:low_latency",
                 "bfq:low_latency: \"low_latency\" is not name=value; write it like bfq:name=value,name=value",
             ),
-            ("bfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one: 0..8"),
+            ("bfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one; write 0..8"),
             (
                 "none:io.max=db",
-                "none: io.max: \"db\": no cgroup is named; write CGROUP:WORDS, such as \
-                 backup:wbps=50000000/wiops=100, with + between cgroups; write any of rbps=N, wbps=N, riops=N and \
-                 wiops=N, N from 2 or max",
+                "none: io.max: \"db\": the name of the cgroup is missing; write CGROUP:VALUES, such as \
+                 backup:wbps=50000000/wiops=100, with + between cgroups; write any of rbps=N, wbps=N, \
+                 riops=N and wiops=N, where N is 2 or more, or max",
             ),
         ] {
             for target in targets {
