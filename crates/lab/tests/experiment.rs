@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use iosched_disk::Profile;
+use iosched_lab::request::ComparisonRequest;
 use iosched_lab::{
     Control, Doubt, Experiment, Fairness, Figure, Finished, Group, LabError, Progress, Record, RecordReader,
     RecordWriter, Records, Results, Verdict, execute,
@@ -302,7 +303,7 @@ fn settings_that_ran_for_unlike_times_are_named() {
     let doubts = of(100);
     let found = doubts.iter().find(|doubt| matches!(doubt, Doubt::UnlikeTimes { .. }));
     let message = found.unwrap_or_else(|| panic!("{doubts:?}")).to_string();
-    for part in ["ran for different times: `cfq` for", "`noop` for", "a limit of 100 s", "shorten --run-for"] {
+    for part in ["ran for different times: `cfq` for", "`noop` for", "a limit of 100 s", "give a shorter --run-for"] {
         assert!(message.contains(part), "{message}");
     }
     let mut unlimited = experiment(tasks(), &["noop", "cfq"], 2);
@@ -378,4 +379,18 @@ fn a_setting_comes_back_from_a_record_as_it_was() {
         let setting: iosched::Setting = serde_json::from_str(form).unwrap();
         assert_eq!(serde_json::to_string(&setting).unwrap(), form);
     }
+}
+
+#[test]
+fn the_baseline_of_a_set_of_schedulers_is_mq_deadline() {
+    let baseline = |schedulers: &[&str]| {
+        let schedulers = schedulers.iter().map(|own| (*own).to_owned()).collect();
+        let request = ComparisonRequest { schedulers, ..ComparisonRequest::default() };
+        let header = request.experiment().unwrap().header();
+        header.settings[header.baseline].label.clone()
+    };
+    for set in [&[][..], &["all"], &["today"]] {
+        assert_eq!(baseline(set), "mq-deadline", "{set:?}");
+    }
+    assert_eq!(baseline(&["bfq", "mq-deadline"]), "bfq");
 }

@@ -114,7 +114,7 @@ fn deciding<'r>(header: &Header, results: &'r Results) -> Option<(&'r FigureResu
             Figure::Finish => "the workload has an end",
             Figure::Throughput => "all settings run for the same time",
             Figure::SyncMean if is_open => "I/Os arrive at given times",
-            _ => "it is the first metric that all runs have",
+            _ => "this is the first metric that all runs have",
         }),
     ))
 }

@@ -19,6 +19,9 @@ const ASIDES_MAX: usize = 2;
 /// Smallest gain of a job or process, as a factor, that makes the user choose between it and the
 /// first metric.
 const TRADE: f64 = 2.0;
+/// Smallest loss of throughput or time of the whole run, as a factor, that is named before other
+/// losses.
+const LARGE_LOSS: f64 = 1.25;
 
 /// Decides which setting to use.
 #[must_use]
@@ -103,7 +106,7 @@ impl Rules<'_> {
     }
 
     /// Returns the metrics after the first that a setting improves or worsens, the largest change
-    /// first. There is at most one metric per task. A task that starves under only one of the two
+    /// first. A large loss of the work of the whole run precedes all other losses. There is at most one metric per task. A task that starves under only one of the two
     /// settings has none, because it is reported separately.
     fn changes(&self, setting: usize, wanted: Verdict) -> Vec<&Criterion> {
         let counts = |criterion: &&Criterion| criterion.concludes || wanted == Verdict::Worse;
@@ -112,7 +115,10 @@ impl Rules<'_> {
             .filter(|criterion| compared(criterion, setting).is_some_and(|found| found.verdict == wanted))
             .map(|criterion| (criterion, magnitude(criterion, setting)))
             .collect();
-        found.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let is_large_loss = |found: &(&Criterion, f64)| {
+            wanted == Verdict::Worse && is_of_whole(found.0.figure) && found.1 >= LARGE_LOSS.ln()
+        };
+        found.sort_by(|a, b| is_large_loss(b).cmp(&is_large_loss(a)).then(b.1.total_cmp(&a.1)));
         let (base, all) = (self.base(), &self.evidence.starving);
         let starves = |task: &str| {
             let differs =
@@ -132,7 +138,7 @@ impl Rules<'_> {
     }
 
     /// Returns the effect of a setting on a metric in words. A latency of at least half a run means
-    /// that an I/O waited for most of the run.
+    /// that an I/O waited for most of the run, so the length of the run limits this latency.
     fn effect(&self, criterion: &Criterion, setting: usize) -> String {
         let is_long = |run_s: f64| latency_s(criterion, setting).is_some_and(|seconds| seconds >= run_s / 2.0);
         let is_worse = compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
@@ -185,7 +191,7 @@ impl Rules<'_> {
     fn idle(&self) -> Decision {
         let idle = idle_in_words(self.evidence.idle_percent.unwrap_or(0.0));
         let keep = format!("Keep {}: the scheduler makes no difference here.", self.name(self.base()));
-        let why = format!("The device was idle at least {idle} of the time, so hardly an I/O waited for another.");
+        let why = format!("The device was idle at least {idle} of the time, so I/Os rarely waited for each other.");
         decision(DecisionKind::Idle, Some(self.base()), None, vec![keep, why, self.below(), self.spoiled()])
     }
 
@@ -465,8 +471,8 @@ impl Rules<'_> {
         }
         let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
         said.extend(differing.iter().take(NAMED_MAX - 1).map(|&number| self.differing(first, number)));
-        if differing.len() >= NAMED_MAX {
-            said.push(format!("{} more settings differ.", differing.len() + 1 - NAMED_MAX));
+        if let [.., last] = differing.get(NAMED_MAX - 1..).unwrap_or_default() {
+            said.push(self.more_differing(first, differing.len() + 1 - NAMED_MAX, *last));
         }
         let (hidden, open): (Vec<usize>, Vec<usize>) = of(Verdict::CannotTell)
             .into_iter()
@@ -477,14 +483,15 @@ impl Rules<'_> {
             }
         }
         if self.evidence.runs < RUNS_FEW && !open.is_empty() {
-            said.push(format!("{} may be better or worse.", some_of(&self.names(&open), NAMED_MAX, "and")));
+            let open: Vec<String> = open.into_iter().map(|own| self.name_and_place(own)).collect();
+            said.push(format!("{} may be better or worse.", some_of(&open, NAMED_MAX, "and")));
             return said;
         }
         let (open, at_best): (Vec<usize>, Vec<usize>) =
             open.into_iter().partition(|&number| may_be_better(first, number));
         let each = |&number: &usize| {
             let ends = compared(first, number).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
-            format!("{}{ends}", self.name(number))
+            format!("{}{ends}", self.name_and_place(number))
         };
         for (settings, be) in [(at_best, "at best equal"), (open, "better or worse")] {
             let all: Vec<String> = settings.iter().map(each).collect();
@@ -499,18 +506,25 @@ impl Rules<'_> {
         said
     }
 
+    /// Counts settings that differ from the baseline and are not named. `last` differs most.
+    fn more_differing(&self, first: &Criterion, more: usize, last: usize) -> String {
+        if more == 1 {
+            return self.differing(first, last);
+        }
+        let is_worse = compared(first, last).is_some_and(|found| found.verdict == Verdict::Worse);
+        let (are, most) = if is_worse { ("worse", "worst") } else { ("better", "best") };
+        format!("{more} more settings are {are}. The {most}: {}", self.differing(first, last))
+    }
+
     /// Describes a setting that differs from the baseline, in a sentence.
     fn differing(&self, first: &Criterion, setting: usize) -> String {
         let is_better = compared(first, setting).is_some_and(|found| found.verdict == Verdict::Better);
-        let mut said = format!("{} {}", self.name(setting), self.effect(first, setting));
+        let mut said = format!("{} {}", self.name_and_place(setting), self.effect(first, setting));
         if let Some(starved) = self.starves(setting, self.base()) {
             said += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved);
         }
         if let Some(broken) = self.broken(setting) {
             said += &format!(", but breaks {broken}");
-        }
-        if !self.can_be_set(setting) && is_better {
-            said += ", but only on a disk that iosched serves";
         }
         said + "."
     }
@@ -621,8 +635,8 @@ impl Rules<'_> {
             sentences[0] =
                 format!("Linux has none of these settings: they need a disk that iosched serves. There, {there}");
         } else if self.evidence.served.contains(&setting) {
-            sentences
-                .insert(1, format!("Linux does not have {}: it needs a disk that iosched serves.", self.name(setting)));
+            let name = self.name(setting);
+            sentences[0] = sentences[0].replacen(&name, &format!("{name} (only on a disk that iosched serves)"), 1);
         } else if self.evidence.served.contains(&base) {
             sentences.push(format!("Linux does not have {}: it needs a disk that iosched serves.", self.name(base)));
         }
@@ -653,6 +667,11 @@ fn sentences(lead: &str, clauses: &[String]) -> String {
         format!("{lead} {}.", listed(two, "and"))
     });
     each.collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a metric measures how much work the whole run does.
+const fn is_of_whole(figure: Figure) -> bool {
+    matches!(figure, Figure::Throughput | Figure::Iops | Figure::Finish)
 }
 
 fn compared(criterion: &Criterion, setting: usize) -> Option<Comparison> {

@@ -47,8 +47,11 @@ pub const MACHINE: &str = "server-2010";
 /// Default machine of fio jobs with buffered I/O, and of applications if all schedulers belong to
 /// blk-mq.
 pub const MACHINE_TODAY: &str = "linux-6.12";
-/// Default schedulers, those of current kernels and CFQ, and their baseline.
+/// Default schedulers, those of current kernels and CFQ.
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
+/// Names of predefined sets of schedulers.
+const SETS: [&str; 2] = ["all", "today"];
+/// Baseline of a set of schedulers: the setting of most disks in Linux.
 const BASELINE: &str = "mq-deadline";
 /// Workload argument that means standard input.
 const STANDARD_INPUT: &str = "-";
@@ -237,6 +240,10 @@ impl ComparisonRequest {
         let mut baseline = baseline.transpose()?.map(|baseline| baseline.to_string());
         if named.is_empty() {
             named = SCHEDULERS.into_iter().map(Setting::defaults).collect();
+        }
+        // The order of a predefined set says nothing about the user's present setting.
+        let is_set = self.schedulers.first().is_none_or(|first| SETS.contains(&first.as_str()));
+        if is_set && named.iter().any(|own| own.to_string() == BASELINE) {
             baseline.get_or_insert_with(|| BASELINE.to_owned());
         }
         if self.kernels.len() > 1 {
@@ -245,7 +252,8 @@ impl ComparisonRequest {
             baseline = written.transpose()?.map(|one| under_each(&self.kernels[..1], vec![one])[0].to_string());
         }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
-            let problem = "needs runs of each process alone, which no-fairness skips; give only one of the two";
+            let problem = "needs runs of each process alone, but --no-fairness skips these runs; give only one \
+                of the two options";
             return Err(RequestError::argument("goal", "fairness", problem));
         }
         let replay = replay(self.replay, self.speed, &workload)?;
@@ -396,14 +404,14 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
     let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
         let argument = if mode.is_some() { "replay" } else { "speed" };
-        return wrong(argument, "is only for traces; other workloads define themselves when tasks submit");
+        return wrong(argument, "is only for traces; other workloads themselves define when their tasks submit I/O");
     }
     if mode == Some(ReplayMode::Closed) && speed.is_some() {
         return wrong("speed", "needs open replay: in closed replay, the device decides the speed");
     }
     if matches!(workload, Workload::Trace(trace) if trace.is_timeless()) {
-        let needs_times = "needs recorded times, but all times of this trace are equal; without it, each process \
-         submits its I/Os one after another";
+        let needs_times = "needs recorded times, but all times of this trace are equal; leave this option out, \
+            and each process then submits its I/Os one after another";
         return match (mode, speed) {
             (Some(ReplayMode::Open), _) => wrong("replay", needs_times),
             (_, Some(_)) => wrong("speed", needs_times),
