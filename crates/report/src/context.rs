@@ -102,7 +102,7 @@ pub(crate) fn device(device: &DeviceRecord) -> String {
     let cache = if device.write_cache { "write cache on" } else { "no write cache" };
     let moves = if device.rotational { "rotational" } else { "no seeks" };
     let depth = counted(device.depth.into(), "command", "commands");
-    format!("{}; {depth} at once; {cache}; {moves}", bytes(device.capacity_sectors as f64 * SECTOR))
+    format!("{}; {depth} in flight; {cache}; {moves}", bytes(device.capacity_sectors as f64 * SECTOR))
 }
 
 fn block_layer(header: &Header) -> String {
@@ -130,10 +130,10 @@ fn replay(replay: Replay) -> String {
         Replay::Open { speed } => {
             let pace =
                 if speed == 1.0 { "at the recorded pace".to_owned() } else { format!("at {speed} times its pace") };
-            format!("open: I/Os arrive as recorded, {pace}, however fast the device is")
+            format!("open: I/Os arrive as recorded, {pace}, whatever the speed of the device")
         }
-        Replay::Closed => "closed: each process keeps its order and think times, and waits for this device as \
-                           it waited for the recorded one"
+        Replay::Closed => "closed: each process keeps its order and think times, and waits for the I/Os of this \
+            device"
             .to_owned(),
     }
 }
@@ -142,7 +142,7 @@ fn limit(header: &Header) -> Option<String> {
     let last = header.limit.time_ns.map(|ns| format!("no I/O is submitted after {}", time(ns as f64, 3)));
     let ios = header.limit.ios.map(|ios| format!("at most {} I/Os are submitted", grouped(ios)));
     let warm_up = (header.warm_up_ns > 0)
-        .then(|| format!("the first {} of each run do not count", time(header.warm_up_ns as f64, 3)));
+        .then(|| format!("the first {} of each run are a warm-up and do not count", time(header.warm_up_ns as f64, 3)));
     let parts: Vec<String> = warm_up.into_iter().chain(last).chain(ios).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -126,7 +126,7 @@ fn plot(view: &View<'_>, rows: &[(&FigureResults, Vec<Mark<'_>>)], title: String
         }
     };
     let about: Vec<String> = marks().map(|mark| described(mark)).collect();
-    let about = format!("The table below has all of it. {}", about.join("; "));
+    let about = format!("The table below has the full intervals. {}", about.join("; "));
     Picture { id: view.id("differences"), size: (WIDTH, height), title, about, body, chart: None }
 }
 

@@ -106,7 +106,7 @@ fn legend(view: &View<'_>) -> Markup {
             @if rounds > 1 {
                 "Mean ± standard deviation of " (rounds) " runs. "
             } @else {
-                "One run: no deviation, no verdicts. "
+                "With one run, there are no deviations and no verdicts. "
             }
             "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {

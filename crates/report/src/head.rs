@@ -47,10 +47,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     };
     html! {
         p .legend {
-            "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of \
-             each setting. The shade reaches from the lowest to the highest position. The line \
-             joins the last position of each bin: the shorter the line, the less the device \
-             seeks. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
+            "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of each setting. \
+                The shaded area reaches from the lowest to the highest position. The line joins the last \
+                positions of the bins. A shorter line means that the device seeks less. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
             (bytes(view.device().capacity_sectors as f64 * SECTOR)) "."
         }
         (row(&pictures(view)))

@@ -56,8 +56,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let nobody_waits = distributions(view, |latency| latency.writes_async.clone());
     html! {
         p .legend {
-            "Latency from submission to completion, by percentile. A line shows all runs \
-             together, and its band the lowest and the highest run. A lower line is faster."
+            "Latency from submission to completion, by percentile. Each line shows all runs together. The band \
+             around the line reaches from the lowest to the highest run. A lower line is faster."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {

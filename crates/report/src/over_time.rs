@@ -39,7 +39,7 @@ pub(crate) const IOPS: Figure = Figure {
     title: "I/Os completed per second",
     name: "I/Os per second",
     direction: Direction::Higher,
-    legend: "I/Os completed per second, as they were submitted",
+    legend: "I/Os completed per second, counted as the processes submitted them",
     sums: ios,
     per_second: 1.0,
 };
@@ -50,8 +50,8 @@ pub(crate) const DEPTH: Figure = Figure {
     title: "I/Os in flight",
     name: "I/Os in flight",
     direction: Direction::Neither,
-    legend: "I/Os in flight, mean of each bin: those that wait (in the queue, or for a place in \
-         it) and those in the device",
+    legend: "Mean number of I/Os in flight in each bin: I/Os that wait (in the queue, or for a place in the \
+        queue) and I/Os in the device",
     sums: under_way,
     per_second: 1e-9,
 };

@@ -36,7 +36,7 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
         (doubts::section(view))
     };
     let is_measured = view.device().measured.is_some();
-    let mut sections = vec![("figures", "Figures and verdicts", figures)];
+    let mut sections = vec![("figures", "Results and verdicts", figures)];
     sections.extend(scan::section(view).map(|scan| ("scan", "Over a parameter", scan)));
     if view.results.rounds > 1 {
         sections.push(("runs", "Run by run", runs::section(view)));
@@ -79,10 +79,15 @@ fn untold() -> Markup {
     }
 }
 
-/// Returns the title: the compared settings and the workload.
+/// Returns the title: the compared settings, the workload, and the device if there is only one.
 pub(crate) fn title(header: &Header) -> String {
     let labels: Vec<String> = header.settings.iter().map(|setting| setting.label.clone()).collect();
-    format!("{} on {}", listed(&labels, "and"), header.workload.name)
+    let place = match &header.devices[..] {
+        [one] if one.measured.is_some() => format!(", on the device {}", one.name),
+        [one] => format!(", simulated on a model of {}", one.name),
+        _ => String::new(),
+    };
+    format!("{} on {}{place}", listed(&labels, "and"), header.workload.name)
 }
 
 /// Returns the decision and the chart of differences, at the top of the page.
@@ -123,7 +128,7 @@ pub(crate) fn reserved(view: &View<'_>) -> Markup {
         @if doubts > 0 {
             p .quiet {
                 a href={ "#" (view.id("doubts")) } { (counted(doubts, "reservation", "reservations")) }
-                @if doubts == 1 { " goes" } @else { " go" } " with these figures."
+                @if doubts == 1 { " applies" } @else { " apply" } " to these results."
             }
         }
     }

@@ -67,8 +67,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     let alike = rows.iter().all(Row::alike);
     html! {
         p .legend {
-            "Latencies are in ms, of all runs. I/Os and bytes are means per run. Slowdown is the \
-             mean latency beside the other processes, divided by the mean latency alone. – marks \
+            "Latencies are in ms, over all runs. I/Os and bytes are means per run. The slowdown is the mean \
+                latency while the other processes run, divided by the mean latency while the process runs alone. – marks \
              a process that has too few I/Os, or did not run alone."
             @if idle > 0 { " " (grouped(idle as u64)) " more without any I/O." }
         }

@@ -86,12 +86,12 @@ fn method() -> Markup {
                  widens the intervals, so that all together hold with 95 % confidence."
             }
             li {
-                "Latency is the time from submission to completion, with any wait for a free \
-                 request. Percentiles come from histograms that are exact to 0.8 %."
+                "Latency is the time from submission to completion, and includes any wait for a free request. \
+                 Percentiles come from histograms that are exact to 0.8 %."
             }
             li {
-                "Fairness is Jain's index of slowdowns. A slowdown is the mean latency of a \
-                 process beside the others, divided by its mean latency alone. It includes the " (ALONE_TASKS_MAX) " busiest processes with "
+                "Fairness is Jain's index of slowdowns. A slowdown is the mean latency of a process while the \
+                    others run, divided by its mean latency while it runs alone. It includes the " (ALONE_TASKS_MAX) " busiest processes with "
                 (ALONE_IOS_MIN) " I/Os or more. 1 means that all are slowed down equally."
             }
             li { "Plots over time show the first run of each setting. All other results are from \

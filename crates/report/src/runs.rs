@@ -25,7 +25,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             @if is_measured {
                 "in the order of execution"
             } @else {
-                "by run number: runs with the same number have the same seed"
+                "in the order of run numbers; runs with the same number have the same seed"
             }
             "; a line is the mean of its setting. "
         }

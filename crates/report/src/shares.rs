@@ -41,12 +41,12 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
         return html! { p .quiet { "No process moved any data." } };
     }
     if let [only] = bands.as_slice() {
-        return html! { p .quiet { "One process, " (only.label) ", had the device to itself." } };
+        return html! { p .quiet { "One process, " (only.label) ", used the device alone." } };
     }
     let width_ns = width_ns(&timelines);
     html! {
         p .legend {
-            "Share of each process in the bytes completed in bins of " (width(width_ns)) ", first \
+            "Share of each process in the completed bytes, in bins of " (width(width_ns)) ", first \
              run of each setting. The busiest process is at the bottom, and all plots have the \
              same order. In blank bins, no I/O completed. Below each plot are the shares of the \
              whole run."

@@ -49,8 +49,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     }
     html! {
         p .legend {
-            "Latency by size of I/O, first run of each setting: the median (filled), and p99 \
-             above it. Each size includes all sizes below its double."
+            "Latency by size of I/O, in the first run of each setting: the median (filled), and the p99 above \
+             it. Each size stands for all sizes from this one to less than twice as much."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {

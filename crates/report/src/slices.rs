@@ -106,7 +106,7 @@ fn one(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, turns: &Turn
                 p .legend {
                     "The run has more turns than a timeline can hold. Turns and waits "
                     @match timeline.spans_shorter_dropped_ns {
-                        1 => "that ended the moment they began",
+                        1 => "that ended when they began",
                         shorter => { "shorter than " (time(shorter as f64, 2)) },
                     }
                     ", and some of the preemptions, are "

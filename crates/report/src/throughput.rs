@@ -90,8 +90,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             ". Dark: reads. Light, above the reads: writes. A plot ends when its run ended. ↑ \
              higher is better."
             @if frame.all.iter().any(|(_, rates)| peak(rates).1 > frame.top) {
-                " A few bins are much higher than all others. The plot cuts them; the text above \
-                 has the highest value."
+                " A few bins are much higher than all others. The plot cuts them off; the text above shows the \
+                 highest value."
             }
         }
         (row(&plots(view, &frame)))

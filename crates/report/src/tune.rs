@@ -196,8 +196,8 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         bars.collect::<Vec<_>>()
     };
     html! {
-        p { "For each change of the recommended setting: the effect of going back to the default \
-             of this one tunable." }
+        p { "For each changed tunable of the recommended setting: the effect of putting only this tunable back \
+            to its default." }
         @for goal in 0..results.header.goals {
             @let bars_of_goal = of_goal(goal);
             @if !bars_of_goal.is_empty() {
@@ -248,7 +248,7 @@ fn confirmed(results: &TuneResults<'_>) -> Markup {
              compared with " (header.baseline) "." }
         (table(results, &requested))
         details {
-            summary { "All figures" }
+            summary { "All metrics" }
             div .scroll tabindex="0" { (table(results, &others)) }
         }
     }

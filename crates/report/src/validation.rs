@@ -53,8 +53,8 @@ fn compared(validation: &Validation) -> Markup {
             dt { "Seed" } dd { (validation.seed) }
         }
         p .legend {
-            "The real disk got the requests one at a time. The model gets the same requests, each \
-             at the recorded interval after the completion of the one before. The position of the \
+            "The real disk got the requests one at a time. The model gets the same requests. After each \
+                completion, it gets the next request after the recorded time. The position of the \
              platters is unknown. Therefore iosched compares the distributions rank by rank, not \
              single requests."
         }
@@ -196,8 +196,8 @@ fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
     let rows = std::iter::once(("all", overall)).chain(kinds.iter().map(|kind| (kind.name.as_str(), &kind.closeness)));
     html! {
         p .legend {
-            "The model decides for both whether a request is served from the cache or the medium. \
-             If the real disk decided otherwise, the distance of the row is large."
+            "For both columns, the model decides whether a request is served from the cache or from the medium. \
+             If the real disk decided differently, the distance in the row is large."
         }
         div .scroll tabindex="0" {
             table .figures.many {

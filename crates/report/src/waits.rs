@@ -103,11 +103,10 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     (!rows.is_empty()).then(|| {
         html! {
             p .legend {
-                "A controller can delay a bio before it becomes a request. Bios and waits are \
-                 means per run. \"Of latency\" is the sum of the waits, divided by the sum of the \
-                 latencies of all I/Os in the cgroup (– if there are none). If an I/O has several \
-                 bios, each wait counts. Later I/Os that a process could not submit meanwhile do \
-                 not count."
+                "A controller can delay a bio before it becomes a request. Bios and waits are means per run. \
+                 \"Of latency\" is the sum of the waits, divided by the sum of the latencies of all I/Os in \
+                 the cgroup (– if there are none). If an I/O has several bios, all their waits count. If a \
+                 wait keeps a process from submitting later I/Os, their delay does not count."
             }
             div .scroll tabindex="0" {
                 table .waits {

@@ -230,7 +230,7 @@ fn hostile_names_are_text() {
 #[test]
 fn one_run_of_one_setting() {
     let html = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
-    assert!(section(&html, "figures").contains("One run"));
+    assert!(section(&html, "figures").contains("With one run"));
     assert!(!section(&html, "figures").contains("Difference from"));
 }
 
@@ -239,7 +239,7 @@ fn one_process_without_async_writes() {
     let tasks = "name = \"one\"\n[[tasks]]\npid = 7\npattern = \"seq\"\ntotal = 40\n";
     let html = check(&records_of(tasks, &["noop", "cfq"], 2, "sata-7200"));
     assert!(section(&html, "latency").contains("no async I/O"));
-    assert!(section(&html, "shares").contains("pid 7, had the device to itself"));
+    assert!(section(&html, "shares").contains("pid 7, used the device alone"));
 }
 
 #[test]

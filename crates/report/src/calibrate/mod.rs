@@ -74,9 +74,9 @@ fn held_out(calibration: &Calibration) -> Markup {
         }
         (table::table(&calibration.held_out))
         p .legend {
-            "Medians of the runs. ± is the standard deviation between runs; above " (percent(NOISY)) " \
-             it has a !, because no model can meet a value that does not repeat. With one run it \
-             is unknown. Values that are wrong by more than " (percent(WITHIN)) " are bold."
+            "Medians of the runs. ± is the standard deviation between runs; above " (percent(NOISY)) ", the value \
+             has a \"!\", because no model can meet a value that does not repeat. With one run, the \
+             deviation is unknown. Values that are wrong by more than " (percent(WITHIN)) " are bold."
         }
     }
 }
@@ -103,8 +103,8 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let profile = calibration.to_toml(&measurements.header).ok();
     html! {
         table {
-            thead { tr { th scope="col" { "Kind" } th scope="col" { "Average distance of the best model of each kind \
-                 from the probes" } } }
+            thead { tr { th scope="col" { "Kind" } th scope="col" { "How far the best model of each kind is \
+                from the measurements, on average" } } }
             tbody {
                 @for (kind, fit) in &calibration.kinds {
                     tr {
@@ -131,8 +131,8 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
 fn io_cost(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let io_cost = IoCost::of_measurements(measurements, &calibration.profile);
     html! {
-        p { "For weights of cgroups: write these values after the number of the device to \
-             io.cost.model and io.cost.qos." }
+        p { "To use weights of cgroups, write the number of the device and these values to io.cost.model and \
+            io.cost.qos." }
         pre { (io_cost.model.line()) "\n" (io_cost.qos.line()) }
         table {
             thead { tr { th scope="col" { "Figure" } th scope="col" { "Value" } th scope="col" { "From" } } }
@@ -171,7 +171,7 @@ fn conditions(measurements: &Measurements) -> Markup {
             dt { "Runs" }
             dd {
                 (counted(header.probes.len() as u64, "probe", "probes")) " in " (counted(rounds.into(), "round", "rounds")) ", "
-                (time(counted_ns as f64, 3)) " that count, in another order each round; seed " (header.seed)
+                (time(counted_ns as f64, 3)) ", each in a different order; seed " (header.seed)
             }
             dt { "Measure again" }
             dd { pre { (header.command) } }

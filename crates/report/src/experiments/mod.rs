@@ -89,7 +89,7 @@ fn goals(results: &[ExperimentResults<'_>]) -> Markup {
                     }
                 }
             }
-            p .legend { "Ratios of means, or of standard deviations where the table says so." }
+            p .legend { "Each value is a ratio of means, or of standard deviations if the table says so." }
         }
     }
 }
@@ -142,7 +142,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, seve
                     (bars::pictures(results, &settings))
                 }
                 section {
-                    h3 { "All figures" }
+                    h3 { "All metrics" }
                     (table::table(results, &settings))
                 }
             }
@@ -198,17 +198,17 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 li {
                     "Two settings differ only if their means differ by more than the standard \
                      deviations (the method of the first document). Simulated means must also \
-                     differ by at least 0.5 %. If a document gives no deviations, differences \
-                     below 10 % do not count, neither published nor simulated ones."
+                     differ by at least 0.5 %. If a document gives no standard deviations, published and \
+                     simulated differences below 10 % do not count."
                 }
                 li {
                     "◦ marks tests shorter than a minute, which the first document excludes."
                 }
                 li {
-                    "If a document does not give a value, iosched assumes a range, and repeats \
-                     the first run with each other value of the range. \"Over unknowns\" shows \
-                     how far the mean varies. If the verdict changes with the value, the table \
-                     says where. " code { "iosched reproduce --assumptions" }
+                    "If a document does not give a value, iosched assumes a range. The first run uses one value \
+                     of the range, and iosched repeats this run with all the other values. \"Over unknowns\" \
+                     shows how much the mean varies between them. If a verdict changes with the value, the \
+                     table marks it. " code { "iosched reproduce --assumptions" }
                     " lists the assumed ranges and the fitted values."
                 }
                 li { "† marks published results that were not used to make the models." }
