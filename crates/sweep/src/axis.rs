@@ -6,8 +6,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "must be text or a list of texts; a workload is a path, a pattern, a URL, or a table with path or \
-     command"
+    expecting = "must be text or a list of texts. A workload is a path, a pattern, a URL, or a table with the \
+        field path or command"
 )]
 pub(crate) enum OneOrMore<T> {
     /// A list. It is the first variant, because a table would also be parsed from a list, field by

@@ -270,7 +270,13 @@ impl Table {
         for column in schema.columns() {
             let values = Values::none_of(column.physical_type());
             let values = values.filter(|_| column.max_def_level() == 1 && column.max_rep_level() == 0);
-            let unknown = || ParquetError::General(format!("column {} is of a type that no table has", column.name()));
+            let unknown = || {
+                ParquetError::General(format!(
+                    "column {} has a type that is not in any table of a \
+                     dataset",
+                    column.name()
+                ))
+            };
             table.columns.push((column.name().to_owned(), values.ok_or_else(unknown)?));
         }
         for number in 0..reader.num_row_groups() {
@@ -303,7 +309,7 @@ impl Table {
                 (Values::Truth(mine), Values::Truth(values)) if *name == other_name => mine.extend(values),
                 _ => {
                     return Err(format!(
-                        "has the column {other_name} where other files have {name}, or its type differs"
+                        "has the column {other_name}, but other files have {name} in this place, or another type"
                     ));
                 }
             }

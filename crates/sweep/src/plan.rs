@@ -37,7 +37,7 @@ struct Axes {
 
 /// Workloads: a path, a pattern or a URL, with optional settings for reading, or a command line.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "a workload is a path, a pattern, a URL, or a table with path or command")]
+#[serde(untagged, expecting = "a workload is a path, a pattern, a URL, or a table with the field path or command")]
 enum Named {
     Path(String),
     Read(Read),

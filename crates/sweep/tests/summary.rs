@@ -97,10 +97,17 @@ fn gains_are_what_settings_are_worth() {
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
     let said = summary.answer();
-    let head = "Set `bfq` on 20 of 40 volumes. There sync mean is clearly better. Keep the baseline on 20 of 40 \
-                volumes: no setting has a better sync mean.";
+    let head = "Set `bfq` on 20 of 40 volumes. There sync mean is clearly better. Keep `none` on 20 of 40 \
+                volumes: no setting has a better sync mean. A volume is one workload on one device.";
     assert!(said.starts_with(head), "{said}");
-    assert!(said.contains("One for each device (`bfq` on disk, `none` on flash): 29 % less"), "{said}");
+    let gain = "With one setting for each device (`bfq` on disk, `none` on flash), sync mean is 29 % less";
+    assert!(said.contains(gain), "{said}");
+    let sentences = summary.decision();
+    assert!(
+        sentences
+            .iter()
+            .any(|own| own.starts_with("With one setting for each volume, ") && own.ends_with(" in total."))
+    );
 }
 
 #[test]
@@ -118,7 +125,7 @@ fn chance_is_no_gain() {
     assert!(low < 0.0 && 0.0 < high && each.percent.abs() < 2.0, "{each:?}");
     // For each volume, the runs do not decide, so the baseline stays.
     assert!(summary.count(Choice::CannotTell) > 180);
-    assert!(summary.answer().contains(" for now: too few runs to tell whether sync mean can be better."));
+    assert!(summary.answer().contains(" for now: the runs are too few to tell whether sync mean can be better."));
     assert_eq!(summary.chosen(), [("a", 200)]);
     assert!(summary.doubts.iter().any(|doubt| doubt.contains("the runs do not decide")), "{:?}", summary.doubts);
     let page = summary.html();

@@ -304,7 +304,7 @@ fn wrong_plan_is_refused_with_the_key() {
         ("worklods = 1", "did you mean workloads"),
         ("workloads = [{ path = \"x.csv\", format = \"cvs\" }]", "there is no format cvs; available:"),
         ("workloads = [{ path = \"x.csv\", columns = \"a\" }]", "columns a"),
-        ("workloads = [7]", "a workload is a path"),
+        ("workloads = [7]", "A workload is a path"),
         ("runs = ", "TOML"),
         ("runs = -1", "line 1, column 8"),
         ("[[cross]]\ncross = 1", "a plan has no field cross"),

@@ -26,8 +26,8 @@ impl Strategy {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Common => "one setting for all",
-            Self::PerDevice => "one for each device",
-            Self::PerVolume => "one for each volume",
+            Self::PerDevice => "one setting for each device",
+            Self::PerVolume => "one setting for each volume",
         }
     }
 }
@@ -54,12 +54,17 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Returns a sentence: "One setting for all (`bfq`): 12 % less (9 to 15 %), of the total 8 %
-    /// less."
+    /// Whether neither a typical volume nor the total changes.
     #[must_use]
-    pub fn sentence(&self) -> String {
-        let mut words = self.strategy.words().to_owned();
-        words[..1].make_ascii_uppercase();
+    pub fn is_same(&self) -> bool {
+        is_same(self.percent) && self.total_percent.is_none_or(is_same)
+    }
+
+    /// Returns a sentence about a metric: "With one setting for all (`bfq`), sync mean is 12 % less
+    /// (9 to 15 %) on a typical volume and 8 % less in total."
+    #[must_use]
+    pub fn sentence(&self, metric: &str) -> String {
+        let words = self.strategy.words();
         let settings = match (self.strategy, self.settings.len()) {
             (Strategy::PerVolume, _) => String::new(),
             (_, 0) => String::new(),
@@ -71,18 +76,23 @@ impl Gain {
                 format!(" ({})", each.collect::<Vec<_>>().join(", "))
             }
         };
-        let total = self
-            .total_percent
-            .map_or_else(String::new, |percent| format!(", of the total {}", signed_percent(percent)));
-        format!("{words}{settings}: {}{}{total}.", signed_percent(self.percent), between(self.interval))
+        let total =
+            self.total_percent.map_or_else(String::new, |percent| format!(" and {} in total", signed_percent(percent)));
+        let typical = format!("{}{}", signed_percent(self.percent), between(self.interval));
+        format!("With {words}{settings}, {metric} is {typical} on a typical volume{total}.")
     }
+}
+
+/// Whether a change is too small to be shown, per cent.
+fn is_same(percent: f64) -> bool {
+    percent.abs() < 0.005
 }
 
 /// Returns a change in words, such as "12 % less".
 pub(super) fn signed_percent(percent: f64) -> String {
     let shown = significant(percent.abs(), 2);
     match percent {
-        _ if percent.abs() < 0.005 => "the same".to_owned(),
+        _ if is_same(percent) => "the same".to_owned(),
         _ if percent < 0.0 => format!("{shown} % less"),
         _ => format!("{shown} % more"),
     }

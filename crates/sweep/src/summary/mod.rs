@@ -122,9 +122,17 @@ impl Summary {
             [Choice::Better, Choice::NothingBetter, Choice::CannotTell].map(|choice| self.count(choice));
         let (all, name) = (self.volumes.len(), &self.name);
         let on = |count: usize| match count {
-            1 => format!("1 of {all} volumes"),
+            _ if count == all && all == 1 => "the only volume".to_owned(),
             _ if count == all => format!("all {all} volumes"),
             _ => format!("{count} of {all} volumes"),
+        };
+        // All volumes usually have the same baseline.
+        let baseline = |choice: Choice| {
+            let of_choice = self.choices().into_iter().filter(|(_, own, _)| *own == choice).collect::<Vec<_>>();
+            match of_choice[..] {
+                [(label, ..)] => marked(label),
+                _ => "the baseline".to_owned(),
+            }
         };
         let changes: Vec<String> = self
             .choices()
@@ -137,17 +145,23 @@ impl Summary {
             said.push(format!("Set {}. There {name} is clearly better.", changes.join("; ")));
         }
         if nothing > 0 {
-            said.push(format!("Keep the baseline on {}: no setting has a better {name}.", on(nothing)));
+            said.push(format!(
+                "Keep {} on {}: no setting has a better {name}.",
+                baseline(Choice::NothingBetter),
+                on(nothing)
+            ));
         }
         if unknown > 0 {
             said.push(format!(
-                "Keep the baseline on {} for now: too few runs to tell whether {name} can be better.",
+                "Keep {} on {} for now: the runs are too few to tell whether {name} can be better.",
+                baseline(Choice::CannotTell),
                 on(unknown)
             ));
         }
-        let gains = self.gains.iter().map(Gain::sentence).collect::<Vec<_>>();
-        if !gains.is_empty() {
-            said.push(format!("Effect on {name}, compared with the baselines: {}", gains.join(" ")));
+        said.push("A volume is one workload on one device.".to_owned());
+        // Without a change, one setting for all is the baseline.
+        if self.gains.iter().any(|gain| !gain.is_same()) {
+            said.extend(self.gains.iter().map(|gain| gain.sentence(name)));
         }
         said
     }
@@ -170,17 +184,17 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
     let single = volumes.iter().filter(|volume| volume.runs < 2).count();
     if single > 0 {
         said.push(format!(
-            "{single} volumes have only one run of each setting, so they have no verdict and do not count in any \
-             gain; make two runs or more"
+            "{single} volumes have only one run of each setting, so they have no verdict, and no gain includes \
+             them; give 2 or more runs"
         ));
     }
     if without > 0 {
-        said.push(format!("{without} volumes do not have this metric, and do not count"));
+        said.push(format!("{without} volumes do not have this metric, so the results leave them out"));
     }
     let few = volumes.iter().filter(|volume| volume.runs >= 2 && volume.choice == Choice::CannotTell).count();
     if few * 3 > volumes.len().max(1) {
         said.push(format!(
-            "for {few} volumes, the runs do not decide whether another setting is better; make more runs"
+            "for {few} volumes, the runs do not decide whether another setting is better; give more runs"
         ));
     }
     let trusted = volumes.iter().filter(|volume| volume.doubts.is_some()).count();

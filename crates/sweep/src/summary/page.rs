@@ -26,9 +26,9 @@ pub(super) fn page(summary: &Summary) -> String {
             h2 { "What the fleet gains" }
             (gains(&summary.gains))
             p .quiet {
-                "One half of the runs chooses a setting and the other half judges it, and vice versa, because a \
-                 setting looks too good in the runs that chose it. Typical volume: the geometric mean over volumes, \
-                 with its 95 % interval. Total: volumes count by their I/Os."
+                "A setting looks too good in the runs that chose it. Therefore one half of the runs chooses a \
+                 setting, the other half judges it, and vice versa. \"Typical volume\" is the geometric mean \
+                 over volumes, with its 95 % interval. In \"total\", each volume counts by its number of I/Os."
             }
         }
         section id="chosen" {

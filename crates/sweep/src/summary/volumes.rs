@@ -180,7 +180,7 @@ impl Gathering {
             return Err(SweepError::Summary(format!("no volume has the metric {figure}; available: {there_are}")));
         };
         let Some(better) = better else {
-            let problem = "a high value is neither good nor bad, so this metric cannot choose a setting";
+            let problem = "this metric cannot choose a setting, because a high value is neither good nor bad";
             return Err(SweepError::Summary(format!("metric {figure}: {problem}")));
         };
         let higher_is_better = Some(better.as_str()) == Direction::Higher.better();
