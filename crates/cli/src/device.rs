@@ -17,7 +17,8 @@ use iosched_terminal::{output, show};
 pub(crate) enum DeviceCommand {
     /// List the profiles that come with iosched
     List {
-        /// List this family of devices instead: ssd, drives of which only the maximum rates are known
+        /// List this family of devices instead; the family "ssd" has drives with known maximum rates and unknown
+        /// latencies
         #[arg(long, value_name = "NAME", value_parser = family)]
         family: Option<&'static Family>,
         /// Print the list as one JSON document
@@ -31,7 +32,7 @@ pub(crate) enum DeviceCommand {
         /// For flash, NAME:steady models the drive after it has been filled and overwritten.
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
-        /// List the parameters that were fitted, with the rows they were fitted to, and those that are assumed
+        /// List the fitted parameters, each with the rows to which it was fitted, and the assumed parameters
         #[arg(long, conflicts_with = "json")]
         assumptions: bool,
         /// Print everything as one JSON document

@@ -28,7 +28,7 @@ pub(crate) struct GetArgs {
     #[arg(value_name = "DISK|NAME")]
     words: Vec<String>,
 
-    /// Search this directory of disks, or this disk, instead of the kernel's disks
+    /// Look for disks in this directory, or use this one disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 

@@ -22,8 +22,8 @@ pub(crate) enum ImportCommand {
     /// Make a profile from the io.cost settings of a device
     ///
     /// The file has lines of io.cost.model and io.cost.qos, an entry of systemd's hwdb, the output of `iosched device
-    /// io-cost`, or a result of resctl-bench. Such settings contain only maximum rates. The profile reaches these
-    /// rates, and says that no latency was measured.
+    /// io-cost`, or a result of resctl-bench. Such settings contain only maximum rates. A disk with the profile has
+    /// these rates. The profile notes that no latency was measured.
     #[command(name = "io-cost")]
     IoCost(IoCostArgs),
     /// Make a profile from a result of resctl-bench, with latencies
@@ -55,7 +55,7 @@ pub(crate) struct ResctlBenchArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct IoCostArgs {
-    /// File with the settings, with lines as in the kernel's files, or *.hwdb or *.json; it can be compressed
+    /// File with the settings: lines as in the kernel's files, or a *.hwdb or *.json file; the file can be compressed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Device to import, if the file has several: its number, its model name, or its place in the JSON
@@ -122,8 +122,8 @@ fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     let spread = Spread { runs: 1, percent };
     let profile = iosched_disk::Profile::of_rates((&file, &about, "io.cost.model"), &found.model, size, spread, None)?;
     let preface = format!(
-        "# A model of {name}, made from its io.cost.model by iosched {}: servers that reach these rates. Latencies \
-         were not measured.\n# {}\n{}\n",
+        "# A model of {name}, made from its io.cost.model by iosched {}. The model has these maximum rates. \
+         Latencies were not measured.\n# {}\n{}\n",
         env!("CARGO_PKG_VERSION"),
         found.model.line(),
         found.qos.map_or_else(String::new, |qos| format!("# {}\n", qos.line()))

@@ -12,8 +12,8 @@ use iosched_terminal::show::{Look, disks as shown};
 /// List disks and their schedulers
 ///
 /// For each disk of the kernel, ls shows its scheduler, the queue depth of its driver, and the disks or partitions
-/// below and above it. It also shows mount points, and the cgroup files with settings for the disk. Served disks with a
-/// name follow. --at lists the disks in another directory, such as one of `iosched mount`.
+/// below and above it. It also shows mount points, and the cgroup files with settings for the disk. Served disks that
+/// have a name come last. --at lists the disks in another directory, such as one of `iosched mount`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
@@ -24,7 +24,7 @@ pub(crate) struct LsArgs {
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// Search this directory of disks, or this disk, instead of the kernel's disks
+    /// Look for disks in this directory, or use this one disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 

@@ -17,7 +17,7 @@ use iosched_lab::request::quoted;
 use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, say};
 
-/// Put back settings that a killed iosched has changed
+/// Restore settings that iosched changed before it was killed
 ///
 /// Commands that change settings of the kernel's disks for a while, such as `iosched compare --on`, first record the
 /// old settings. They put them back at the end, also after Ctrl-C. If such a command was killed or the machine crashed,
@@ -27,8 +27,8 @@ use iosched_terminal::output::{self, say};
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
-/// --force undoes it nevertheless. Without a name, restore reports changes by `set` and `advise --apply`, and keeps
-/// them.
+/// --force undoes it nevertheless. Without a name, restore only lists changes by `set` and `advise --apply`, and does
+/// not undo them.
 ///
 /// If the name now belongs to another device, restore does not change that device. After a reboot the kernel's own
 /// settings are in force; restore compares them with the old ones and changes nothing.
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
         match restore_tracer(&roots, &state, options.dry_run) {
             Ok(LeftTracer::Nothing) => {}
             Ok(LeftTracer::InUse { pid }) => {
-                messages.say(&format!("the kernel's tracer: left alone: process {pid} is recording"))?
+                messages.say(&format!("the kernel's tracer: not restored, because process {pid} is recording"))?
             }
             Ok(LeftTracer::PutBack) if options.dry_run => messages.say("the kernel's tracer: would be restored")?,
             Ok(LeftTracer::PutBack) => messages.say("the kernel's tracer: restored")?,
@@ -209,7 +209,7 @@ impl Messages {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
             LeftCgroup::Gone => format!("cgroup {name}: is gone"),
-            LeftCgroup::InUse { pid } => format!("cgroup {name}: left alone: process {pid} is in it"),
+            LeftCgroup::InUse { pid } => format!("cgroup {name}: not removed, because process {pid} is in it"),
         };
         self.say(&text)
     }
@@ -220,10 +220,10 @@ impl Messages {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
             Cleared::Gone => format!("{name}: is gone"),
-            Cleared::InUse { pid } => format!("{name}: left alone: process {pid} is in it"),
+            Cleared::InUse { pid } => format!("{name}: not removed, because process {pid} is in it"),
             Cleared::NotOurs { path } => {
                 self.all_well = false;
-                format!("{}: left alone: it does not look like a directory made by iosched", path.display())
+                format!("{}: not removed, because it does not look like a directory made by iosched", path.display())
             }
         };
         self.say(&text)
@@ -243,7 +243,7 @@ fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String 
         let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
         format!("to restore it too, run: iosched set {device} {}", words.join(" "))
     };
-    format!("not restored, because something else has set it since: {}; {back}", all.join(", "))
+    format!("not restored, because another program has changed it since then: {}; {back}", all.join(", "))
 }
 
 fn list(changes: &[Change]) -> String {
@@ -265,7 +265,7 @@ fn why(reason: &LeftAlone) -> String {
         LeftAlone::Another { then, now } => {
             let (then, now) = (described(then), described(now));
             let differ = if then == now {
-                format!("the device ({now}) was removed and added again since, which ended the recorded settings")
+                format!("the device ({now}) was removed and added again, so the recorded settings no longer apply")
             } else {
                 format!("the record belongs to another device ({then}), not to the present one ({now})")
             };
@@ -274,13 +274,13 @@ fn why(reason: &LeftAlone) -> String {
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
             format!(
-                "something else has changed {} since iosched set it; to restore nevertheless, add --force: {}",
+                "another program has changed {} since iosched set it; to restore it nevertheless, add --force: {}",
                 changes.join(", "),
                 list(undo)
             )
         }
         LeftAlone::Damaged { path } => {
-            format!("the record {} cannot be understood; remove it once the settings are right", path.display())
+            format!("the record {} cannot be read; remove it when the settings are right", path.display())
         }
     }
 }
@@ -299,7 +299,7 @@ mod tests {
         let text = |now| why(&LeftAlone::Another { then: disk(3, "/a.img"), now });
         assert_eq!(
             text(disk(4, "/a.img")),
-            "the device (1 GiB, /a.img) was removed and added again since, which ended the recorded settings; the \
+            "the device (1 GiB, /a.img) was removed and added again, so the recorded settings no longer apply; the \
              present device was not changed; --forget discards the record"
         );
         assert!(text(disk(4, "/b.img")).starts_with(

@@ -42,7 +42,7 @@ pub(crate) struct DiskArgs {
 
     /// Scheduler with tunables and queue attributes, such as cfq or cfq:slice_idle=0,nr_requests=64 [default: cfq]
     ///
-    /// If exports declare weights, the default is the setting of --for shared.
+    /// If exports declare weights, the default is the setting that "--for shared" chooses.
     #[arg(short, long, value_name = "SETTING")]
     scheduler: Option<String>,
 
@@ -54,7 +54,7 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
 
-    /// Memory for data on the way to and from clients, in MiB; each client can always use 64 KiB
+    /// Memory for data in transit to and from clients, in MiB; each client can always use 64 KiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     budget_mib: u32,
 
@@ -90,7 +90,8 @@ pub(crate) struct DiskArgs {
 /// Purposes of a disk that decide how it is best served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Purpose {
-    /// Several tenants, or clients that always have requests waiting: --scheduler cfq:slice_idle=0 --depth 8
+    /// For several tenants, or for clients that always have requests waiting. Same as --scheduler cfq:slice_idle=0
+    /// --depth 8
     Shared,
 }
 
@@ -344,7 +345,7 @@ pub(crate) fn end(served: Served) -> Result<()> {
 
 /// A clause about weights. On a fast backing, few requests wait,
 /// and CFQ idles this long for the next request of an export.
-const WITHIN: &str = "of clients that send the next request within 8 ms";
+const WITHIN: &str = "if the clients send each next request within 8 ms";
 
 /// Describes a disk: its backing, size and scheduler, and
 /// the reason for a scheduler that the user did not choose.

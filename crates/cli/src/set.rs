@@ -21,9 +21,9 @@ use iosched_terminal::output::{self, WriteArgs, say};
 /// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
 /// stops with an error. Values that set has already written stay in force, and the error lists them.
 ///
-/// For a disk of the kernel, set also prints to standard error how to undo the change, the previous values, and other
-/// attributes that the kernel changed. `iosched restore DISK` goes back to the settings before the first change since
-/// the system started.
+/// For a disk of the kernel, set also prints three things to standard error: a command that undoes the change, the
+/// previous values, and the other attributes that the kernel changed. `iosched restore DISK` goes back to the settings
+/// before the first change since the system started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
@@ -36,7 +36,7 @@ pub(crate) struct SetArgs {
     #[arg(value_name = "DISK|NAME=VALUE", required = true)]
     words: Vec<String>,
 
-    /// Search this directory of disks, or this disk, instead of the kernel's disks
+    /// Look for disks in this directory, or use this one disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 

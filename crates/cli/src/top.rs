@@ -59,7 +59,7 @@ const EXAMPLES: &str = "Examples:
   iosched top live:db --once --json
 
 Keys: q quit, s sort by the next column, r reverse, / filter, p pause, Up and
-Down select, Enter details, i set a client's ioprio, w its weight";
+Down select, Enter details, i set a client's ioprio, w set its weight";
 
 pub(crate) fn run(args: &TopArgs) -> Result<()> {
     let at = args.disk.as_deref().or(args.at.as_deref());

@@ -45,9 +45,9 @@ pub(crate) enum TraceCommand {
     },
     /// Convert a trace to another format
     ///
-    /// The output ends with a list of what the new format cannot store. From blktrace or blkparse to blktrace, convert
-    /// keeps every event; slice, filter and remap keep them too. Other formats get the submissions, and the completions
-    /// if the trace has them.
+    /// The output ends with a list of what the new format cannot store. A conversion from blktrace or blkparse to
+    /// blktrace keeps every event; slice, filter and remap also keep every event. Other formats get the submissions,
+    /// and the completions if the trace has them.
     Convert {
         #[command(flatten)]
         files: Files,
@@ -74,8 +74,8 @@ pub(crate) enum TraceCommand {
     /// Write a trace with positions changed to fit a smaller device
     ///
     /// Areas that the trace uses keep their size and order. The gaps between them shrink by a common factor. If the
-    /// used areas alone exceed the device, positions wrap around. A larger device changes nothing. iosched reads the
-    /// trace twice.
+    /// used areas alone exceed the device, positions wrap around. If the device is larger than the recorded one, all
+    /// positions stay the same. iosched reads the trace twice.
     Remap {
         #[command(flatten)]
         files: Files,
@@ -126,7 +126,9 @@ pub(crate) struct Target {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Criteria {
-    /// Keep requests of this process; repeat the option for more, also together with --process
+    /// Keep requests of the process with this number; repeat the option for more
+    ///
+    /// With --process too, a request must match one of the numbers or one of the names.
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
     /// Keep requests of processes with this name; repeat the option for more
@@ -387,7 +389,7 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
         ))
     };
     match there_is() {
-        Ok(there_is) => usage(format_args!("no request matches in {}, which {there_is}", source.title())),
+        Ok(there_is) => usage(format_args!("no request matches in {}; the trace {there_is}", source.title())),
         Err(error) => error.into(),
     }
 }

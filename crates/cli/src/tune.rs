@@ -55,7 +55,8 @@ pub(crate) struct TuneArgs {
 
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
     ///
-    /// The default is linux-6.12. For an application under a scheduler that Linux no longer has, it is server-2010.
+    /// The default is linux-6.12. For an application under a scheduler that Linux no longer has, the default is
+    /// server-2010.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     machine: Option<String>,
 
@@ -66,7 +67,7 @@ pub(crate) struct TuneArgs {
     #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space")]
     schedulers: Vec<String>,
 
-    /// Also search settings of these controllers: wbt, io.max, io.latency, io.cost; they work only with blk-mq
+    /// Also search settings of these controllers: wbt, io.max, io.latency, io.cost; controllers work only with blk-mq
     /// schedulers
     ///
     /// The values to try depend on the I/O of each cgroup.
@@ -147,7 +148,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Write the records to this file, a line as each run ends
+    /// Write the records to this file; each run adds a line when it ends
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 

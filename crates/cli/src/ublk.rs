@@ -34,7 +34,7 @@ pub(crate) struct UblkArgs {
 
     /// Number N of the device /dev/ublkbN [default: any free number]
     ///
-    /// With several exports, the first one by name gets this number.
+    /// With several exports, the export whose name is first in the alphabet gets this number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=NUMBER_MAX))]
     number: Option<u32>,
 

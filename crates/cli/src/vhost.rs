@@ -35,7 +35,8 @@ pub(crate) struct VhostArgs {
     #[command(flatten)]
     disk: DiskArgs,
 
-    /// Unix socket to listen on; only its owner can use it. Repeat for several; each is an export
+    /// Unix socket to listen on; only its owner can use it. Repeat the option for several sockets; each socket serves
+    /// one export
     #[arg(long = "socket", value_name = "SOCKET", required = true, value_hint = ValueHint::FilePath)]
     sockets: Vec<PathBuf>,
 

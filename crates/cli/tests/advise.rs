@@ -58,7 +58,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     // The decision and the first reservation name the task that pays.
     let decision = out.split("\n\n").next().unwrap().replace("\n  ", " ");
     assert!(decision.contains("The cost: it ") && decision.contains("starves the task idle"), "{out}");
-    assert!(out.contains("\nreservations, the weightiest first:\n  - `mq-deadline`: idle starves"), "{out}");
+    assert!(out.contains("\nreservations, the most important first:\n  - `mq-deadline`: idle starves"), "{out}");
     let name = on.strip_prefix("/dev/").unwrap();
     let command = format!("  echo mq-deadline > /sys/block/{name}/queue/scheduler\n");
     assert!(out.contains(&command) && out.contains("\nto undo it:\n"), "{out}");

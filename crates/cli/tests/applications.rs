@@ -281,9 +281,13 @@ fn measured_figures_stand_beside_simulated_ones() {
 
     write(&table("iops").replace("randread,1,iops", "randread,one,iops"));
     refused(&here, &args, &["icpe24.csv: line 2: disks: \"one\""]);
-    refused(&here, &["reproduce", "measured", "--data", "none"], &["none: no measurements", "kyber-grid.csv"]);
+    refused(
+        &here,
+        &["reproduce", "measured", "--data", "none"],
+        &["none: the directory has no measurements", "kyber-grid.csv"],
+    );
     refused(&here, &["reproduce", "dd", "--data", data], &["--data", "reproduce measured"]);
-    refused(&here, &["reproduce", "measured", "dd"], &["measured runs alone"]);
+    refused(&here, &["reproduce", "measured", "dd"], &["must be the only one"]);
     refused(&here, &["reproduce", "measured", "--case", "nine"], &["\"nine\"", "icpe24"]);
 }
 

@@ -125,7 +125,11 @@ fn calibrate_refuses_with_a_remedy() {
     for (args, said) in [
         (vec!["calibrate"], "required"),
         (vec!["calibrate", &*file], "give a file of at least 64 MiB, or a directory"),
-        (vec!["calibrate", &*file, "--destroy-data", &*file], "is a file, which is only read"),
+        (
+            vec!["calibrate", &*file, "--destroy-data", &*file],
+            "is a file, and iosched does not write to files \
+             that you name",
+        ),
         (vec!["calibrate", "/dev/no-such-disk"], "no-such-disk"),
         (vec!["calibrate", "nvme", "--destroy-data", "/dev/sda"], "a model has no data"),
         (vec!["calibrate", "--from", &*file], "not a file of measurements"),
@@ -149,10 +153,10 @@ fn validated_profile_carries_its_errors() {
     for part in [
         "two classes: random 8 KiB reads",
         "predicted",
-        "of the rates and p99 latencies",
+        "of the rates and p99",
         "rates within 10 %: 48 of 48",
-        "wrong 0",
-        "; trust 100 %",
+        "wrongly: 0",
+        "; score 100 %",
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
@@ -162,7 +166,7 @@ fn validated_profile_carries_its_errors() {
     let validated = Profile::load(&told).unwrap().fit().unwrap().validated.unwrap();
     assert_eq!(validated.wrong_orders, 0);
     let (code, out_of_show, _) = run(&["device", "show", &told]);
-    assert!(code == 0 && out_of_show.contains("validated on the device: trust 100 %; "), "{out_of_show}");
+    assert!(code == 0 && out_of_show.contains("validated on the device: score 100 %; "), "{out_of_show}");
     let (code, _, err) = run(&["report", &records, "-o", &path("page.html")]);
     assert!(code == 2 && err.contains("validate --from"), "{err}");
     // The same records give the same output. Another profile does not match the device.

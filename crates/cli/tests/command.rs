@@ -42,7 +42,7 @@ fn without_arguments_it_does_the_main_job() {
         "\nThis is a sample: ",
         "--workload FILE and --device PROFILE or --on DEVICE",
         "difference from `mq-deadline` (",
-        "reservations, the weightiest first:",
+        "reservations, the most important first:",
         "next: ",
     ] {
         assert!(out.contains(part), "{part}: {out}");
@@ -83,7 +83,12 @@ fn usage_errors_come_before_any_run() {
     compare(&["--scheduler", "cfq:max_sectors_kb=100000"], 2, &["max_sectors_kb: 100000 is out of range"]);
     compare(&["--scheduler", "cfq", "--baseline", "noop"], 2, &["baseline noop is not one of", "cfq"]);
     compare(&["--cgroup", "db"], 2, &["--cgroup", "write CGROUP=PROCESS, such as db=postgres"]);
-    compare(&["--cgroup", "db=mysqld"], 2, &["db=mysqld: no process of the trace has this name; it has postgres, "]);
+    compare(
+        &["--cgroup", "db=mysqld"],
+        2,
+        &["db=mysqld: no process of the trace has this name; the trace has \
+        postgres, "],
+    );
     let unknown = ["--cgroup", "db=postgres", "--scheduler", "none:io.max=dc:riops=20"];
     compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; it has db; did you mean db?"]);
     let none = "the workload has no cgroups; ";
@@ -203,9 +208,14 @@ fn several_devices_are_compared_in_one_command() {
         out
     };
     let text = with(&["--report", "all.html", "--details"]);
-    for part in
-        ["sata-7200: 1 TB", "3 runs each on each device", "  - on ./fixed.toml: ", "the best on each device", "finish "]
-    {
+    for part in [
+        "sata-7200: 1 TB",
+        "3 runs each on each device",
+        "  - on ./fixed.toml: ",
+        "the best setting on each \
+         device",
+        "finish ",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(text.matches("difference from `noop` (95 % confidence").count(), 2, "{text}");

@@ -115,7 +115,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     // The next change can be undone alone, or together with all others.
     let told = set(&[name, "fifo_batch=4"]);
     assert!(told.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{told}");
-    assert!(told.contains("with all changes since the start"), "{told}");
+    assert!(told.contains("with all changes since the system started"), "{told}");
     let (code, out, _) = restore(&state, &[]);
     assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
@@ -185,7 +185,8 @@ fn restore_leaves_what_something_else_has_set_since() {
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
         let told = format!(
-            "something else has changed read_ahead_kb from 64 to 32 since iosched set it; to restore nevertheless, \
+            "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore it \
+                nevertheless, \
              add --force: {}",
             format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
         );
@@ -285,7 +286,11 @@ fn restore_reports_the_leftovers_it_undoes() {
     device.set_attribute("read_ahead_kb", "32").unwrap();
     let (code, out, _) = restore(&state, &[name]);
     assert!(
-        code == 0 && out.contains("not restored, because something else has set it since: read_ahead_kb is 32"),
+        code == 0
+            && out.contains(
+                "not restored, because another program has changed it since then: \
+                 read_ahead_kb is 32"
+            ),
         "{out}"
     );
     assert!(out.contains(&format!("to restore it too, run: iosched set {name} read_ahead_kb=")), "{out}");
@@ -297,9 +302,14 @@ fn restore_reports_the_leftovers_it_undoes() {
     // Another disk with the same name. If it has the same file, the message appears once.
     let again = text.replace("\"sequence\": ", "\"sequence\": 9");
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
-    for (text, expected) in
-        [(again, "was removed and added again since"), (other, "the record belongs to another device")]
-    {
+    for (text, expected) in [
+        (again, "was removed and added again, so the recorded settings no longer apply"),
+        (
+            other,
+            "the record \
+             belongs to another device",
+        ),
+    ] {
         fs::write(&journal, text).unwrap();
         let (code, out, _) = restore(&state, &[]);
         assert!(code == 1 && out.contains(expected), "{out}");

@@ -130,8 +130,8 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let cfq = "memory, 1 MiB, cfq";
     let keeps = |depth: u32| {
         format!(
-            ":slice_idle=0, depth {depth} (keeps the declared weights of clients that send the next request within 8 \
-             ms; for writes, too, declare sync=all)"
+            ":slice_idle=0, depth {depth} (keeps the declared weights if the clients send each next request \
+             within 8 ms; for writes, too, declare sync=all)"
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);
@@ -280,7 +280,7 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(wrong.status.code() == Some(2) && said.contains("write any of rbps=N"), "{said}");
     assert_eq!(server.stop(), Some(0));
-    refused(&here, &["memory:1M", "--scheduler", "none:io.max=rbps=5"], 2, "no cgroup is named");
+    refused(&here, &["memory:1M", "--scheduler", "none:io.max=rbps=5"], 2, "the name of the cgroup is missing");
 }
 
 #[test]

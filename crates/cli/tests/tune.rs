@@ -80,7 +80,7 @@ fn finding_nothing_better_is_a_result() {
     let here = directory("tune-none");
     let (code, out, _) = run(&["tune", "-w", &tasks(&here), "-s", "noop", "-g", "p99(sync)", "--budget", "30"]);
     assert_eq!(code, 0);
-    assert!(out.starts_with("Keep `noop`. It has nothing to set that is worth trying.\n"), "{out}");
+    assert!(out.starts_with("Keep `noop`. It has no tunable that is worth trying.\n"), "{out}");
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn a_search_of_today_leaves_out_controllers_that_need_cgroups() {
     let search = ["tune", "-w", &workload, "-g", "mean(lookup)", "--space", "today", "--budget", "40"];
     let (code, out, err) = run(&search);
     assert_eq!(code, 0, "{err}");
-    let warning =
-        "warning: `io.max`, `io.latency` and `io.cost` need cgroups, and tasks has none, so they are left out";
-    assert!(err.contains(warning) && err.contains("give its jobs cgroups"), "{err}");
+    let warning = "warning: the controllers `io.max`, `io.latency` and `io.cost` need cgroups, but tasks has none, so the \
+            search leaves these controllers out";
+    assert!(err.contains(warning) && err.contains("put the jobs of the workload into cgroups"), "{err}");
     assert!(out.contains("reservations") && out.replace("\n    ", " ").contains("tasks has none"), "{out}");
 }
 
@@ -155,7 +155,7 @@ fn controllers_of_cgroups_need_cgroups_and_are_known_by_name() {
     let search = |more: &[&str]| run(&[&["tune", "-w", &workload, "-g", "mean(lookup)"], more].concat());
     let (code, _, err) = search(&["-s", "none", "--controller", "io.max,wbt"]);
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("io.max: these controllers need cgroups, and tasks has none"), "{err}");
+    assert!(err.contains("io.max: these controllers need cgroups, but tasks has none"), "{err}");
     assert!(err.contains("--controller wbt"), "{err}");
     let (code, _, err) = search(&["-s", "none", "--controller", "io.mx"]);
     assert_eq!(code, 2, "{err}");

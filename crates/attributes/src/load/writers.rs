@@ -47,7 +47,11 @@ impl Writers {
         let others = if is_refused { "; only root sees other users' writes" } else { "" };
         match named.is_empty() {
             false => Some(format!("writers, to any disk: {}{more}{others}", named.join(", "))),
-            true if is_refused => Some("only root sees who writes through the page cache (/proc/PID/io)".to_owned()),
+            true if is_refused => Some(
+                "only root sees which processes write through the page cache \
+                 (/proc/PID/io)"
+                    .to_owned(),
+            ),
             true => None,
         }
     }

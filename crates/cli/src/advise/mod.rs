@@ -34,7 +34,7 @@ use iosched_terminal::show::{Look, advice};
 /// a setting only if it is clearly better on the device. Otherwise it recommends the present setting.
 ///
 /// At the end and after Ctrl-C, iosched puts all settings back, unless you give --apply. After a crash, `iosched
-/// restore` puts them back. iosched only reads a device, unless you name the device again with --destroy-data. In a
+/// restore` puts them back. iosched writes to a device only if you name the device again with --destroy-data. In a
 /// directory, it writes only to files that it creates. It needs root to change schedulers.
 ///
 /// After Ctrl-C, iosched finishes the current run and ends. The directory of --output has the results so far. To skip

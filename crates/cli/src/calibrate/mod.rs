@@ -43,11 +43,11 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// use. These are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is
 /// allowed, they include mixed reads and writes.
 ///
-/// For a rotating disk that you do not have, give --trace a trace of its requests. The disk must have served the
-/// requests one at a time.
+/// For a rotating disk that you do not have at hand, give a trace of its requests with --trace. The disk must have
+/// served the requests one at a time.
 ///
-/// iosched only reads a device, unless you name the device again with --destroy-data. It only reads a file. In a
-/// directory, it creates a file, writes to it, and removes it at the end.
+/// iosched writes to a device only if you name the device again with --destroy-data. It never writes to a file that you
+/// name. In a directory, it creates a file, writes to this file, and removes the file at the end.
 ///
 /// After Ctrl-C, the measurements so far are kept. Use --from to fit a model to them. If no model fits, the exit status
 /// is 1.
@@ -76,7 +76,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "MIB", default_value_t = FILE_SIZE_MIB_DEFAULT, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
-    /// Write the measurements to this file, a line as each one ends
+    /// Write the measurements to this file; each measurement adds a line when it ends
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 
@@ -84,7 +84,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// Fit the model of a rotating disk to this trace of a disk, and measure nothing; a line is one request
+    /// Fit the model of a rotating disk to this trace of a disk, and measure nothing; each line is one request
     ///
     /// `iosched validate disk --help` describes the format. The file can be compressed (.gz, .zst). iosched fits the
     /// model to the first half of the trace. The second half shows how good the fit is.

@@ -31,9 +31,9 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// output says how many runs would decide. All intervals together hold with 95 % confidence (Holm's correction). On a
 /// modelled device, iosched widens them by the known error of the profile.
 ///
-/// Fairness says how equally the processes slow each other down, from 0 to 1 (equally). It is Jain's index of their
-/// slowdowns. The slowdown of a process is its mean latency while the others run, divided by its mean latency while it
-/// runs alone. Only the 16 busiest processes with at least 30 I/Os count.
+/// Fairness says how equally the processes slow each other down, from 0 (unequally) to 1 (equally). It is Jain's index
+/// of their slowdowns. The slowdown of a process is its mean latency while the others run, divided by its mean latency
+/// while it runs alone. Only the 16 busiest processes with at least 30 I/Os count.
 ///
 /// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
 /// current runs too; so does SIGTERM. Only complete rounds count. A round is one run of every setting on every device.
@@ -61,8 +61,8 @@ pub(crate) struct CompareArgs {
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
     ///
     /// The models are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You can also give a file
-    /// (with a / or *.toml). The default is linux-6.12. For an application, it is server-2010 if you compare a
-    /// scheduler that Linux no longer has.
+    /// (with a / or *.toml). The default is linux-6.12. For an application, the default is server-2010 if you compare
+    /// a scheduler that Linux no longer has.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 
@@ -83,8 +83,10 @@ pub(crate) struct CompareArgs {
     #[arg(long = "kernel", value_name = "VERSION", conflicts_with = "on")]
     pub(crate) kernels: Vec<KernelVersion>,
 
-    /// Setting to compare the others with [default: the first --scheduler, or mq-deadline if none is given; with --on,
-    /// the current setting if it is compared]
+    /// Setting to compare the others with [default: the first --scheduler]
+    ///
+    /// Without --scheduler, and for the sets "all" and "today", the default is mq-deadline. With --on, the default is
+    /// the current setting of the device if it is among the compared settings; otherwise it is the first of them.
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 
@@ -92,7 +94,8 @@ pub(crate) struct CompareArgs {
     /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
     /// The decision and --until-sure consider only the goals. The first goal counts most. The correction for multiple
-    /// comparisons starts with the goals, so their verdicts need the fewest runs.
+    /// comparisons is mildest for the goals. Therefore verdicts on goals need fewer runs than verdicts on other
+    /// metrics.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
@@ -120,7 +123,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Do not report fairness; this saves the runs in which each process runs alone, up to half of the time
+    /// Do not report fairness; the comparison is up to twice as fast, because the runs of each process alone are not
+    /// needed
     #[arg(long)]
     pub(crate) no_fairness: bool,
 
@@ -143,8 +147,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// Write the records to this file, a line as each run ends [default: last.jsonl in $XDG_STATE_HOME/iosched or
-    /// ~/.local/state/iosched]
+    /// Write the records to this file; each run adds a line when it ends [default: last.jsonl in
+    /// $XDG_STATE_HOME/iosched or ~/.local/state/iosched]
     ///
     /// `iosched report --last` reads the default file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -28,12 +28,12 @@ pub(crate) struct RealArgs {
     /// Run on a real device under the kernel's schedulers: give a directory on the device, or the device itself, such
     /// as /dev/sdb
     ///
-    /// In a directory, iosched reads and writes only files that it creates. It only reads a device, unless you name the
-    /// device again with --destroy-data.
+    /// In a directory, iosched reads and writes only files that it creates. iosched writes to a device only if you name
+    /// the device again with --destroy-data.
     ///
     /// iosched changes schedulers and tunables, so it needs root. It puts them back at the end. After a crash, `iosched
     /// restore` puts them back. A setting such as bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for all
-    /// other tunables. The setting "present" is the present scheduler of the device with its present tunables. A
+    /// other tunables. The setting "present" stands for the scheduler and the tunables that the device has now. A
     /// setting can contain a cgroup file, such as none:io.max=backup:wbps=50000000, for a cgroup of the workload.
     /// iosched creates these cgroups for the runs and removes them afterwards.
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs", "no_fairness"])]

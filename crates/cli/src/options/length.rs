@@ -13,7 +13,7 @@ pub(crate) struct RunLength {
     #[arg(long, value_name = "SECONDS", help_heading = None, value_parser = seconds_above_0)]
     run_for: Option<f64>,
 
-    /// Leave the first seconds of each run out of all results
+    /// Seconds at the start of each run that do not count in any result
     #[arg(long, value_name = "SECONDS", help_heading = None, default_value = "0", value_parser = seconds)]
     warm_up: f64,
 }

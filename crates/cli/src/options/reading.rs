@@ -17,10 +17,13 @@ pub(crate) struct Reading {
     ///
     /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. These names are known:
     ///
-    /// Time: time_ns, time_us, time_ms or time_s. arrival_ns is a time in ns that iosched does not shift to start at 0.
-    /// completed_s is the time of completion, as in the output of biosnoop; it needs a latency too.
+    /// Time of submission: time_ns, time_us, time_ms or time_s. iosched subtracts the first time from all times, so that
+    /// the trace starts at 0. It leaves times in a column arrival_ns as they are.
     ///
-    /// Operation: op. Write op=0:write/1:read if the column has numbers.
+    /// Time of completion, as in the output of biosnoop: completed_ns, completed_us, completed_ms or completed_s. The
+    /// table must then also have a latency column.
+    ///
+    /// Operation: op. If the operation is a number in the table, give its meaning, as in op=0:write/1:read.
     ///
     /// Position: sector or offset_bytes. Length: nr_sectors or length_bytes.
     ///

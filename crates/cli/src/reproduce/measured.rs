@@ -25,7 +25,7 @@ const SECONDS: u32 = 1;
 
 pub(super) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> {
     if args.experiments.len() > 1 {
-        return Err(usage("measured runs alone; remove the other experiments".to_owned()));
+        return Err(usage("the experiment \"measured\" must be the only one; remove the other experiments".to_owned()));
     }
     let device = args.device.as_deref().map(Profile::load).transpose()?;
     let mut cases = Source::cases(args.data.as_deref())?;

@@ -36,24 +36,26 @@ const RUNS: u32 = 10;
 ///
 /// A verdict compares a setting with the baseline of the experiment, by the method of the first document. Two settings
 /// differ only if their means differ by more than the standard deviations. In simulated results, the means must also
-/// differ by at least 0.5 %. If a document gives no deviations, differences below 10 % do not count, neither published
-/// nor simulated ones. ◦ marks tests shorter than a minute, which the first document excludes. † marks published
-/// results that were not used to make the models.
+/// differ by at least 0.5 %. If a document gives no standard deviations, published and simulated differences below 10 %
+/// do not count. ◦ marks tests shorter than a minute, which the first document excludes. † marks published results that
+/// were not used to make the models.
 ///
 /// Some results depend on a value that the document does not give. For such a value, iosched assumes a range.
-/// `--assumptions` lists these ranges. iosched repeats the first run with each other value of the range. The column
-/// `over unknowns` shows how far the mean varies. If a verdict depends on the assumption, the output says so.
+/// `--assumptions` lists these ranges. The first run uses one value of the range, and iosched repeats this run with all
+/// the other values. The column "over unknowns" shows how much the mean varies between them. If a verdict depends on
+/// the assumption, the output says so.
 ///
 /// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM stops these too.
-/// The output and the records (--records) have the finished runs, and list those that did not run. `iosched report`
-/// makes a page from the records.
+/// The output and the records (--records) contain the finished runs, and list the runs that are missing. `iosched
+/// report` makes a page from the records.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
     /// Experiments to run: a group, a name, or all
     ///
-    /// The group cfq has quantum, fsync-yield, dd, low-latency and tpcc. The group today has nvme-interference,
-    /// start-up, streams and shares. measured prints results that others measured on SSDs beside simulated results.
+    /// The group "cfq" contains the experiments quantum, fsync-yield, dd, low-latency and tpcc. The group "today"
+    /// contains the experiments nvme-interference, start-up, streams and shares. The experiment "measured" prints
+    /// results that others measured on SSDs, and simulated results beside them.
     #[arg(value_name = "EXPERIMENT", default_value = ALL)]
     experiments: Vec<String>,
 
@@ -64,15 +66,16 @@ pub(crate) struct ReproduceArgs {
     /// Runs of each case under each setting
     ///
     /// Runs differ in the initial position of the platters, in the location of files, and in the times at which
-    /// periodic threads wake up. [default: 10; 1 for measured]
+    /// periodic threads wake up. [default: 10, or 1 for the experiment "measured"]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
 
-    /// For measured: read the measurements from this directory, not the included ones; the tables have the same form
+    /// Only for the experiment "measured": read the measurements from this directory, in tables of the same form as the
+    /// included ones
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 
-    /// For measured: use this model of the disk, not the one that the measurements name
+    /// Only for the experiment "measured": use this model of the disk instead of the model that the measurements name
     #[arg(short, long, value_name = "PROFILE")]
     device: Option<String>,
 
@@ -88,7 +91,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     json: bool,
 
-    /// For measured: print the page docs/accuracy.md, a summary by source
+    /// Only for the experiment "measured": print the page docs/accuracy.md, a summary by source
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 
@@ -96,7 +99,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Write the records to this file, a line as each run ends; `iosched report` reads it
+    /// Write the records to this file; each run adds a line when it ends; `iosched report` reads it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 
@@ -126,7 +129,10 @@ pub(crate) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> 
         [("--data", args.data.is_some()), ("--device", args.device.is_some()), ("--markdown", args.markdown)];
     for (option, is_given) in of_measured {
         if is_given {
-            return Err(usage(format!("{option} needs the experiment measured: iosched reproduce measured")));
+            return Err(usage(format!(
+                "{option} is only for the experiment \"measured\": iosched reproduce \
+                 measured"
+            )));
         }
     }
     let experiments = chosen(args)?;

@@ -17,12 +17,13 @@ use absent as present;
 ///
 /// A plan in TOML lists workloads, devices, schedulers and seeds. Each combination of workload, device and seed is one
 /// comparison. When a comparison ends, iosched adds its results to a dataset of Parquet files. If you stop a sweep or
-/// extend its plan, the next sweep runs only the missing comparisons. A change in any input makes a new comparison,
-/// also in the content of a trace or in the version of iosched. If a workload cannot be read, the sweep continues
-/// without it, and lists it at the end.
+/// extend its plan, the next sweep runs only the missing comparisons. If an input of a comparison changes, the next
+/// sweep runs the comparison again. The inputs include the content of a trace and the version of iosched. If a workload
+/// cannot be read, the sweep continues without it, and lists it at the end.
 ///
-/// The output ends with the best setting for each volume. A volume is one workload on one device. Below, the output
-/// compares the total gain in three cases: one setting for all volumes, one for each device, and one for each volume.
+/// The output ends with the best setting for each volume. A volume is one workload on one device. After that, the
+/// output compares the total gain of three choices: one setting for all volumes, one setting for each device, and one
+/// setting for each volume.
 ///
 /// To sweep a plan on several machines, use `python -m iosched.sweep` with Ray or Dask.
 ///

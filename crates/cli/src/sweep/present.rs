@@ -176,8 +176,8 @@ fn as_text(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed:
     );
     if outcome.others > 0 {
         text.push_str(&format!(
-            "{} of the dataset are from another plan or version, and are included below; use another directory to \
-             exclude them\n",
+            "{} comparisons in the dataset are from another plan or version, and the results below include \
+             them; to exclude them, use another directory\n",
             grouped(outcome.others as u64)
         ));
     }

@@ -39,7 +39,7 @@ pub(crate) struct DeviceArgs {
     #[arg(short, long, value_name = "PROFILE|FILE", required = true)]
     profile: Option<String>,
 
-    /// Write the profile with its trust and errors to this file
+    /// Write the profile with its score and errors to this file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
@@ -65,7 +65,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds_above_0)]
     run_for: f64,
 
-    /// Write the runs to this file, a line as each one ends
+    /// Write the runs to this file; each run adds a line when it ends
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 

@@ -24,12 +24,13 @@ use iosched_terminal::show::{self, Look, validation};
 /// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its schedulers, and
 /// simulates them with the profile. Calibration uses none of these workloads. The output shows predicted and measured
 /// rates and p99 latencies. If the schedulers differ on the device, the output says whether the profile predicts which
-/// one is better. The result is the trust: the share of the values that the profile predicts well. --output stores the
-/// trust and the errors in the profile. From then on, predicted differences below these errors do not count.
+/// one is better. The result is a score: the percentage of the values that the profile predicts well. With --output,
+/// iosched saves the score and the errors in the profile. A comparison with this profile then ignores differences that
+/// are smaller than these errors.
 ///
-/// iosched only reads a device, unless you name the device again with --destroy-data. It only reads a file. In a
-/// directory, it creates a file and writes to it. It changes schedulers, so it needs root. It puts them back at the
-/// end.
+/// iosched writes to a device only if you name the device again with --destroy-data. It only reads a file. In a
+/// directory, iosched creates a file and writes to this file. It needs root, because it changes schedulers. It puts
+/// them back at the end.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {
@@ -45,9 +46,9 @@ enum ValidateCommand {
     ///
     /// Each line of the trace is a request: `R|W Hit|Miss block count service_us next_us`. A block has 512 bytes.
     /// service_us is the time to completion. next_us is the time from the completion to the next request. The model
-    /// gets the same requests, each at the same interval after the completion of the previous one. The result, in the
-    /// last line, is the root mean square distance between the two distributions of response times (Ruemmler and
-    /// Wilkes, 1994).
+    /// gets the same requests. After each completion, it gets the next request after the recorded time (next_us). The
+    /// result, in the last line, is the root mean square distance between the two distributions of response times
+    /// (Ruemmler and Wilkes, 1994).
     Disk(DiskArgs),
     /// Replay a recording of a served disk in the simulator, and compare every decision
     ///

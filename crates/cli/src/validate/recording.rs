@@ -100,7 +100,10 @@ pub(super) fn run(args: &RecordingArgs) -> Result<()> {
     let replayed = replay_recorded(lines, &Registry::linux(), None).map_err(|error| {
         let other = match &error {
             RecordedError::Diverged { .. } if mark != RECORDING_MARK => {
-                format!("; it is from {mark:?}, and this is {RECORDING_MARK:?}: versions may decide differently")
+                format!(
+                    "; the recording is from {mark:?}, and this command is {RECORDING_MARK:?}; the two \
+                     versions may decide differently"
+                )
             }
             _ => String::new(),
         };

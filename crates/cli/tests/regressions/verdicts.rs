@@ -63,7 +63,7 @@ pub(crate) const CASES: &[Case] = &[
         let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
         let common = ["compare", "-w", "tasks.toml", "-n", "3", "--records", "records.jsonl"];
         let told = place.iosched(&[&common[..], &devices, &schedulers].concat());
-        told.code(0).says(&["the best on each device", "reservations, the weightiest first:", "--details"]);
+        told.code(0).says(&["the best setting on each device", "reservations, the most important first:", "--details"]);
         assert!(told.out.lines().count() < 45, "{}", told.out);
     }),
     case("the decision is first, the table, three reservations and the next command follow", |place| {

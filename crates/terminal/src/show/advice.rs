@@ -52,7 +52,7 @@ pub fn text(told: &AdviceView<'_>, look: Look) -> String {
     let mut all = Vec::new();
     if found.interrupted {
         let (done, planned) = (found.records.rounds().len(), found.records.header.runs);
-        all.push(format!("it was stopped after {done} of {planned} runs of each setting"));
+        all.push(format!("the search was stopped after {done} of {planned} runs of each setting"));
     }
     all.extend(advice.doubts());
     all.extend(advice.reservations.iter().cloned());
@@ -98,7 +98,8 @@ fn heading(told: &AdviceView<'_>, look: Look) -> String {
     let _ = writeln!(text, "{}", look.wrap(&wanted, "  "));
     let others = advice.measured.standings.len().saturating_sub(1);
     let searched = format!(
-        "{} of {} settings tried in {} simulated runs; {others} of them and what is set now ({}) run on the device, {} runs, {} s",
+        "The search tried {} of {} settings in {} simulated runs. On the device, {others} of these settings and the \
+         present one ({}) ran {} times, {} s in all.",
         predicted.settings,
         many(predicted.header.space.size()),
         grouped((predicted.search_runs + predicted.confirm_runs) as u64),
@@ -140,13 +141,13 @@ fn how(lasting: &Lasting, applied: bool) -> String {
             let _ = writeln!(text, "{}", format!("  {line}").trim_end());
         });
     };
-    let title = if applied { "this was set now, until the next start:" } else { "until the next start:" };
+    let title = if applied { "applied until the next boot:" } else { "to apply it until the next boot, as root:" };
     part(title, &mut lasting.commands.iter().map(String::as_str));
-    part(&format!("for good, as {}:", lasting.rule_path), &mut lasting.rule.lines());
+    part(&format!("to apply it at every boot, write this to {}:", lasting.rule_path), &mut lasting.rule.lines());
     for own in &lasting.drop_ins {
-        part(&format!("and as {}:", own.path), &mut own.text.lines());
+        part(&format!("and this to {}:", own.path), &mut own.text.lines());
     }
-    part(&format!("or with tuned, as {}:", lasting.profile_path), &mut lasting.profile.lines());
+    part(&format!("or, if you use tuned, this to {}:", lasting.profile_path), &mut lasting.profile.lines());
     part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
     text.push('\n');
     text

@@ -46,7 +46,7 @@ pub(super) fn reservations(doubts: &[impl Display], look: Look) -> String {
         return text;
     }
     let told = if look.details { doubts.len() } else { RESERVATIONS };
-    text.push_str("\nreservations, the weightiest first:\n");
+    text.push_str("\nreservations, the most important first:\n");
     for doubt in doubts.iter().take(told) {
         let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
     }

@@ -39,7 +39,10 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
 
 pub(super) fn title(header: &Header) -> String {
     let baseline = marked(&header.settings[header.baseline].label);
-    format!("the best on each device, and by how much it is better than {baseline}, or {baseline} than the next best:")
+    format!(
+        "the best setting on each device and its lead over {baseline} (if {baseline} is the best: its lead \
+         over the next best setting):"
+    )
 }
 
 /// Returns two rows per metric, the best setting and its lead, with a column per device.

@@ -22,7 +22,8 @@ pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elap
     let summary = Summary::of(results, header.runs);
     if !not_run.is_empty() {
         let names: Vec<&str> = not_run.iter().map(|own| own.experiment.name.as_str()).collect();
-        let said = format!("not run, no case of them under each of its settings: {}", names.join(", "));
+        let names = names.join(", ");
+        let said = format!("experiments without a result, because no case ran under all of its settings: {names}");
         let _ = writeln!(text, "{}", look.wrap(&said, "  "));
     }
     if results.len() > 1 || summary.experiments_run == 0 {
@@ -55,7 +56,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
         let _ = writeln!(text, "{}", look.wrap(short, "  "));
     }
     if results.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.held_out) {
-        let _ = writeln!(text, "{}", look.wrap("† held back when the models were made", "  "));
+        let _ = writeln!(text, "{}", look.wrap("† not used to make the models", "  "));
     }
     if !results.goals.is_empty() {
         text.push_str("\ngoals (ratios):\n");
@@ -187,7 +188,11 @@ pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
             let labels: Vec<&str> = unknown.values.iter().map(|value| value.label.as_str()).collect();
             let taken = labels.first().copied().unwrap_or_default();
             let others = labels.get(1..).unwrap_or_default().join(", ");
-            let line = format!("unknown: {}: assumed {taken}; also run with {others}", unknown.name);
+            let line = format!(
+                "unknown value: {}; iosched assumes {taken}, and repeats the first run with \
+                 {others}",
+                unknown.name
+            );
             let _ = writeln!(text, "{}", look.wrap(&line, "    "));
             let _ = writeln!(text, "{}", look.wrap(&format!("    {}", unknown.about), "    "));
             let _ = writeln!(text, "{}", look.wrap(&format!("    cases: {}", unknown.cases.join(", ")), "    "));
@@ -209,8 +214,8 @@ pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
         "\n{}",
         look.wrap(
             &format!(
-                "{unknown} unknown, {fitted} fitted. Assumptions about machines and disks that are not varied are \
-                 in their profiles, with each value."
+                "{unknown} unknown values, {fitted} fitted values. Other assumptions about machines and disks \
+                 are in their profiles, beside each value."
             ),
             "  "
         )

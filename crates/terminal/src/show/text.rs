@@ -185,7 +185,7 @@ fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String 
     let more =
         if shown < with_figures { format!("--details shows the {with_figures} busiest, ") } else { String::new() };
     let what = sheet.header.workload.kind.task_word(all as u64 - shown as u64);
-    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" any of them", all - shown);
+    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" shows one by name", all - shown);
     look.wrap(&text, "  ") + "\n"
 }
 

@@ -62,12 +62,12 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
     let tunables: usize = header.space.elevators.iter().map(|own| own.dimensions.len()).sum();
     let elevators: Vec<&str> = header.space.elevators.iter().map(|own| own.defaults.name()).collect();
     let tried = format!(
-        "{} of {} settings ({tunables} tunables of {}) tried in {} runs, the best confirmed in {} with fresh seeds; {} s of disk time \
-         simulated in {} s",
+        "The search tried {} of {} settings in {} runs ({tunables} tunables of {}). The best settings then ran {} times \
+         with new seeds. This simulated {} s of disk time in {} s.",
         results.settings,
         many(header.space.size()),
-        elevators.join(", "),
         results.search_runs,
+        elevators.join(", "),
         results.confirm_runs,
         seconds(results.simulated_ns),
         significant(elapsed_s, 2)
@@ -201,7 +201,7 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     if told.is_empty() {
         return String::new();
     }
-    let mut text = "\neach change set back to its default, one at a time:\n".to_owned();
+    let mut text = "\nthe effect of putting each changed tunable back to its default, one at a time:\n".to_owned();
     for own in told {
         let said = |(goal, comparison): (usize, &Comparison)| {
             let measure = &results.header.measures[goal];
@@ -223,7 +223,7 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
             continue;
         }
         let name = &results.header.measures[goal].name;
-        let title = format!("how much of the differences in {name} between the settings each tunable explains:");
+        let title = format!("share of the differences in {name} that each tunable explains:");
         let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
         let width = own.iter().map(|share| share.name.len()).max().unwrap_or(0);
         for share in own {
@@ -239,7 +239,10 @@ fn front(results: &TuneResults<'_>, look: Look) -> String {
     if results.front.len() < 2 {
         return String::new();
     }
-    let mut text = format!("\nnone of these is better in {}:\n", results.goal_names().replace(" and ", " and in "));
+    let mut text = format!(
+        "\nsettings to choose from; no other one is better in {} at once:\n",
+        results.goal_names().replace(" and ", " and in ")
+    );
     for &number in &results.front {
         let standing = &results.standings[number];
         let said = if number == 0 { "the baseline".to_owned() } else { results.against_baseline(standing) };

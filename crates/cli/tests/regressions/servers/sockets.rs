@@ -72,7 +72,7 @@ pub(super) fn of_another_user(place: &Sandbox) {
         chown(&path, Some(NOBODY), None).unwrap();
         let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
         place.iosched(&args).refused(1, &[socket, "another user (uid 65534)", "name another socket"]);
-        assert!(path.exists(), "who has to remove it");
+        assert!(path.exists(), "only that user can remove it");
         fs::remove_file(path).unwrap();
     }
 }

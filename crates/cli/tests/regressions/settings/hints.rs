@@ -36,7 +36,7 @@ fn asked(place: &Sandbox, on: &Path, says: &[&str], never: &[&str]) {
 pub(super) fn a_file(place: &Sandbox) {
     place.file("write.toml", WRITES);
     place.file("data", vec![1; 4096]);
-    asked(place, &place.path("data"), &["data: is a regular file", "give a directory"], &[DESTROY, "destroys"]);
+    asked(place, &place.path("data"), &["data: is a regular file", "or a directory"], &[DESTROY, "destroys"]);
     asked(place, &of_repository("README.md"), &["README.md: is a regular file"], &[DESTROY, "destroys"]);
 }
 
@@ -146,7 +146,7 @@ pub(super) fn another_name(place: &Sandbox) {
     let proposed = format!("{DESTROY} {on}");
     place
         .iosched(&args)
-        .refused(2, &["/dev/other: the device that would be written is"])
+        .refused(2, &["/dev/other: the workload would write to another device, "])
         .never(&[&proposed, "lets it be"]);
 }
 
@@ -172,7 +172,15 @@ pub(super) fn another_device(place: &Sandbox) {
     // A kill left this record, and another disk with its own settings has the name now.
     fs::write(&journal, text.replace("\"sequence\": ", "\"sequence\": 9")).unwrap();
     found.set_attribute("read_ahead_kb", "64").unwrap();
-    place.iosched(&["restore"]).code(1).says(&["was removed and added again since", "--forget"]).never(&["--force"]);
+    place
+        .iosched(&["restore"])
+        .code(1)
+        .says(&[
+            "was removed and added again, so the recorded settings no longer \
+             apply",
+            "--forget",
+        ])
+        .never(&["--force"]);
     place.iosched(&["restore", "--forget"]).code(0).says(&["its record is discarded"]);
     assert_eq!(found.attribute("read_ahead_kb").unwrap().value, "64");
     place.iosched(&["restore"]).code(0).says(&["nothing to restore"]);

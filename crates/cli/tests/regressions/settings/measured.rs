@@ -94,7 +94,11 @@ pub(super) fn reproduced(place: &Sandbox) {
     assert!(runs(first) == runs(place.read("again.jsonl")), "{command}");
     // The page of a run with a warm-up mentions it.
     place.iosched(&["report", "first.jsonl"]).code(0);
-    assert!(place.read("first.html").contains("of each run do not count"), "no warm-up in the page");
+    assert!(
+        place.read("first.html").contains("of each run are a warm-up and do not count"),
+        "no warm-up in the \
+         page"
+    );
 }
 
 pub(super) fn old_records(place: &Sandbox) {

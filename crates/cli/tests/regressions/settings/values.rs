@@ -178,7 +178,7 @@ pub(super) fn same_words(place: &Sandbox) {
         ("bfq:low_latency=x", "bfq: low_latency: \"x\" is not a whole number; it must be from 0 to 1"),
         ("none:nomerges=3", "none: nomerges: 3 is out of range; it must be from 0 to 2"),
         ("bfq:low_latency", "\"low_latency\" is not name=value; write it like bfq:name=value,name=value"),
-        ("none:io.max=db", "none: io.max: \"db\": no cgroup is named; write CGROUP:WORDS"),
+        ("none:io.max=db", "none: io.max: \"db\": the name of the cgroup is missing; write CGROUP:VALUES"),
     ] {
         let said = format!("error: --scheduler {setting}: ");
         place.file(

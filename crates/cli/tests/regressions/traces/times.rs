@@ -35,7 +35,7 @@ pub(super) fn coarse(place: &Sandbox) {
     place.file("tencent.csv", rows);
     let said = compared(place, "tencent.csv", "sata-ssd", &[]);
     assert!((0.08..0.13).contains(&value(&said, "sync mean")), "an idle SSD takes 0.098 ms:\n{}", said.out);
-    said.says(&["times are multiples of 1 s"]);
+    said.says(&["recorded times are only exact to 1 s"]);
     // Multiples of 50 ms, written in ms.
     let mut at_ms = 0;
     let rows: String = (0..2_000)
@@ -47,7 +47,7 @@ pub(super) fn coarse(place: &Sandbox) {
     place.file("ms.csv", "time_ms,sector,nr_sectors,op\n".to_owned() + &rows);
     let said = compared(place, "ms.csv", "sata-ssd", &[]);
     assert!((0.07..0.13).contains(&value(&said, "sync mean")), "{}", said.out);
-    said.says(&["times are multiples of 50 ms"]);
+    said.says(&["recorded times are only exact to 50 ms"]);
     place.iosched(&["trace", "info", "ms.csv"]).code(0).says(&["times to 50,000,000 ns"]);
 }
 
@@ -86,12 +86,12 @@ pub(super) fn stepping(place: &Sandbox) {
     assert!((5.8..5.9).contains(&value(&trace, "finish")), "{}", trace.out);
     trace.says(&["times go back 5 times, by up to 0.975 s"]);
     let info = place.iosched(&["trace", "info", "back.log"]);
-    info.code(0).says(&["go back 5 times by up to 0.97 s", "the order of the file was kept"]);
+    info.code(0).says(&["go back 5 times by up to 0.97 s", "iosched keeps the order of the file"]);
     // Other formats are sorted.
     let rows: String = (0..100).map(|i| format!("{},R,{},8\n", (i + 50) % 100, i * 8)).collect();
     place.file("sorted.csv", "time_ms,op,sector,nr_sectors\n".to_owned() + &rows);
     let info = place.iosched(&["trace", "info", "sorted.csv"]);
-    info.code(0).says(&["times go back 1 time, by up to 0.099 s", "the requests were sorted by time"]);
+    info.code(0).says(&["times go back 1 time, by up to 0.099 s", "iosched sorted the requests by time"]);
 }
 
 pub(super) fn none(place: &Sandbox) {
@@ -111,17 +111,17 @@ pub(super) fn none(place: &Sandbox) {
     place.file("one-second.csv", rows);
     let second = compared(place, "one-second.csv", "sata-ssd", &[]);
     assert!((0.9..1.1).contains(&value(&second, "finish")), "{}", second.out);
-    second.says(&["times are multiples of 1 s"]).never(&["no times"]);
+    second.says(&["recorded times are only exact to 1 s"]).never(&["no usable times"]);
     let job = compared(place, "none.fio", "sata-7200", &[]);
     for name in ["none.log", "none.csv"] {
         let trace = compared(place, name, "sata-7200", &["-s", "cfq"]);
         let (finish, expected) = (value(&trace, "finish"), value(&job, "finish"));
         assert!((finish / expected - 1.0).abs() < 0.02, "{finish} s, and fio's job {expected} s:\n{}", trace.out);
-        trace.says(&["the trace has no times: all 200 requests"]);
-        place.iosched(&["trace", "info", name]).code(0).says(&["the trace has no times"]);
+        trace.says(&["the trace has no usable times, because all 200 requests"]);
+        place.iosched(&["trace", "info", name]).code(0).says(&["the trace has no usable times"]);
         for option in [["--replay", "open"], ["--speed", "2"]] {
             let run = [&["compare", "--workload", name, "-d", "sata-7200", "-s", "none"][..], &option].concat();
-            place.iosched(&run).refused(2, &["needs recorded times", "without it, each process"]);
+            place.iosched(&run).refused(2, &["needs recorded times", "leave this option out, and each process"]);
         }
     }
 }
@@ -131,10 +131,10 @@ pub(super) fn impossible(place: &Sandbox) {
     let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);
     place.file("x.trace", (1..400).map(row).collect::<String>());
     let expected =
-        ["the times may be in ms, not ns: read them with --time-unit ms", "offsets may be in bytes, not sectors"];
+        ["the times may be in ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"];
     place.iosched(&["trace", "info", "x.trace"]).code(0).says(&expected);
     let said = compared(place, "x.trace", "nvme", &[]);
-    let first = said.out.split("reservations, the weightiest first:").nth(1).unwrap_or_default();
+    let first = said.out.split("reservations, the most important first:").nth(1).unwrap_or_default();
     let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(first.contains("are more than almost any device can serve"), "{}", said.out);
 }

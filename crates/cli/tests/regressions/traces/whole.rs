@@ -9,7 +9,7 @@ use crate::list::{Sandbox, of_repository};
 const NOT_WHOLE: &str = "the recording is incomplete";
 
 pub(super) fn one_cpu_alone(place: &Sandbox) {
-    for (number, sign) in [(0, "have no completion in the trace"), (1, "without a submission in the trace")] {
+    for (number, sign) in [(0, "have no completion in the trace"), (1, "whose submission is not in the trace")] {
         fs::create_dir_all(place.path("alone")).unwrap();
         let name = cpu(place, number);
         let name = name.file_name().unwrap().to_str().unwrap();
@@ -33,7 +33,7 @@ pub(super) fn compared(place: &Sandbox) {
     let head = told.out.lines().find(|line| line.starts_with("pgbench.blktrace.1.zst ")).unwrap();
     assert!(head.contains("a part of the recording"), "{head}");
     let first =
-        told.out.split("reservations, the weightiest first:\n").nth(1).unwrap_or_else(|| panic!("{}", told.out));
+        told.out.split("reservations, the most important first:\n").nth(1).unwrap_or_else(|| panic!("{}", told.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
     assert!(place.read("state/last.jsonl").contains("--partial"), "the command can be done again");
@@ -70,7 +70,7 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
     let told = place.iosched(&["trace", "info", "pgbench"]);
-    told.code(0).says(&["the file of CPU 2 is missing", "every submission that was read has its completion", "7,638"]);
+    told.code(0).says(&["the file of CPU 2 is missing", "all submissions that were read have a completion", "7,638"]);
     told.never(&["warning"]);
 }
 
@@ -107,7 +107,7 @@ pub(super) fn blkparse_of_one_cpu(place: &Sandbox) {
     info(place, "whole.txt", &text).code(0).never(&[NOT_WHOLE]);
     let of_one = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("1"));
     let of_one: String = of_one.flat_map(|line| [line, "\n"]).collect();
-    info(place, "one.txt", of_one).refused(1, &[NOT_WHOLE, "(read: CPU 1)"]);
+    info(place, "one.txt", of_one).refused(1, &[NOT_WHOLE, "(files read: CPU 1)"]);
 }
 
 pub(super) fn without_completions(place: &Sandbox) {
@@ -119,7 +119,7 @@ pub(super) fn without_completions(place: &Sandbox) {
     // The result of grep for a process, because completions name no process.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
     let told = info(place, "named.txt", named);
-    told.code(0).says(&["warning: the recording may be incomplete", "but there is no completion"]);
+    told.code(0).says(&["warning: the recording may be incomplete", "but none has a completion"]);
 }
 
 pub(super) fn not_written(place: &Sandbox) {
