@@ -308,7 +308,7 @@ impl fmt::Display for Gap {
             Self::MissingCpus { missing, read, unmatched } => {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };
-                write!(f, "the {is} of {missing} {are} missing (read: {})", list(read))?;
+                write!(f, "the {is} of {missing} {are} missing (files read: {})", list(read))?;
                 f.write_str(if *unmatched { "" } else { "; all submissions that were read have a completion" })
             }
             Self::Dropped { records, of } => {

@@ -246,7 +246,7 @@ fn mistakes_name_file_line_and_what_would_be_right() {
         assert!(text.contains(expected), "{line}: {text}");
         assert!(text.starts_with("job.fio:"), "{text}");
     }
-    assert!(error("rw=read\n[j]\nsize=1m\n").contains("job.fio:1: rw: it is before the first section"));
+    assert!(error("rw=read\n[j]\nsize=1m\n").contains("job.fio:1: rw: this option is before the first section"));
     assert!(error("[global]\nbs=4k\n").contains("there is no job"));
     assert!(error("[j]\nrw=read\n").contains("size: it is missing for [j]"));
 }

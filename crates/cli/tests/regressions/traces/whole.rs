@@ -79,7 +79,9 @@ pub(super) fn cpu_between(place: &Sandbox) {
     fs::rename(second, place.path("pgbench.blktrace.2.zst")).unwrap();
     place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["CPU 1 is missing"]).never(&["warning"]);
     fs::remove_file(first).unwrap();
-    place.iosched(&["trace", "info", "pgbench"]).refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are missing (read: CPU 2)"]);
+    place
+        .iosched(&["trace", "info", "pgbench"])
+        .refused(1, &[NOT_WHOLE, "CPUs 0 and 1 are missing (files read: CPU 2)"]);
 }
 
 pub(super) fn cut_at_a_record(place: &Sandbox) {
