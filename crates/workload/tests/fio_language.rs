@@ -248,7 +248,7 @@ fn mistakes_name_file_line_and_what_would_be_right() {
     }
     assert!(error("rw=read\n[j]\nsize=1m\n").contains("job.fio:1: rw: this option is before the first section"));
     assert!(error("[global]\nbs=4k\n").contains("there is no job"));
-    assert!(error("[j]\nrw=read\n").contains("size: it is missing for [j]"));
+    assert!(error("[j]\nrw=read\n").contains("size: the option is missing for job [j]"));
 }
 
 #[test]
