@@ -140,10 +140,18 @@ impl Rules<'_> {
     /// Returns the effect of a setting on a metric in words. A latency of at least half a run means
     /// that an I/O waited for most of the run, so the length of the run limits this latency.
     fn effect(&self, criterion: &Criterion, setting: usize) -> String {
-        let is_long = |run_s: f64| latency_s(criterion, setting).is_some_and(|seconds| seconds >= run_s / 2.0);
-        let is_worse = compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
-        let waits = is_worse && self.evidence.run_s.is_some_and(is_long);
-        effect(criterion, setting, self.base(), waits) + if waits { " (most of the run)" } else { "" }
+        let half_s = self.evidence.run_s.map(|run_s| run_s / 2.0);
+        let is_long =
+            |setting| latency_s(criterion, setting).zip(half_s).is_some_and(|(seconds, half_s)| seconds >= half_s);
+        let verdict = compared(criterion, setting).map(|comparison| comparison.verdict);
+        let remark = match verdict {
+            Some(Verdict::Worse) if is_long(setting) => " (most of the run)".to_owned(),
+            Some(Verdict::Better) if is_long(self.base()) => {
+                format!(" (under {}, I/Os waited for most of the run)", self.name(self.base()))
+            }
+            _ => String::new(),
+        };
+        effect(criterion, setting, self.base(), !remark.is_empty()) + &remark
     }
 
     /// Returns the effects of a setting on metrics, one clause each. Effects after the first `most`

@@ -106,11 +106,11 @@ fn near(fit: Fit) -> String {
         None => format!("calibrated: {errors}; not validated on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {
-                0 => "no order of schedulers was predicted wrongly".to_owned(),
-                1 => "one order of schedulers was predicted wrongly".to_owned(),
-                orders => format!("{orders} orders of schedulers were predicted wrongly"),
+                0 => "for no pair of schedulers does it predict the wrong order".to_owned(),
+                1 => "for one pair of schedulers it predicts the wrong order".to_owned(),
+                orders => format!("for {orders} pairs of schedulers it predicts the wrong order"),
             };
-            format!("validated on the device: trust {trust_percent} %; {errors}; {orders}")
+            format!("validated on the device: score {trust_percent} %; {errors}; {orders}")
         }
     }
 }
