@@ -78,8 +78,8 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     assert_eq!(found["recommended"], "mq-deadline");
     assert!(scheduler(&below).contains("[mq-deadline]"));
     // `restore` and the commands in the answer both restore the old setting.
-    let told = iosched(&here, &["restore", on, "--dry-run"], 0).0;
-    assert!(told.contains("scheduler") && scheduler(&below).contains("[mq-deadline]"), "{told}");
+    let dry_run = iosched(&here, &["restore", on, "--dry-run"], 0).0;
+    assert!(dry_run.contains("scheduler") && scheduler(&below).contains("[mq-deadline]"), "{dry_run}");
     for command in found["lasting"]["undo"].as_array().unwrap() {
         sh(command.as_str().unwrap(), &[]);
     }
@@ -165,24 +165,27 @@ fn full_file_system_is_an_error_that_names_the_option() {
     fs::write(here.join("large.fio"), "[large]\nrw=read\nsize=1g\n").unwrap();
     let advise = ["advise", "mounted", "--workload", "far.csv"];
     let refused = |args: &[&str]| iosched(&here, args, 2).1;
-    let told = refused(&advise);
+    let refusal = refused(&advise);
     assert!(
-        told.contains("needs 4096 MiB (--file-size), but only 2") && told.contains(" MiB are free; add "),
-        "{told}"
+        refusal.contains("needs 4096 MiB (--file-size), but only 2") && refusal.contains(" MiB are free; add "),
+        "{refusal}"
     );
-    let option = told.split("add --file-size ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-    assert!((64..256).contains(&option.parse().unwrap()), "{told}");
-    assert!(told.contains("gaps that the trace never touches were shrunk") && told.contains("--profile"), "{told}");
+    let option = refusal.split("add --file-size ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!((64..256).contains(&option.parse().unwrap()), "{refusal}");
+    assert!(
+        refusal.contains("gaps that the trace never touches were shrunk") && refusal.contains("--profile"),
+        "{refusal}"
+    );
     for command in [&["calibrate", "mounted"][..], &["validate", "mounted", "--profile", "sata-ssd"]] {
-        let told = refused(command);
-        assert!(told.contains(&format!("add --file-size {option}\n")), "{command:?}: {told}");
+        let refusal = refused(command);
+        assert!(refusal.contains(&format!("add --file-size {option}\n")), "{command:?}: {refusal}");
     }
     let full = refused(&["advise", "mounted", "--workload", "far.csv", "--file-size", "250"]);
     assert!(full.contains("needs 250 MiB"), "{full}");
-    let told = refused(&["compare", "--on", "mounted", "--workload", "large.fio"]);
+    let refusal = refused(&["compare", "--on", "mounted", "--workload", "large.fio"]);
     assert!(
-        told.contains("need 1073741824 bytes, but the device has 2") && told.contains("give a smaller size"),
-        "{told}"
+        refusal.contains("need 1073741824 bytes, but the device has 2") && refusal.contains("give a smaller size"),
+        "{refusal}"
     );
     // Nothing was created or set, and the suggested size fits.
     assert_eq!(scheduler(&device), before);

@@ -53,9 +53,9 @@ fn compared(here: &Path, line: &str, more: &[&str]) -> serde_json::Value {
 #[track_caller]
 fn mean(json: &serde_json::Value, figure: &str) -> f64 {
     let figures = json["metrics"].as_array().unwrap();
-    let own = figures.iter().find(|own| own["metric"] == figure);
-    let names: Vec<_> = figures.iter().map(|own| &own["metric"]).collect();
-    own.unwrap_or_else(|| panic!("no {figure} in {names:?}"))["settings"][0]["mean"].as_f64().unwrap()
+    let metric = figures.iter().find(|metric| metric["metric"] == figure);
+    let names: Vec<_> = figures.iter().map(|metric| &metric["metric"]).collect();
+    metric.unwrap_or_else(|| panic!("no {figure} in {names:?}"))["settings"][0]["mean"].as_f64().unwrap()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn calls_that_sync_are_metrics_of_programs_and_of_a_single_job() {
     let line = "sysbench fileio --file-total-size=16M --file-num=4 --file-test-mode=rndwr --events=200 --time=0 \
                 --file-fsync-mode=fdatasync --file-fsync-all=on run";
     let goal = compared(&here, line, &["--goal", "p99(fdatasync)"]);
-    let named: Vec<_> = goal["metrics"].as_array().unwrap().iter().map(|own| &own["metric"]).collect();
+    let named: Vec<_> = goal["metrics"].as_array().unwrap().iter().map(|metric| &metric["metric"]).collect();
     assert!(named.iter().any(|name| *name == "p99(fdatasync)") && !named.iter().any(|name| *name == "fdatasync_p99"));
     // The rates and latencies of a job do not include its syncs.
     let ping = compared(&here, "ioping -D -W -c 20 /tmp", &[]);
@@ -220,9 +220,9 @@ fn buffered_jobs_get_the_default_machine() {
     // The results of each job have the usual form.
     let (_, out, _) =
         run(&here, &["compare", "-w", "buffered.fio", "-s", "none", "-n", "1", "--output-format", "fio-json"]);
-    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
-    let own = &told["jobs"][0];
-    assert_eq!((&own["write"]["total_ios"], &own["sync"]["total_ios"]), (&256.into(), &16.into()));
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let job = &document["jobs"][0];
+    assert_eq!((&job["write"]["total_ios"], &job["sync"]["total_ios"]), (&256.into(), &16.into()));
 }
 
 #[test]

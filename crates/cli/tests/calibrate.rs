@@ -99,8 +99,8 @@ fn a_rotating_disk_is_fitted_to_what_it_served() {
     for part in ["1,200 requests, one at a time", "held-out requests", "rpm; reads ahead after "] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    let made = Profile::load(&profile).unwrap();
-    assert_eq!((made.model().kind(), made.card().capacity_sectors), ("hdd", 17_783_240));
+    let fitted = Profile::load(&profile).unwrap();
+    assert_eq!((fitted.model().kind(), fitted.card().capacity_sectors), ("hdd", 17_783_240));
     let (code, out, _) = run(&["calibrate", "--trace", &trace, "--start", "cheetah9LP", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let off_percent = document["held_out_rms_percent"].as_f64().unwrap();
@@ -145,10 +145,11 @@ fn calibrate_refuses_with_a_remedy() {
 fn validated_profile_carries_its_errors() {
     let here = directory("validate-device");
     let path = |name: &str| here.join(name).to_string_lossy().into_owned();
-    let (device, told, records) = (path("device.toml"), path("told.toml"), path("v.jsonl"));
+    let (device, validated_profile, records) = (path("device.toml"), path("told.toml"), path("v.jsonl"));
     fs::write(&device, DEVICE).unwrap();
     let short = ["--runs", "2", "--run-for", "0.2", "--records", &records];
-    let (code, out, err) = run(&[&["validate", &device, "--profile", &device, "-o", &told][..], &short].concat());
+    let (code, out, err) =
+        run(&[&["validate", &device, "--profile", &device, "-o", &validated_profile][..], &short].concat());
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     for part in [
         "two classes: random 8 KiB reads",
@@ -161,11 +162,11 @@ fn validated_profile_carries_its_errors() {
         assert!(out.contains(part), "{part}: {out}");
     }
     // The profile carries the validation, and commands show it.
-    let text = fs::read_to_string(&told).unwrap();
+    let text = fs::read_to_string(&validated_profile).unwrap();
     assert!(text.contains("# Tried on ") && text.contains("trust_percent = 100.0"), "{text}");
-    let validated = Profile::load(&told).unwrap().fit().unwrap().validated.unwrap();
+    let validated = Profile::load(&validated_profile).unwrap().fit().unwrap().validated.unwrap();
     assert_eq!(validated.wrong_orders, 0);
-    let (code, out_of_show, _) = run(&["device", "show", &told]);
+    let (code, out_of_show, _) = run(&["device", "show", &validated_profile]);
     assert!(code == 0 && out_of_show.contains("validated on the device: score 100 %; "), "{out_of_show}");
     let (code, _, err) = run(&["report", &records, "-o", &path("page.html")]);
     assert!(code == 2 && err.contains("validate --from"), "{err}");

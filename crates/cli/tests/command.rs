@@ -230,8 +230,8 @@ fn several_devices_are_compared_in_one_command() {
         // The lines equal those of a comparison on this device alone.
         let alone = ["compare", "-w", "tasks.toml", "-d", device, "-s", "noop", "-s", "cfq", "-n", "3", "--csv"];
         let (_, alone, _) = run(&here, &alone);
-        let own: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix(device)?.strip_prefix(',')).collect();
-        assert_eq!(own, alone.lines().skip(1).collect::<Vec<_>>(), "{device}");
+        let rows: Vec<&str> = csv.lines().filter_map(|line| line.strip_prefix(device)?.strip_prefix(',')).collect();
+        assert_eq!(rows, alone.lines().skip(1).collect::<Vec<_>>(), "{device}");
     }
     let json: serde_json::Value = serde_json::from_str(&with(&["--json"])).unwrap();
     assert_eq!(json["devices"][1]["device"], "./fixed.toml");
@@ -333,9 +333,9 @@ fn help_man_page_and_completions_know_every_option() {
     assert_eq!(man, "");
     let man = std::fs::read_to_string(here.join("man/iosched-compare.1")).unwrap().replace("\\-", "-");
     // The completion of options in a shell.
-    let mut asked = Command::new(IOSCHED);
-    asked.args(["--", "iosched", "compare", "--"]).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
-    let bash = String::from_utf8(asked.env("_CLAP_COMPLETE_INDEX", "2").output().unwrap().stdout).unwrap();
+    let mut completion = Command::new(IOSCHED);
+    completion.args(["--", "iosched", "compare", "--"]).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
+    let bash = String::from_utf8(completion.env("_CLAP_COMPLETE_INDEX", "2").output().unwrap().stdout).unwrap();
     for option in
         ["--workload", "--device", "--scheduler", "--baseline", "--runs", "--seed", "--jobs", "--replay", "--records"]
     {
@@ -551,18 +551,18 @@ fn a_job_file_is_a_workload_and_can_be_told_as_fio_would() {
     let text = "[global]\nfilename=/dev/sdb\ndirect=1\nsize=64m\nrw=randread\nnumber_ios=200\n\n\
                 [alone]\n\n[both]\nstonewall\nnumjobs=2\nioengine=libaio\niodepth=4\n";
     std::fs::write(here.join("three.fio"), text).unwrap();
-    let told = ["compare", "--workload", "three.fio", "--scheduler", "cfq", "--runs", "2"];
-    let (code, out, err) = run(&here, &told);
+    let compare = ["compare", "--workload", "three.fio", "--scheduler", "cfq", "--runs", "2"];
+    let (code, out, err) = run(&here, &compare);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("3 jobs"), "{out}");
-    let (code, out, _) = run(&here, &[&told[..], &["--output-format", "fio-json"]].concat());
+    let (code, out, _) = run(&here, &[&compare[..], &["--output-format", "fio-json"]].concat());
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let names: Vec<&str> =
         document["jobs"].as_array().unwrap().iter().map(|job| job["jobname"].as_str().unwrap()).collect();
     assert_eq!((code, names), (0, vec!["alone", "both", "both"]));
     assert_eq!(document["jobs"][1]["read"]["total_ios"], 200);
     assert_eq!(document["global options"]["size"], "64m");
-    let (code, again, _) = run(&here, &[&told[..], &["--output-format", "fio-json"]].concat());
+    let (code, again, _) = run(&here, &[&compare[..], &["--output-format", "fio-json"]].concat());
     assert!(code == 0 && out == again, "the same bytes every time");
 }
 

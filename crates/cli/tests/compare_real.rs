@@ -46,8 +46,8 @@ fn idle_class_starves_under_bfq_and_mq_deadline_only() {
     assert_eq!(starved[0]["settings"], serde_json::json!(["mq-deadline", "bfq"]));
     let inert = doubts(&found, "inert");
     assert_eq!(inert.len(), 2, "{inert:#?}");
-    for (own, name) in inert.iter().zip(["none", "kyber"]) {
-        assert_eq!((&own["settings"], &own["knob"]["knob"]), (&serde_json::json!([name]), &"ioprio class".into()));
+    for (doubt, name) in inert.iter().zip(["none", "kyber"]) {
+        assert_eq!((&doubt["settings"], &doubt["knob"]["knob"]), (&serde_json::json!([name]), &"ioprio class".into()));
     }
     // Compared with none, the idle class gets less with
     // mq-deadline and bfq, and as much with kyber.

@@ -72,17 +72,17 @@ fn rates_are_held_against_the_disks_that_are_here() {
     let piped = here.join("pipe");
     assert!(Command::new("mkfifo").arg(&piped).status().unwrap().success());
     for given in ["-", piped.to_str().unwrap()] {
-        let mut asked = Command::new(IOSCHED);
-        asked.args(["doctor", "--rates", given]).stdin(Stdio::piped()).stderr(Stdio::piped());
-        let mut asked = asked.spawn().unwrap();
-        let stdin = asked.stdin.take().unwrap();
+        let mut doctor = Command::new(IOSCHED);
+        doctor.args(["doctor", "--rates", given]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut doctor = doctor.spawn().unwrap();
+        let stdin = doctor.stdin.take().unwrap();
         let mut to: Box<dyn Write> = match given {
             "-" => Box::new(stdin),
             path => Box::new(fs::File::options().write(true).open(path).unwrap()),
         };
         to.write_all(b"Device r/s w/s r_await w_await aqu-sz %util\nnosuchdisk 1 1 4.0 2.0 8.0 99\n").unwrap();
         drop(to);
-        let said = asked.wait_with_output().unwrap();
+        let said = doctor.wait_with_output().unwrap();
         let errors = String::from_utf8(said.stderr).unwrap();
         assert_eq!(
             (said.status.code(), errors.contains("has nosuchdisk, but none of these")),
@@ -104,7 +104,7 @@ fn rates_are_held_against_the_disks_that_are_here() {
     let (code, json, errors) = rates(&report(name));
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((code, errors.as_str()), (0, ""));
-    let found = document["findings"].as_array().unwrap().iter().find(|own| own["id"] == "load-waits").unwrap();
+    let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "load-waits").unwrap();
     assert_eq!((found["disk"].as_str(), found["file"].as_str()), (Some(name), file.to_str()));
 }
 
@@ -123,8 +123,8 @@ fn a_loop_device_is_told_by_its_file_and_by_its_scheduler() {
         let document: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(document["disks"][0]["layer"]["file"], file.to_str().unwrap());
         let findings = document["findings"].as_array().unwrap().iter();
-        let own = findings.filter(|own| own["disk"] == device.name());
-        own.map(|own| own["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let finding = findings.filter(|finding| finding["disk"] == device.name());
+        finding.map(|finding| finding["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     for (scheduler, expected) in
         [("none", "ionice-ignored"), ("mq-deadline", "ionice-classes-only"), ("bfq", "ionice-in-force")]

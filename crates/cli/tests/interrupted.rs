@@ -59,7 +59,7 @@ fn a_sweep_says_at_once_that_it_is_ending_and_what_is_left() {
     let plan = "workloads = \"tasks.toml\"\ndevices = \"sata-7200\"\nschedulers = [\"none\", \"bfq\"]\nruns = 20\nseeds = \"1..100000\"\n";
     fs::write(here.join("plan.toml"), plan).unwrap();
     let child = start(&here, &["sweep", "plan.toml", "-o", "out", "-j", "1"]);
-    wait_for(|| fs::read_dir(here.join("out/runs/device=sata-7200")).is_ok_and(|made| made.count() > 2));
+    wait_for(|| fs::read_dir(here.join("out/runs/device=sata-7200")).is_ok_and(|runs| runs.count() > 2));
     let (out, err) = interrupted(child);
     assert!(err.contains("stopping after the current comparisons; a second Ctrl-C stops them too"), "{err}");
     assert!(out.contains("are missing; to continue, run the same command"), "{out}");

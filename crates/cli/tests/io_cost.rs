@@ -25,10 +25,10 @@ fn printed_io_cost_model_imports_to_an_equal_profile() {
         let (_, out, _) = run(&["device", "io-cost", device, "--json"]);
         serde_json::from_str::<serde_json::Value>(&out).unwrap()["model"].clone()
     };
-    let (given, made) = (model("sata-ssd"), model(profile));
+    let (given, imported) = (model("sata-ssd"), model(profile));
     for name in ["rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops"] {
-        let off = made[name].as_f64().unwrap() / given[name].as_f64().unwrap() - 1.0;
-        assert!(off.abs() < 0.05, "{name}: {made} for {given}");
+        let off = imported[name].as_f64().unwrap() / given[name].as_f64().unwrap() - 1.0;
+        assert!(off.abs() < 0.05, "{name}: {imported} for {given}");
     }
     let (_, out, _) = run(&["device", "show", profile]);
     assert!(out.contains("only maximum rates were measured"), "{out}");

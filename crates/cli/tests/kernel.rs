@@ -81,7 +81,7 @@ fn set_writes_a_disk_and_wrong_values_name_right_ones() {
     assert_eq!(run(&["get", "-n", &of("fifo_batch")]).1, "4\n");
     assert_eq!(run(&["set", name, "scheduler=mq-deadline", "fifo_batch=5"]).1, "scheduler=mq-deadline\nfifo_batch=5\n");
     assert_eq!(run(&["get", &format!("/dev/{name}"), "fifo_batch", "-n"]).1, "5\n");
-    for (assignment, code, told) in [
+    for (assignment, code, reason) in [
         ("nr_requests=0", 2, "nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
         ("write_cache=off", 2, "it must be one of write back, write through"),
         ("scheduler=bogus", 2, "the kernel has no scheduler bogus; it has none"),
@@ -89,7 +89,7 @@ fn set_writes_a_disk_and_wrong_values_name_right_ones() {
         ("nothing=1", 2, "there is no such attribute"),
     ] {
         let (exit, _, err) = run(&["set", &of(assignment)]);
-        assert!(exit == code && err.contains(told), "{assignment}: {exit} {err}");
+        assert!(exit == code && err.contains(reason), "{assignment}: {exit} {err}");
     }
 }
 
@@ -105,17 +105,17 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     let recorded = Recorded::of(&device).unwrap();
     let was = |attribute: &str| device.attribute(attribute).unwrap().value;
     let requests = was("nr_requests");
-    let told = set(&[name, "scheduler=mq-deadline"]);
-    assert!(told.starts_with(&format!("{name}: scheduler was none and is mq-deadline\n")), "{told}");
+    let output = set(&[name, "scheduler=mq-deadline"]);
+    assert!(output.starts_with(&format!("{name}: scheduler was none and is mq-deadline\n")), "{output}");
     let with_it =
         format!("{name}: nr_requests was {requests} and is {}: the kernel changed it too", was("nr_requests"));
-    assert!(told.contains(&with_it), "{told}");
+    assert!(output.contains(&with_it), "{output}");
     let undo = format!("undo: iosched set {name} scheduler=none nr_requests={requests}");
-    assert!(told.contains(&undo) && told.ends_with(&format!("or: iosched restore {name}\n")), "{told}");
+    assert!(output.contains(&undo) && output.ends_with(&format!("or: iosched restore {name}\n")), "{output}");
     // The next change can be undone alone, or together with all others.
-    let told = set(&[name, "fifo_batch=4"]);
-    assert!(told.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{told}");
-    assert!(told.contains("with all changes since the system started"), "{told}");
+    let output = set(&[name, "fifo_batch=4"]);
+    assert!(output.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{output}");
+    assert!(output.contains("with all changes since the system started"), "{output}");
     let (code, out, _) = restore(&state, &[]);
     assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
@@ -127,9 +127,9 @@ fn set_tells_what_changed_and_how_to_undo_it() {
 }
 
 /// Returns the words of the line with which `iosched set` explains how to undo a change.
-fn undo_line(told: &str) -> String {
-    let line = told.lines().find_map(|line| line.strip_prefix("undo: iosched "));
-    line.unwrap_or_else(|| panic!("{told}")).to_owned()
+fn undo_line(messages: &str) -> String {
+    let line = messages.lines().find_map(|line| line.strip_prefix("undo: iosched "));
+    line.unwrap_or_else(|| panic!("{messages}")).to_owned()
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn the_undo_line_brings_back_every_tunable() {
             let (code, _, err) = set(&format!("{before} {values}"));
             assert_eq!(code, 0, "{before}: {err}");
             let recorded = Recorded::of(&device).unwrap();
-            let (code, _, told) = set(after);
-            assert_eq!(code, 0, "{after}: {told}");
-            let line = undo_line(&told);
+            let (code, _, messages) = set(after);
+            assert_eq!(code, 0, "{after}: {messages}");
+            let line = undo_line(&messages);
             let command = format!("{IOSCHED} {line}");
             let done = Command::new("sh").args(["-c", &command]).env("IOSCHED_STATE_DIR", &state).output().unwrap();
             assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
@@ -164,10 +164,10 @@ fn the_undo_line_brings_back_every_tunable() {
     }
     assert_eq!(restore(&state, &[name, "--force"]).0, 0);
     // A tunable that was set together with its scheduler is reported.
-    let (_, _, told) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
+    let (_, _, messages) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
     assert!(
-        told.contains(&format!("{name}: iosched/fifo_batch is 9; the scheduler before does not have it\n")),
-        "{told}"
+        messages.contains(&format!("{name}: iosched/fifo_batch is 9; the scheduler before does not have it\n")),
+        "{messages}"
     );
     assert_eq!(restore(&state, &[name]).0, 0);
 }
@@ -184,13 +184,13 @@ fn restore_leaves_what_something_else_has_set_since() {
     assert!(code == 0 && out.contains("changed by iosched set"), "{out}");
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
-        let told = format!(
+        let differences = format!(
             "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore it \
                 nevertheless, \
              add --force: {}",
             format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
         );
-        assert!(code == 1 && out.contains(&told), "{out}");
+        assert!(code == 1 && out.contains(&differences), "{out}");
         assert_eq!((was("read_ahead_kb"), was("nomerges")), ("32".to_owned(), "1".to_owned()));
     }
     let (code, out, _) = restore(&state, &[name, "--force"]);
@@ -249,10 +249,10 @@ fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
         let output = command.args(["-qec", &line, "/dev/null"]).env("IOSCHED_STATE_DIR", &state).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let (code, told) = set("");
-    assert!(code == Some(2) && told.contains("holds the root file system") && told.contains("--yes"), "{told}");
-    let (code, told) = set("--yes");
-    assert!(code == Some(0) && told.contains("nomerges="), "{told}");
+    let (code, output) = set("");
+    assert!(code == Some(2) && output.contains("holds the root file system") && output.contains("--yes"), "{output}");
+    let (code, output) = set("--yes");
+    assert!(code == Some(0) && output.contains("nomerges="), "{output}");
     assert_eq!(run(&["set", &assignment]).0, 0, "a script is not asked");
 }
 
@@ -352,8 +352,8 @@ fn persistent_setting_keeps_earlier_rules() {
         || fs::read_to_string(&file).unwrap().lines().last().unwrap().split(", ").skip(4).collect::<Vec<_>>().join(" ");
     let set = |assignments: &[&str]| run(&[&["set", name, persist.as_str()], assignments].concat());
     let (code, out, err) = set(&["scheduler=mq-deadline", "fifo_batch=8", "nomerges=1"]);
-    let told = format!("scheduler=mq-deadline\nfifo_batch=8\nnomerges=1\nat every start: {}\n", file.display());
-    assert_eq!((code, out), (0, told), "{err}");
+    let expected = format!("scheduler=mq-deadline\nfifo_batch=8\nnomerges=1\nat every start: {}\n", file.display());
+    assert_eq!((code, out), (0, expected), "{err}");
     let first = "ATTR{queue/scheduler}=\"mq-deadline\" ATTR{queue/iosched/fifo_batch}=\"8\" ATTR{queue/nomerges}=\"1\"";
     assert_eq!(rule(), first);
     assert_eq!(set(&["fifo_batch=4"]).0, 0);
@@ -361,12 +361,12 @@ fn persistent_setting_keeps_earlier_rules() {
     // Tunables of another scheduler are removed as well.
     assert_eq!(set(&["scheduler=none"]).0, 0);
     assert_eq!(rule(), "ATTR{queue/scheduler}=\"none\" ATTR{queue/nomerges}=\"1\"");
-    for (assignment, told) in
+    for (assignment, reason) in
         [("nomerges=9", "is out of range; it must be from 0 to 2"), ("nomerges", "is not NAME=VALUE")]
     {
         let before = rule();
         let (code, _, err) = set(&[assignment]);
-        assert!(code == 2 && err.contains(told), "{err}");
+        assert!(code == 2 && err.contains(reason), "{err}");
         assert_eq!(rule(), before, "nothing lasts that is not set");
     }
     fs::write(&file, "# an administrator's\n").unwrap();
@@ -431,12 +431,12 @@ fn top_names_the_process_that_writes_through_the_page_cache() {
 fn directories_that_were_left_are_removed() {
     let here = directory("kernel-directories");
     let state = here.join("state");
-    let own = OwnDirectory::create(&here, &StateDirectory::at(&state)).unwrap();
-    let entry = state.join("directories").join(own.path().file_name().unwrap());
-    let (text, path) = (fs::read(&entry).unwrap(), own.path().to_owned());
+    let directory = OwnDirectory::create(&here, &StateDirectory::at(&state)).unwrap();
+    let entry = state.join("directories").join(directory.path().file_name().unwrap());
+    let (text, path) = (fs::read(&entry).unwrap(), directory.path().to_owned());
     fs::write(path.join("file"), "x").unwrap();
     // The state after a kill: the directory exists, and nobody holds the lock of its record.
-    std::mem::forget(own);
+    std::mem::forget(directory);
     fs::remove_file(&entry).unwrap();
     fs::write(&entry, text).unwrap();
     assert_eq!(restore(&state, &[]), (0, format!("{}: removed\n", path.display()), String::new()));

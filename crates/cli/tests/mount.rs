@@ -290,16 +290,16 @@ fn a_mount_in_use_is_served_until_it_is_closed() {
     assert_eq!(&bytes, b"before");
     file.write_all_at(b"after!", 0).unwrap();
     assert!(mounted.child.try_wait().unwrap().is_none(), "somebody has it open");
-    let told = || fs::read_to_string(here.join("stderr")).unwrap();
-    while !told().contains("in use by") {
-        assert!(began.elapsed() < PATIENCE, "who has it open is not told: {}", told());
+    let messages = || fs::read_to_string(here.join("stderr")).unwrap();
+    while !messages().contains("in use by") {
+        assert!(began.elapsed() < PATIENCE, "who has it open is not told: {}", messages());
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(file);
     let status = mounted.wait();
-    assert_eq!(status, 0, "{}", told());
-    let told = told();
-    assert!(told.contains(&format!("({})", std::process::id())), "{told}");
+    assert_eq!(status, 0, "{}", messages());
+    let messages = messages();
+    assert!(messages.contains(&format!("({})", std::process::id())), "{messages}");
 }
 
 #[test]
@@ -367,8 +367,8 @@ fn control_socket_lists_reads_and_sets_a_served_disk() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(told.into_iter().any(|line| line.starts_with("control: ")), "it says where it is controlled");
+    let messages = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(messages.into_iter().any(|line| line.starts_with("control: ")), "it says where it is controlled");
     assert_eq!(fs::metadata(&control).unwrap().permissions().mode() & 0o777, 0o600);
     let at = control.to_str().unwrap();
     let (code, out, _) = run(&["ls", "--at", at]);
@@ -402,8 +402,8 @@ fn a_live_disk_with_a_name_is_found_by_it() {
     let nbd = here.join("nbd");
     let serve = ["serve", "memory:1M", "--control", "live:db", "--unix", nbd.to_str().unwrap()];
     let mut child = iosched(&serve).stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(told.any(|line| line == "control: iosched ls live:db"));
+    let mut messages = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(messages.any(|line| line == "control: iosched ls live:db"));
     assert!(said(&["ls"]).1.lines().any(|line| line.starts_with("served disks: ") && line.contains("live:db")));
     assert_eq!(
         said(&["set", "live:db", "scheduler=cfq", "slice_idle=3"]),
@@ -412,9 +412,9 @@ fn a_live_disk_with_a_name_is_found_by_it() {
     assert_eq!(said(&["get", "live:db", "slice_idle", "-n"]), (0, "3\n".to_owned()));
     let (code, top) = said(&["top", "live:db", "--once", "-i", "0.1", "--json"]);
     assert!(code == 0 && top.contains("0 clients"), "{top}");
-    for (name, told) in [("live:dv", "did you mean live:db?"), ("live:a/b", "one word without slashes")] {
+    for (name, hint) in [("live:dv", "did you mean live:db?"), ("live:a/b", "one word without slashes")] {
         let (code, said) = said(&["get", name]);
-        assert!(code == 2 && said.contains(told), "{name}: {said}");
+        assert!(code == 2 && said.contains(hint), "{name}: {said}");
     }
     child.kill().unwrap();
     child.wait().unwrap();

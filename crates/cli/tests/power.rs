@@ -28,7 +28,7 @@ const BYTES_MAX: u64 = 20_000;
 const DEPTH: usize = 12;
 
 /// A request without a reply.
-struct Asked {
+struct SentRequest {
     command: u16,
     fua: bool,
     bytes: Range<u64>,
@@ -38,7 +38,7 @@ struct Asked {
 /// A client that records the promises of the server.
 struct Client {
     socket: UnixStream,
-    asked: BTreeMap<u64, Asked>,
+    in_flight: BTreeMap<u64, SentRequest>,
     /// Cookies of requests, which are also the written data. They are unique over all runs.
     cookies: u64,
     /// Number of replies without an error.
@@ -70,7 +70,7 @@ impl Client {
             sent.extend(bytes_of(value, offset, length as usize));
         }
         self.socket.write_all(&sent).unwrap();
-        self.asked.insert(self.cookies, Asked { command, fua, bytes, at });
+        self.in_flight.insert(self.cookies, SentRequest { command, fua, bytes, at });
     }
 
     /// Processes the next reply.
@@ -79,7 +79,7 @@ impl Client {
         self.socket.read_exact(&mut reply).unwrap();
         let is_done = reply[4..8] == [0; 4];
         let cookie = u64::from_be_bytes(reply[8..].try_into().unwrap());
-        let Asked { command, fua, bytes, at } = self.asked.remove(&cookie).expect("it was asked for");
+        let SentRequest { command, fua, bytes, at } = self.in_flight.remove(&cookie).expect("it was asked for");
         self.done += u64::from(is_done);
         match command {
             READ if is_done => {
@@ -103,18 +103,18 @@ fn until_the_cut(here: &Path, cache: &str, cut: u64, contents: &mut Contents) ->
     let mut disk = FuseDisk::new(here, "cached", &["--filter=cache", "file", &file, &format!("cache={cache}")]);
     let elevator = random.pick(&["noop", "cfq", "bfq", "mq-deadline"]);
     let server = Server::serving(here, &[disk.file().to_str().unwrap(), "--scheduler", elevator]);
-    let mut client = Client { socket: server.connect(), asked: BTreeMap::new(), cookies: cut << 32, done: 0 };
+    let mut client = Client { socket: server.connect(), in_flight: BTreeMap::new(), cookies: cut << 32, done: 0 };
     let acts = 50 + random.index(300);
     for _ in 0..acts {
         client.ask(random, contents);
-        while client.asked.len() >= DEPTH {
+        while client.in_flight.len() >= DEPTH {
             client.hear(contents);
         }
     }
     disk.nbdkit.0.kill().unwrap();
     disk.nbdkit.0.wait().unwrap();
     // Replies until now are promises. Later ones are mostly errors.
-    while !client.asked.is_empty() {
+    while !client.in_flight.is_empty() {
         client.hear(contents);
     }
     client.done

@@ -223,8 +223,10 @@ fn commands(block: &str) -> Vec<Vec<String>> {
     let joined = block.replace("\\\n", " ");
     let lines = joined.lines().map(|line| line.split(" #").next().unwrap_or(line).trim());
     let lines = lines.map(|line| line.strip_prefix(PROMPT).unwrap_or(line));
-    let own = lines.filter(|line| line.starts_with("iosched ") || line.contains(" iosched "));
-    own.map(|line| line.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect()).collect()
+    let command_lines = lines.filter(|line| line.starts_with("iosched ") || line.contains(" iosched "));
+    command_lines
+        .map(|line| line.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect())
+        .collect()
 }
 
 #[test]

@@ -117,9 +117,9 @@ fn connect_to(here: &Path, export: &str) -> Option<(UnixStream, u16)> {
     option.extend((export.len() as u32).to_be_bytes());
     option.extend(export.as_bytes());
     socket.write_all(&option).unwrap();
-    let mut told = [0; 10];
-    socket.read_exact(&mut told).ok()?;
-    Some((socket, u16::from_be_bytes([told[8], told[9]])))
+    let mut answer = [0; 10];
+    socket.read_exact(&mut answer).ok()?;
+    Some((socket, u16::from_be_bytes([answer[8], answer[9]])))
 }
 
 #[test]
@@ -148,10 +148,14 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     ];
     for (exports, options, announced, warned, in_force) in cases {
         let server = Server::serving(&here, &[exports, options].concat());
-        let told = &server.told;
+        let messages = &server.messages;
         match warned {
-            None => assert!(told.contains(&format!("{cfq}{announced}")) && !told.contains("warning"), "{told}"),
-            Some(way) => assert!(told.contains(&format!(" ignores the declared {way} to apply them")), "{told}"),
+            None => {
+                assert!(messages.contains(&format!("{cfq}{announced}")) && !messages.contains("warning"), "{messages}")
+            }
+            Some(way) => {
+                assert!(messages.contains(&format!(" ignores the declared {way} to apply them")), "{messages}")
+            }
         }
         for (name, value) in ["slice_idle", "device/queue_depth"].into_iter().zip(in_force) {
             if !value.is_empty() {
@@ -288,16 +292,19 @@ fn shared_disk_never_idles_and_sorts_its_queue() {
     let here = directory("serve-shared");
     let attributes = |args: &[&str]| {
         let server = Server::serving(&here, &[&["memory:8M"], args].concat());
-        let told = server.client(IOSCHED, &["get", "c"]).unwrap();
+        let attribute_values = server.client(IOSCHED, &["get", "c"]).unwrap();
         assert_eq!(server.stop(), Some(0));
-        told
+        attribute_values
     };
-    let told = attributes(&["--for", "shared"]);
+    let attribute_values = attributes(&["--for", "shared"]);
     for attribute in ["\niosched/slice_idle=0\n", "device/queue_depth=8\n"] {
-        assert!(told.contains(attribute), "{told}");
+        assert!(attribute_values.contains(attribute), "{attribute_values}");
     }
-    let told = attributes(&["--for", "shared", "--depth", "4"]);
-    assert!(told.contains("\niosched/slice_idle=0\n") && told.contains("device/queue_depth=4\n"), "{told}");
+    let attribute_values = attributes(&["--for", "shared", "--depth", "4"]);
+    assert!(
+        attribute_values.contains("\niosched/slice_idle=0\n") && attribute_values.contains("device/queue_depth=4\n"),
+        "{attribute_values}"
+    );
     let mut command = Command::new(IOSCHED);
     command.current_dir(&here).args(["serve", "memory:8M", "--for", "shared", "--unix", "told"]).stderr(Stdio::piped());
     let mut server = common::Running(command.spawn().unwrap());

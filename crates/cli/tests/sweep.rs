@@ -42,26 +42,26 @@ mod with_sweeps {
     fn a_sweep_is_told_made_and_gone_on_with() {
         let here = directory("sweep");
         let (plan, out) = (plan(&here, PLAN), here.join("out").display().to_string());
-        let (code, told, err) = run(&["sweep", &plan, "--dry-run"]);
+        let (code, output, err) = run(&["sweep", &plan, "--dry-run"]);
         assert_eq!((code, err.as_str()), (0, ""));
-        assert!(told.contains("comparisons   2\n") && told.contains("runs          8,"), "{told}");
+        assert!(output.contains("comparisons   2\n") && output.contains("runs          8,"), "{output}");
         assert!(!Path::new(&out).exists());
         let page = here.join("fleet.html");
-        let (code, told, err) = run(&["sweep", &plan, "-o", &out, "--report", page.to_str().unwrap()]);
-        assert_eq!((code, err.as_str()), (0, ""), "{told}");
+        let (code, output, err) = run(&["sweep", &plan, "-o", &out, "--report", page.to_str().unwrap()]);
+        assert_eq!((code, err.as_str()), (0, ""), "{output}");
         // The recommendation comes first.
-        assert!(told.starts_with("Set ") || told.starts_with("Keep `none` on "), "{told}");
-        assert!(told.contains("\n2 comparisons ran in "), "{told}");
-        assert!(told.replace('\n', " ").contains("A volume is one workload on one device."), "{told}");
+        assert!(output.starts_with("Set ") || output.starts_with("Keep `none` on "), "{output}");
+        assert!(output.contains("\n2 comparisons ran in "), "{output}");
+        assert!(output.replace('\n', " ").contains("A volume is one workload on one device."), "{output}");
         // The output names the baseline, and says whether a setting is better.
-        assert!(told.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{told}");
+        assert!(output.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{output}");
         assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
-        let (code, told, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);
+        let (code, output, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);
         assert_eq!(code, 0);
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        assert_eq!((&told["made"], &told["before"]), (&0.into(), &2.into()));
-        assert_eq!(told["summary"]["metric"], "sync_p99");
-        assert_eq!(told["summary"]["volumes"].as_array().unwrap().len(), 2);
+        let document: serde_json::Value = serde_json::from_str(&output).unwrap();
+        assert_eq!((&document["made"], &document["before"]), (&0.into(), &2.into()));
+        assert_eq!(document["summary"]["metric"], "sync_p99");
+        assert_eq!(document["summary"]["volumes"].as_array().unwrap().len(), 2);
     }
 
     #[test]
@@ -69,9 +69,9 @@ mod with_sweeps {
         let here = directory("sweep-bad");
         let file = plan(&here, &PLAN.replace("\"b.csv\"", "\"bad.csv\", \"absent.csv\""));
         fs::write(here.join("bad.csv"), "time_us,op,offset_bytes,length_bytes\nnow,read,0,4096\n").unwrap();
-        let (code, told, err) = run(&["sweep", &file, "-o", here.join("out").to_str().unwrap()]);
-        assert_eq!(code, 1, "{told}");
-        assert!(told.contains("1 comparisons ran in") && told.contains("2 failed"), "{told}");
+        let (code, output, err) = run(&["sweep", &file, "-o", here.join("out").to_str().unwrap()]);
+        assert_eq!(code, 1, "{output}");
+        assert!(output.contains("1 comparisons ran in") && output.contains("2 failed"), "{output}");
         assert!(err.contains("bad.csv") && err.contains("line 2"), "{err}");
         assert!(err.contains("absent.csv: no such file"), "{err}");
     }

@@ -25,7 +25,7 @@ fn schedulers_tunables_profiles_and_disks_are_completed() {
     assert_eq!(candidates(&["tune", "--device", "sata-ssd-"]), ["sata-ssd-plp"]);
     let disks: Vec<_> = std::fs::read_dir("/sys/block").unwrap().map(|disk| disk.unwrap().file_name()).collect();
     let found = candidates(&["record", ""]);
-    assert!(disks.iter().all(|disk| found.iter().any(|own| own.as_str() == disk)), "{found:?}");
+    assert!(disks.iter().all(|disk| found.iter().any(|candidate| candidate.as_str() == disk)), "{found:?}");
     assert!(candidates(&["rec"]).contains(&"record".to_owned()));
 }
 
@@ -36,8 +36,8 @@ fn every_shell_is_told_how_to_ask() {
         assert!(code == 0 && out.contains("COMPLETE") && out.contains("iosched"), "{shell}: {out}{err}");
     }
     if has_program("bash") {
-        let asked = "source <(\"$0\" completions bash) && complete -p iosched";
-        let output = Command::new("bash").args(["-c", asked, IOSCHED]).output().unwrap();
+        let script = "source <(\"$0\" completions bash) && complete -p iosched";
+        let output = Command::new("bash").args(["-c", script, IOSCHED]).output().unwrap();
         assert!(String::from_utf8_lossy(&output.stdout).contains("_clap_complete_iosched iosched"), "{output:?}");
     }
 }

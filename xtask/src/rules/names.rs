@@ -5,8 +5,8 @@ use super::{Breach, SourceFile};
 /// Words that are not names, because a reader has to guess the noun.
 const MEANINGLESS: [&str; 4] = ["own", "told", "asked", "made"];
 
-/// Crates that still have such names. A crate is removed when it has none. No crate may be added.
-const NOT_YET: [&str; 2] = ["crates/cli/", "crates/terminal/"];
+/// Folders that still have such names. A folder is removed when it has none. No folder may be added.
+const NOT_YET: [&str; 2] = ["crates/cli/src/output/", "crates/cli/src/show/", "crates/terminal/"];
 
 /// Returns names without a meaning.
 pub(super) fn meaningless(file: &SourceFile) -> Vec<Breach> {
@@ -118,8 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn crates_on_the_list_are_left_out() {
-        assert_eq!(lines("crates/cli/src/x.rs", "let own = 1;"), [0; 0]);
+    fn folders_on_the_list_are_left_out() {
+        assert_eq!(lines("crates/cli/src/show/x.rs", "let own = 1;"), [0; 0]);
+        assert_eq!(lines("crates/cli/src/x.rs", "let own = 1;"), [1]);
         assert_eq!(lines("crates/sim/src/x.rs", "application.told(now)"), [1]);
     }
 }

@@ -59,8 +59,8 @@ impl Mounted {
             out.read_line(&mut said).unwrap();
         }
         let mounted = Self { child, at, name };
-        let told = fs::read_to_string(here.join("stderr")).unwrap();
-        assert!(said.contains("stop with Ctrl-C or: umount"), "{said}{told}");
+        let errors = fs::read_to_string(here.join("stderr")).unwrap();
+        assert!(said.contains("stop with Ctrl-C or: umount"), "{said}{errors}");
         mounted
     }
 

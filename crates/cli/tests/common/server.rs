@@ -14,7 +14,7 @@ pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) here: PathBuf,
     /// Its messages until it was ready, if the test waited for that.
-    pub(crate) told: String,
+    pub(crate) messages: String,
     said: Mutex<mpsc::Receiver<String>>,
 }
 
@@ -30,7 +30,7 @@ impl Server {
         let errors = BufReader::new(child.stderr.take().unwrap());
         let (sender, said) = mpsc::channel();
         thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, here: here.to_owned(), told: String::new(), said: Mutex::new(said) }
+        Self { child, here: here.to_owned(), messages: String::new(), said: Mutex::new(said) }
     }
 
     /// Waits until the server is ready. Returns its messages.
@@ -49,21 +49,21 @@ impl Server {
 
     /// Waits until the server is ready.
     pub(crate) fn served(mut self) -> Self {
-        self.told = self.ready();
+        self.messages = self.ready();
         self
     }
 
     /// Returns the port of the network socket.
     #[track_caller]
     pub(crate) fn port(&self) -> u16 {
-        let place = self.told.lines().find_map(|line| line.strip_prefix("nbd://"));
+        let place = self.messages.lines().find_map(|line| line.strip_prefix("nbd://"));
         place.and_then(|place| place.rsplit_once(':')).expect("a port").1.parse().unwrap()
     }
 
     /// Returns the address and port of the metrics.
     #[track_caller]
     pub(crate) fn metrics(&self) -> String {
-        let place = self.told.lines().find_map(|line| line.strip_prefix("metrics: http://"));
+        let place = self.messages.lines().find_map(|line| line.strip_prefix("metrics: http://"));
         place.and_then(|place| place.strip_suffix("/metrics")).expect("metrics").to_owned()
     }
 

@@ -16,18 +16,18 @@ fn quotes_little(place: &Sandbox, name: &str, texts: &[&str], args: &[&str]) {
 
 #[track_caller]
 fn refused_shortly(place: &Sandbox, name: &str, args: &[&str]) {
-    let told = place.iosched(args);
-    let length = told.err.chars().count();
-    let beginning: String = told.err.chars().take(300).collect();
-    assert!(told.code == 2 || told.code == 1, "{name}: {}: {beginning}", told.code);
-    assert!(told.err.contains("error: ") && told.err.contains(name), "{name}: {beginning}");
+    let answer = place.iosched(args);
+    let length = answer.err.chars().count();
+    let beginning: String = answer.err.chars().take(300).collect();
+    assert!(answer.code == 2 || answer.code == 1, "{name}: {}: {beginning}", answer.code);
+    assert!(answer.err.contains("error: ") && answer.err.contains(name), "{name}: {beginning}");
     assert!(length < MESSAGE_CHARS_MAX, "{name}: {length} characters: {beginning}");
     // A quote is cut to 200 characters. It has quotation marks,
     // and up to 40 more characters are kept without a note.
-    let longest = told.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
+    let longest = answer.err.split(char::is_whitespace).map(|word| word.chars().count()).max();
     assert!(longest <= Some(240), "{name}: {longest:?}: {beginning}");
-    assert!(!told.err.contains("characters) ("), "{name}: cut twice: {beginning}");
-    assert!(!told.err.contains(&"x y ".repeat(56)), "{name}: {args:?}: {beginning}");
+    assert!(!answer.err.contains("characters) ("), "{name}: cut twice: {beginning}");
+    assert!(!answer.err.contains(&"x y ".repeat(56)), "{name}: {args:?}: {beginning}");
 }
 
 pub(crate) const CASES: &[Case] = &[
@@ -89,8 +89,8 @@ pub(crate) const CASES: &[Case] = &[
     case("a job name of 66,000 characters is shown", |place| {
         let name = "j".repeat(66_000);
         place.file("x.fio", format!("[{name}]\nrw=read\nsize=64k\nbs=4k\ndirect=1\n[other]\nrw=read\nsize=64k\n"));
-        let told =
+        let answer =
             place.iosched(&["compare", "--workload", "x.fio", "-s", "noop", "-s", "cfq", "-n", "2", "--details"]);
-        told.code(0).says(&[&name]);
+        answer.code(0).says(&[&name]);
     }),
 ];

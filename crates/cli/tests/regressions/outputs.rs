@@ -109,8 +109,8 @@ pub(crate) const CASES: &[Case] = &[
         place.file("tasks.toml", TASKS);
         compare(place, &[]).code(0);
         for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"] {
-            let told = place.iosched(&["report", "--last", "-o", name]);
-            is_page(&told.code(0).out);
+            let answer = place.iosched(&["report", "--last", "-o", name]);
+            is_page(&answer.code(0).out);
             let out = fs::File::create(place.path("out")).unwrap();
             let mut command = place.command(&["report", "--last", "-o", name]);
             assert!(command.stdout(out).status().unwrap().success(), "{name}");
@@ -134,8 +134,8 @@ pub(crate) const CASES: &[Case] = &[
         place.iosched(&["calibrate", "sata-ssd", "-o", "-"]).refused(2, &["standard output already gets"]);
     }),
     case("two outputs do not go to one file", |place| {
-        let told = compare(place, &["--report", "one", "--decisions", "./one"]);
-        told.refused(2, &["--report", "--decisions"]);
+        let answer = compare(place, &["--report", "one", "--decisions", "./one"]);
+        answer.refused(2, &["--report", "--decisions"]);
         only(place, &[]);
     }),
     case("a directory and a socket are refused before anything runs", |place| {
@@ -182,8 +182,8 @@ pub(crate) const CASES: &[Case] = &[
     case("records are not replaced by a report, nor by records of another kind", |place| {
         compare(place, &["--records", "r.jsonl"]).code(0);
         compare(place, &["--report", "r.jsonl"]).refused(2, &["r.jsonl", "--overwrite"]);
-        let told = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
-        told.refused(2, &["r.jsonl", "not a file of measurements"]);
+        let answer = place.iosched(&["calibrate", "sata-ssd", "--quick", "--records", "r.jsonl"]);
+        answer.refused(2, &["r.jsonl", "not a file of measurements"]);
         place.iosched(&["report", "r.jsonl"]).code(0);
     }),
     case("what iosched made, and an empty file, may be replaced", |place| {
@@ -215,8 +215,8 @@ pub(crate) const CASES: &[Case] = &[
         for option in ["--record", "--record-driver"] {
             for name in ["data", "link"] {
                 fs::write(&data, PRECIOUS).unwrap();
-                let told = place.iosched(&["serve", "memory:1M", "--unix", "no/s", option, name]);
-                told.refused(2, &[name, "exists already; --overwrite replaces it"]);
+                let answer = place.iosched(&["serve", "memory:1M", "--unix", "no/s", option, name]);
+                answer.refused(2, &[name, "exists already; --overwrite replaces it"]);
                 assert_eq!(place.read("data"), PRECIOUS);
             }
             let serve = ["memory:1M", option, "link", "--overwrite"];
@@ -249,8 +249,8 @@ pub(crate) const CASES: &[Case] = &[
         symlink("in.csv", place.path("link.csv")).unwrap();
         fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
         for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
-            let told = place.iosched(&["trace", "convert", "in.csv", name, "--overwrite"]);
-            told.refused(2, &[name, "is an input of this command"]);
+            let answer = place.iosched(&["trace", "convert", "in.csv", name, "--overwrite"]);
+            answer.refused(2, &[name, "is an input of this command"]);
         }
         compare(place, &["--report", "tasks.toml", "--overwrite"])
             .refused(2, &["tasks.toml", "is an input of this command"]);
@@ -281,8 +281,8 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("a full device keeps nobody from the table", |place| {
         for option in ["--report", "--decisions", "--records"] {
-            let told = compare(place, &[option, "/dev/full"]);
-            told.code(1).says(&[TABLE, "error: /dev/full: ", "No space left"]);
+            let answer = compare(place, &[option, "/dev/full"]);
+            answer.code(1).says(&[TABLE, "error: /dev/full: ", "No space left"]);
         }
         assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
     }),
@@ -291,12 +291,12 @@ pub(crate) const CASES: &[Case] = &[
             return;
         }
         let mount = Mount::in_memory("size=16k", place.path("small"));
-        let told = compare(place, &["--report", "small/page.html"]);
-        told.code(1).says(&[TABLE, "small/page.html: cannot be written: No space left"]);
+        let answer = compare(place, &["--report", "small/page.html"]);
+        answer.code(1).says(&[TABLE, "small/page.html: cannot be written: No space left"]);
         assert_eq!(fs::read_dir(&mount.at).unwrap().count(), 0);
         let args = ["compare", "-w", "tasks.toml", "-s", "noop", "-n", "200", "--records", "small/r.jsonl"];
-        let told = place.iosched(&args);
-        told.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
+        let answer = place.iosched(&args);
+        answer.code(1).says(&[TABLE, "small/r.jsonl: not all records are kept: No space left"]);
         assert!(place.read("small/r.jsonl").ends_with("}\n"), "whole lines only");
     }),
     case("without permission the file is named, and nothing is run or left", |place| {
@@ -316,11 +316,11 @@ pub(crate) const CASES: &[Case] = &[
             return;
         }
         for option in ["--report", "--decisions", "--records"] {
-            let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", option, "new"]);
-            told.refused(2, &["new: cannot be written: Permission denied"]).never(&[TABLE]);
+            let answer = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", option, "new"]);
+            answer.refused(2, &["new: cannot be written: Permission denied"]).never(&[TABLE]);
         }
-        let told = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "kept.html"]);
-        told.refused(2, &["kept.html: cannot be written: Permission denied"]).never(&[TABLE]);
+        let answer = nobody(&["compare", "-w", "tasks.toml", "-s", "noop", "-n", "2", "--report", "kept.html"]);
+        answer.refused(2, &["kept.html: cannot be written: Permission denied"]).never(&[TABLE]);
         nobody(&["calibrate", "sata-ssd", "--quick", "-o", "new"]).refused(2, &["new: cannot be written"]);
         only(place, &["kept.html"]);
     }),
@@ -357,9 +357,9 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("where no state can be kept, one warning and the comparison", |place| {
         place.file("state", PRECIOUS);
-        let told = compare(place, &[]);
-        told.code(0).says(&[TABLE, "records are not kept"]);
-        assert_eq!(told.err.lines().count(), 1, "{}", told.err);
+        let answer = compare(place, &[]);
+        answer.code(0).says(&[TABLE, "records are not kept"]);
+        assert_eq!(answer.err.lines().count(), 1, "{}", answer.err);
         assert_eq!(place.read("state"), PRECIOUS);
         place.iosched(&["report", "--last"]).refused(2, &["no comparison yet"]);
     }),
@@ -371,7 +371,8 @@ pub(crate) const CASES: &[Case] = &[
         child.wait().unwrap();
         place.iosched(&["report", "--last"]).code(0);
         compare(place, &[]).code(0);
-        let names: Vec<_> = fs::read_dir(place.path("state")).unwrap().map(|own| own.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            fs::read_dir(place.path("state")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["last.jsonl"], "what was left over is gone");
     }),
     case("of two comparisons at a time none gets into the other's records, and the one finished last stays", |place| {
@@ -426,8 +427,8 @@ pub(crate) const CASES: &[Case] = &[
             move || fs::File::open(pipe).unwrap().read_exact(&mut [0; 10]).unwrap()
         });
         // More data than a pipe can hold.
-        let told = place.iosched(&["trace", "convert", &sample(), "pipe", "--format", "csv"]);
+        let answer = place.iosched(&["trace", "convert", &sample(), "pipe", "--format", "csv"]);
         reader.join().unwrap();
-        told.refused(1, &["pipe: cannot be written: Broken pipe"]);
+        answer.refused(1, &["pipe: cannot be written: Broken pipe"]);
     }),
 ];

@@ -113,15 +113,15 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("advise takes --scheduler as the others do, one by one or with commas", |place| {
         for given in [&["--scheduler", "a", "--scheduler", "b"][..], &["-s", "a,b"], &["--schedulers", "a,b"]] {
-            let told = place.iosched(&[&["advise", "/dev/none", "-w", "none.toml"], given].concat());
-            told.refused(2, &["none"]).never(&["unexpected argument", "cannot be used"]);
+            let answer = place.iosched(&[&["advise", "/dev/none", "-w", "none.toml"], given].concat());
+            answer.refused(2, &["none"]).never(&["unexpected argument", "cannot be used"]);
         }
         place.iosched(&["advise", "--help"]).says(&["--scheduler"]).never(&["--schedulers"]);
     }),
     case("validate takes --device as the others do, and --profile as before", |place| {
         for option in ["--device", "-d", "--profile", "-p"] {
-            let told = place.iosched(&["validate", "disk", option, "none", "--trace", "t"]);
-            told.refused(2, &["no device profile \"none\""]);
+            let answer = place.iosched(&["validate", "disk", option, "none", "--trace", "t"]);
+            answer.refused(2, &["no device profile \"none\""]);
         }
     }),
     case("top at a server that ends says so", |place| {
@@ -132,8 +132,8 @@ pub(crate) const CASES: &[Case] = &[
         BufReader::new(top.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
         assert!(first.contains("clients"), "{first}");
         assert_eq!(server.stop(), Some(0));
-        let told = Answer::of(top.wait_with_output().unwrap(), &["top"]);
-        told.refused(1, &["c: the server of the disk has ended"]).never(&["Broken pipe", "os error"]);
+        let answer = Answer::of(top.wait_with_output().unwrap(), &["top"]);
+        answer.refused(1, &["c: the server of the disk has ended"]).never(&["Broken pipe", "os error"]);
     }),
     case("man prints the page of a command, however deep", |place| {
         place.iosched(&["man"]).code(0).says(&[".TH iosched 1"]);
@@ -161,15 +161,15 @@ pub(crate) const CASES: &[Case] = &[
         let mut command = place.command(&["job", "options"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        let told = Answer::of(child.wait_with_output().unwrap(), &["job options"]);
-        told.code(0);
-        assert_eq!(told.err, "");
+        let answer = Answer::of(child.wait_with_output().unwrap(), &["job options"]);
+        answer.code(0);
+        assert_eq!(answer.err, "");
     }),
     case("examples in help are not wrapped where a terminal has 80 columns", |place| {
         for name in ["compare", "tune", "advise", "serve", "calibrate"] {
             let mut command: Command = place.command(&[name, "--help"]);
-            let told = Answer::of(command.env("COLUMNS", "80").output().unwrap(), &[name]);
-            let examples = told.code(0).out.split_once("Examples:\n").map(|(_, examples)| examples.to_owned());
+            let answer = Answer::of(command.env("COLUMNS", "80").output().unwrap(), &[name]);
+            let examples = answer.code(0).out.split_once("Examples:\n").map(|(_, examples)| examples.to_owned());
             let mut continued = true;
             for line in examples.unwrap().lines() {
                 let begins = line.starts_with("  iosched ") || line.starts_with("      ") || line.trim().is_empty();

@@ -24,8 +24,8 @@ total = 120
 
 /// Returns a profile whose calibration found that no model fits, with this error.
 fn profile(place: &Sandbox, error_percent: u32) -> String {
-    let told = place.iosched(&["device", "show", "sata-7200", "--toml"]);
-    let text = if told.code == 0 { told.out } else { std::fs::read_to_string(of_repository(PROFILE)).unwrap() };
+    let answer = place.iosched(&["device", "show", "sata-7200", "--toml"]);
+    let text = if answer.code == 0 { answer.out } else { std::fs::read_to_string(of_repository(PROFILE)).unwrap() };
     let fit = format!(
         "\n[fit]\nfits = false\nrate_error_percent = {error_percent}.0\ntail_error_percent = {error_percent}.0\n"
     );
@@ -40,20 +40,20 @@ fn compare(place: &Sandbox, more: &[&str]) -> Answer {
     place.file("tasks.toml", TASKS);
     let mut args = vec!["compare", "--workload", "tasks.toml", "--records", "records.jsonl"];
     args.extend(more);
-    let told = place.iosched(&args);
-    told.code(0);
-    told
+    let answer = place.iosched(&args);
+    answer.code(0);
+    answer
 }
 
-fn json(told: &Answer) -> Value {
-    serde_json::from_str(&told.out).unwrap()
+fn json(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.out).unwrap()
 }
 
 /// Returns every verdict of a document.
 fn verdicts(document: &Value) -> Vec<String> {
     let figures = document["metrics"].as_array().unwrap();
     let settings = figures.iter().flat_map(|figure| figure["settings"].as_array().unwrap());
-    settings.filter_map(|own| own["comparison"]["verdict"].as_str().map(str::to_owned)).collect()
+    settings.filter_map(|setting| setting["comparison"]["verdict"].as_str().map(str::to_owned)).collect()
 }
 
 pub(crate) const CASES: &[Case] = &[
@@ -62,31 +62,31 @@ pub(crate) const CASES: &[Case] = &[
         let devices = ["-d", "sata-7200", "-d", "sata-ssd", "-d", "nvme"];
         let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
         let common = ["compare", "-w", "tasks.toml", "-n", "3", "--records", "records.jsonl"];
-        let told = place.iosched(&[&common[..], &devices, &schedulers].concat());
-        told.code(0).says(&["the best setting on each device", "reservations, the most important first:", "--details"]);
-        assert!(told.out.lines().count() < 45, "{}", told.out);
+        let answer = place.iosched(&[&common[..], &devices, &schedulers].concat());
+        answer.code(0).says(&["the best setting on each device", "reservations, the most important first:", "--details"]);
+        assert!(answer.out.lines().count() < 45, "{}", answer.out);
     }),
     case("the decision is first, the table, three reservations and the next command follow", |place| {
-        let told = compare(place, &["-n", "3"]);
+        let answer = compare(place, &["-n", "3"]);
         let heads = ["- ", "tasks ", "finish ", "difference from ", "reservations, ", "records:", "next:"];
         let mut found: Vec<&str> =
-            told.out.lines().filter_map(|line| heads.into_iter().find(|head| line.starts_with(head))).collect();
+            answer.out.lines().filter_map(|line| heads.into_iter().find(|head| line.starts_with(head))).collect();
         found.dedup();
         found.retain(|head| *head != "finish ");
-        assert_eq!(found.len(), heads.len() - 1, "{}", told.out);
+        assert_eq!(found.len(), heads.len() - 1, "{}", answer.out);
         let is_decision =
-            ["Keep ", "Set ", "Linux has none of these settings: "].iter().any(|head| told.out.starts_with(head));
-        assert!(is_decision, "{}", told.out);
-        assert_eq!(told.out.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{}", told.out);
-        told.says(&["3 simulated runs of each setting, with 95 % confidence"]);
+            ["Keep ", "Set ", "Linux has none of these settings: "].iter().any(|head| answer.out.starts_with(head));
+        assert!(is_decision, "{}", answer.out);
+        assert_eq!(answer.out.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{}", answer.out);
+        answer.says(&["3 simulated runs of each setting, with 95 % confidence"]);
     }),
     case("a goal for one of several tasks is ready to paste", |place| {
-        let told = compare(place, &["-n", "3"]);
+        let answer = compare(place, &["-n", "3"]);
         let goal =
-            told.out.replace('\n', " ").split("To let another metric decide: --goal ").nth(1).unwrap().to_owned();
+            answer.out.replace('\n', " ").split("To let another metric decide: --goal ").nth(1).unwrap().to_owned();
         let goal = goal.trim_start_matches('"').split('"').next().unwrap().to_owned();
-        let told = compare(place, &["-n", "3", "--goal", &goal]);
-        told.says(&[&format!("The goal {goal} decides.")]).never(&["To let another metric decide"]);
+        let answer = compare(place, &["-n", "3", "--goal", &goal]);
+        answer.says(&[&format!("The goal {goal} decides.")]).never(&["To let another metric decide"]);
     }),
     case("no table marks what cannot be told as if it were sure", |place| {
         for format in ["text", "markdown"] {
@@ -94,9 +94,9 @@ pub(crate) const CASES: &[Case] = &[
         }
     }),
     case("the answer speaks of the goals that are named, and of nothing else", |place| {
-        let told = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
-        told.says(&["p99(lookup)"]);
-        let judged = told.out.lines().find(|line| line.starts_with("The goal ")).unwrap();
+        let answer = compare(place, &["-s", "deadline", "-s", "cfq", "-n", "3", "--goal", "p99(lookup)"]);
+        answer.says(&["p99(lookup)"]);
+        let judged = answer.out.lines().find(|line| line.starts_with("The goal ")).unwrap();
         assert!(judged.starts_with("The goal p99(lookup) decides. "), "{judged}");
         let header = place.read("records.jsonl");
         assert!(header.contains(r#""goals":["p99(lookup)"]"#), "{header}");
@@ -122,11 +122,11 @@ pub(crate) const CASES: &[Case] = &[
         };
         place.file("many.toml", (1..=9).map(task).collect::<String>());
         let common = ["compare", "-w", "many.toml", "-n", "2", "-s", "noop", "-s", "cfq", "--records", "m.jsonl"];
-        let told = place.iosched(&common);
-        told.code(0).says(&["t9 p99", "t7 p99", "and 6 more tasks: --details shows the 6 busiest, --goal"]);
-        told.never(&["t6 p99"]);
-        let told = place.iosched(&[&common[..], &["--details"]].concat());
-        told.code(0).says(&["t4 p99", "and 3 more tasks: --goal"]).never(&["t3 p99"]);
+        let answer = place.iosched(&common);
+        answer.code(0).says(&["t9 p99", "t7 p99", "and 6 more tasks: --details shows the 6 busiest, --goal"]);
+        answer.never(&["t6 p99"]);
+        let answer = place.iosched(&[&common[..], &["--details"]].concat());
+        answer.code(0).says(&["t4 p99", "and 3 more tasks: --goal"]).never(&["t3 p99"]);
     }),
     case("details tell every doubt, and without them three are told and the rest counted", |place| {
         let all = compare(place, &["-n", "2", "--details"]);
@@ -135,37 +135,37 @@ pub(crate) const CASES: &[Case] = &[
         compare(place, &["-n", "2"]).says(&[&format!("  and {} more: --details", doubts - 3)]);
     }),
     case("a setting that changes nothing is equal, not better", |place| {
-        let told = compare(place, &["-s", "noop", "-s", "noop:nr_requests=256", "-n", "3", "--json"]);
-        let document = json(&told);
-        assert!(verdicts(&document).iter().all(|verdict| verdict == "equal"), "{}", told.out);
+        let answer = compare(place, &["-s", "noop", "-s", "noop:nr_requests=256", "-n", "3", "--json"]);
+        let document = json(&answer);
+        assert!(verdicts(&document).iter().all(|verdict| verdict == "equal"), "{}", answer.out);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
     case("what few runs do not tell cannot be told, with how many would", |place| {
         // The initial position of the platters matters much,
         // so three runs say little about some metrics.
         let common = ["compare", "-s", "deadline", "-s", "cfq", "-n", "3", "--records", "records.jsonl"];
-        let told = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
-        let document = json(&told);
+        let answer = place.iosched(&[&common[..], &["--equal-within", "0.5", "--json"]].concat());
+        let document = json(&answer);
         let open = |figure: &&Value| figure["settings"][1]["comparison"]["verdict"] == "cannot_tell";
         let open: Vec<&Value> = document["metrics"].as_array().unwrap().iter().filter(open).collect();
-        assert!(!open.is_empty(), "{}", told.out);
+        assert!(!open.is_empty(), "{}", answer.out);
         let needed = open.iter().filter_map(|figure| figure["settings"][1]["comparison"]["runs_needed"].as_u64());
-        assert!(needed.clone().count() > 0 && needed.clone().all(|runs| runs > 3), "{}", told.out);
-        let told = place.iosched(&[&common[..], &["--equal-within", "0.5"]].concat());
-        told.code(0).says(&["too few runs (3), ", "needs "]).never(&["cannot tell ("]);
+        assert!(needed.clone().count() > 0 && needed.clone().all(|runs| runs > 3), "{}", answer.out);
+        let answer = place.iosched(&[&common[..], &["--equal-within", "0.5"]].concat());
+        answer.code(0).says(&["too few runs (3), ", "needs "]).never(&["cannot tell ("]);
     }),
     case("one run decides nothing", |place| {
-        let told = compare(place, &["-n", "1"]);
-        told.says(&[": one run of each setting is too few to decide.", "--runs 10"]);
-        told.never(&["better by", "worse by", "Set "]);
+        let answer = compare(place, &["-n", "1"]);
+        answer.says(&[": one run of each setting is too few to decide.", "--runs 10"]);
+        answer.never(&["better by", "worse by", "Set "]);
     }),
     case("what is within a bound that matters is equal, whatever the bound", |place| {
-        let told = compare(place, &["-n", "4", "--equal-within", "100", "--json"]);
-        let document = json(&told);
+        let answer = compare(place, &["-n", "4", "--equal-within", "100", "--json"]);
+        let document = json(&answer);
         assert_eq!(document["plan"]["equal_within_percent"], 100.0);
-        assert!(document["plan"]["command"].as_str().unwrap().contains("--equal-within 100"), "{}", told.out);
-        let of = |verdict: &str| verdicts(&document).iter().filter(|own| *own == verdict).count();
-        assert!(of("equal") > of("better") + of("worse"), "{}", told.out);
+        assert!(document["plan"]["command"].as_str().unwrap().contains("--equal-within 100"), "{}", answer.out);
+        let of = |verdict: &str| verdicts(&document).iter().filter(|found| *found == verdict).count();
+        assert!(of("equal") > of("better") + of("worse"), "{}", answer.out);
     }),
     case("a bound that is none is refused", |place| {
         for bound in ["0", "-3", "lots", "nan", "1000"] {
@@ -180,17 +180,17 @@ pub(crate) const CASES: &[Case] = &[
             "[[tasks]]\npid = 1\npattern = \"random\"\nthink_ns = [400000000, 500000000]\ntotal = 60\n",
         );
         let common = ["compare", "-w", "sparse.toml", "-d", "sata-ssd", "-n", "3", "--records", "records.jsonl"];
-        let told = place.iosched(&[&common[..], &["-s", "none", "-s", "bfq"]].concat());
-        told.code(0).says(&["The device was idle at least 99", "Keep `none`:"]).never(&["Set "]);
+        let answer = place.iosched(&[&common[..], &["-s", "none", "-s", "bfq"]].concat());
+        answer.code(0).says(&["The device was idle at least 99", "Keep `none`:"]).never(&["Set "]);
         let document = json(&place.iosched(&[&common[..], &["-s", "none", "-s", "bfq", "--json"]].concat()));
         assert!(document["answer"]["idle_percent"].as_f64().unwrap() > 99.0);
         assert_eq!(document["answer"]["best"].as_array().unwrap().len(), 0);
     }),
     case("no best is named by a model that is known to be wrong by more", |place| {
         let device = profile(place, 1500);
-        let told = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
-        told.says(&["the model may be wrong by ", "  - the model of ./fitted.toml does not fit the device", "--on"]);
-        told.never(&["Set ", "better by", "worse by"]);
+        let answer = compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3"]);
+        answer.says(&["the model may be wrong by ", "  - the model of ./fitted.toml does not fit the device", "--on"]);
+        answer.never(&["Set ", "better by", "worse by"]);
         let document = json(&compare(place, &["-d", &device, "-s", "noop", "-s", "cfq", "-n", "3", "--json"]));
         assert!(verdicts(&document).iter().all(|verdict| verdict == "cannot_tell"), "{document:#}");
     }),
@@ -206,8 +206,8 @@ pub(crate) const CASES: &[Case] = &[
         let device = profile(place, 400);
         let args =
             ["tune", "-w", "tasks.toml", "-d", &device, "-s", "cfq,deadline", "-g", "mean(lookup)", "--budget", "40"];
-        let told = place.iosched(&args);
-        told.code(0).says(&["eep `cfq` for now: ", "does not fit the device"]).never(&["Set "]);
+        let answer = place.iosched(&args);
+        answer.code(0).says(&["eep `cfq` for now: ", "does not fit the device"]).never(&["Set "]);
     }),
     case("advice that rests on a model that does not fit says so", |place| {
         let Some((_, disk)) = quick_disk("advised-disk", 64 << 20) else { return };
@@ -242,14 +242,14 @@ pub(crate) const CASES: &[Case] = &[
     case("a search begins with its decision, too", |place| {
         place.file("tasks.toml", TASKS);
         let args = ["tune", "-w", "tasks.toml", "-s", "cfq", "-g", "mean(lookup)", "--budget", "40"];
-        let told = place.iosched(&args);
-        told.code(0).says(&["The goal mean(lookup) decides."]);
+        let answer = place.iosched(&args);
+        answer.code(0).says(&["The goal mean(lookup) decides."]);
         assert!(
             ["Linux has none of these settings: ", "Set `cfq", "Keep `cfq"]
                 .iter()
-                .any(|head| told.out.starts_with(head)),
+                .any(|head| answer.out.starts_with(head)),
             "{}",
-            told.out
+            answer.out
         );
     }),
     case("every format tells the three answers by the same names", |place| {
@@ -290,11 +290,11 @@ pub(crate) const CASES: &[Case] = &[
             "--records",
             "r.jsonl",
         ];
-        let told = place.iosched(&args);
-        let doubts: Vec<&str> = told.out.lines().filter(|line| line.starts_with("  - ")).collect();
+        let answer = place.iosched(&args);
+        let doubts: Vec<&str> = answer.out.lines().filter(|line| line.starts_with("  - ")).collect();
         let place_of = |part: &str| doubts.iter().position(|line| line.contains(part));
         if let (Some(tail), Some(few)) = (place_of("sync p99.9"), place_of("there are 2 runs of each setting")) {
-            assert!(few < tail, "{}", told.out);
+            assert!(few < tail, "{}", answer.out);
         }
     }),
 ];

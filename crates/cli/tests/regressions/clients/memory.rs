@@ -148,8 +148,8 @@ struct Group(PathBuf);
 impl Group {
     fn new(name: &str, bytes: u64) -> Option<Self> {
         let path = PathBuf::from(format!("/sys/fs/cgroup/memory/iosched-test-{name}-{}", std::process::id()));
-        let made = is_root() && fs::create_dir(&path).is_ok();
-        if !available(made, "a memory cgroup (cgroup v1)") {
+        let is_created = is_root() && fs::create_dir(&path).is_ok();
+        if !available(is_created, "a memory cgroup (cgroup v1)") {
             return None;
         }
         fs::write(path.join("memory.limit_in_bytes"), bytes.to_string()).unwrap();

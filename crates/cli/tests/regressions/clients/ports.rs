@@ -98,8 +98,8 @@ pub(super) fn control_answers_that_nobody_takes(place: &Sandbox) {
     let target = Target::new(place);
     let mut stream = control(&target);
     stream.set_nonblocking(true).unwrap();
-    let asked = LIST.repeat(1000);
-    while stream.write_all(asked.as_bytes()).is_ok() {}
+    let requests = LIST.repeat(1000);
+    while stream.write_all(requests.as_bytes()).is_ok() {}
     controls(&target);
     assert!(target.taken_kib() < 16 << 10);
     drop(stream);

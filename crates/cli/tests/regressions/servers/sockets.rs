@@ -148,9 +148,9 @@ pub(super) fn keys_that_others_can_read(place: &Sandbox) {
         fs::set_permissions(place.path("server-key.pem"), fs::Permissions::from_mode(mode)).unwrap();
         let mut serving = Serving::start(place, &["memory:1M", "--tls", "."]);
         let said = serving.said();
-        let told =
+        let warning =
             format!("warning: ./server-key.pem: other users can read or change the private key (mode {mode:04o})");
-        assert_eq!(said.contains(&told), warned, "{mode:o}: {said}");
+        assert_eq!(said.contains(&warning), warned, "{mode:o}: {said}");
         assert_eq!(said.contains("warning"), warned, "{mode:o}: {said}");
         assert_eq!(serving.stop(), Some(0));
     }

@@ -23,28 +23,28 @@ fn blank(place: &Sandbox) -> Option<Loop> {
 
 /// Asserts that `compare --on` and `advise` give the same answer for a workload that writes.
 #[track_caller]
-fn asked(place: &Sandbox, on: &Path, says: &[&str], never: &[&str]) {
+fn refused_alike(place: &Sandbox, on: &Path, says: &[&str], never: &[&str]) {
     let on = on.to_str().unwrap();
     let compare = ["compare", "--on", on, "-w", "write.toml", "--runs", "2", "--scheduler", "none"];
     let advise = ["advise", on, "-w", "write.toml"];
     for args in [&compare[..], &advise[..]] {
-        let told: Answer = place.iosched(args);
-        told.refused(2, says).never(never);
+        let answer: Answer = place.iosched(args);
+        answer.refused(2, says).never(never);
     }
 }
 
 pub(super) fn a_file(place: &Sandbox) {
     place.file("write.toml", WRITES);
     place.file("data", vec![1; 4096]);
-    asked(place, &place.path("data"), &["data: is a regular file", "or a directory"], &[DESTROY, "destroys"]);
-    asked(place, &of_repository("README.md"), &["README.md: is a regular file"], &[DESTROY, "destroys"]);
+    refused_alike(place, &place.path("data"), &["data: is a regular file", "or a directory"], &[DESTROY, "destroys"]);
+    refused_alike(place, &of_repository("README.md"), &["README.md: is a regular file"], &[DESTROY, "destroys"]);
 }
 
 pub(super) fn a_pipe(place: &Sandbox) {
     place.file("write.toml", WRITES);
     sh("mkfifo \"$1\"", &[&place.path("pipe")]);
-    asked(place, &place.path("pipe"), &["is a pipe, not a block device"], &[DESTROY]);
-    asked(place, Path::new("/dev/zero"), &["/dev/zero: is a character device"], &[DESTROY]);
+    refused_alike(place, &place.path("pipe"), &["is a pipe, not a block device"], &[DESTROY]);
+    refused_alike(place, Path::new("/dev/zero"), &["/dev/zero: is a character device"], &[DESTROY]);
     place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: is a pipe"]).never(&[DESTROY]);
 }
 
@@ -53,7 +53,7 @@ pub(super) fn mounted(place: &Sandbox) {
     sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
     let mount = Mount::new("ext4", &device.device, place.path("mounted"));
     let at = mount.at.display().to_string();
-    asked(place, &device.device, &["is mounted on", &at, "or give a directory"], &[DESTROY]);
+    refused_alike(place, &device.device, &["is mounted on", &at, "or give a directory"], &[DESTROY]);
     mount.end();
 }
 
@@ -67,7 +67,7 @@ pub(super) fn a_file_system(place: &Sandbox) {
         }
         sh("truncate -s 0 \"$1\"; truncate -s 320M \"$1\"; losetup -c \"$2\"", &[&place.path("image"), &device.device]);
         sh(&format!("{program} {option} \"$1\" >/dev/null"), &[&device.device]);
-        asked(place, &device.device, &["holds", what], &[DESTROY]);
+        refused_alike(place, &device.device, &["holds", what], &[DESTROY]);
     }
 }
 
@@ -91,7 +91,7 @@ fn marked(place: &Sandbox, device: &Loop, marks: &[(u64, &[u8], &str)]) {
     for (at, mark, what) in marks {
         disk.write_all_at(mark, *at).unwrap();
         disk.sync_all().unwrap();
-        asked(place, &device.device, &["holds", what], &[DESTROY]);
+        refused_alike(place, &device.device, &["holds", what], &[DESTROY]);
         disk.write_all_at(&vec![0; mark.len()], *at).unwrap();
     }
 }
@@ -99,21 +99,21 @@ fn marked(place: &Sandbox, device: &Loop, marks: &[(u64, &[u8], &str)]) {
 pub(super) fn swap(place: &Sandbox) {
     let Some(device) = blank(place).filter(|_| has_program("mkswap")) else { return };
     sh("mkswap \"$1\" >/dev/null 2>&1", &[&device.device]);
-    asked(place, &device.device, &["holds swap space"], &[DESTROY]);
+    refused_alike(place, &device.device, &["holds swap space"], &[DESTROY]);
 }
 
 pub(super) fn below_a_loop_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let Some(over) = Loop::new(&device.device) else { return };
     let name = over.device.file_name().unwrap().to_str().unwrap();
-    asked(place, &device.device, &[&format!("{name} is built on it")], &[DESTROY]);
+    refused_alike(place, &device.device, &[&format!("{name} is built on it")], &[DESTROY]);
 }
 
 pub(super) fn held(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let exclusive = OpenOptions::new().read(true).custom_flags(0o200).open(&device.device);
     available(exclusive.is_ok(), "exclusive use of a loop device");
-    asked(place, &device.device, &["another program has opened it exclusively"], &[DESTROY]);
+    refused_alike(place, &device.device, &["another program has opened it exclusively"], &[DESTROY]);
 }
 
 pub(super) fn members(place: &Sandbox) {
@@ -136,7 +136,12 @@ pub(super) fn members(place: &Sandbox) {
 pub(super) fn empty(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let on = device.device.to_str().unwrap();
-    asked(place, &device.device, &["writing destroys its data", &format!("{DESTROY} {on}"), "give a directory"], &[]);
+    refused_alike(
+        place,
+        &device.device,
+        &["writing destroys its data", &format!("{DESTROY} {on}"), "give a directory"],
+        &[],
+    );
 }
 
 pub(super) fn another_name(place: &Sandbox) {

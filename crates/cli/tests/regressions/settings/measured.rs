@@ -37,7 +37,7 @@ fn compared(place: &Sandbox, on: Option<&Path>, args: &[&str]) -> Value {
 /// Returns the mean of a metric of the first setting, if it was measured.
 fn mean(found: &Value, figure: &str) -> Option<f64> {
     let figures = found["metrics"].as_array().unwrap();
-    figures.iter().find(|own| own["metric"] == figure)?["settings"][0]["mean"].as_f64()
+    figures.iter().find(|metric| metric["metric"] == figure)?["settings"][0]["mean"].as_f64()
 }
 
 #[track_caller]
@@ -136,8 +136,8 @@ pub(super) fn of_a_command(place: &Sandbox) {
         assert_eq!(mean(&found, figure), None, "{figure}: {found:#}");
     }
     assert!(mean(&found, "finish").unwrap() > 0.19);
-    let told = place.iosched(&[&on[..], &["--", "sleep", "0.2"]].concat());
-    told.code(0).never(&["throughput", "IOPS", "sync mean"]);
+    let answer = place.iosched(&[&on[..], &["--", "sleep", "0.2"]].concat());
+    answer.code(0).never(&["throughput", "IOPS", "sync mean"]);
 }
 
 pub(super) fn without_statistics(place: &Sandbox) {

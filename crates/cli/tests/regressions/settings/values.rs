@@ -43,12 +43,12 @@ pub(super) fn another_value(place: &Sandbox) {
     for (attribute, value) in
         [("iosched/read_expire", "125"), ("nr_requests", "1"), ("nr_requests", "3"), ("read_ahead_kb", "5")]
     {
-        let told = place.iosched(&["set", &format!("{name}/{attribute}={value}")]);
+        let answer = place.iosched(&["set", &format!("{name}/{attribute}={value}")]);
         let took = read(&name, attribute);
         if took == value {
-            told.code(0).says(&[&format!("{attribute}={value}\n")]);
+            answer.code(0).says(&[&format!("{attribute}={value}\n")]);
         } else {
-            told.refused(1, &[&format!("{took} was stored instead of {value}")]);
+            answer.refused(1, &[&format!("{took} was stored instead of {value}")]);
         }
     }
     place.iosched(&["set", &format!("{name}/read_ahead_kb=128")]).code(0);
@@ -68,8 +68,8 @@ pub(super) fn another_notation(place: &Sandbox) {
 pub(super) fn first_of_two(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let args = [format!("{name}/nr_requests=64"), format!("{name}/size=1"), format!("{name}/nomerges=1")];
-    let told = place.iosched(&["set", &args[0], &args[1], &args[2]]);
-    told.refused(1, &["read-only", &format!("earlier changes stay in force: {name}/nr_requests=64")]);
+    let answer = place.iosched(&["set", &args[0], &args[1], &args[2]]);
+    answer.refused(1, &["read-only", &format!("earlier changes stay in force: {name}/nr_requests=64")]);
     assert_eq!((read(&name, "nr_requests"), read(&name, "nomerges")), ("64".to_owned(), "0".to_owned()));
 }
 
@@ -113,11 +113,11 @@ pub(super) fn lists(place: &Sandbox) {
     let labels = ["none", "bfq:low_latency=0,nr_requests=64", "mq-deadline"];
     let common = ["compare", "-w", "read.toml", "--json"];
     let named = |args: &[&str]| {
-        let told = place.iosched(&[&common, args, &list].concat());
-        told.code(0);
-        let found: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+        let answer = place.iosched(&[&common, args, &list].concat());
+        answer.code(0);
+        let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
         let settings = found["metrics"][0]["settings"].as_array().unwrap().clone();
-        settings.iter().map(|own| own["setting"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        settings.iter().map(|setting| setting["setting"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(named(&["-d", "nvme"]), labels);
     for wrong in ["", ",", "none,low_latency=0:1", "low_latency=0,none"] {
@@ -149,8 +149,8 @@ pub(super) fn room(place: &Sandbox) {
         "iozone -s 1024000 -i 0",
         "sysbench fileio --file-total-size=1000M --file-num=4 --file-test-mode=rndrd --time=1 run",
     ] {
-        let told = place.iosched(&["compare", "--on", on, "--workload", line]);
-        told.refused(1, &["need 1000 MiB, but only 32 MiB are free"]);
+        let answer = place.iosched(&["compare", "--on", on, "--workload", line]);
+        answer.refused(1, &["need 1000 MiB, but only 32 MiB are free"]);
         assert_eq!(fs::read_dir(&memory.at).unwrap().count(), 0, "nothing is made");
     }
     // A tmpfs is not on a block device. If the workload fits, the message says so.
@@ -234,8 +234,8 @@ const WRONG: &[(&str, &str, &[&str])] = &[
 #[track_caller]
 fn refused(place: &Sandbox, at: &Path, attribute: &str, value: &str, said: &[&str]) {
     let at = at.to_str().unwrap();
-    let told = place.iosched(&["set", "--at", at, &format!("{attribute}={value}")]);
-    told.refused(2, said).never(&["kernel refuses", "os error"]);
+    let answer = place.iosched(&["set", "--at", at, &format!("{attribute}={value}")]);
+    answer.refused(2, said).never(&["kernel refuses", "os error"]);
 }
 
 pub(super) fn mounted(place: &Sandbox) {
@@ -270,8 +270,9 @@ pub(super) fn served(place: &Sandbox) {
     }
     refused(place, &socket, "scheduler", "deadlin", &["there is no scheduler \"deadlin\"", "did you mean deadline?"]);
     let connection = server.connect();
-    let told = place.iosched(&["get", "--at", socket.to_str().unwrap()]);
-    let client = told.out.lines().find_map(|line| line.strip_prefix("clients/")?.split_once('/')).expect("a client").0;
+    let answer = place.iosched(&["get", "--at", socket.to_str().unwrap()]);
+    let client =
+        answer.out.lines().find_map(|line| line.strip_prefix("clients/")?.split_once('/')).expect("a client").0;
     of_client(place, &socket, client);
     refused(
         place,

@@ -7,8 +7,8 @@ const RUN: [&str; 6] = ["-s", "noop", "-n", "1", "-d", "sata-ssd"];
 
 pub(super) fn nothing_left(place: &Sandbox) {
     place.file("x.csv", table(50));
-    let told = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
-    told.refused(
+    let answer = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
+    answer.refused(
         2,
         &["no request matches in x.csv; the trace has 50 requests, from 0 s to 0.049 s", "by process p0 (0), "],
     );
@@ -22,10 +22,11 @@ pub(super) fn no_part(place: &Sandbox) {
     let sample = of_repository("crates/trace/samples/pgbench.blktrace.0.zst");
     for out in ["out.csv", "out.blktrace.0"] {
         let nothing = |step: &str, args: &[&str]| {
-            let told = place.iosched(&[&["trace", step, sample.to_str().unwrap(), out], args].concat());
+            let answer = place.iosched(&[&["trace", step, sample.to_str().unwrap(), out], args].concat());
             let there_is = "; the trace has 7,638 requests, from 0 s to 2.488490765 s: by operation read 674, write 4,164, flush 2,800";
-            told.refused(2, &["no request matches in pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
-            told.says(&[" more; to 7,0; up to sector 4536983"]);
+            answer
+                .refused(2, &["no request matches in pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
+            answer.says(&[" more; to 7,0; up to sector 4536983"]);
             assert!(!place.path(out).exists());
         };
         nothing("slice", &["--from", "1h"]);
@@ -37,8 +38,8 @@ pub(super) fn no_part(place: &Sandbox) {
 pub(super) fn times_below_0(place: &Sandbox) {
     place.file("x.csv", table(5));
     for (option, value) in [("--from", "-1s"), ("--from", "-1"), ("--to", "-5ms")] {
-        let told = place.iosched(&["trace", "slice", "x.csv", "y.csv", option, value]);
-        told.refused(2, &[value, option, "times count from the start of the trace"]);
+        let answer = place.iosched(&["trace", "slice", "x.csv", "y.csv", option, value]);
+        answer.refused(2, &[value, option, "times count from the start of the trace"]);
     }
 }
 
@@ -51,8 +52,8 @@ pub(super) fn one_request(place: &Sandbox) {
 
 pub(super) fn no_time(place: &Sandbox) {
     let rows: String = (0..100).map(|n| format!("0,R,{},8\n", n * 8)).collect();
-    let told = info(place, "x.csv", format!("arrival_ns,op,sector,nr_sectors\n{rows}"));
-    told.code(0).says(&["100 requests"]).never(&["NaN", "inf"]);
+    let answer = info(place, "x.csv", format!("arrival_ns,op,sector,nr_sectors\n{rows}"));
+    answer.code(0).says(&["100 requests"]).never(&["NaN", "inf"]);
     place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat()).code(0).never(&["NaN", "inf"]);
 }
 
@@ -107,11 +108,11 @@ pub(super) fn several_devices(place: &Sandbox) {
     text.push_str(&table(100).split_once('\n').unwrap().1.replace(",8388608,", ",8388624,"));
     place.file("x.csv", text);
     place.iosched(&["trace", "info", "x.csv"]).code(0).says(&["200 requests"]);
-    let told = place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat());
-    told.code(0).says(&["has 2 devices", "iosched trace filter --device"]);
+    let answer = place.iosched(&[&["compare", "--workload", "x.csv"], &RUN[..]].concat());
+    answer.code(0).says(&["has 2 devices", "iosched trace filter --device"]);
     place.iosched(&["trace", "filter", "--device", "8388624", "x.csv", "one.csv"]).code(0);
-    let told = place.iosched(&[&["compare", "--workload", "one.csv"], &RUN[..]].concat());
-    told.code(0).says(&["100 requests"]).never(&["has 2 devices"]);
+    let answer = place.iosched(&[&["compare", "--workload", "one.csv"], &RUN[..]].concat());
+    answer.code(0).says(&["100 requests"]).never(&["has 2 devices"]);
 }
 
 pub(super) fn no_requests(place: &Sandbox) {

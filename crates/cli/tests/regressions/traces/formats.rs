@@ -9,8 +9,8 @@ use crate::list::Sandbox;
 const ROWS: &str = "0,R,80,8,7\n1000000,W,160,16,7\n2000000,r,240,8,8\n";
 
 pub(super) fn headed(place: &Sandbox) {
-    let told = info(place, "x.csv", format!("time_ns,op,sector,nr_sectors,pid\n{ROWS}"));
-    told.code(0).says(&["csv: 3 requests, 2 reads, 2 processes"]).never(&["warning", "alibaba"]);
+    let answer = info(place, "x.csv", format!("time_ns,op,sector,nr_sectors,pid\n{ROWS}"));
+    answer.code(0).says(&["csv: 3 requests, 2 reads, 2 processes"]).never(&["warning", "alibaba"]);
     let tsv = "op\tsize_bytes\toffset_bytes\ttime_us\tnonsense\nREAD\t4096\t0\t1700000000000000\tx\n\
                write\t512\t4096\t1700000000000500\ty\n";
     info(place, "x.tsv", tsv).code(0).says(&["csv: 2 requests, 1 reads", "0.000500 s recorded"]).never(&["warning"]);
@@ -21,19 +21,19 @@ pub(super) fn headed(place: &Sandbox) {
 
 pub(super) fn other_heading(place: &Sandbox) {
     // The rows have the form of Alibaba's, but the heading shows that they are something else.
-    let told = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
-    told.refused(2, &["it is a table of 5 columns separated by commas, and their meaning is unknown", "--columns"]);
+    let answer = info(place, "x.csv", format!("when,what,where,how_much,who\n{ROWS}").to_uppercase());
+    answer.refused(2, &["it is a table of 5 columns separated by commas, and their meaning is unknown", "--columns"]);
     info(place, "ali.csv", format!("device_id,opcode,offset,length,timestamp\n{}", "1,R,0,512,5\n".repeat(9)))
         .code(0)
         .says(&["alibaba: 9 requests"]);
 }
 
 pub(super) fn tried(place: &Sandbox) {
-    let told = info(place, "x.csv", "some,thing,else\n1,2,3\n");
-    told.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format"]);
-    assert_eq!(told.err.trim_end().lines().count(), 1, "{}", told.err);
-    let told = place.iosched(&["trace", "info", "x.csv", "--verbose"]);
-    told.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format", "\ntried:\n"]);
+    let answer = info(place, "x.csv", "some,thing,else\n1,2,3\n");
+    answer.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format"]);
+    assert_eq!(answer.err.trim_end().lines().count(), 1, "{}", answer.err);
+    let answer = place.iosched(&["trace", "info", "x.csv", "--verbose"]);
+    answer.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format", "\ntried:\n"]);
     let all = [
         "fio-v2",
         "fio-v3",
@@ -49,9 +49,9 @@ pub(super) fn tried(place: &Sandbox) {
         "mqsim",
     ];
     for format in all {
-        told.says(&[&format!("\n  {format}: line 1: found \"some,thing,else\", expected ")]);
+        answer.says(&[&format!("\n  {format}: line 1: found \"some,thing,else\", expected ")]);
     }
-    told.says(&["\n  blktrace: ", "\n  vscsi: "]);
+    answer.says(&["\n  blktrace: ", "\n  vscsi: "]);
     info(place, "blank.csv", "\n\n   \n").refused(2, &["not a trace in a known format"]);
     info(place, "empty.csv", "").refused(2, &["empty (0 bytes)"]);
 }
@@ -82,8 +82,8 @@ pub(super) fn named_columns(place: &Sandbox) {
      unknown columns: time";
     info(place, "lacks.csv", "time,op,sector,nr_sectors\n0.5,R,8,8\n").refused(2, &[lacks, "--columns"]);
     place.file("plain", "0.5 R 8 8\n0.6 9 R 8\n");
-    let told = place.iosched(&["trace", "info", "plain", "--columns", "time_s,op,sector,nr_sectors"]);
-    told.refused(2, &["line 2", "found \"9\", expected an operation (R, W,", " in column 2, op"]);
+    let answer = place.iosched(&["trace", "info", "plain", "--columns", "time_s,op,sector,nr_sectors"]);
+    answer.refused(2, &["line 2", "found \"9\", expected an operation (R, W,", " in column 2, op"]);
 }
 
 pub(super) fn wrong_columns(place: &Sandbox) {
@@ -109,10 +109,10 @@ pub(super) fn wrong_columns(place: &Sandbox) {
 pub(super) fn forced(place: &Sandbox) {
     place.file("x", "1,R,0,512,5\n2,W,0,512,6\n");
     place.iosched(&["trace", "info", "x"]).code(0).says(&["alibaba: 2 requests"]);
-    let told = place.iosched(&["trace", "info", "--input-format", "msr", "x"]);
-    told.refused(1, &["x: line 1", "timestamp,host,disk,Read or Write"]);
-    let told = place.iosched(&["trace", "info", "--input-format", "alibubu", "x"]);
-    told.refused(2, &["alibubu", "alibaba", "blkparse"]);
+    let answer = place.iosched(&["trace", "info", "--input-format", "msr", "x"]);
+    answer.refused(1, &["x: line 1", "timestamp,host,disk,Read or Write"]);
+    let answer = place.iosched(&["trace", "info", "--input-format", "alibubu", "x"]);
+    answer.refused(2, &["alibubu", "alibaba", "blkparse"]);
     let both = ["trace", "info", "--input-format", "csv", "--columns", "time_s,op,sector,nr_sectors", "x"];
     place.iosched(&both).refused(2, &["cannot be used with"]);
 }
@@ -142,8 +142,8 @@ pub(super) fn time_unit(place: &Sandbox) {
         .iosched(&["trace", "info", "x.ascii", "--time-unit", "min"])
         .refused(2, &["units of time are ns, us, ms and s"]);
     place.file("x.csv", table(3));
-    let told = place.iosched(&["trace", "info", "x.csv", "--time-unit", "ms"]);
-    told.refused(2, &["x.csv: times in the format csv have a fixed unit"]);
+    let answer = place.iosched(&["trace", "info", "x.csv", "--time-unit", "ms"]);
+    answer.refused(2, &["x.csv: times in the format csv have a fixed unit"]);
     place.file("x.fio", "[a]\nsize=1m\n");
     let args = ["compare", "--workload", "x.fio", "-s", "noop", "-n", "1", "--time-unit", "ms"];
     place.iosched(&args).refused(2, &["--time-unit is only for traces"]);
@@ -152,11 +152,11 @@ pub(super) fn time_unit(place: &Sandbox) {
 pub(super) fn no_trace(place: &Sandbox) {
     place.file("x.fio", "[a]\nsize=1m\n");
     for given in [&["--partial"][..], &[]] {
-        let told = place.iosched(&[&["compare", "--workload", "x.fio", "-s", "noop", "-n", "1"], given].concat());
+        let answer = place.iosched(&[&["compare", "--workload", "x.fio", "-s", "noop", "-n", "1"], given].concat());
         if given.is_empty() {
-            told.code(0);
+            answer.code(0);
         } else {
-            told.refused(2, &["--partial is only for traces"]);
+            answer.refused(2, &["--partial is only for traces"]);
         }
     }
 }
@@ -170,8 +170,8 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
     place.iosched(&["trace", "info", "x.csv"]).refused(2, &parts);
     place.iosched(&["trace", "info", "--partial", "x.csv"]).refused(2, &parts);
     place.iosched(&["trace", "info", "--input-format", "csv", "x.csv"]).refused(2, &parts);
-    let told = place.iosched(&["trace", "info", "--input-format", "csv", "--partial", "x.csv"]);
-    told.code(0).says(&["98 requests", "3 of 102 lines"]);
+    let answer = place.iosched(&["trace", "info", "--input-format", "csv", "--partial", "x.csv"]);
+    answer.code(0).says(&["98 requests", "3 of 102 lines"]);
     place.iosched(&["trace", "convert", "x.csv", "out.msr"]).refused(2, &parts);
     assert!(!place.path("out.msr").exists());
     // All text formats behave in the same way.
@@ -186,8 +186,8 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
 pub(super) fn few_bad_lines(place: &Sandbox) {
     let mut text = table(1_000);
     text.insert_str(table(500).len(), "nonsense\n");
-    let told = info(place, "x.csv", text);
-    told.code(0).says(&["1,000 requests", "1 of 1,002 lines (less than 0.1 %)", "x.csv: line 502", "\"nonsense\""]);
+    let answer = info(place, "x.csv", text);
+    answer.code(0).says(&["1,000 requests", "1 of 1,002 lines (less than 0.1 %)", "x.csv: line 502", "\"nonsense\""]);
 }
 
 pub(super) fn other_systems(place: &Sandbox) {
@@ -200,8 +200,8 @@ pub(super) fn other_systems(place: &Sandbox) {
     {
         fs::create_dir(place.path(name)).unwrap();
         place.file(&format!("{name}/x.csv"), content);
-        let told = place.iosched(&["trace", "info", &format!("{name}/x.csv")]);
-        assert_eq!(told.code(0).out, plain, "{name}");
+        let answer = place.iosched(&["trace", "info", &format!("{name}/x.csv")]);
+        assert_eq!(answer.code(0).out, plain, "{name}");
     }
     info(place, "x.msr", "\u{feff}1,web,0,Read,0,512,9\r\n2,web,0,Write,512,512,\r\n")
         .code(0)

@@ -109,9 +109,9 @@ fn fed(place: &Sandbox, args: &[&str], content: &[u8]) -> Answer {
     let content = content.to_owned();
     // The command may end before it has read everything.
     let feeder = std::thread::spawn(move || drop(input.write_all(&content)));
-    let told = Answer::of(child.wait_with_output().unwrap(), args);
+    let answer = Answer::of(child.wait_with_output().unwrap(), args);
     feeder.join().unwrap();
-    told
+    answer
 }
 
 /// Returns the output of a program with this content on standard input.

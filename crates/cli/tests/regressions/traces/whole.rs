@@ -15,9 +15,9 @@ pub(super) fn one_cpu_alone(place: &Sandbox) {
         let name = name.file_name().unwrap().to_str().unwrap();
         let read = format!("read: CPU {number}");
         place.iosched(&["trace", "info", name]).refused(1, &[NOT_WHOLE, sign, &read, "--partial"]);
-        let told = place.iosched(&["trace", "info", "--partial", name]);
-        told.code(0).says(&["requests"]);
-        assert!(told.out.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", told.out);
+        let answer = place.iosched(&["trace", "info", "--partial", name]);
+        answer.code(0).says(&["requests"]);
+        assert!(answer.out.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", answer.out);
         fs::remove_file(place.path(name)).unwrap();
     }
 }
@@ -27,13 +27,13 @@ pub(super) fn compared(place: &Sandbox) {
     let args = ["compare", "--workload", "pgbench.blktrace.1.zst", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     place.iosched(&args).refused(1, &[NOT_WHOLE, "CPU 0", "--partial"]);
     assert!(!place.path("state/last.jsonl").exists(), "nothing was run");
-    let told = place.iosched(&[&args[..], &["--partial", "--details", "--report", "page.html"]].concat());
-    told.code(0).says(&[&format!("  - {NOT_WHOLE}")]);
-    assert!(told.err.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", told.err);
-    let head = told.out.lines().find(|line| line.starts_with("pgbench.blktrace.1.zst ")).unwrap();
+    let answer = place.iosched(&[&args[..], &["--partial", "--details", "--report", "page.html"]].concat());
+    answer.code(0).says(&[&format!("  - {NOT_WHOLE}")]);
+    assert!(answer.err.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", answer.err);
+    let head = answer.out.lines().find(|line| line.starts_with("pgbench.blktrace.1.zst ")).unwrap();
     assert!(head.contains("a part of the recording"), "{head}");
     let first =
-        told.out.split("reservations, the most important first:\n").nth(1).unwrap_or_else(|| panic!("{}", told.out));
+        answer.out.split("reservations, the most important first:\n").nth(1).unwrap_or_else(|| panic!("{}", answer.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
     assert!(place.read("state/last.jsonl").contains("--partial"), "the command can be done again");
@@ -51,14 +51,14 @@ pub(super) fn read_together(place: &Sandbox) {
     cpu(place, 0);
     cpu(place, 1);
     for name in ["pgbench", "pgbench.blktrace", "pgbench.blktrace.0.zst", "pgbench.blktrace.1.zst"] {
-        let told = place.iosched(&["trace", "info", name]);
-        told.code(0).says(&["7,638 requests"]).never(&[NOT_WHOLE]);
-        assert!(told.out.starts_with("pgbench.blktrace.0.zst and .1.zst, read together\n"), "{}", told.out);
+        let answer = place.iosched(&["trace", "info", name]);
+        answer.code(0).says(&["7,638 requests"]).never(&[NOT_WHOLE]);
+        assert!(answer.out.starts_with("pgbench.blktrace.0.zst and .1.zst, read together\n"), "{}", answer.out);
     }
     let args = ["compare", "--workload", "pgbench", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
-    let told = place.iosched(&args);
-    told.code(0);
-    assert!(told.out.contains("\npgbench.blktrace.0.zst and .1.zst, read together"), "{}", told.out);
+    let answer = place.iosched(&args);
+    answer.code(0);
+    assert!(answer.out.contains("\npgbench.blktrace.0.zst and .1.zst, read together"), "{}", answer.out);
     for idle in [2, 3] {
         place.file(&format!("pgbench.blktrace.{idle}"), "");
     }
@@ -69,9 +69,13 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 0);
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
-    let told = place.iosched(&["trace", "info", "pgbench"]);
-    told.code(0).says(&["the file of CPU 2 is missing", "all submissions that were read have a completion", "7,638"]);
-    told.never(&["warning"]);
+    let answer = place.iosched(&["trace", "info", "pgbench"]);
+    answer.code(0).says(&[
+        "the file of CPU 2 is missing",
+        "all submissions that were read have a completion",
+        "7,638",
+    ]);
+    answer.never(&["warning"]);
 }
 
 pub(super) fn cpu_between(place: &Sandbox) {
@@ -120,8 +124,8 @@ pub(super) fn without_completions(place: &Sandbox) {
     let text = String::from_utf8(through("zstd", &["-dc"], &packed)).unwrap();
     // The result of grep for a process, because completions name no process.
     let named: String = text.lines().filter(|line| !line.contains(" C ")).flat_map(|line| [line, "\n"]).collect();
-    let told = info(place, "named.txt", named);
-    told.code(0).says(&["warning: the recording may be incomplete", "but none has a completion"]);
+    let answer = info(place, "named.txt", named);
+    answer.code(0).says(&["warning: the recording may be incomplete", "but none has a completion"]);
 }
 
 pub(super) fn not_written(place: &Sandbox) {
@@ -156,9 +160,9 @@ pub(super) fn not_sliced(place: &Sandbox) {
 pub(super) fn not_printed(place: &Sandbox) {
     cpu(place, 1);
     for format in ["csv", "blktrace"] {
-        let told = place.iosched(&["trace", "convert", "pgbench.blktrace.1.zst", "-", "--format", format]);
-        told.refused(1, &[NOT_WHOLE]);
-        assert!(told.out.is_empty(), "{}", told.out.len());
+        let answer = place.iosched(&["trace", "convert", "pgbench.blktrace.1.zst", "-", "--format", format]);
+        answer.refused(1, &[NOT_WHOLE]);
+        assert!(answer.out.is_empty(), "{}", answer.out.len());
     }
 }
 
@@ -166,8 +170,8 @@ pub(super) fn zstd_cut(place: &Sandbox) {
     let [_, second] = [0, 1].map(|number| cpu(place, number));
     let packed = fs::read(&second).unwrap();
     fs::write(second, &packed[..packed.len() / 2]).unwrap();
-    let told = place.iosched(&["trace", "info", "pgbench"]);
-    told.refused(1, &[NOT_WHOLE, "the data is truncated", "pgbench.blktrace.1.zst: byte", "decompressed data"]);
+    let answer = place.iosched(&["trace", "info", "pgbench"]);
+    answer.refused(1, &[NOT_WHOLE, "the data is truncated", "pgbench.blktrace.1.zst: byte", "decompressed data"]);
     place.iosched(&["trace", "info", "--partial", "pgbench"]).code(0).says(&["requests", "the data is truncated"]);
 }
 
@@ -177,8 +181,8 @@ pub(super) fn gzip_cut(place: &Sandbox) {
     }
     let packed = through("gzip", &["-c"], table(5_000).as_bytes());
     info(place, "whole.csv.gz", &packed).code(0).says(&["5,000 requests"]);
-    let told = info(place, "cut.csv.gz", &packed[..packed.len() / 2]);
-    told.refused(1, &[NOT_WHOLE, "cut.csv.gz: ", "--partial"]);
+    let answer = info(place, "cut.csv.gz", &packed[..packed.len() / 2]);
+    answer.refused(1, &[NOT_WHOLE, "cut.csv.gz: ", "--partial"]);
     let partial = ["trace", "info", "--partial", "cut.csv.gz"];
     place.iosched(&partial).code(0).says(&["requests", "the data is truncated"]);
     // The end is present, but the middle is damaged.
@@ -192,8 +196,8 @@ pub(super) fn records_cut(place: &Sandbox) {
     for name in ["x.blktrace.0", "x.vscsi"] {
         place.iosched(&["trace", "convert", "whole.csv", name]).code(0);
         let data = fs::read(place.path(name)).unwrap();
-        let told = info(place, name, &data[..data.len() - 7]);
-        told.refused(1, &[NOT_WHOLE, name, "ends inside a record"]);
+        let answer = info(place, name, &data[..data.len() - 7]);
+        answer.refused(1, &[NOT_WHOLE, name, "ends inside a record"]);
         place.iosched(&["trace", "info", "--partial", name]).code(0).says(&["ends inside a record"]);
     }
 }
@@ -211,8 +215,8 @@ pub(super) fn lines_cut(place: &Sandbox) {
 
 pub(super) fn no_line_end(place: &Sandbox) {
     let text = table(500);
-    let told = info(place, "x.csv", text.trim_end());
-    told.code(0).says(&["500 requests", "warning: the recording may be incomplete", "has no newline"]);
+    let answer = info(place, "x.csv", text.trim_end());
+    answer.code(0).says(&["500 requests", "warning: the recording may be incomplete", "has no newline"]);
 }
 
 pub(super) fn fio_not_ended(place: &Sandbox) {
@@ -234,8 +238,8 @@ pub(super) fn job_of_a_part(place: &Sandbox) {
 pub(super) fn one_behind_the_other(place: &Sandbox) {
     let text = table(6_000);
     let rows = text.split_once('\n').unwrap().1;
-    let told = info(place, "two.csv", format!("{text}{rows}"));
-    told.refused(1, &[NOT_WHOLE, "times go back", "sort the trace by time"]);
+    let answer = info(place, "two.csv", format!("{text}{rows}"));
+    answer.refused(1, &[NOT_WHOLE, "times go back", "sort the trace by time"]);
     // A small disorder by several writers is corrected.
     let mut lines: Vec<&str> = text.lines().collect();
     lines[1..].chunks_mut(7).for_each(<[&str]>::reverse);
@@ -267,8 +271,8 @@ pub(super) fn dropped(place: &Sandbox) {
 pub(super) fn as_data(place: &Sandbox) {
     cpu(place, 1);
     let args = ["trace", "info", "--json", "--partial", "pgbench.blktrace.1.zst"];
-    let told = place.iosched(&args);
-    let json: serde_json::Value = serde_json::from_str(&told.code(0).out).unwrap();
+    let answer = place.iosched(&args);
+    let json: serde_json::Value = serde_json::from_str(&answer.code(0).out).unwrap();
     assert_eq!(json["files"], serde_json::json!(["pgbench.blktrace.1.zst"]));
     let missing: Vec<_> =
         json["missing"].as_array().unwrap().iter().map(|gap| (&gap["kind"], &gap["certain"])).collect();
@@ -283,8 +287,8 @@ pub(super) fn as_data(place: &Sandbox) {
 pub(super) fn whole(place: &Sandbox) {
     for name in ["pgbench.blktrace", "sqlite-insert.blktrace", "sqlite-insert.txt"] {
         let path = of_repository("crates/trace/samples").join(name);
-        let told = place.iosched(&["trace", "info", path.to_str().unwrap()]);
-        told.code(0).never(&["warning", "note:", "whole recording"]);
+        let answer = place.iosched(&["trace", "info", path.to_str().unwrap()]);
+        answer.code(0).never(&["warning", "note:", "whole recording"]);
     }
     fed(place, &["trace", "info", "-"], table(100).as_bytes()).code(0).never(&["warning", "note:"]);
 }
