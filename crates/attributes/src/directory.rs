@@ -26,7 +26,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Creates the kernel's tree, in which links lead to the disks.
+    /// Returns the tree of the kernel. Disks are links in this tree, so writes follow links.
     pub(crate) fn of_kernel(root: &Path) -> Self {
         Self { root: root.to_owned(), is_the_kernels: true }
     }

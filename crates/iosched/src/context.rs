@@ -290,8 +290,8 @@ pub struct Cgroup {
     pub name: String,
     /// Parent group; `None` for the root.
     pub parent: Option<CgroupId>,
-    /// Share among its siblings, in the elevator's
-    /// [`WeightRange`]. `None`: the default of that range.
+    /// Share among its siblings, in the elevator's [`WeightRange`]. If it is `None`, the default of
+    /// that range applies.
     pub weight: Option<u32>,
     /// Share of the group's own processes against its child groups, in
     /// the same range. Only some elevators use it.

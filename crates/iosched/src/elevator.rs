@@ -262,7 +262,8 @@ pub struct Registered {
     pub about: &'static str,
     /// First Linux version with this elevator, or with its rules.
     pub since: &'static str,
-    /// First Linux version without this elevator or with other rules. `None`: present Linux has it.
+    /// First Linux version without this elevator or with other rules. `None` if
+    /// present Linux has it.
     pub until: Option<&'static str>,
     /// Layer of the request queue that the elevator runs in.
     pub layer: Layer,

@@ -307,8 +307,8 @@ impl Setting {
         self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)
     }
 
-    /// Returns the version of Linux that a simulation of this setting
-    /// follows. `None`: the version of the simulation.
+    /// Returns the version of Linux that a simulation of this setting follows. If it is `None`, the
+    /// version of the simulation applies.
     #[must_use]
     pub fn kernel(&self) -> Option<KernelVersion> {
         self.kernel

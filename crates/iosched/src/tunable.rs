@@ -132,7 +132,7 @@ pub struct Spec {
     pub wraps: Option<u64>,
     /// Name of the same value in a coarser unit, if this tunable is an alias in a finer unit.
     pub alias_of: Option<&'static str>,
-    /// Values worth trying. `None`: a search for a good value is not useful.
+    /// Values worth trying. `None` if a search for a good value is not useful.
     pub tuning: Option<Span>,
 }
 

@@ -225,7 +225,7 @@ impl<'n> Rows<'n> {
         Ok(())
     }
 
-    /// Sorts the rows by time, and checks what requires all rows.
+    /// Sorts the rows by time, and makes the checks that need all rows.
     fn order(&mut self, on_error: OnError) -> PyResult<()> {
         let mut latest = None;
         for (request, row) in &self.requests {

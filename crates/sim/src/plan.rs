@@ -78,7 +78,7 @@ pub struct BlockLayer {
     /// Whether a task that submits several I/Os at once collects them on a plug,
     /// as in Linux. See [`BlockLayer::plug_from`].
     pub plug: bool,
-    /// The version of Linux whose rules hold for settings that name none; `None`: 6.12.
+    /// The version of Linux for settings that name no version. If it is `None`, Linux 6.12 applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelVersion>,
 }

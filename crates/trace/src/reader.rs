@@ -166,8 +166,8 @@ impl TraceReader {
         TimeUnit::ALL.into_iter().find(is_recent).filter(|unit| is_open && *unit != assumed)
     }
 
-    /// Returns how the times of the file step back, so far. For formats that
-    /// record events it is 0, because events are merged in order.
+    /// Returns the steps back in time in the part of the file that was read. Formats of events
+    /// have no such steps, because events are merged in order.
     #[must_use]
     pub fn steps_back(&self) -> StepsBack {
         match &self.body {

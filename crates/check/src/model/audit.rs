@@ -9,7 +9,8 @@ use super::deadline::DeadlineAudit;
 use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
 
-/// Returns whether only flagged requests are sync for that elevator, and not every read.
+/// Returns whether this elevator takes a read as sync only if the read has the sync flag. For the
+/// other elevators, every read is sync.
 fn sees_flags_only(elevator: &str) -> bool {
     elevator == "adios"
 }

@@ -194,9 +194,9 @@ impl SsdStartConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdInterfaceConfig {
-    /// Overhead of a read that does not occupy the link, ns, up to a second.
+    /// Overhead of a read, without its time on the link, ns, up to a second.
     pub read_latency_ns: u64,
-    /// Overhead of a write that does not occupy the link, ns, up to a second.
+    /// Overhead of a write, without its time on the link, ns, up to a second.
     pub write_latency_ns: u64,
     /// Time of a read on the link in addition to its data, ns, up to a second.
     pub read_command_ns: u64,

@@ -1,9 +1,10 @@
 //! io.prio.class: sets the ioprio class of a group's
 //! requests, instead of the class of its processes.
 //!
-//! It holds no bios. mq-deadline uses the class of each request; bfq uses the class that the
-//! process set. A policy applies to the group's own processes, not to groups below. The source is
-//! the documentation of cgroups in Linux 6.12.
+//! It holds no bios. It has an effect under mq-deadline, which uses the class of each request. It
+//! has none under bfq, which uses the class that the process set. A policy applies to the group's
+//! own processes, but not to those of groups below. The source is the documentation of cgroups in
+//! Linux 6.12.
 
 use super::bio_state::{BioId, Passage};
 use super::controller::Controller;

@@ -47,6 +47,6 @@ pub enum Cfq2616Event {
 pub struct ActiveQueue {
     /// Number of the queue, from 0 in the order of the first report.
     pub number: u32,
-    /// Process of the queue; `None`: the queue is async.
+    /// Process of the queue. `None` if the queue is async.
     pub pid: Option<u32>,
 }

@@ -174,8 +174,8 @@ impl Env {
         self.dispatch_list.insert_sorted(&mut self.requests, id, keep_directions);
     }
 
-    /// Returns the number of requests in the elevator: inserted,
-    /// and not dispatched, released or absorbed.
+    /// Returns the number of requests in the elevator. A request leaves the elevator when it is
+    /// dispatched, released or absorbed.
     #[inline]
     #[must_use]
     pub fn queued(&self) -> usize {

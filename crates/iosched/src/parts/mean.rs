@@ -3,7 +3,8 @@
 /// Weight of one sample in fixed point. After the first sample,
 /// [`DecayingMean::samples`] is an eighth of it.
 pub(crate) const SAMPLE: u64 = 256;
-/// A mean with more samples than this is valid: from the third sample on.
+/// A mean is valid if [`DecayingMean::samples`] is above this value, in fixed point. This is so
+/// from the third sample on.
 const SAMPLES_VALID: u64 = 80;
 
 /// Number and sum of samples. Both decay by an eighth at each new sample.

@@ -12,21 +12,22 @@ pub struct QueueConfig {
     pub rotational: bool,
     /// Whether elevators tell cgroups apart.
     pub groups: bool,
-    /// Whether the device queues commands, if the host knows. `None`: CFQ judges by what it sees, as in Linux, and
-    /// charges groups in another unit when its verdict changes: one that was charged in time may then wait for minutes.
+    /// Whether the device queues commands. If the host does not know, it is `None`. CFQ then judges
+    /// by the requests that it sees in the device, as in Linux. When this judgement changes, CFQ
+    /// charges groups in another unit. A group that was charged in time may then wait for minutes.
     pub command_queueing: Option<bool>,
     /// Whether the device acknowledges writes from a volatile cache.
     pub write_cache: bool,
     /// Whether the device honours force-unit-access itself.
     pub fua: bool,
-    /// Whether flushes and what is flagged PREFLUSH are barriers, as up to Linux 2.6.36: everything before them is
-    /// complete before they are issued, and nothing after them is issued before they are complete; on the single-queue
-    /// layer.
+    /// Whether flushes and bios with the flag PREFLUSH are barriers on the single-queue layer.
+    /// Linux had barriers up to 2.6.36. A barrier is issued when all earlier requests are complete.
+    /// Later requests are issued when the barrier is complete.
     pub barriers: bool,
     /// Largest request the device takes, in KiB.
     pub max_hw_sectors_kb: u32,
-    /// Largest readahead window of a buffered reader until `read_ahead_kb` is written, in KiB. The queue only keeps the
-    /// value: the host's page cache reads ahead.
+    /// Largest readahead window of a buffered reader until `read_ahead_kb` is written, in KiB. The
+    /// queue only keeps the value: the host's page cache reads ahead.
     pub read_ahead_kb: u32,
     /// Commands that each hardware queue of the device takes at once, at least 1.
     pub depth: u32,
@@ -34,22 +35,25 @@ pub struct QueueConfig {
     pub hw_queues: u16,
     /// How tags are laid out.
     pub tag_layout: TagLayout,
-    /// Whether each insertion runs the queue at once, as in Linux, and not only the turn that ends the event: what
-    /// arrives while the device has room is then issued before the next bio could merge with it. What a plug collects
-    /// is inserted together, when it ends.
+    /// Whether each insertion runs the queue at once, as in Linux. Otherwise the queue runs once,
+    /// at the end of the event. If the device has room, a request that runs at once is issued
+    /// before the next bio could merge with it. The requests of a plug are inserted together when
+    /// the plug ends.
     pub run_at_insertion: bool,
-    /// Whether buffered writes are throttled beside elevators of the multi-queue layer (wbt), but for bfq, unless
-    /// `wbt_lat_usec` is written, as in Linux.
+    /// Whether buffered writes are throttled beside elevators of the multi-queue layer (wbt), but
+    /// for bfq, unless `wbt_lat_usec` is written, as in Linux.
     pub throttles_writeback: bool,
-    /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers follow.
+    /// The version of Linux whose rules the multi-queue layer, its elevators and its controllers
+    /// follow.
     pub kernel: KernelVersion,
-    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. Linux 5.9 to 5.13 empties
-    /// the elevator for a driver that does not.
+    /// Whether the driver limits how many requests it takes over at once, as SCSI drivers do. Linux
+    /// 5.9 to 5.13 empties the elevator for a driver that does not.
     pub driver_has_budget: bool,
 }
 
 impl Default for QueueConfig {
-    /// A disk with a write cache and without force-unit-access that takes 32 commands; the queue is run once an event.
+    /// A disk with a write cache and without force-unit-access that takes 32 commands; the queue is
+    /// run once an event.
     fn default() -> Self {
         Self {
             hz: 1000,

@@ -68,8 +68,9 @@ pub struct FsConfig {
     /// (uninit_bg). The default is true with ext4 only.
     #[serde(default)]
     pub uninit_groups: Option<bool>,
-    /// Whether small files that are closed before their writeback share chunks too, as up to
-    /// Linux 2.6.31. Later kernels place them in free space near their directory. ext4 only.
+    /// Whether small files that are closed before writeback are also placed in shared chunks. Linux
+    /// did so up to 2.6.31. Later kernels place such files in free space near their directory. ext4
+    /// only.
     #[serde(default = "default_true")]
     pub preallocate_closed: bool,
     /// Whether commits include cache flushes. The default is true with ext4 only.
@@ -130,7 +131,8 @@ impl FsConfig {
         }
     }
 
-    /// Returns the number of groups that keep bitmaps and inode tables together.
+    /// Returns how many neighbouring groups store their bitmaps and inode tables in one place
+    /// (flex_bg).
     #[must_use]
     pub fn flex_groups(&self) -> u32 {
         self.flex_groups.unwrap_or(if self.is_ext4() { 16 } else { 1 })

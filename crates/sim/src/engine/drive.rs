@@ -164,7 +164,7 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         let _ = notes;
     }
 
-    /// Returns the results of the jobs of a workload that consists of jobs. The run ends now.
+    /// Ends the jobs at `now_ns`, and returns their results. A workload without jobs has none.
     fn jobs(self, now_ns: u64) -> Vec<JobResult>
     where
         Self: Sized,

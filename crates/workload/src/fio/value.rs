@@ -243,7 +243,7 @@ pub enum FileServiceOrder {
 }
 
 /// `random_distribution`: frequencies of the blocks. `centre` is the position of the most frequent
-/// block, 0 to 1 of the file. `None`: a hash scatters the blocks.
+/// block as a part of the file, 0 to 1. If it is `None`, a hash scatters the frequent blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
     /// Uniform.
@@ -253,14 +253,16 @@ pub enum Distribution {
     Zipf {
         /// Exponent, greater than 0, not 1.
         theta: f64,
-        /// Position of the most frequent block, 0 to 1 of the file; `None`: scattered by a hash.
+        /// Position of the most frequent block as a part of the file, 0 to 1. If it is `None`, a
+        /// hash scatters the frequent blocks.
         centre: Option<f64>,
     },
     /// By Pareto's law.
     Pareto {
         /// Shape, between 0 and 1.
         h: f64,
-        /// Position of the most frequent block, 0 to 1 of the file; `None`: scattered by a hash.
+        /// Position of the most frequent block as a part of the file, 0 to 1. If it is `None`, a
+        /// hash scatters the frequent blocks.
         centre: Option<f64>,
     },
     /// Normally distributed around the middle.

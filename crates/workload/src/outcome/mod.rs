@@ -81,8 +81,8 @@ impl RunResult {
     }
 
     /// Returns how long `tasks` of this run were active, ns: from the earliest start to the latest
-    /// end. The time of a job counts as in fio. Another task counts from its first submission to
-    /// its last completion. Returns `None` if the tasks have fewer than two I/Os that count.
+    /// end. A job is active from the end of its ramp time to its end, as in fio. Any other task is
+    /// active from its first submission to its last completion. Returns `None` if the tasks have fewer than two I/Os that count.
     #[must_use]
     pub fn active_ns(&self, tasks: &[&TaskResult]) -> Option<u64> {
         if tasks.iter().map(|task| task.latency.count()).sum::<u64>() < 2 {

@@ -71,7 +71,8 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let Some(zones) = zones(evidence, revolution_ns) else {
         return Ok(Err("there is no sequential read"));
     };
-    // The whole disk is one more region: the smallest reads cover all of it.
+    // Each distance probe covers a region. The smallest reads of the size probes cover the whole
+    // disk, so they are one more point of the seek curve.
     distances.extend(evidence.of_role(Role::Size).min_by_key(|measured| measured.probe.bytes));
     let config = start(evidence, revolution_ns, zones, seek(&distances, revolution_ns, command_ns(evidence)));
     let mut search = Search::new(evidence, model, config, &[Role::Sequential])?;

@@ -302,7 +302,8 @@ mod tests {
         groups.add(&env, GroupId::ROOT);
         assert_eq!(groups[GroupId::ROOT].fraction, 4096);
         groups.add(&env, b);
-        // Below `a` alone: `b` has the whole share of `a`, and `a` has 500 against the root's 1000.
+        // `b` is the only active part of `a`, so it has the whole share of `a`. This share is 500
+        // of 1500, because the root's own queues have 1000.
         assert_eq!(groups[b].fraction, 4096 * 500 / 1500);
         groups.add(&env, a);
         assert_eq!(groups[a].fraction, 4096 * 500 / 750 * 500 / 1500);

@@ -100,7 +100,7 @@ impl Group {
 /// Present state of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoLatencyState {
-    /// Limit on bios in flight; `None`: no limit.
+    /// Limit on bios in flight. If it is `None`, there is no limit.
     pub depth: Option<u32>,
     /// Parent's cookie at the last check.
     pub own_cookie: i64,
@@ -108,7 +108,7 @@ pub struct IoLatencyState {
     pub samples: u64,
     /// As a parent: cookie of the children; 1,000,000 if none is limited.
     pub cookie: i64,
-    /// As a parent: strictest missed target of a child, ns; 0: none.
+    /// As a parent: strictest missed target of a child, ns. 0 if no child missed its target.
     pub missed_target_ns: u64,
     /// As a parent: child with that target.
     pub missed_by: Option<CgroupId>,

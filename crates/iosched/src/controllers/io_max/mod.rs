@@ -131,8 +131,8 @@ impl IoMax {
         &mut self.groups[group.index()].flows[direction as usize]
     }
 
-    /// Returns the timers, each with the group whose children it
-    /// is for; `None`: the level above the root.
+    /// Returns the timers, each with its group. A timer is for the children of its group. The timer
+    /// of the level above the root, whose only child is the root, has no group.
     pub fn timers(&self, site: &Site) -> impl Iterator<Item = (Option<CgroupId>, TimerId)> {
         let groups = site.groups.all().zip(&self.groups).map(|(group, state)| (Some(group), state.level.timer));
         groups.chain([(None, self.top.timer)])

@@ -276,8 +276,9 @@ impl Wbt {
         }
     }
 
-    /// Corrects the places of a bio that has become a request: a place without a tracked request is
-    /// returned, and a request without a place is not tracked.
+    /// Makes the two marks of a bio agree when it becomes a request. If the bio has a place but is
+    /// not tracked, its place is returned. If it is tracked but has no place, it is no longer
+    /// tracked.
     pub(super) fn even_out(&mut self, site: &mut Site, id: BioId) {
         let state = &mut site.bios[id];
         match (state.wbt, state.wbt_place) {
