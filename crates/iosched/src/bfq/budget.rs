@@ -3,11 +3,43 @@
 //! follows the device's peak rate.
 
 use super::Bfq;
-use super::data::budget::DEFAULT_MAX;
 use super::data::queue::QueueId;
 use crate::decision::BfqReason;
 use crate::env::Env;
+use crate::parts::mean::SAMPLE;
 use crate::request::RequestId;
+
+/// Largest budget until enough budgets have been assigned, in sectors.
+pub(super) const DEFAULT_MAX: i64 = 16 * 1024;
+
+/// Decaying count of turns from which the device's largest budget applies: from the 11th turn.
+const ASSIGNED_ENOUGH: u64 = 194;
+
+/// Data that all budgets depend on.
+#[derive(Debug)]
+pub(super) struct Budgets {
+    /// Largest budget on this device, in sectors.
+    pub(super) max: i64,
+    /// Number of assigned budgets, as a decaying count.
+    assigned: u64,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self { max: DEFAULT_MAX, assigned: 0 }
+    }
+}
+
+impl Budgets {
+    /// Counts the start of a turn.
+    pub(super) fn count_turn(&mut self) {
+        self.assigned = (7 * self.assigned + SAMPLE) / 8;
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.assigned >= ASSIGNED_ENOUGH
+    }
+}
 
 /// Ratio of the largest budget to the smallest.
 const MAX_OVER_MIN: i64 = 32;

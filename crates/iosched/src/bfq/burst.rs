@@ -2,8 +2,28 @@
 //! interactive task. Their weights are not raised.
 
 use super::Bfq;
-use super::data::queue::QueueId;
+use super::data::group::GroupId;
+use super::data::queue::{NEVER, QueueId};
 use crate::env::Env;
+
+/// Present burst.
+#[derive(Debug)]
+pub(super) struct Burst {
+    /// Queues of the burst, while it is not large.
+    pub(super) queues: Vec<QueueId>,
+    /// Number of queues so far.
+    pub(super) size: u32,
+    pub(super) large: bool,
+    /// Creation of the last queue, in jiffies.
+    pub(super) last_at: i64,
+    pub(super) group: GroupId,
+}
+
+impl Default for Burst {
+    fn default() -> Self {
+        Self { queues: Vec::new(), size: 0, large: false, last_at: NEVER, group: GroupId::ROOT }
+    }
+}
 
 /// Time without a new queue after which a new burst begins, ms.
 const INTERVAL_MS: u64 = 180;

@@ -21,7 +21,8 @@
 //! - `process`: the queues of processes. `group`: the groups of queues. `peak_rate`: the rate of
 //!   the device. `tags`: limits on tags.
 //!
-//! The data structures are in `data`.
+//! The state of `budget`, `burst`, `peak_rate` and `weights` is in these files. The other data
+//! structures are in `data`.
 
 mod budget;
 mod burst;
@@ -52,19 +53,19 @@ mod weights;
 
 use std::cell::Cell;
 
-use data::budget::Budgets;
-use data::burst::Burst;
+use budget::Budgets;
+use burst::Burst;
 use data::depth::QueueDepth;
 use data::entity::Entities;
 use data::group::Groups;
 use data::injection::Sample;
-use data::peak_rate::PeakRate;
 use data::process::Process;
 use data::queue::{QueueId, Queues, Waiting};
 use data::reported::ReportedStates;
 use data::turn::Turn;
-use data::weights::Weights;
+use peak_rate::PeakRate;
 use tunables::{DECLARATIONS, Tunables};
+use weights::Weights;
 
 use crate::collections::{Id, List};
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority, LEVEL_DEFAULT};

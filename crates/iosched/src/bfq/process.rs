@@ -3,9 +3,8 @@
 use super::Bfq;
 use super::data::entity::Class;
 use super::data::group::GroupId;
-use super::data::process::Process;
+use super::data::process::{Process, Saved};
 use super::data::queue::{QueueId, weight_of};
-use super::data::saved::Saved;
 use crate::collections::Id as _;
 use crate::context::{CgroupId, ContextId, IoClass, IoPriority};
 use crate::decision::{BfqEvent, BfqReason};

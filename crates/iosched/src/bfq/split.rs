@@ -2,8 +2,8 @@
 //! its own queue again. The queue has the saved state of the earlier one.
 
 use super::Bfq;
+use super::data::process::Saved;
 use super::data::queue::{NEVER, Queue, QueueId};
-use super::data::saved::Saved;
 use super::raising::INTERACTIVE;
 use crate::context::{CgroupId, ContextId};
 use crate::env::Env;
