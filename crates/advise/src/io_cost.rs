@@ -53,9 +53,9 @@ impl IoCost {
             && let Some(run) = member.runs.first()
         {
             let runs = member.runs.len();
-            let said = if runs == 1 { "published".to_owned() } else { format!("published: mean of {runs} runs") };
+            let origin = if runs == 1 { "published".to_owned() } else { format!("published: mean of {runs} runs") };
             let latencies = [0, 1].map(|_| format!("published: the results of tuning, {}", run.result));
-            return Self::with(member.mean(), run.qos, vec![said; IoCostModel::NAMES.len()], latencies);
+            return Self::with(member.mean(), run.qos, vec![origin; IoCostModel::NAMES.len()], latencies);
         }
         let found = saturation(profile);
         let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} under way");

@@ -12,7 +12,7 @@ impl Advice<'_> {
     pub fn decision(&self) -> Decision {
         let Some(evidence) = self.measured.evidence() else {
             let present = marked(&self.present);
-            let said = match self.measured.finding {
+            let sentence = match self.measured.finding {
                 Finding::NothingBetter => format!(
                     "Keep {present}. The device has no other \
                                                    scheduler or tunable to try."
@@ -25,7 +25,7 @@ impl Advice<'_> {
                     format!("Keep {present} for now. Each setting needs at least two runs on the device.")
                 }
             };
-            return Decision { sentences: vec![said], ..self.measured.decision() };
+            return Decision { sentences: vec![sentence], ..self.measured.decision() };
         };
         let mut evidence = evidence.with_doubts(&self.device_doubts);
         // The records use the label "present", but the reader knows the setting by its name.
@@ -115,8 +115,9 @@ impl Advice<'_> {
     #[must_use]
     pub fn predicted_and_measured(&self, prediction: &Prediction, goal: usize) -> Option<(String, String)> {
         let measure = &self.measured.header.measures[goal];
-        let said = |comparison: &Option<Comparison>| comparison.as_ref().map(|comparison| brief(measure, comparison));
-        Some((said(&prediction.predicted[goal])?, said(&prediction.measured[goal])?))
+        let in_words =
+            |comparison: &Option<Comparison>| comparison.as_ref().map(|comparison| brief(measure, comparison));
+        Some((in_words(&prediction.predicted[goal])?, in_words(&prediction.measured[goal])?))
     }
 }
 

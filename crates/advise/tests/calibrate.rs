@@ -294,8 +294,8 @@ fn a_device_that_no_model_is_like_is_said_to_be_one() {
     let measurements = measured(&mut device).unwrap();
     let calibration = Calibration::of(&measurements, "mine", None).unwrap();
     assert!(!calibration.verdict.fits);
-    let said = calibration.verdict.to_string();
-    assert!(said.starts_with("no model fits: ") && said.contains("the largest error is "), "{said}");
+    let verdict = calibration.verdict.to_string();
+    assert!(verdict.starts_with("no model fits: ") && verdict.contains("the largest error is "), "{verdict}");
     assert!(calibration.to_toml(&measurements.header).unwrap().contains("no model fits"));
 }
 

@@ -104,7 +104,7 @@ fn damaged_records_are_refused_with_the_line() {
     let cut = Measured::read(&text[..text.len() - 9], "v.jsonl").unwrap();
     assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is truncated"), "{:?}", cut.warnings);
     let text = String::from_utf8(text).unwrap();
-    for (text, said) in [
+    for (text, problem) in [
         (String::new(), "is not a file of a validation: it is empty"),
         ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is not a file of a validation"),
         (text.replace("\"format\":1", "\"format\":9"), "it has format 9"),
@@ -116,7 +116,7 @@ fn damaged_records_are_refused_with_the_line() {
         (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),
     ] {
         let error = Measured::read(text.as_bytes(), "v.jsonl").unwrap_err().to_string();
-        assert!(error.contains(said) && error.starts_with("v.jsonl"), "{error}");
+        assert!(error.contains(problem) && error.starts_with("v.jsonl"), "{error}");
     }
     // Without measurements there is no judgement.
     let nothing = Measured::new(header(&device, true));

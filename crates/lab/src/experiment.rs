@@ -531,7 +531,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         }
     }
     let warnings = trace.warnings();
-    let said = |assumed| {
+    let oddities = |assumed| {
         let oddities = trace.oddities().iter().filter(|oddity| oddity.is_assumption() == assumed);
         oddities.map(ToString::to_string).collect()
     };
@@ -548,8 +548,8 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         warnings_total: warnings.total(),
         missing: trace.completeness().gaps().iter().filter(|gap| gap.matters()).map(missing_record).collect(),
         unknown_priorities: unknown_priorities(trace),
-        oddities: said(false),
-        assumed: said(true),
+        oddities: oddities(false),
+        assumed: oddities(true),
         recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
         jobs: Vec::new(),
     }

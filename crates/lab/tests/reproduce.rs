@@ -339,8 +339,8 @@ fn stopped_reproduction_lists_finished_and_open_cases() {
     // No round is complete. The message must not say that nothing was published.
     let (words, summary) = summary_of(&dd(1, 0)[..2], 3);
     assert_eq!(words, "not run");
-    let said = format!("stopped after 2 of {planned} runs; no case ran under all of its settings");
-    assert_eq!(summary.sentence(), said);
+    let sentence = format!("stopped after 2 of {planned} runs; no case ran under all of its settings");
+    assert_eq!(summary.sentence(), sentence);
 }
 
 #[test]

@@ -153,8 +153,8 @@ fn whisker(plot: &Plot, mark: &Mark<'_>, y: f64) -> Markup {
     let differs = mark.comparison.verdict.differs();
     let edge = plot.x.at(plot.x.domain().1);
     let is_beyond = |percent: f64| percent > plot.x.domain().1;
-    let said = mark.comparison.describe("");
-    let mut word = unbroken(said.split(" (").next().unwrap_or_default());
+    let description = mark.comparison.describe("");
+    let mut word = unbroken(description.split(" (").next().unwrap_or_default());
     if is_beyond(mark.percent) && !differs {
         word = format!("{word}: +{}\u{a0}%", significant(mark.percent, 3));
     }

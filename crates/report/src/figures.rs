@@ -89,8 +89,8 @@ fn cell(view: &View<'_>, figure: Figure, setting: usize, setting_figure: &Settin
 
 /// Returns the verdict. Its interval goes to a second line in narrow columns.
 fn verdict(comparison: &Comparison, figure: Figure) -> Markup {
-    let said = comparison.describe(figure.unit());
-    let (what, interval) = said.split_once(" (").unwrap_or((&said, ""));
+    let description = comparison.describe(figure.unit());
+    let (what, interval) = description.split_once(" (").unwrap_or((&description, ""));
     html! {
         span .verdict .(comparison.verdict.id()) {
             span { (unbroken(what)) }

@@ -106,8 +106,8 @@ fn win(view: &View<'_>, figure: Figure, outcome: &Outcome) -> Markup {
 }
 
 fn ahead(view: &View<'_>, figure: Figure, margin: &Margin) -> Markup {
-    let said = margin.comparison.describe(figure.unit());
-    let (what, interval) = said.split_once(" (").unwrap_or((&said, ""));
+    let description = margin.comparison.describe(figure.unit());
+    let (what, interval) = description.split_once(" (").unwrap_or((&description, ""));
     html! {
         span .verdict {
             span { (unbroken(what)) }

@@ -146,7 +146,7 @@ struct Bar {
     name: String,
     value: f64,
     interval: (f64, f64),
-    said: String,
+    text: String,
 }
 
 fn bars(id: &str, title: &str, bars: &[Bar]) -> Markup {
@@ -168,11 +168,11 @@ fn bars(id: &str, title: &str, bars: &[Bar]) -> Markup {
                 text .row x=(px(margin.left - 10.0)) y=(px(y + 8.0)) dy=".35em" text-anchor="end" { (bar.name) }
                 rect .range x=(px(from)) y=(px(y)) width=(px(to - from)) height="16" {}
                 line .interval x1=(px(plot.x.at(bar.interval.0))) x2=(px(plot.x.at(bar.interval.1))) y1=(px(y + 8.0)) y2=(px(y + 8.0)) {}
-                text .halo x=(px(plot.x.at(bar.interval.1.max(bar.value)) + 8.0)) y=(px(y + 8.0)) dy=".35em" { (bar.said) }
+                text .halo x=(px(plot.x.at(bar.interval.1.max(bar.value)) + 8.0)) y=(px(y + 8.0)) dy=".35em" { (bar.text) }
             }
         }
     };
-    let about: Vec<String> = bars.iter().map(|bar| format!("{} {}", bar.name, bar.said)).collect();
+    let about: Vec<String> = bars.iter().map(|bar| format!("{} {}", bar.name, bar.text)).collect();
     html! {
         figure .wide .narrow {
             figcaption { (title) }
@@ -190,8 +190,8 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
             // Losses are to the right.
             let turned = measure.is_better(1.0);
             let (value, interval) = if turned { (-percent, (-high, -low)) } else { (percent, (low, high)) };
-            let said = short(&measure.describe(comparison));
-            Some(Bar { name: format!("{}={}", removed.name, removed.default_text()), value, interval, said })
+            let text = short(&measure.describe(comparison));
+            Some(Bar { name: format!("{}={}", removed.name, removed.default_text()), value, interval, text })
         });
         bars.collect::<Vec<_>>()
     };
@@ -208,8 +208,8 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
 }
 
 /// Removes the interval, because it is drawn.
-fn short(said: &str) -> String {
-    unbroken(said.split(" (").next().unwrap_or(said))
+fn short(description: &str) -> String {
+    unbroken(description.split(" (").next().unwrap_or(description))
 }
 
 pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
@@ -225,7 +225,7 @@ pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
                 name: share.name.clone(),
                 value: share.percent,
                 interval: share.interval_percent,
-                said: format!("{:.0}\u{a0}%", share.percent),
+                text: format!("{:.0}\u{a0}%", share.percent),
             }).collect();
             @if !bars_of_goal.is_empty() { (bars(&format!("matters-{goal}"), &results.header.measures[goal].name, &bars_of_goal)) }
         }
@@ -296,12 +296,12 @@ pub(super) fn table(results: &TuneResults<'_>, measures: &[usize]) -> Markup {
 }
 
 fn cell(results: &TuneResults<'_>, standing: &Standing, measure: usize, decimals: Decimals) -> Markup {
-    let said = |comparison: &Comparison| short(&results.header.measures[measure].describe(comparison));
+    let verdict = |comparison: &Comparison| short(&results.header.measures[measure].describe(comparison));
     html! {
         @if let Some(figure) = &standing.figures[measure] {
             span { (decimals.show(figure.mean)) @if let Some(sd) = figure.sd { span .sd { " ± " (decimals.show(sd)) } } }
             @if let Some(comparison) = figure.comparison.as_ref().filter(|figure| figure.interval.is_some()) {
-                br; span .verdict .(comparison.verdict.id()) { (said(comparison)) }
+                br; span .verdict .(comparison.verdict.id()) { (verdict(comparison)) }
             }
         } @else { span .quiet { "–" } }
     }

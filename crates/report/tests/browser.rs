@@ -24,7 +24,7 @@ const BROWSERS: [&str; 4] =
 
 /// Returns the path of the browser. The error names the missing program.
 fn browser(scripts: &Path) -> Result<PathBuf, String> {
-    if !Command::new("node").arg("--version").output().is_ok_and(|said| said.status.success()) {
+    if !Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Err("there is no node".to_owned());
     }
     if !scripts.join("node_modules/playwright-core").is_dir() {
@@ -104,14 +104,14 @@ fn pages_work_in_a_real_browser() {
     let pages = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     std::fs::create_dir_all(&pages).expect("a folder for pages");
     make(&pages);
-    let said = Command::new("node")
+    let output = Command::new("node")
         .args(["--test", "pages.test.js"])
         .current_dir(&scripts)
         .env("PAGES", &pages)
         .env("CHROMIUM", &browser)
         .output()
         .expect("node runs");
-    let text = String::from_utf8_lossy(&said.stdout);
-    assert!(said.status.success(), "{text}\n{}", String::from_utf8_lossy(&said.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     println!("{text}");
 }

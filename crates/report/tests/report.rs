@@ -116,11 +116,11 @@ fn winners_of_all_devices_come_before_the_sections() {
     let html = check(&records);
     let results: Vec<Results> = records.devices().map(Results::of).collect();
     let decision = &Overview::of(&records, &results).sentences[0];
-    let said = html.find(&shown(decision)).expect("the decision");
+    let decision_at = html.find(&shown(decision)).expect("the decision");
     let wins = html.find("<table class=\"wins\">").expect("the overview");
     let devices =
         ["device1", "device2"].map(|id| html.find(&format!("<section class=\"device\" id=\"{id}\">")).unwrap());
-    assert!(said < wins && wins < devices[0] && devices[0] < devices[1]);
+    assert!(decision_at < wins && wins < devices[0] && devices[0] < devices[1]);
     let table = &html[wins..wins + html[wins..].find("</table>").unwrap()];
     for (device, device_results) in ["sata-7200", "sata-ssd"].iter().zip(&results) {
         let row = &table[table.find(device).expect("a row")..];

@@ -95,7 +95,7 @@ impl TuneResults<'_> {
             .filter(|setting| **setting != self.header.baseline)
             .map(|setting| marked(&setting.to_string()));
         let baseline = marked(&self.header.baseline.to_string());
-        let said = match (self.finding, ahead) {
+        let sentence = match (self.finding, ahead) {
             (Finding::Unconfirmed, ahead) => {
                 let ahead = ahead.map_or_else(String::new, |setting| format!(" {setting} was ahead."));
                 format!("Keep {baseline} for now. The search was stopped before it confirmed a setting.{ahead}")
@@ -113,7 +113,7 @@ impl TuneResults<'_> {
             Finding::Idle => DecisionKind::Idle,
             _ => DecisionKind::CannotTell,
         };
-        Decision { kind, setting: Some(0), metric: None, sentences: vec![said], judged: None }
+        Decision { kind, setting: Some(0), metric: None, sentences: vec![sentence], judged: None }
     }
 }
 

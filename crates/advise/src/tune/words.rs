@@ -27,12 +27,12 @@ impl TuneResults<'_> {
     /// baseline, such as "p99(sync) better by 12 % (8 to 15 %)".
     #[must_use]
     pub fn against_baseline(&self, standing: &Standing) -> String {
-        let said = |goal: usize| {
+        let against = |goal: usize| {
             let comparison = standing.figures[goal].as_ref()?.comparison.as_ref()?;
             let measure = &self.header.measures[goal];
             Some(format!("{} {}", measure.name, measure.describe(comparison)))
         };
-        let all: Vec<String> = (0..self.header.goals).filter_map(said).collect();
+        let all: Vec<String> = (0..self.header.goals).filter_map(against).collect();
         all.join(", ")
     }
 
@@ -147,11 +147,11 @@ impl TuneResults<'_> {
     pub fn broken_by(&self, standing: &Standing) -> Option<String> {
         let broken =
             self.header.constraints.iter().zip(&standing.constraints).filter(|(_, constraint)| !constraint.kept);
-        let said = broken.map(|(record, constraint)| {
+        let constraints = broken.map(|(record, constraint)| {
             let unit = &self.header.measures[record.measure].unit;
             format!("{} ({} {unit})", record.text, significant(constraint.value, 3))
         });
-        Some(said.collect::<Vec<_>>().join(" and ")).filter(|said| !said.is_empty())
+        Some(constraints.collect::<Vec<_>>().join(" and ")).filter(|constraints| !constraints.is_empty())
     }
 }
 

@@ -226,10 +226,10 @@ impl Battery {
             match pair.judge(error_percent) {
                 None => orders.not_measurable += 1,
                 Some((_, Verdict::CannotTell)) => orders.cannot_tell += 1,
-                Some((is, said)) if is == said => orders.right += 1,
-                Some((is, said)) => {
+                Some((is, predicted_verdict)) if is == predicted_verdict => orders.right += 1,
+                Some((is, predicted_verdict)) => {
                     orders.wrong += 1;
-                    wrong_orders.push(pair.in_words(is, said));
+                    wrong_orders.push(pair.in_words(is, predicted_verdict));
                 }
             }
         }
@@ -284,7 +284,7 @@ impl Pair {
         Some((part(&self.predicted)? - part(&self.measured)?).abs())
     }
 
-    fn in_words(&self, is: Verdict, said: Verdict) -> String {
+    fn in_words(&self, is: Verdict, predicted: Verdict) -> String {
         let word = |verdict: Verdict| match verdict {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
@@ -299,7 +299,7 @@ impl Pair {
             "{}, {figure}: `{second}` against `{first}` is {}, but the profile predicts {}",
             self.name,
             word(is),
-            word(said)
+            word(predicted)
         )
     }
 }

@@ -189,11 +189,11 @@ impl Rules<'_> {
     }
 
     fn nothing_reached(&self) -> Decision {
-        let said = format!(
+        let sentence = format!(
             "Keep {}. Nothing reached the disk: all data stayed in the page cache, so the scheduler had nothing to do.",
             self.name(self.base())
         );
-        decision(DecisionKind::Idle, Some(self.base()), None, vec![said])
+        decision(DecisionKind::Idle, Some(self.base()), None, vec![sentence])
     }
 
     fn idle(&self) -> Decision {
@@ -287,7 +287,7 @@ impl Rules<'_> {
         let rest: Vec<usize> = self.others().filter(|&setting| setting != best).collect();
         let trade = self.trade(first, best, &rest);
         let is_change = costs.is_empty() || self.evidence.reason.is_none();
-        let mut said = if let Some((setting, gain)) = trade.filter(|_| is_change) {
+        let mut sentences = if let Some((setting, gain)) = trade.filter(|_| is_change) {
             let (metric, gain, other) = (noun(first), noun(gain), self.name(setting));
             let head = format!("Set {name} if {metric} matters more than {gain}. Otherwise set {other}.");
             vec![head, sentences(&name, &all), equal.unwrap_or_default()]
@@ -306,25 +306,25 @@ impl Rules<'_> {
         if let Some((setting, gain)) = trade {
             let other = self.name(setting);
             if !is_change {
-                said.push(format!("Set {other} if {} matters most.", noun(gain)));
+                sentences.push(format!("Set {other} if {} matters most.", noun(gain)));
             }
-            said.push(format!("{other} {}.", self.effects(&self.changes(setting, Verdict::Better), setting)));
+            sentences.push(format!("{other} {}.", self.effects(&self.changes(setting, Verdict::Better), setting)));
         }
         let kind = if is_change && trade.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
         let mut rest = self.described(first, &rest);
         if let Some(first) = rest.first_mut() {
             *first = format!("Against {base_name}, {first}");
         }
-        said.extend(rest);
-        Some((kind, best, said))
+        sentences.extend(rest);
+        Some((kind, best, sentences))
     }
 
     /// Decides to keep the baseline, because no setting is better.
     fn keep(&self, first: &Criterion) -> (DecisionKind, usize, Vec<String>) {
         let base = self.base();
         let others: Vec<usize> = self.others().collect();
-        if let Some(said) = self.all_equal(&others) {
-            return (DecisionKind::Equal, base, said);
+        if let Some(sentences) = self.all_equal(&others) {
+            return (DecisionKind::Equal, base, sentences);
         }
         let few = self.evidence.runs < RUNS_FEW;
         // Intervals of very few runs do not exclude that a setting is better.
@@ -469,31 +469,32 @@ impl Rules<'_> {
             }
             found
         };
-        let mut said = Vec::new();
+        let mut sentences = Vec::new();
         let equal: Vec<String> = of(Verdict::Equal).into_iter().map(|number| self.name_and_place(number)).collect();
         if !equal.is_empty() {
             let are = if equal.len() == 1 { "is" } else { "are" };
             let within = self.evidence.equal_within_percent;
             let equal = some_of(&equal, NAMED_MAX, "and");
-            said.push(format!("{equal} {are} equal within {within} % in {}.", noun(first)));
+            sentences.push(format!("{equal} {are} equal within {within} % in {}.", noun(first)));
         }
         let differing = [of(Verdict::Better), of(Verdict::Worse)].concat();
-        said.extend(differing.iter().take(NAMED_MAX - 1).map(|&number| self.differing(first, number)));
+        sentences.extend(differing.iter().take(NAMED_MAX - 1).map(|&number| self.differing(first, number)));
         if let [.., last] = differing.get(NAMED_MAX - 1..).unwrap_or_default() {
-            said.push(self.more_differing(first, differing.len() + 1 - NAMED_MAX, *last));
+            sentences.push(self.more_differing(first, differing.len() + 1 - NAMED_MAX, *last));
         }
         let (hidden, open): (Vec<usize>, Vec<usize>) = of(Verdict::CannotTell)
             .into_iter()
             .partition(|&number| compared(first, number).is_some_and(|comparison| comparison.seen.is_some()));
         for &number in hidden.iter().take(NAMED_MAX - 1) {
             if let Some(seen) = compared(first, number).as_ref().and_then(seen) {
-                said.push(format!("{} was {seen}, but the model is too inexact to prove that.", self.name(number)));
+                sentences
+                    .push(format!("{} was {seen}, but the model is too inexact to prove that.", self.name(number)));
             }
         }
         if self.evidence.runs < RUNS_FEW && !open.is_empty() {
-            let open: Vec<String> = open.into_iter().map(|own| self.name_and_place(own)).collect();
-            said.push(format!("{} may be better or worse.", some_of(&open, NAMED_MAX, "and")));
-            return said;
+            let open: Vec<String> = open.into_iter().map(|number| self.name_and_place(number)).collect();
+            sentences.push(format!("{} may be better or worse.", some_of(&open, NAMED_MAX, "and")));
+            return sentences;
         }
         let (open, at_best): (Vec<usize>, Vec<usize>) =
             open.into_iter().partition(|&number| may_be_better(first, number));
@@ -509,9 +510,9 @@ impl Rules<'_> {
                 (_, 1) => "is",
                 _ => "are",
             };
-            said.push(format!("{} {verb} {be}.", some_of(&all, NAMED_MAX, "and")));
+            sentences.push(format!("{} {verb} {be}.", some_of(&all, NAMED_MAX, "and")));
         }
-        said
+        sentences
     }
 
     /// Counts settings that differ from the baseline and are not named. `last` differs most.
@@ -527,14 +528,14 @@ impl Rules<'_> {
     /// Describes a setting that differs from the baseline, in a sentence.
     fn differing(&self, first: &Criterion, setting: usize) -> String {
         let is_better = compared(first, setting).is_some_and(|found| found.verdict == Verdict::Better);
-        let mut said = format!("{} {}", self.name_and_place(setting), self.effect(first, setting));
+        let mut sentence = format!("{} {}", self.name_and_place(setting), self.effect(first, setting));
         if let Some(starved) = self.starves(setting, self.base()) {
-            said += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved);
+            sentence += &format!("{} starves {}", if is_better { ", but" } else { " and" }, starved);
         }
         if let Some(broken) = self.broken(setting) {
-            said += &format!(", but breaks {broken}");
+            sentence += &format!(", but breaks {broken}");
         }
-        said + "."
+        sentence + "."
     }
 
     /// Returns the name of a setting, with a remark if Linux does not have it.
@@ -566,7 +567,7 @@ impl Rules<'_> {
     /// equal settings. Choices come first. The first sentence of the decision already says when to
     /// use the setting `trade`.
     fn asides(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Vec<String> {
-        let (mut choices, mut said) = (Vec::new(), Vec::new());
+        let (mut choices, mut sentences) = (Vec::new(), Vec::new());
         let differs =
             |verdict| move |number: usize| compared(first, number).is_some_and(|found| found.verdict == verdict);
         let (is_worse, is_better) = (differs(Verdict::Worse), differs(Verdict::Better));
@@ -581,11 +582,11 @@ impl Rules<'_> {
             let gained = self.effects(&gains, number);
             match (gains.first(), costs.first(), self.starves(number, self.base())) {
                 (Some(_), _, Some(starved)) => {
-                    said.push(format!("{name} {gained}, but starves {}.", starved));
+                    sentences.push(format!("{name} {gained}, but starves {}.", starved));
                 }
                 // The sentence about the first metric already reports this setting.
                 (None, _, _) if is_worse(number) => {}
-                (None, _, Some(starved)) => said.push(format!("{name} starves {}.", starved)),
+                (None, _, Some(starved)) => sentences.push(format!("{name} starves {}.", starved)),
                 (Some(_), Some(_), None) if trade == Some(number) => choices.push(format!("{name} {gained}.")),
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", noun(gain), noun(cost));
@@ -596,12 +597,12 @@ impl Rules<'_> {
                     };
                     choices.push(format!("{only} It {gained}.{paid}"));
                 }
-                (Some(_), None, None) => said.push(format!("{name} {gained}.")),
-                (None, Some(_), None) => said.push(format!("{name} {}.", self.effects(&costs[..1], number))),
+                (Some(_), None, None) => sentences.push(format!("{name} {gained}.")),
+                (None, Some(_), None) => sentences.push(format!("{name} {}.", self.effects(&costs[..1], number))),
                 (None, None, None) => {}
             }
         }
-        choices.extend(said);
+        choices.extend(sentences);
         choices.truncate(ASIDES_MAX);
         choices
     }

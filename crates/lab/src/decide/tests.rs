@@ -87,8 +87,8 @@ fn the_setting_that_is_better_without_a_cost_is_named() {
 #[test]
 fn gain_in_another_metric_is_a_reason_to_change() {
     let metrics = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
-    let said = ["Set `kyber`: it shortens sync p99 by 20 %.", "The time to finish is equal within 5 %."];
-    check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &said);
+    let expected = ["Set `kyber`: it shortens sync p99 by 20 %.", "The time to finish is equal within 5 %."];
+    check(&evidence(&["none", "kyber"], &metrics), DecisionKind::Change, 1, &expected);
 }
 
 #[test]
@@ -158,18 +158,18 @@ fn two_or_three_runs_that_do_not_tell_are_too_few() {
 #[test]
 fn one_run_decides_nothing() {
     let given = with_noise(&["none", "bfq"], &[(FINISH, &[10.0, 5.0])], 0.0, 1);
-    let said = ["Keep `none` for now: one run of each setting is too few to decide.", "Make 10 runs: --runs 10."];
-    check(&given, DecisionKind::TooFewRuns, 0, &said);
+    let expected = ["Keep `none` for now: one run of each setting is too few to decide.", "Make 10 runs: --runs 10."];
+    check(&given, DecisionKind::TooFewRuns, 0, &expected);
 }
 
 #[test]
 fn settings_that_are_equal_in_all_metrics_make_no_difference() {
     let metrics = [(FINISH, &[10.0; 3][..]), (Figure::SyncP99, &[5.0; 3])];
-    let said = [
+    let expected = [
         "Keep `none`: the setting makes no difference here.",
         "All 3 settings are equal within 5 % in finish and sync p99.",
     ];
-    check(&evidence(&["none", "bfq", "kyber"], &metrics), DecisionKind::Equal, 0, &said);
+    check(&evidence(&["none", "bfq", "kyber"], &metrics), DecisionKind::Equal, 0, &expected);
 }
 
 #[test]
@@ -195,49 +195,49 @@ fn starving_settings_are_not_advised() {
         |settings: &[usize]| vec![Starving { task: "backup".into(), settings: settings.to_vec(), percent: 0.4 }];
     let metrics = [(FINISH, &[10.0, 8.0][..])];
     let given = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &metrics) };
-    let said = [
+    let expected = [
         "Keep `none`. Nothing is faster without starving a task.",
         "`bfq` finishes 20 % sooner, but starves the job backup.",
     ];
-    check(&given, DecisionKind::Keep, 0, &said);
+    check(&given, DecisionKind::Keep, 0, &expected);
     // With a goal, the user decides which tasks may wait.
     let given = Evidence { reason: None, ..given };
-    let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the job backup."];
-    check(&given, DecisionKind::Change, 1, &said);
+    let expected = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the job backup."];
+    check(&given, DecisionKind::Change, 1, &expected);
     let weighed = [(FINISH, &[10.0, 11.9][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let given = Evidence { starving: starving(&[1]), ..evidence(&["none", "bfq"], &weighed) };
-    let said = [
+    let expected = [
         "Keep `none`. Nothing is faster.",
         "`bfq` takes 19 % longer and starves the job backup.",
         "`bfq` shortens sync p99 by 20 %, but starves the job backup.",
     ];
-    check(&given, DecisionKind::Keep, 0, &said);
+    check(&given, DecisionKind::Keep, 0, &expected);
     let equal = [(FINISH, &[10.0, 10.0][..]), (Figure::SyncP99, &[5.0, 4.0])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
-    let said = [
+    let expected = [
         "Set `bfq`: it shortens sync p99 by 20 %.",
         "It also serves the job backup, starved under `none`.",
         "The time to finish is equal within 5 %.",
     ];
-    check(&given, DecisionKind::Change, 1, &said);
+    check(&given, DecisionKind::Change, 1, &expected);
     // A task may starve on purpose, so the costs for other metrics are weighed.
     let costly = [(FINISH, &[10.0, 8.0][..]), (Figure::SyncP99, &[5.0, 6.0])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &costly) };
-    let said = [
+    let expected = [
         "Set `bfq` if the time to finish or progress of the job backup matters more than sync p99. Otherwise keep \
          `none`.",
         "The gain: it finishes 20 % sooner and serves the job backup, starved under `none`.",
         "The cost: it lengthens sync p99 by 20 %.",
     ];
-    check(&given, DecisionKind::Trade, 1, &said);
+    check(&given, DecisionKind::Trade, 1, &expected);
     let slower = [(FINISH, &[10.0, 11.9][..])];
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &slower) };
-    let said = [
+    let expected = [
         "Set `bfq` if progress of the job backup matters more than the time to finish. Otherwise keep `none`.",
         "`none` starves the job backup: backup gets 0.40 % of the I/Os of the busiest job.",
         "`bfq` takes 19 % longer.",
     ];
-    check(&given, DecisionKind::Trade, 1, &said);
+    check(&given, DecisionKind::Trade, 1, &expected);
 }
 
 #[test]
@@ -245,8 +245,8 @@ fn all_tasks_that_starve_are_named() {
     let starving = |task: &str| Starving { task: task.into(), settings: vec![1], percent: 0.4 };
     let starving = vec![starving("backup"), starving("batch")];
     let given = Evidence { starving, reason: None, ..evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]) };
-    let said = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the jobs backup and batch."];
-    check(&given, DecisionKind::Change, 1, &said);
+    let expected = ["Set `bfq`: it finishes 20 % sooner.", "The cost: it starves the jobs backup and batch."];
+    check(&given, DecisionKind::Change, 1, &expected);
 }
 
 #[test]
@@ -377,12 +377,12 @@ fn decision_says_when_the_device_queues_below_the_scheduler() {
 fn equal_setting_with_a_great_cost_names_the_cost() {
     let metrics = [(FINISH, &[10.0, 10.0, 10.0][..]), (Figure::AsyncP99, &[3.7, 3.7, 314.0])];
     let given = Evidence { served: vec![2], ..evidence(&["mq-deadline", "none", "cfq"], &metrics) };
-    let said = [
+    let expected = [
         "Keep `mq-deadline`. Nothing is faster.",
         "`none` and `cfq` (only on served disks) are equal within 5 % in the time to finish.",
         "`cfq` lengthens async p99 from 3.70 to 314 ms.",
     ];
-    check(&given, DecisionKind::Keep, 0, &said);
+    check(&given, DecisionKind::Keep, 0, &expected);
 }
 
 #[test]
@@ -463,9 +463,9 @@ fn decision_lists_settings_that_linux_lacks_apart() {
     let given = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
     let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::Change, Some(1)));
-    let said = "Linux has none of these settings: they need a disk that iosched serves. There, set `cfq`: it finishes \
+    let expected = "Linux has none of these settings: they need a disk that iosched serves. There, set `cfq`: it finishes \
                 50 % sooner.";
-    assert_eq!(found.sentences, [said]);
+    assert_eq!(found.sentences, [expected]);
 }
 
 #[test]
@@ -514,8 +514,8 @@ fn decision_names_metric_runs_and_a_goal_to_paste() {
          Based on 10 runs of each setting, with 95 % confidence."
     );
     given.reason = None;
-    let said = "The goal finish decides. Based on 10 runs of each setting, with 95 % confidence.";
-    assert_eq!(decide(&given).judged.unwrap(), said);
+    let expected = "The goal finish decides. Based on 10 runs of each setting, with 95 % confidence.";
+    assert_eq!(decide(&given).judged.unwrap(), expected);
 }
 
 #[test]

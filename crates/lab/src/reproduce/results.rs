@@ -210,13 +210,13 @@ impl<'a> ExperimentResults<'a> {
             let cases = self.experiment.cases.iter().zip(&self.rounds).filter(|(_, rounds)| **rounds == count);
             cases.map(|(case, _)| case.name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let said = |&count: &usize| match count {
+        let in_words = |&count: &usize| match count {
             0 if counts.len() == 1 => "not run".to_owned(),
             0 => format!("not run: {}", of(0)),
             _ if counts.len() == 1 => times(count),
             _ => format!("{} of {}", times(count), of(count)),
         };
-        counts.iter().map(said).collect::<Vec<_>>().join("; ")
+        counts.iter().map(in_words).collect::<Vec<_>>().join("; ")
     }
 
     /// Returns one line per row and setting.
@@ -515,15 +515,15 @@ impl Summary {
             ("goals met", self.goals_met, self.goals),
         ];
         let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));
-        let mut said: Vec<String> = self.is_stopped().then_some(stopped).into_iter().chain(known).collect();
+        let mut parts_in_words: Vec<String> = self.is_stopped().then_some(stopped).into_iter().chain(known).collect();
         if parts.iter().all(|(.., of)| *of == 0) {
-            said.push(match (self.is_stopped(), self.experiments_run) {
+            parts_in_words.push(match (self.is_stopped(), self.experiments_run) {
                 (true, 0) => "no case ran under all of its settings".to_owned(),
                 (true, _) => "no results of these runs are published".to_owned(),
                 (false, _) => "none of these results is published".to_owned(),
             });
         }
-        said.join("; ")
+        parts_in_words.join("; ")
     }
 }
 

@@ -260,9 +260,9 @@ impl<'t> KernelBench<'t> {
         let finished = command::run(process, interrupt).map_err(|error| failed(error.to_string()))?;
         match finished {
             Some(finished) if !finished.status.success() => {
-                let said: Vec<&str> = finished.errors.lines().rev().take(ERROR_LINES).collect();
-                let said: Vec<&str> = said.into_iter().rev().collect();
-                Err(failed(format!("{}\n{}", finished.status, said.join("\n"))))
+                let last_lines: Vec<&str> = finished.errors.lines().rev().take(ERROR_LINES).collect();
+                let last_lines: Vec<&str> = last_lines.into_iter().rev().collect();
+                Err(failed(format!("{}\n{}", finished.status, last_lines.join("\n"))))
             }
             finished => Ok(finished),
         }
