@@ -35,10 +35,11 @@ const PROGRAMS: [(&str, &str); 6] = [
 ];
 const INIT: &str = include_str!("guest/init.sh");
 /// The parts of the test by name. The last two run only on request.
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     ("ublk", include_str!("guest/ublk.sh")),
     ("cgroups", include_str!("guest/cgroups.sh")),
     ("orders", include_str!("guest/orders.sh")),
+    ("throttle", include_str!("guest/throttle.sh")),
     ("weights", include_str!("guest/weights.sh")),
     (COSTS, include_str!("guest/costs.sh")),
 ];
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     /// Show all output of the guest
     #[arg(long)]
     verbose: bool,
-    /// Run only these parts: ublk, cgroups, orders, weights or costs
+    /// Run only these parts: ublk, cgroups, orders, throttle, weights or costs
     ///
     /// weights and costs run only if you name them. costs must be alone; an instruction then takes one nanosecond.
     #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]

@@ -66,7 +66,7 @@ echo "guest: Linux $(uname -r), $(nproc) CPUs"
 
 # Parts may be named on the kernel's command line.
 parts=$(sed -n 's/.*parts=\([a-z,]*\).*/\1/p' /proc/cmdline | tr , ' ')
-for part in ${parts:-ublk cgroups orders}; do
+for part in ${parts:-ublk cgroups orders throttle}; do
     . "/$part.sh"
 done
 

@@ -5,6 +5,8 @@ for module in ublk_drv bfq; do
 done
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
 
+# The simulation has the rules of the kernel that runs.
+kernel=$(uname -r | sed 's/[^0-9.].*//')
 # jobs RUNTIME: begins a job file; of the jobs' own options what is on standard input.
 jobs() {
     cat - <<END
@@ -36,7 +38,7 @@ same() {
 order() {
     workload=$1
     shift
-    iosched compare --workload "$workload.fio" --device sata-7200 --runs 3 --csv "$@" >predicted.csv || return 1
+    iosched compare --workload "$workload.fio" --device sata-7200 --kernel "$kernel" --runs 3 --csv "$@" >predicted.csv || return 1
     iosched compare --workload "$workload.fio" --on /dev/ublkb0 --destroy-data /dev/ublkb0 --runs 3 --csv "$@" >measured.csv || return 1
     wrong=0
     for job in db backup; do

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn folders_on_the_list_are_left_out() {
-        assert_eq!(lines("crates/cli/src/show/x.rs", "let own = 1;"), [0; 0]);
+        assert_eq!(lines("crates/terminal/src/show/x.rs", "let own = 1;"), [0; 0]);
         assert_eq!(lines("crates/cli/src/x.rs", "let own = 1;"), [1]);
         assert_eq!(lines("crates/sim/src/x.rs", "application.told(now)"), [1]);
     }

@@ -55,8 +55,8 @@ impl Controllers {
     }
 }
 
-/// Differs from Linux in two ways. When wbt is turned off, waiting processes continue,
-/// while Linux lets them sleep until a target is written. If that happens between a
+/// Differs from Linux in two ways. When wbt is turned off, waiting processes continue at once.
+/// Linux drains the device first; 6.5 to 6.10 let them sleep. If that happens between a
 /// bio's place and its tag, no place is lost.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {

@@ -1,0 +1,44 @@
+# Whether a write to wbt_lat_usec drains the device first, and whether writers that slept in wbt then
+# continue; read by init.sh.
+for module in configfs null_blk; do
+    [ -d /sys/module/$module ] || insmod /$module.ko $([ $module = configfs ] || echo nr_devices=0)
+done
+[ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
+# A disk whose commands take five seconds.
+slow=/sys/kernel/config/nullb/slow
+mkdir $slow
+echo 2048 >$slow/size
+echo 2 >$slow/irqmode
+echo 5000000000 >$slow/completion_nsec
+echo 64 >$slow/hw_queue_depth
+echo 1 >$slow/power
+disk=slow
+[ -d /sys/block/$disk ] || disk=nullb$(cat $slow/index)
+queue=/sys/block/$disk/queue
+[ ! -e $queue/scheduler ] || echo none >$queue/scheduler
+
+asleep_in_wbt() { cat /proc/[0-9]*/stack 2>/dev/null | grep -q wbt_wait; }
+begin_to_write() {
+    echo 2000 >$queue/wbt_lat_usec
+    dd if=/dev/zero of=/dev/$disk bs=1M count=40 conv=fsync 2>/dev/null &
+    writer=$!
+    eventually asleep_in_wbt
+}
+# Completed writes, and commands in flight.
+counts() { awk '{ print $5, $9 }' /sys/block/$disk/stat; }
+# A write that drains waits for the commands in flight, and for the command of a writer that slept.
+switch_off() {
+    before=$(counts)
+    echo 0 >$queue/wbt_lat_usec && is $queue/wbt_lat_usec 0 || return 1
+    after=$(counts)
+    echo "guest: wbt: completed writes and commands in flight: $before before, $after after"
+    set -- $before $after
+    [ "$2" -gt 0 ] || return 1
+    [ "$3" -gt $(($1 + $2)) ]
+}
+is_written() { ! kill -0 $writer 2>/dev/null; }
+
+check "a writer sleeps in wbt" begin_to_write
+check "a write to wbt_lat_usec waits for sleeping writers" switch_off
+grep '^guest: ' out
+check "writers that slept in wbt continue" eventually is_written
