@@ -38,6 +38,8 @@ pub(crate) struct Invocation {
     name: String,
     /// All arguments that the command declares, in the order of the declarations.
     arguments: Vec<Argument>,
+    /// The declarations of all commands.
+    root: Command,
 }
 
 /// An argument of a command.
@@ -67,18 +69,20 @@ enum Form {
 impl Invocation {
     /// Returns the innermost command that was given.
     pub(crate) fn of(command: &Command, matches: &ArgMatches) -> Self {
+        let root = command;
         let (mut command, mut matches, mut names) = (command, matches, Vec::new());
         while let Some((name, below)) = matches.subcommand() {
             let Some(found) = command.find_subcommand(name) else { break };
             (command, matches) = (found, below);
             names.push(name.to_owned());
         }
-        Self::of_command(names.join(" "), command, matches)
+        Self { root: root.clone(), ..Self::of_command(names.join(" "), command, matches) }
     }
 
     fn of_command(name: String, command: &Command, matches: &ArgMatches) -> Self {
         let arguments = command.get_arguments().filter(|argument| !is_of_clap(argument));
-        Self { name, arguments: arguments.map(|argument| Argument::of(argument, matches)).collect() }
+        let arguments = arguments.map(|argument| Argument::of(argument, matches)).collect();
+        Self { name, arguments, root: command.clone() }
     }
 
     /// Returns the command line that repeats this one.
@@ -90,8 +94,7 @@ impl Invocation {
 
     /// Returns the line of another command, with the options that both commands have.
     pub(crate) fn rerun_as(&self, name: &str) -> Rerun {
-        let root = crate::command::command();
-        let declared = root.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
+        let declared = self.root.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
         let mut arguments: Vec<_> = declared.filter(|argument| !is_of_clap(argument)).map(Argument::declared).collect();
         arguments.retain(|argument| !argument.is_left_out());
         for argument in &mut arguments {
@@ -101,7 +104,7 @@ impl Invocation {
                 .find(|given| matches!(given.form, Form::Option { .. }) && given.form == argument.form);
             argument.given = same.and_then(|same| same.given.clone());
         }
-        Rerun(Self { name: name.to_owned(), arguments })
+        Rerun(Self { name: name.to_owned(), arguments, root: self.root.clone() })
     }
 }
 
@@ -167,7 +170,7 @@ impl Rerun {
 
 impl fmt::Display for Rerun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Invocation { name, arguments } = &self.0;
+        let Invocation { name, arguments, .. } = &self.0;
         let of = |form: Form| {
             let is_given = move |argument: &&Argument| argument.form == form;
             arguments.iter().filter(is_given).filter_map(|argument| argument.given.as_ref()).flatten()

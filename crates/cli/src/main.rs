@@ -24,7 +24,7 @@ mod device;
 mod doctor;
 mod exports;
 #[cfg(test)]
-mod file_arguments;
+mod file_arguments_tests;
 mod get;
 mod import;
 mod invocation;

@@ -11,8 +11,8 @@ use console::Term;
 use iosched_lab::request::did_you_mean;
 use iosched_system::held::Held;
 
-use iosched_terminal::fail::usage;
-use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs, all_of};
+use iosched_terminal::fail::{all_of, usage};
+use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs};
 
 /// Show the man page of iosched or of a command
 ///

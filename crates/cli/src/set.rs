@@ -21,8 +21,8 @@ use iosched_terminal::output::{self, WriteArgs, say};
 /// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
 /// stops with an error. Values that set has already written stay in force, and the error lists them.
 ///
-/// For a disk of the kernel, set also prints three things to standard error: a command that undoes the change, the
-/// previous values, and the other attributes that the kernel changed. `iosched restore DISK` goes back to the settings
+/// For a disk of the kernel, set prints the previous values and a command that undoes the change to standard error. It
+/// also prints the other attributes that the kernel changed. `iosched restore DISK` goes back to the settings
 /// before the first change since the system started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

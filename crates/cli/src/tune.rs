@@ -17,8 +17,8 @@ use iosched_lab::{Control, Experiment, LabError};
 
 use crate::invocation::{Invocation, Rerun};
 use crate::options::{self, ReplayMode, VerdictArgs, or_cpus, speed};
-use iosched_terminal::fail::{INTERRUPTED, of_comparison, usage};
-use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
+use iosched_terminal::fail::{INTERRUPTED, all_of, of_comparison, usage};
+use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs};
 use iosched_terminal::progress::{RUNS, Watched, on_interrupt};
 use iosched_terminal::show::{Look, tuning};
 

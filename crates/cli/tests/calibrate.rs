@@ -241,13 +241,13 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     fs::write(&table, used).unwrap();
     let (code, _, err) = run(&["validate", "--profile", &profile, "--table", &table]);
     assert!(code == 2 && err.contains("used all its rows"), "{err}");
-    for (text, told) in [
+    for (text, message) in [
         ("rw,bs\n", "the column iops is missing"),
         ("rw,bs,iops\nwrite,4k,100\n", "no row of random reads for the fit"),
     ] {
         fs::write(&table, text).unwrap();
         let (code, _, err) = run(&["calibrate", "--table", &table]);
-        assert!(code == 2 && err.contains(told), "{err}");
+        assert!(code == 2 && err.contains(message), "{err}");
     }
     let (code, _, err) = run(&["calibrate", "--table", &table, "--kind", "hdd"]);
     assert!(code == 2 && err.contains("a table shows only ssd and server"), "{err}");

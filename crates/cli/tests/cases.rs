@@ -520,9 +520,9 @@ fn weights_of_units_under_bfq_show_both_numbers_and_their_shares() {
             ("sys/fs/cgroup/cgroup.subtree_control".to_owned(), "cpu io"),
         ];
         let unit = |name: &str, file: &str| format!("sys/fs/cgroup/system.slice/{name}.service/{file}");
-        let weights = [("web", 200, 109), ("batch", 300, 118)].map(|(name, asked, scaled)| {
+        let weights = [("web", 200, 109), ("batch", 300, 118)].map(|(name, weight, scaled)| {
             [
-                (unit(name, "io.weight"), format!("default {asked}")),
+                (unit(name, "io.weight"), format!("default {weight}")),
                 (unit(name, "io.bfq.weight"), format!("{plain}{scaled}")),
             ]
         });

@@ -384,7 +384,7 @@ fn a_setting_comes_back_from_a_record_as_it_was() {
 #[test]
 fn the_baseline_of_a_set_of_schedulers_is_mq_deadline() {
     let baseline = |schedulers: &[&str]| {
-        let schedulers = schedulers.iter().map(|own| (*own).to_owned()).collect();
+        let schedulers = schedulers.iter().map(|scheduler| (*scheduler).to_owned()).collect();
         let request = ComparisonRequest { schedulers, ..ComparisonRequest::default() };
         let header = request.experiment().unwrap().header();
         header.settings[header.baseline].label.clone()

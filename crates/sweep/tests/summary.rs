@@ -106,7 +106,8 @@ fn gains_are_what_settings_are_worth() {
     assert!(
         sentences
             .iter()
-            .any(|own| own.starts_with("With one setting for each volume, ") && own.ends_with(" in total."))
+            .any(|sentence| sentence.starts_with("With one setting for each volume, ")
+                && sentence.ends_with(" in total."))
     );
 }
 

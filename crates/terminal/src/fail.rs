@@ -1,11 +1,11 @@
 //! The end of the command: exit codes and error messages.
 
-use std::fmt;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use iosched::UnknownElevator;
 use iosched_advise::AdviseError;
@@ -29,12 +29,11 @@ use iosched_workload::WorkloadError;
 use iosched_workload::app;
 use iosched_workload::fio::JobError;
 
+use crate::error::is_wrong_file;
+pub use crate::error::{FAILED, INTERRUPTED, Unread, Usage, of_file, usage};
 use crate::output::{self, say};
 
-/// Exit code after Ctrl-C, as shells report a program that SIGINT ended.
-pub const INTERRUPTED: u8 = 130;
-/// Exit code of a command that failed.
-pub const FAILED: u8 = 1;
+/// Exit code after an error of usage.
 const USAGE: u8 = 2;
 
 /// Whether error messages include details.
@@ -43,28 +42,6 @@ static VERBOSE: AtomicBool = AtomicBool::new(false);
 /// Makes error messages include details from now on.
 pub fn be_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
-}
-
-/// An error of usage: a different command line or file would work.
-#[derive(Debug)]
-pub struct Usage(String);
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
-
-/// The reader of standard output has closed it.
-#[derive(Debug, thiserror::Error)]
-#[error("the reader of standard output has ended")]
-pub struct Unread;
-
-/// Returns an error of usage.
-pub fn usage(problem: impl fmt::Display) -> anyhow::Error {
-    anyhow::Error::new(Usage(problem.to_string()))
 }
 
 /// Converts an error of a comparison request to the names of options.
@@ -169,6 +146,20 @@ pub fn tell(error: &anyhow::Error) {
     say!("{}", with_short_arguments(&format!("error: {error}{}{}{tried}", meant(error), hint(error))));
 }
 
+/// Prints all errors except the first one, which is returned.
+/// The error of one output does not prevent the others.
+///
+/// # Errors
+/// The first error of `results`.
+pub fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut errors = results.into_iter().filter_map(Result::err);
+    let Some(first) = errors.next() else { return Ok(()) };
+    for other in errors.filter(|other| !other.is::<Unread>()) {
+        tell(&other);
+    }
+    Err(first)
+}
+
 /// Shortens long arguments of this command in a message to their first characters.
 fn with_short_arguments(message: &str) -> String {
     let mut short = message.to_owned();
@@ -177,18 +168,6 @@ fn with_short_arguments(message: &str) -> String {
         short = short.replace(argument.trim(), &cut(argument.trim(), QUOTED_CHARS_MAX));
     }
     short
-}
-
-/// Returns whether another name would work: there is
-/// no such file, or its content has the wrong type.
-fn is_wrong_file(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData | InvalidInput)
-}
-
-/// Returns the error of a file. It is an error of usage if another name would work.
-pub fn of_file(problem: String, error: &io::Error) -> anyhow::Error {
-    if is_wrong_file(error) { usage(problem) } else { anyhow::Error::msg(problem) }
 }
 
 /// Returns the name that the user probably meant.

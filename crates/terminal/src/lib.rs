@@ -6,12 +6,14 @@
 //! |---|---|
 //! | `show/` | results as text (tables, verdicts, closing sentences), JSON, CSV and Markdown |
 //! | `output/` | files that appear complete or not at all, links, devices and pipes, and messages during long work |
-//! | `fail.rs` | error messages and exit codes |
+//! | `error.rs` | errors of the command line, of files and of standard output, with their exit codes |
+//! | `fail.rs` | error messages, and the exit code of each error |
 //! | `progress.rs` | progress of long work, and records that are written during it |
 //! | `signals.rs` | signals that end the command |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod error;
 pub mod fail;
 pub mod output;
 pub mod progress;

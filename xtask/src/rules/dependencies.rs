@@ -55,6 +55,7 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
             "iosched",
             "iosched-numbers",
             "iosched-disk",
+            "iosched-system",
             "iosched-trace",
             "iosched-workload",
             "iosched-lab",

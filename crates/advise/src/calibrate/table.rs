@@ -350,8 +350,8 @@ mod fio {
     }
 
     fn option<'a>(job: &'a Value, global: &'a Value, name: &str) -> Option<&'a str> {
-        let own = job.get("job options").and_then(|options| options.get(name));
-        own.or_else(|| global.get(name))?.as_str()
+        let in_job = job.get("job options").and_then(|options| options.get(name));
+        in_job.or_else(|| global.get(name))?.as_str()
     }
 
     /// Returns the jobs in groups of copies. Different jobs must not have run at the same time.
@@ -378,8 +378,8 @@ mod fio {
     /// Returns whether a job waits for the ones before it.
     fn waits(job: &Value, global: &Value) -> bool {
         ["stonewall", "wait_for_previous"].iter().any(|name| {
-            let own = job.get("job options").and_then(|options| options.get(*name));
-            own.or_else(|| global.get(*name)).is_some()
+            let in_job = job.get("job options").and_then(|options| options.get(*name));
+            in_job.or_else(|| global.get(*name)).is_some()
         })
     }
 

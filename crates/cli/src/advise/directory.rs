@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow};
 use iosched_kernel::settings::{DropIn, Lasting, rule_name};
 use iosched_system::held::Held;
 
-use iosched_terminal::fail::usage;
-use iosched_terminal::output::{Kind, MARK, Output, Outputs, Records, all_of};
+use iosched_terminal::fail::{all_of, usage};
+use iosched_terminal::output::{Kind, MARK, Output, Outputs, Records};
 
 /// Subdirectory of the setting that was not tried on the device.
 const UNTRIED: &str = "untried";

@@ -21,8 +21,8 @@ use crate::calibrate::{MEASURING, observe};
 use crate::invocation::Invocation;
 use crate::options::{self, ReplayMode, VerdictArgs, speed};
 use directory::AdviceDirectory;
-use iosched_terminal::fail::{INTERRUPTED, of_advice, of_comparison, usage};
-use iosched_terminal::output::{self, Kind, Outputs, WriteArgs, all_of};
+use iosched_terminal::fail::{INTERRUPTED, all_of, of_advice, of_comparison, usage};
+use iosched_terminal::output::{self, Kind, Outputs, WriteArgs};
 use iosched_terminal::progress::{Meter, RUNS, on_interrupt};
 use iosched_terminal::show::{Look, advice};
 

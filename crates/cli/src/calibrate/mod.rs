@@ -20,8 +20,8 @@ use iosched_disk::Profile;
 use iosched_lab::request::quoted;
 
 use crate::invocation::Invocation;
-use iosched_terminal::fail::{FAILED, INTERRUPTED, of_place, usage};
-use iosched_terminal::output::{Kind, Output, Outputs, Records, WriteArgs, all_of, say};
+use iosched_terminal::fail::{FAILED, INTERRUPTED, all_of, of_place, usage};
+use iosched_terminal::output::{Kind, Output, Outputs, Records, WriteArgs, say};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show::calibration;
 use iosched_terminal::signals::on_signal;

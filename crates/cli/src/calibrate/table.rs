@@ -8,8 +8,8 @@ use anyhow::Result;
 use iosched_advise::calibrate::{CalibrateError, Calibration, Residual, Table, Target, WITHIN};
 use iosched_disk::Profile;
 use iosched_lab::request::quoted;
-use iosched_terminal::fail::{FAILED, usage};
-use iosched_terminal::output::{Kind, Outputs, all_of};
+use iosched_terminal::fail::{FAILED, all_of, usage};
+use iosched_terminal::output::{Kind, Outputs};
 use iosched_terminal::show::{answer, calibration as show};
 use serde_json::{Value, json};
 
@@ -38,9 +38,9 @@ pub(super) fn run(args: &CalibrateArgs, given: &Invocation, file: &Path, name: &
     };
     let calibration = Calibration::of_table(&table, &target, name, args.kind).map_err(usage_of)?;
     let profile = calibration.profile.to_toml()?;
-    let made = out.map(|out| out.text(&(preface(given, &calibration) + &profile)));
+    let written = out.map(|out| out.text(&(preface(given, &calibration) + &profile)));
     let text = if args.json { as_json(&table, &calibration)? } else { as_text(args, &calibration) };
-    all_of(made.into_iter().chain([answer(&text, args.json)]))?;
+    all_of(written.into_iter().chain([answer(&text, args.json)]))?;
     Ok(if calibration.verdict.fits { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 

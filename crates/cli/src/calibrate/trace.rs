@@ -12,8 +12,8 @@ use iosched_disk::disksim::service_times;
 use super::CalibrateArgs;
 use crate::import;
 use crate::invocation::Invocation;
-use iosched_terminal::fail::{INTERRUPTED, usage};
-use iosched_terminal::output::{Kind, Outputs, all_of};
+use iosched_terminal::fail::{INTERRUPTED, all_of, usage};
+use iosched_terminal::output::{Kind, Outputs};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show::calibration;
 

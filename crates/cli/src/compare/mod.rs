@@ -15,8 +15,8 @@ use iosched_lab::{Finished, LabError, Progress};
 use crate::invocation::Invocation;
 use crate::options::files;
 use crate::report::html;
-use iosched_terminal::fail::INTERRUPTED;
-use iosched_terminal::output::{self, Kind, Output, Outputs, Records, all_of};
+use iosched_terminal::fail::{INTERRUPTED, all_of};
+use iosched_terminal::output::{self, Kind, Output, Outputs, Records};
 use iosched_terminal::progress::{RUNS, Watched};
 use iosched_terminal::show::{self, Page};
 

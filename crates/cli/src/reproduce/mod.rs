@@ -18,8 +18,8 @@ use iosched_lab::{Control, grouped};
 use crate::compare::next;
 use crate::invocation::Invocation;
 use crate::options::or_cpus;
-use iosched_terminal::fail::{INTERRUPTED, usage};
-use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs, all_of};
+use iosched_terminal::fail::{INTERRUPTED, all_of, usage};
+use iosched_terminal::output::{self, Kind, Outputs, Records, WriteArgs};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::{self, Look, reproduction};
 

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use super::SweepArgs;
 use crate::options::or_cpus;
-use iosched_terminal::fail::{INTERRUPTED, of_comparison, of_file, usage};
-use iosched_terminal::output::{Kind, Outputs, all_of, say};
+use iosched_terminal::fail::{INTERRUPTED, all_of, of_comparison, of_file, usage};
+use iosched_terminal::output::{Kind, Outputs, say};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show::left;
 use iosched_terminal::signals::{is_patient, on_signal};

@@ -19,8 +19,8 @@ use iosched_lab::Control;
 
 use crate::invocation::Invocation;
 use crate::options::seconds_above_0;
-use iosched_terminal::fail::{INTERRUPTED, of_validation, usage};
-use iosched_terminal::output::{Kind, Outputs, Records, WriteArgs, all_of, say};
+use iosched_terminal::fail::{INTERRUPTED, all_of, of_validation, usage};
+use iosched_terminal::output::{Kind, Outputs, Records, WriteArgs, say};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::{Look, validation};
 

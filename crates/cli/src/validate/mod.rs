@@ -15,8 +15,8 @@ use iosched_lab::validate::validate;
 
 use crate::import;
 use crate::invocation::Invocation;
-use iosched_terminal::fail::usage;
-use iosched_terminal::output::{Kind, Outputs, WriteArgs, all_of};
+use iosched_terminal::fail::{all_of, usage};
+use iosched_terminal::output::{Kind, Outputs, WriteArgs};
 use iosched_terminal::show::{self, Look, validation};
 
 /// Check device models against measurements, and the simulator against recorded decisions

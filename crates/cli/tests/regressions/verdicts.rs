@@ -63,7 +63,11 @@ pub(crate) const CASES: &[Case] = &[
         let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
         let common = ["compare", "-w", "tasks.toml", "-n", "3", "--records", "records.jsonl"];
         let answer = place.iosched(&[&common[..], &devices, &schedulers].concat());
-        answer.code(0).says(&["the best setting on each device", "reservations, the most important first:", "--details"]);
+        answer.code(0).says(&[
+            "the best setting on each device",
+            "reservations, the most important first:",
+            "--details",
+        ]);
         assert!(answer.out.lines().count() < 45, "{}", answer.out);
     }),
     case("the decision is first, the table, three reservations and the next command follow", |place| {

@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value};
 
+use super::model::{Described, IoCostModel, IoCostQos};
 use super::resctl;
 use super::text::{MAX_DEFAULT, MIN_DEFAULT, no_rate};
-use super::{Described, IoCostModel, IoCostQos};
 
 /// First characters of a document.
 const BEGINNINGS: [char; 2] = ['{', '['];

@@ -1,8 +1,9 @@
 //! Families of devices: many devices of one kind, of which the rates at saturation are known. Of
 //! most, the latencies of reads beside writes are known as well.
 
+use super::latencies::{Latencies, LatencyRow};
+use super::model::{IoCostModel, IoCostQos};
 use super::rates::Spread;
-use super::{IoCostModel, IoCostQos, Latencies, LatencyRow};
 
 /// Share of the metrics that defines the usual spread of repeated runs. The spread is also used for
 /// devices with a single run, whose spread is unknown.

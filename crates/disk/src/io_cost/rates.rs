@@ -1,7 +1,8 @@
 //! A device of which the rates at saturation are known, and perhaps latencies of reads, modelled as
 //! servers behind one queue.
 
-use super::{IoCostModel, Latencies};
+use super::latencies::Latencies;
+use super::model::IoCostModel;
 use crate::server::{ServerConfig, ServerTimes};
 
 /// Size of the I/Os for rates in bytes per second. It is so large that the cost per command hardly

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::document::{DocumentError, Found, Search, line_of, parse_json};
 use super::latencies::LatencyRow;
-use super::{Described, IoCostModel, IoCostQos};
+use super::model::{Described, IoCostModel, IoCostQos};
 
 /// Places of the description of the disk in a job.
 const REPORTS: [&str; 2] = ["/sysinfo/sysreqs_report", "/sysinfo"];

@@ -1,7 +1,7 @@
 //! Descriptions of devices for io.cost: lines of `io.cost.model` and `io.cost.qos`, with or without
 //! the number of the device, and entries of systemd's hwdb.
 
-use super::{Described, IoCostModel, IoCostQos};
+use super::model::{Described, IoCostModel, IoCostQos};
 
 /// Prefixes of the hwdb properties with a model and with a QoS.
 const MODEL_OF: &str = "IOCOST_MODEL_";

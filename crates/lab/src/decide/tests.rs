@@ -270,12 +270,12 @@ fn a_great_difference_is_told_by_its_values() {
 #[test]
 fn latency_as_long_as_the_run_is_marked_in_a_gain_too() {
     let metrics = [(Figure::SyncP99, &[3037.0, 783.0][..])];
-    let own = Evidence { reason: None, run_s: Some(3.0), ..evidence(&["mq-deadline", "bfq"], &metrics) };
+    let compared = Evidence { reason: None, run_s: Some(3.0), ..evidence(&["mq-deadline", "bfq"], &metrics) };
     let said = "Set `bfq`: it shortens sync p99 from 3.04 s to 783 ms (under `mq-deadline`, I/Os waited for most of \
                 the run).";
-    assert_eq!(decide(&own).sentences, [said]);
-    let own = Evidence { run_s: Some(60.0), ..own };
-    assert_eq!(decide(&own).sentences, ["Set `bfq`: it shortens sync p99 by 74 %."]);
+    assert_eq!(decide(&compared).sentences, [said]);
+    let compared = Evidence { run_s: Some(60.0), ..compared };
+    assert_eq!(decide(&compared).sentences, ["Set `bfq`: it shortens sync p99 by 74 %."]);
 }
 
 #[test]
@@ -287,17 +287,17 @@ fn large_loss_of_throughput_precedes_larger_losses_of_latency() {
         (Figure::AsyncP99, &[10.0, 60.0]),
         (Figure::Throughput, &[100.0, 31.0]),
     ];
-    let own = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
+    let compared = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
     let cost = "The cost: it lowers throughput by 69 % and makes async p99 6.0 times as long. It also makes sync p99 \
                 5.0 times as long and worsens 1 more metric.";
-    assert_eq!(decide(&own).sentences[1], cost);
+    assert_eq!(decide(&compared).sentences[1], cost);
     // A small loss does not hide the others.
-    let mut own = own;
-    own.criteria[4] = criterion(Figure::Throughput, &[100.0, 90.0], 0.001, 10, 0.0);
+    let mut compared = compared;
+    compared.criteria[4] = criterion(Figure::Throughput, &[100.0, 90.0], 0.001, 10, 0.0);
     assert!(
-        decide(&own).sentences[1].starts_with("The cost: it makes async p99 6.0 times as long"),
+        decide(&compared).sentences[1].starts_with("The cost: it makes async p99 6.0 times as long"),
         "{}",
-        decide(&own)
+        decide(&compared)
     );
 }
 
@@ -308,21 +308,21 @@ fn settings_that_are_only_counted_do_not_hide_the_worst() {
     let named = ["`a` takes 10 % longer (9.9 to 10 %).", "`b` takes 20 % longer.", "`c` takes 30 % longer."];
     assert_eq!(of(&[10.0, 11.0, 12.0, 13.0, 14.0]), [&named[..], &["`d` takes 40 % longer."]].concat());
     let labels = ["none", "a", "b", "c", "d", "e"];
-    let own = evidence(&labels, &[(FINISH, &[10.0, 11.0, 12.0, 13.0, 14.0, 30.0])]);
+    let compared = evidence(&labels, &[(FINISH, &[10.0, 11.0, 12.0, 13.0, 14.0, 30.0])]);
     let all = [&named[..], &["2 more settings are worse. The worst: `e` takes 3.0 times as long."]].concat();
-    assert_eq!(decide(&own).sentences[1..], all);
+    assert_eq!(decide(&compared).sentences[1..], all);
 }
 
 #[test]
 fn setting_of_served_disks_is_announced_where_it_is_named_first() {
     let metrics = [(FINISH, &[10.0, 10.0, 12.0][..])];
-    let own = Evidence { served: vec![0, 2], ..evidence(&["noop", "none", "cfq"], &metrics) };
+    let compared = Evidence { served: vec![0, 2], ..evidence(&["noop", "none", "cfq"], &metrics) };
     let said = [
         "Keep `noop` (only on a disk that iosched serves). Nothing is faster.",
         "`none` is equal within 5 % in the time to finish.",
         "`cfq` (only on served disks) takes 20 % longer.",
     ];
-    check(&own, DecisionKind::Keep, 0, &said);
+    check(&compared, DecisionKind::Keep, 0, &said);
 }
 
 #[test]

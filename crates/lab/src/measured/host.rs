@@ -3,7 +3,7 @@
 
 use iosched_machine::description::Host;
 
-use super::{MeasuredCase, Source};
+use super::case::{MeasuredCase, Source};
 use crate::error::LabError;
 
 /// Costs of the host. The file also states which figures they were fitted to.

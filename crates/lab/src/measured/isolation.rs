@@ -3,8 +3,8 @@
 use iosched_disk::Profile;
 use iosched_disk::io_cost::IoCostModel;
 
+use super::case::{Figure, MeasuredCase, Metric, Source};
 use super::table::Line;
-use super::{Figure, MeasuredCase, Metric, Source};
 use crate::error::LabError;
 
 /// Name of the jobs together.

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use iosched_disk::io_cost::{Family, IoCostModel, Latencies, LatencyRow};
 
+use super::case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 use super::table::Line;
-use super::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 use crate::error::LabError;
 
 /// I/Os in flight of the closed loop, its share of reads, and its sizes in the form of `bssplit`:

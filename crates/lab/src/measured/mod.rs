@@ -4,6 +4,7 @@
 //! model of the disk. [`Tally`] counts the simulated figures that match, and the pairs of
 //! schedulers that have the same order as on the disk.
 
+mod case;
 mod host;
 mod isolation;
 mod latency;
@@ -13,89 +14,15 @@ mod tally;
 
 use std::path::Path;
 
-use iosched::Setting;
-use iosched_disk::io_cost::{Family, Latencies};
-use iosched_workload::outcome::DirectionResult;
+use iosched_disk::io_cost::Family;
 
+pub use case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 pub use run::{MeasuredOptions, MeasuredResult, simulate};
 pub use tally::{ORDER_PERCENT, Order, TailAgreement, Tally};
 
 use crate::error::LabError;
 
-/// Source of measurements: a file in a known format, of one model of disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// Block sizes, queue depths, processes and schedulers on one disk (ICPE 2024).
-    Icpe24,
-    /// A job beside background jobs on eight disks (ICPE 2024).
-    Icpe24Interference,
-    /// Kyber's two latency targets with a reader and a writer (HotCloudPerf 2024).
-    KyberGrid,
-    /// Latencies of SSDs at rates of io.cost (iocost-benchmarks).
-    SsdLatency,
-    /// Targets and weights of io.cost, a reader beside others (isol-bench).
-    IsolIocost,
-}
-
 impl Source {
-    /// All sources, in the order in which they are run and printed.
-    pub const ALL: [Self; 5] =
-        [Self::Icpe24, Self::Icpe24Interference, Self::KyberGrid, Self::SsdLatency, Self::IsolIocost];
-
-    /// Returns the name of the source. Its file has this name and the suffix `.csv`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Icpe24 => "icpe24",
-            Self::Icpe24Interference => "icpe24-interference",
-            Self::KyberGrid => "kyber-grid",
-            Self::SsdLatency => "ssd-latency",
-            Self::IsolIocost => "isol-iocost",
-        }
-    }
-
-    /// Returns a description of the measurements in a phrase.
-    #[must_use]
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::Icpe24 => "Samsung 980 PRO 1 TB: sizes, depths, processes and schedulers",
-            Self::Icpe24Interference => "eight Samsung 980 PRO 1 TB: a job beside background jobs",
-            Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader beside a writer",
-            Self::SsdLatency => "25 models of SSDs: latencies of the device at rates of io.cost, under two loads",
-            Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader beside others",
-        }
-    }
-
-    /// Returns the name of the disk's model. The disks of [`SsdLatency`](Self::SsdLatency) are in
-    /// the cases.
-    #[must_use]
-    pub const fn device(self) -> &'static str {
-        match self {
-            Self::SsdLatency => "members of the family ssd",
-            Self::IsolIocost => "optane-900p",
-            _ => "nvme-980pro",
-        }
-    }
-
-    /// Returns the largest factor between a simulated and a measured rate that counts as a match.
-    #[must_use]
-    pub const fn rate_within(self) -> f64 {
-        match self {
-            Self::KyberGrid => 1.25,
-            _ => 1.15,
-        }
-    }
-
-    /// Returns the largest factor between a simulated and a measured 99th percentile of latency
-    /// that counts as a match.
-    #[must_use]
-    pub const fn p99_within(self) -> f64 {
-        match self {
-            Self::KyberGrid | Self::IsolIocost => 1.25,
-            _ => 1.5,
-        }
-    }
-
     /// Returns the built-in measurements.
     const fn shipped(self) -> &'static str {
         match self {
@@ -131,132 +58,5 @@ impl Source {
             return Err(LabError::Data { file: directory.display().to_string(), problem });
         }
         Ok(cases)
-    }
-}
-
-/// A metric that is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Metric {
-    /// I/Os per second, over all copies of a job.
-    Iops,
-    /// Mean latency from the submission, us.
-    LatencyMean,
-    /// Median of the completion latency, us.
-    P50,
-    /// 99th percentile of the completion latency, us.
-    P99,
-    /// Median of the device's latency of reads, from the dispatch to the completion, us.
-    DeviceP50,
-    /// 99th percentile of the device's latency of reads, us.
-    DeviceP99,
-}
-
-impl Metric {
-    /// Returns the metric with that name in the tables.
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "iops" => Self::Iops,
-            "lat_mean" => Self::LatencyMean,
-            "clat_p50" => Self::P50,
-            "clat_p99" => Self::P99,
-            _ => return None,
-        })
-    }
-
-    /// Returns whether the metric is one of the device, without waits in the queue.
-    #[must_use]
-    pub const fn is_of_device(self) -> bool {
-        matches!(self, Self::DeviceP50 | Self::DeviceP99)
-    }
-
-    /// Returns whether the metric is a 99th percentile.
-    #[must_use]
-    pub const fn is_tail(self) -> bool {
-        matches!(self, Self::P99 | Self::DeviceP99)
-    }
-
-    /// Returns the name of the metric in output.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Iops => "IOPS",
-            Self::LatencyMean => "mean, us",
-            Self::P50 => "p50, us",
-            Self::P99 => "p99, us",
-            Self::DeviceP50 => "device p50, us",
-            Self::DeviceP99 => "device p99, us",
-        }
-    }
-
-    /// Returns the value for the I/O of a job in `counted_ns`; `None` if there was no I/O.
-    fn of(self, direction: &DirectionResult, counted_ns: u64) -> Option<f64> {
-        if direction.ios == 0 || counted_ns == 0 {
-            return None;
-        }
-        Some(match self {
-            Self::Iops => direction.ios as f64 * 1e9 / counted_ns as f64,
-            Self::LatencyMean => direction.latency.mean_ns() / 1e3,
-            Self::P50 => direction.completion.quantile_ns(0.5) as f64 / 1e3,
-            Self::P99 => direction.completion.quantile_ns(0.99) as f64 / 1e3,
-            Self::DeviceP50 | Self::DeviceP99 => return None,
-        })
-    }
-}
-
-/// A measured figure of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// Name of the job.
-    pub job: String,
-    /// The metric.
-    pub metric: Metric,
-    /// Measured value, in the metric's unit.
-    pub measured: f64,
-}
-
-/// A disk of a family, with latencies of its own runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredDisk {
-    /// Model name of the disk.
-    pub name: String,
-    /// Its latencies.
-    pub latencies: Latencies,
-}
-
-/// One setting of one measured run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredCase {
-    /// Source of the measurements.
-    pub source: Source,
-    /// Description of the run. Cases of one group differ only in their settings.
-    pub group: String,
-    /// Scheduler and its tunables.
-    pub setting: Setting,
-    /// Section of a fio job file for each job.
-    pub jobs: Vec<String>,
-    /// Number of disks that each job opened.
-    pub disks: u32,
-    /// The disk, if it is not that of the source.
-    pub disk: Option<MeasuredDisk>,
-    /// Measured figures.
-    pub figures: Vec<Figure>,
-}
-
-impl MeasuredCase {
-    /// Returns the description of the case with its setting, unless the description implies the
-    /// setting.
-    #[must_use]
-    pub fn head(&self) -> String {
-        match self.source {
-            Source::SsdLatency | Source::IsolIocost => self.group.clone(),
-            _ => format!("{}, {}", self.group, self.setting),
-        }
-    }
-
-    /// Returns the part of the source that the case belongs to: a figure of the paper, or an
-    /// experiment.
-    #[must_use]
-    pub fn part(&self) -> &str {
-        self.group.split_once(':').map_or(&self.group, |(part, _)| part)
     }
 }

@@ -9,8 +9,9 @@ use iosched_sim::{Histogram, Observer, Plan, Submitted, Taken, run};
 use iosched_workload::Workload;
 use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};
 
+use super::case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
+use super::isolation;
 use super::isolation::ALL_JOBS;
-use super::{Figure, MeasuredCase, MeasuredDisk, Metric, Source, isolation};
 
 use crate::error::LabError;
 use crate::experiment::run_seed;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use iosched::Setting;
 
-use super::{Figure, MeasuredCase, Metric, Source, isolation, latency};
+use super::case::{Figure, MeasuredCase, Metric, Source};
+use super::{isolation, latency};
 use crate::error::LabError;
 
 /// A line of a table, with access by column.

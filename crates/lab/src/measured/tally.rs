@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{MeasuredResult, Metric};
+use super::case::Metric;
+use super::run::MeasuredResult;
 use crate::compare::EQUAL_WITHIN_PERCENT;
 
 /// Scheduler that others are compared with.

@@ -243,7 +243,7 @@ impl ComparisonRequest {
         }
         // The order of a predefined set says nothing about the user's present setting.
         let is_set = self.schedulers.first().is_none_or(|first| SETS.contains(&first.as_str()));
-        if is_set && named.iter().any(|own| own.to_string() == BASELINE) {
+        if is_set && named.iter().any(|setting| setting.to_string() == BASELINE) {
             baseline.get_or_insert_with(|| BASELINE.to_owned());
         }
         if self.kernels.len() > 1 {

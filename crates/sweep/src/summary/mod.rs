@@ -128,7 +128,7 @@ impl Summary {
         };
         // All volumes usually have the same baseline.
         let baseline = |choice: Choice| {
-            let of_choice = self.choices().into_iter().filter(|(_, own, _)| *own == choice).collect::<Vec<_>>();
+            let of_choice = self.choices().into_iter().filter(|(_, known, _)| *known == choice).collect::<Vec<_>>();
             match of_choice[..] {
                 [(label, ..)] => marked(label),
                 _ => "the baseline".to_owned(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
-use crate::fail::usage;
+use crate::error::usage;
 
 /// Default page of these records, in the current directory.
 pub const LAST_PAGE: &str = "last.html";

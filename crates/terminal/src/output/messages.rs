@@ -17,16 +17,16 @@ static ANNOUNCEMENTS: OnceLock<Messages> = OnceLock::new();
 
 /// Returns the messages on standard error, which do not wait for their reader.
 pub fn messages() -> &'static Messages {
-    MESSAGES.get_or_init(|| Messages::to(own(&io::stderr())))
+    MESSAGES.get_or_init(|| Messages::to(duplicate(&io::stderr())))
 }
 
 /// Writes the whole lines of `text` to standard output, without waiting for the reader.
 pub fn announce(text: &str) {
-    ANNOUNCEMENTS.get_or_init(|| Messages::to(own(&io::stdout()))).say(text.trim_end_matches('\n'));
+    ANNOUNCEMENTS.get_or_init(|| Messages::to(duplicate(&io::stdout()))).say(text.trim_end_matches('\n'));
 }
 
 /// Duplicates the stream, so that a blocked writer does not hold its lock.
-fn own(stream: &impl AsFd) -> Box<dyn Write + Send> {
+fn duplicate(stream: &impl AsFd) -> Box<dyn Write + Send> {
     match stream.as_fd().try_clone_to_owned() {
         Ok(stream) => Box::new(File::from(stream)),
         Err(_) => Box::new(io::stderr()),

@@ -16,17 +16,14 @@ use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 
-use crate::fail::Unread;
+use crate::error::Unread;
 pub use args::WriteArgs;
 pub use kind::{Kind, MARK};
 pub use last::{LAST_PAGE, last_records};
 pub use messages::{announce, exit, finish, messages, say, say_line};
-pub use plan::{Output, Outputs, Replacing, all_of};
+pub use plan::{Output, Outputs, Replacing};
 pub use records::Records;
 pub use whole::Room;
-
-/// Name of standard output on command lines.
-const STANDARD_OUTPUT: &str = "-";
 
 /// Converts an error of writing to standard output.
 fn of_standard_output(written: io::Result<()>) -> Result<()> {

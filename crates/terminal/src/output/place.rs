@@ -11,9 +11,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
-use super::STANDARD_OUTPUT;
-use crate::fail::{of_file, usage};
+use crate::error::{of_file, usage};
 
+/// Name of standard output on command lines.
+const STANDARD_OUTPUT: &str = "-";
 /// Largest number of links to follow, as in the kernel.
 const LINKS_MAX: usize = 40;
 
@@ -251,8 +252,8 @@ fn follow(path: &Path) -> Option<End> {
 fn descriptor(path: &Path) -> Option<u32> {
     let number = path.file_name()?.to_str()?.parse().ok()?;
     let directory = fs::canonicalize(directory_of(path)).ok()?;
-    let own = Path::new("/proc").join(std::process::id().to_string());
-    (directory.starts_with(own) && directory.ends_with("fd")).then_some(number)
+    let of_process = Path::new("/proc").join(std::process::id().to_string());
+    (directory.starts_with(of_process) && directory.ends_with("fd")).then_some(number)
 }
 
 #[cfg(test)]

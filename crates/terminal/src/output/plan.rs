@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 
+use super::args::WriteArgs;
+use super::kind::Kind;
 use super::place::{Destination, Place, open_stream};
 use super::whole::{New, Room};
-use super::{Kind, Unread, WriteArgs};
-use crate::fail::{tell, usage};
+use crate::error::{Unread, usage};
 
 /// Whether files that iosched did not make may be replaced, and the option that allows it.
 #[derive(Clone, Copy, Debug)]
@@ -122,8 +123,8 @@ impl Outputs {
     fn may_be_written(&self, path: &Path, file: &Place, kind: Kind) -> Result<()> {
         let name = path.display();
         if let Ok(metadata) = file.metadata() {
-            let own = (metadata.dev(), metadata.ino());
-            if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == own) {
+            let identity = (metadata.dev(), metadata.ino());
+            if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == identity) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
                 return Err(usage(format_args!(
                     "{name}: is an input of this command{same} and cannot be its output; name another file"
@@ -293,18 +294,4 @@ impl<W: Write> Write for Noted<W> {
 
 fn copy(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
-}
-
-/// Prints all errors except the first one, which is returned.
-/// The error of one output does not prevent the others.
-///
-/// # Errors
-/// The first error of `results`.
-pub fn all_of(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
-    let mut errors = results.into_iter().filter_map(Result::err);
-    let Some(first) = errors.next() else { return Ok(()) };
-    for other in errors.filter(|other| !other.is::<Unread>()) {
-        tell(&other);
-    }
-    Err(first)
 }

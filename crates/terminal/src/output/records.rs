@@ -14,11 +14,13 @@ use iosched_lab::RecordWriter;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 
+use super::kind::Kind;
 use super::last::{LAST, directory};
+use super::messages::say;
 use super::place::{Destination, Place, open_stream};
+use super::plan::Outputs;
 use super::whole::{New, temporary};
-use super::{Kind, Outputs, say};
-use crate::fail::usage;
+use crate::error::usage;
 
 /// Number of lines before the first run: the plan.
 const LINES_OF_PLAN: u64 = 1;
@@ -209,7 +211,7 @@ fn is_in_use(place: &Place) -> bool {
 /// locked while it is written. At the end it becomes the last one.
 struct Last {
     file: File,
-    own: Place,
+    place: Place,
     target: Place,
     has_runs: bool,
 }
@@ -225,14 +227,14 @@ impl Last {
         }
         let mut number = 0;
         loop {
-            let own = target.beside(format!("last-{}-{number}.jsonl", std::process::id()));
-            match own.make(0o600) {
+            let place = target.beside(format!("last-{}-{number}.jsonl", std::process::id()));
+            match place.make(0o600) {
                 Ok(file) => {
                     flock(&file, FlockOperation::LockExclusive)?;
                     // Another comparison may have removed the
                     // file as a leftover before it was locked.
-                    if own.is(&file) {
-                        return Ok(Self { file, own, target, has_runs: false });
+                    if place.is(&file) {
+                        return Ok(Self { file, place, target, has_runs: false });
                     }
                 }
                 // A process in another container can have the same process number.
@@ -247,7 +249,7 @@ impl Last {
     fn show(&mut self) {
         self.has_runs = true;
         let second = temporary(&self.target);
-        if self.own.link_to(&second).and_then(|()| second.rename_to(&self.target)).is_err() {
+        if self.place.link_to(&second).and_then(|()| second.rename_to(&self.target)).is_err() {
             let _ = second.remove();
         }
     }
@@ -256,10 +258,10 @@ impl Last {
 impl Drop for Last {
     fn drop(&mut self) {
         if self.has_runs {
-            let _ = self.own.rename_to(&self.target);
+            let _ = self.place.rename_to(&self.target);
         }
-        // The own name remains only if there were no runs, or if both names refer to this file.
-        let _ = self.own.remove();
+        // The first name remains only if there were no runs, or if both names refer to this file.
+        let _ = self.place.remove();
     }
 }
 

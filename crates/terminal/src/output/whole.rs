@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::FallocateFlags;
 
+use super::messages::exit;
 use super::place::{DESCRIPTORS, Place};
-use crate::fail::INTERRUPTED;
+use crate::error::INTERRUPTED;
 use crate::signals::on_signal_if_nobody_does;
 
 /// A new file that is not yet in place.
@@ -138,7 +139,7 @@ fn named(target: &Place) -> io::Result<(File, Named)> {
     // already installed, and dropping `Named` removes the file.
     let _ = on_signal_if_nobody_does(|_| {
         named_files(|all| all.iter().for_each(|place| drop(place.remove())));
-        super::exit(INTERRUPTED.into());
+        exit(INTERRUPTED.into());
     });
     Ok((file, Named(place)))
 }

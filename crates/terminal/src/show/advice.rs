@@ -32,10 +32,10 @@ pub struct AdviceView<'a> {
 }
 
 /// Returns the whole page.
-pub fn text(told: &AdviceView<'_>, look: Look) -> String {
-    let AdviceView { advice, found, .. } = told;
-    let to_set = told.lasting.map_or(&[][..], |own| own.commands.as_slice());
-    let mut text = decision(&advice.decision(), to_set, None, look) + &heading(told, look);
+pub fn text(view: &AdviceView<'_>, look: Look) -> String {
+    let AdviceView { advice, found, .. } = view;
+    let to_set = view.lasting.map_or(&[][..], |lasting| lasting.commands.as_slice());
+    let mut text = decision(&advice.decision(), to_set, None, look) + &heading(view, look);
     let measured = &advice.measured;
     if !measured.standings.is_empty() {
         let mut shown = shown(measured);
@@ -57,12 +57,12 @@ pub fn text(told: &AdviceView<'_>, look: Look) -> String {
     all.extend(advice.doubts());
     all.extend(advice.reservations.iter().cloned());
     text.push_str(&reservations(&all, look));
-    if let Some(lasting) = told.lasting {
-        text.push_str(&how(lasting, told.set.1));
-    } else if told.set.0 {
+    if let Some(lasting) = view.lasting {
+        text.push_str(&how(lasting, view.set.1));
+    } else if view.set.0 {
         text.push_str("nothing was set\n");
     }
-    if let (Some(best), Some(lasting)) = (advice.untried(), told.untried) {
+    if let (Some(best), Some(lasting)) = (advice.untried(), view.untried) {
         let found = advice.predicted.against_baseline(best);
         let line = format!(
             "not tried on the device, because it belongs to cgroups: {}; the best value in simulation is {found}. \
@@ -71,14 +71,14 @@ pub fn text(told: &AdviceView<'_>, look: Look) -> String {
         );
         let _ = write!(text, "\n{}\n{}", look.wrap(&line, "  "), how(lasting, false));
     }
-    if let Some(directory) = told.kept_in {
+    if let Some(directory) = view.kept_in {
         let _ = writeln!(text, "all evidence: {}", directory.join("advice.html").display());
     }
     text
 }
 
-fn heading(told: &AdviceView<'_>, look: Look) -> String {
-    let AdviceView { advice, found, .. } = told;
+fn heading(view: &AdviceView<'_>, look: Look) -> String {
+    let AdviceView { advice, found, .. } = view;
     let header = &found.records.header;
     let mut text = subject(&header.workload, &header.devices, header.machine.as_ref(), header.replay, look);
     let model = match &found.calibration {
@@ -91,7 +91,8 @@ fn heading(told: &AdviceView<'_>, look: Look) -> String {
     let _ = writeln!(text, "{}", look.wrap(&model, "  "));
     let predicted = &advice.predicted;
     let mut wanted = format!("wanted: {}", predicted.goal_names());
-    let constraints: Vec<&str> = predicted.header.constraints.iter().map(|own| own.text.as_str()).collect();
+    let constraints: Vec<&str> =
+        predicted.header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
     if !constraints.is_empty() {
         let _ = write!(wanted, ", subject to {}", constraints.join(" and "));
     }
@@ -114,15 +115,15 @@ fn heading(told: &AdviceView<'_>, look: Look) -> String {
 /// Returns the predicted and the measured differences.
 fn predictions(advice: &Advice<'_>, look: Look) -> String {
     let mut text = String::new();
-    for own in &advice.predictions {
+    for prediction in &advice.predictions {
         let said = |goal: usize| {
-            let (predicted, measured) = advice.predicted_and_measured(own, goal)?;
+            let (predicted, measured) = advice.predicted_and_measured(prediction, goal)?;
             let name = &advice.measured.header.measures[goal].name;
             Some(format!("{name} predicted {predicted}, measured {measured}"))
         };
         let all: Vec<String> = (0..advice.measured.header.goals).filter_map(said).collect();
         if !all.is_empty() {
-            let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {}", own.label, all.join("; ")), "    "));
+            let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {}", prediction.label, all.join("; ")), "    "));
         }
     }
     if text.is_empty() {
@@ -144,8 +145,8 @@ fn how(lasting: &Lasting, applied: bool) -> String {
     let title = if applied { "applied until the next boot:" } else { "to apply it until the next boot, as root:" };
     part(title, &mut lasting.commands.iter().map(String::as_str));
     part(&format!("to apply it at every boot, write this to {}:", lasting.rule_path), &mut lasting.rule.lines());
-    for own in &lasting.drop_ins {
-        part(&format!("and this to {}:", own.path), &mut own.text.lines());
+    for drop_in in &lasting.drop_ins {
+        part(&format!("and this to {}:", drop_in.path), &mut drop_in.text.lines());
     }
     part(&format!("or, if you use tuned, this to {}:", lasting.profile_path), &mut lasting.profile.lines());
     part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
@@ -154,10 +155,10 @@ fn how(lasting: &Lasting, applied: bool) -> String {
 }
 
 /// Returns all results as one JSON document.
-pub fn json(told: &AdviceView<'_>) -> Value {
-    let AdviceView { advice, found, lasting, set, .. } = told;
+pub fn json(view: &AdviceView<'_>) -> Value {
+    let AdviceView { advice, found, lasting, set, .. } = view;
     let (_, applied) = set;
-    let verdict = found.calibration.as_ref().map(|(_, own)| &own.verdict);
+    let verdict = found.calibration.as_ref().map(|(_, calibration)| &calibration.verdict);
     let decided = advice.decision();
     let setting = advice.recommended().map_or_else(|| advice.present.clone(), ToString::to_string);
     json!({
@@ -172,6 +173,6 @@ pub fn json(told: &AdviceView<'_>) -> Value {
         "advice": advice,
         "doubts": advice.doubts(),
         "lasting": lasting,
-        "untried": advice.untried().map(|own| json!({ "setting": own.label, "lasting": told.untried })),
+        "untried": advice.untried().map(|best| json!({ "setting": best.label, "lasting": view.untried })),
     })
 }

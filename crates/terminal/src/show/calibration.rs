@@ -110,8 +110,8 @@ pub fn json(measurements: &Measurements, calibration: &Calibration) -> anyhow::R
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-fn percent(own: &Closeness) -> f64 {
-    100.0 * own.rms_ms / own.measured_mean_ms
+fn percent(closeness: &Closeness) -> f64 {
+    100.0 * closeness.rms_ms / closeness.measured_mean_ms
 }
 
 /// Returns the fit to a trace as one JSON document.
@@ -142,15 +142,15 @@ pub fn trace_fit_text(fit: &TraceFit, trace: &str, refined: bool) -> String {
         text,
         "                            requests   mean, ms: measured  of the model   rms, ms   of the mean"
     );
-    for (name, own) in [("requests of the fit", fitted), ("held-out requests", held_out)] {
+    for (name, closeness) in [("requests of the fit", fitted), ("held-out requests", held_out)] {
         let _ = writeln!(
             text,
             "{name:26} {:>9} {:20.3} {:13.3} {:9.3} {:11.1} %",
-            grouped(own.requests as u64),
-            own.measured_mean_ms,
-            own.mean_ms,
-            own.rms_ms,
-            percent(own)
+            grouped(closeness.requests as u64),
+            closeness.measured_mean_ms,
+            closeness.mean_ms,
+            closeness.rms_ms,
+            percent(closeness)
         );
     }
     if let Model::Hdd(config) = profile.model() {

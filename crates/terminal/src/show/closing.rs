@@ -18,7 +18,7 @@ pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&
     let (first, rest) = decision.sentences.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     let mut text = look.wrap(first, "") + "\n";
     commands.iter().for_each(|command| text.push_str(&format!("  {command}\n")));
-    rest.iter().for_each(|own| text.push_str(&(look.wrap(&format!("- {own}"), "  ") + "\n")));
+    rest.iter().for_each(|sentence| text.push_str(&(look.wrap(&format!("- {sentence}"), "  ") + "\n")));
     for part in [input, decision.judged.as_deref()].into_iter().flatten() {
         text.push_str(&(look.wrap(part, "") + "\n"));
     }
@@ -28,8 +28,8 @@ pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&
 /// Returns the commands that apply the decision, if it recommends a change.
 pub(super) fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
     let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
-    let setting = decision.setting.filter(|&own| is_set && own != header.baseline);
-    setting.map_or_else(Vec::new, |own| commands_explained(&header.settings[own].setting))
+    let setting = decision.setting.filter(|&number| is_set && number != header.baseline);
+    setting.map_or_else(Vec::new, |number| commands_explained(&header.settings[number].setting))
 }
 
 /// Wraps each line as a paragraph, with an empty line at the end.
@@ -45,13 +45,13 @@ pub(super) fn reservations(doubts: &[impl Display], look: Look) -> String {
     if doubts.is_empty() {
         return text;
     }
-    let told = if look.details { doubts.len() } else { RESERVATIONS };
+    let shown = if look.details { doubts.len() } else { RESERVATIONS };
     text.push_str("\nreservations, the most important first:\n");
-    for doubt in doubts.iter().take(told) {
+    for doubt in doubts.iter().take(shown) {
         let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
     }
-    if doubts.len() > told {
-        let _ = writeln!(text, "  and {} more: --details", doubts.len() - told);
+    if doubts.len() > shown {
+        let _ = writeln!(text, "  and {} more: --details", doubts.len() - shown);
     }
     text
 }

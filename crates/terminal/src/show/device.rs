@@ -36,8 +36,8 @@ pub fn members(family: &Family) -> String {
     text.push('\n');
     for member in family.members() {
         let _ = write!(text, "{:34}{:>5}", member.name, member.runs.len());
-        for (place, own) in member.range().into_iter().enumerate() {
-            let _ = write!(text, "{:>15}", range(own, if place % 3 == 0 { 1e6 } else { 1e3 }));
+        for (place, limits) in member.range().into_iter().enumerate() {
+            let _ = write!(text, "{:>15}", range(limits, if place % 3 == 0 { 1e6 } else { 1e3 }));
         }
         text.push('\n');
     }

@@ -9,15 +9,16 @@ use super::grid::{Look, Tone, left, size};
 /// Returns a line for each disk, and the important findings.
 pub fn briefly(report: &Report<'_>, look: Look) -> String {
     let mut text = table(report.machine, &report.disks);
-    let matter: Vec<&Finding> = report.findings.iter().filter(|own| own.weight == Weight::Matters).collect();
-    let of_machine = report.findings.iter().filter(|own| own.weight == Weight::Note && own.disk.is_none());
+    let matter: Vec<&Finding> = report.findings.iter().filter(|finding| finding.weight == Weight::Matters).collect();
+    let of_machine = report.findings.iter().filter(|finding| finding.weight == Weight::Note && finding.disk.is_none());
     for (title, findings) in [("what matters", matter), ("the machine", of_machine.collect())] {
         if !findings.is_empty() {
             let _ = writeln!(text, "\n{title}");
-            findings.into_iter().for_each(|own| text.push_str(&shown(own, look, false)));
+            findings.into_iter().for_each(|finding| text.push_str(&shown(finding, look, false)));
         }
     }
-    let rest = report.findings.iter().filter(|own| own.weight == Weight::Note && own.disk.is_some()).count();
+    let rest =
+        report.findings.iter().filter(|finding| finding.weight == Weight::Note && finding.disk.is_some()).count();
     if let Some(disk) = report.disks.first().filter(|_| rest > 0) {
         let notes = if rest == 1 { "1 note".to_owned() } else { format!("{rest} notes") };
         let _ =
@@ -34,10 +35,10 @@ pub fn in_full(report: &Report<'_>, look: Look) -> String {
         let _ = writeln!(text, "{}", look.wrap(&line, &" ".repeat(11)));
     }
     for (title, weight) in [("what matters", Weight::Matters), ("good to know", Weight::Note)] {
-        let findings: Vec<&Finding> = report.findings.iter().filter(|own| own.weight == weight).collect();
+        let findings: Vec<&Finding> = report.findings.iter().filter(|finding| finding.weight == weight).collect();
         if !findings.is_empty() {
             let _ = writeln!(text, "\n{title}");
-            findings.into_iter().for_each(|own| text.push_str(&shown(own, look, true)));
+            findings.into_iter().for_each(|finding| text.push_str(&shown(finding, look, true)));
         }
     }
     text
@@ -262,9 +263,9 @@ mod tests {
         let report = Report::of_disk(&machine, "dm-0", examine(&machine)).unwrap();
         let names: Vec<&str> = report.disks.iter().map(|disk| disk.name.as_str()).collect();
         assert_eq!(names, ["dm-0", "sda"]);
-        assert!(report.findings.is_sorted_by_key(|own| own.weight));
+        assert!(report.findings.is_sorted_by_key(|finding| finding.weight));
         assert_eq!(
-            report.findings.iter().find(|own| own.weight == Weight::Note).unwrap().disk.as_deref(),
+            report.findings.iter().find(|finding| finding.weight == Weight::Note).unwrap().disk.as_deref(),
             Some("dm-0")
         );
         let text = in_full(&report, LOOK);
@@ -273,7 +274,7 @@ mod tests {
         }
         // For a disk above, only the finding about its layer appears.
         let above: Vec<_> = Report::of_disk(&machine, "sda", examine(&machine)).unwrap().findings;
-        let above: Vec<_> = above.iter().filter(|own| own.disk.as_deref() == Some("dm-0")).collect();
+        let above: Vec<_> = above.iter().filter(|finding| finding.disk.as_deref() == Some("dm-0")).collect();
         assert!(above.len() == 1 && above[0].id.is_of_layer(), "{above:?}");
         assert!(Report::of_disk(&machine, "sdb", examine(&machine)).is_err());
     }

@@ -188,8 +188,8 @@ fn set_block(text: &mut String, row_heads: &[String], heads_width: usize, gap: &
     };
     for number in 0..heads.iter().map(Vec::len).max().unwrap_or(0) {
         let of = |lines: &Vec<String>| lines.get(number).map_or(String::new(), Clone::clone);
-        let own: Vec<String> = heads.iter().map(of).collect();
-        text.push_str(&line("", own.iter().map(|cell| (cell.as_str(), Tone::Plain)).collect()));
+        let cells: Vec<String> = heads.iter().map(of).collect();
+        text.push_str(&line("", cells.iter().map(|cell| (cell.as_str(), Tone::Plain)).collect()));
     }
     for (row, head) in row_heads.iter().enumerate() {
         let cells = columns.iter().map(|column| column.cells.get(row).map_or(("", Tone::Plain), |(c, t)| (c, *t)));

@@ -19,7 +19,7 @@ pub fn json(page: &Page<'_>) -> Result<String> {
     let fields = document.as_object_mut().into_iter();
     match (&page.overview, page.sheets.as_slice()) {
         (None, sheets) => fields.zip(sheets).for_each(|(fields, sheet)| fields.extend(results(sheet))),
-        (Some(own), sheets) => {
+        (Some(across_devices), sheets) => {
             let device = |sheet: &Sheet<'_>| {
                 let mut device = Map::from_iter([("device".to_owned(), sheet.device.name.as_str().into())]);
                 device.extend(results(sheet));
@@ -28,7 +28,7 @@ pub fn json(page: &Page<'_>) -> Result<String> {
             let devices: Vec<Value> = sheets.iter().map(device).collect();
             fields.for_each(|fields| {
                 fields.insert("devices".to_owned(), devices.clone().into());
-                fields.insert("overview".to_owned(), overview(page.header, own));
+                fields.insert("overview".to_owned(), overview(page.header, across_devices));
             });
         }
     }
@@ -58,12 +58,12 @@ fn overview(header: &Header, overview: &Overview) -> Value {
         fields.extend(outcome.as_object().cloned().unwrap_or_default());
         Value::Object(fields)
     };
-    let figure = |own: &FigureOverview| {
+    let figure = |figure: &FigureOverview| {
         json!({
-            "metric": own.figure.id(),
-            "devices": header.devices.iter().zip(&own.devices).map(device).collect::<Vec<_>>(),
-            "best_everywhere": names(&own.everywhere),
-            "served": names(&own.served),
+            "metric": figure.figure.id(),
+            "devices": header.devices.iter().zip(&figure.devices).map(device).collect::<Vec<_>>(),
+            "best_everywhere": names(&figure.everywhere),
+            "served": names(&figure.served),
         })
     };
     json!({
@@ -102,14 +102,15 @@ fn results(sheet: &Sheet<'_>) -> Map<String, Value> {
     let Sheet { header, results, .. } = sheet;
     let label = |setting: usize| header.settings[setting].label.as_str();
     let figure = |results: &FigureResults| {
-        let own = |(setting, own): (usize, &Option<SettingFigure>)| {
-            let mut value = serde_json::to_value(own).unwrap_or(Value::Null);
+        let of_setting = |(setting, figure): (usize, &Option<SettingFigure>)| {
+            let mut value = serde_json::to_value(figure).unwrap_or(Value::Null);
             if let Value::Object(fields) = &mut value {
                 fields.insert("setting".to_owned(), label(setting).into());
             }
             value
         };
-        let settings: Vec<Value> = results.settings.iter().enumerate().map(own).filter(|v| !v.is_null()).collect();
+        let settings: Vec<Value> =
+            results.settings.iter().enumerate().map(of_setting).filter(|v| !v.is_null()).collect();
         json!({
             "metric": results.figure.id(),
             "name": results.label,
@@ -161,12 +162,13 @@ pub fn csv(page: &Page<'_>) -> String {
     for Sheet { header, device, results, .. } in &page.sheets {
         let device = if several { field(&device.name) + "," } else { String::new() };
         for results in &results.figures {
-            for (setting, own) in results.settings.iter().enumerate() {
-                let Some(own) = own else { continue };
+            for (setting, figure) in results.settings.iter().enumerate() {
+                let Some(figure) = figure else { continue };
                 let label = field(&header.settings[setting].label);
-                let (id, unit, mean, n) = (results.figure.id(), results.figure.unit(), own.mean, own.values.len());
-                let comparison = own.comparison.as_ref().map_or_else(|| ",,,baseline,,".to_owned(), compared);
-                let _ = writeln!(text, "{device}{id},{unit},{label},{mean},{},{n},{comparison}", optional(own.sd));
+                let (id, unit, mean, n) =
+                    (results.figure.id(), results.figure.unit(), figure.mean, figure.values.len());
+                let comparison = figure.comparison.as_ref().map_or_else(|| ",,,baseline,,".to_owned(), compared);
+                let _ = writeln!(text, "{device}{id},{unit},{label},{mean},{},{n},{comparison}", optional(figure.sd));
             }
         }
     }
@@ -212,7 +214,7 @@ pub fn markdown(page: &Page<'_>) -> String {
         return page.sheets.iter().map(of_one).collect();
     };
     let sentences: Vec<String> =
-        overview.sentences.iter().chain(&overview.judged).map(|own| marked(own) + "\n\n").collect();
+        overview.sentences.iter().chain(&overview.judged).map(|sentence| marked(sentence) + "\n\n").collect();
     let mut text = format!(
         "{}`{}` on {} devices, {} runs each on each device\n",
         sentences.concat(),
@@ -239,10 +241,10 @@ fn capital(text: &str) -> String {
 
 /// Returns a table with a row per device and a column per metric.
 fn wins(header: &Header, overview: &Overview) -> String {
-    let heads: Vec<&str> = overview.figures.iter().map(|own| own.label.as_str()).collect();
+    let heads: Vec<&str> = overview.figures.iter().map(|figure| figure.label.as_str()).collect();
     let mut text = format!("| device | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
     for (number, device) in header.devices.iter().enumerate() {
-        let cell = |own: &FigureOverview| match &own.devices[number] {
+        let cell = |figure: &FigureOverview| match &figure.devices[number] {
             Outcome::Unknown => "-".to_owned(),
             Outcome::Equal => "equal".to_owned(),
             Outcome::Idle => "idle".to_owned(),
@@ -253,7 +255,7 @@ fn wins(header: &Header, overview: &Overview) -> String {
             Outcome::CannotTell { runs_needed: None } => "cannot tell".to_owned(),
             Outcome::Best { settings, margin } => {
                 let best: Vec<String> = settings.iter().map(|&s| format!("`{}`", header.settings[s].label)).collect();
-                format!("{}: {}", best.join(", "), ahead(header, own, margin))
+                format!("{}: {}", best.join(", "), ahead(header, figure, margin))
             }
         };
         let cells: Vec<String> = overview.figures.iter().map(cell).collect();
@@ -298,7 +300,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
         let _ = writeln!(text, "| metric | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
         for figure in &results.figures {
             let cell = |&setting: &usize| {
-                let comparison = figure.settings[setting].as_ref().and_then(|own| own.comparison.as_ref());
+                let comparison = figure.settings[setting].as_ref().and_then(|value| value.comparison.as_ref());
                 comparison.map_or(String::new(), |comparison| comparison.describe(figure.figure.unit()))
             };
             let cells: Vec<String> = others.iter().map(cell).collect();

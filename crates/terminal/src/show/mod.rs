@@ -111,7 +111,7 @@ type Cell = Option<(String, Option<String>)>;
 
 /// Returns the cells of every setting.
 fn cells(results: &FigureResults) -> Vec<Cell> {
-    row(results.settings.iter().map(|own| own.as_ref().map(|own| (own.mean, own.sd))).collect())
+    row(results.settings.iter().map(|figure| figure.as_ref().map(|figure| (figure.mean, figure.sd))).collect())
 }
 
 /// Formats a row of a table with common decimals.

@@ -21,8 +21,8 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
     let figures = figures_of(page.sheets.iter().map(|sheet| &sheet.results));
     let of = |figure: Figure| {
         let value = |sheet: &Sheet<'_>| {
-            let own = sheet.results.figure(figure)?.settings.first()?.as_ref()?;
-            Some((own.mean, own.sd))
+            let setting_figure = sheet.results.figure(figure)?.settings.first()?.as_ref()?;
+            Some((setting_figure.mean, setting_figure.sd))
         };
         row(page.sheets.iter().map(value).collect())
     };
@@ -47,18 +47,18 @@ pub(super) fn title(header: &Header) -> String {
 
 /// Returns two rows per metric, the best setting and its lead, with a column per device.
 fn wins(header: &Header, overview: &Overview, look: Look) -> String {
-    let heads: Vec<String> = overview.figures.iter().flat_map(|own| [own.label.clone(), String::new()]).collect();
+    let heads: Vec<String> = overview.figures.iter().flat_map(|figure| [figure.label.clone(), String::new()]).collect();
     let column = |(number, device): (usize, &iosched_lab::DeviceRecord)| Column {
         head: device.name.clone(),
         note: None,
-        cells: overview.figures.iter().flat_map(|own| cells(header, own, number)).collect(),
+        cells: overview.figures.iter().flat_map(|figure| cells(header, figure, number)).collect(),
     };
     let columns: Vec<Column> = header.devices.iter().enumerate().map(column).collect();
     set(&heads, &columns, look)
 }
 
-fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone); 2] {
-    match &own.devices[device] {
+fn cells(header: &Header, figure: &FigureOverview, device: usize) -> [(String, Tone); 2] {
+    match &figure.devices[device] {
         Outcome::Unknown => [("-".to_owned(), Tone::Faint), Default::default()],
         Outcome::Equal => [("equal".to_owned(), Tone::Faint), Default::default()],
         Outcome::Idle => [("idle".to_owned(), Tone::Faint), Default::default()],
@@ -69,15 +69,15 @@ fn cells(header: &Header, own: &FigureOverview, device: usize) -> [(String, Tone
         Outcome::NothingBetter => [("nothing is better".to_owned(), Tone::Faint), Default::default()],
         Outcome::Best { settings, margin } => {
             let best = labels(header, settings, "and");
-            [(best, Tone::Plain), (ahead(header, own, margin), Tone::Good)]
+            [(best, Tone::Plain), (ahead(header, figure, margin), Tone::Good)]
         }
     }
 }
 
 /// Formats a lead, such as "better by 18 % (15 to 21 %)".
 /// It names the other setting unless that is the baseline.
-pub(super) fn ahead(header: &Header, own: &FigureOverview, margin: &Margin) -> String {
-    let said = margin.comparison.describe(own.figure.unit());
+pub(super) fn ahead(header: &Header, figure: &FigureOverview, margin: &Margin) -> String {
+    let said = margin.comparison.describe(figure.figure.unit());
     if margin.than == header.baseline {
         return said;
     }

@@ -15,13 +15,13 @@ use super::grid::{Column, Look, Tone, set};
 /// Returns the text of all experiments and their summary.
 pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elapsed_s: f64, look: Look) -> String {
     let mut text = String::new();
-    let (run, not_run): (Vec<_>, Vec<_>) = results.iter().partition(|own| own.was_run());
-    for own in run {
-        let _ = writeln!(text, "{}\n", experiment(header, own, look));
+    let (run, not_run): (Vec<_>, Vec<_>) = results.iter().partition(|outcome| outcome.was_run());
+    for outcome in run {
+        let _ = writeln!(text, "{}\n", experiment(header, outcome, look));
     }
     let summary = Summary::of(results, header.runs);
     if !not_run.is_empty() {
-        let names: Vec<&str> = not_run.iter().map(|own| own.experiment.name.as_str()).collect();
+        let names: Vec<&str> = not_run.iter().map(|outcome| outcome.experiment.name.as_str()).collect();
         let names = names.join(", ");
         let said = format!("experiments without a result, because no case ran under all of its settings: {names}");
         let _ = writeln!(text, "{}", look.wrap(&said, "  "));
@@ -45,11 +45,11 @@ fn pace(simulated_ns: u64, elapsed_s: f64) -> String {
 }
 
 fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look: Look) -> String {
-    let own = results.experiment;
-    let mut text = format!("{}\n", look.wrap(&format!("{}: {}", own.name, own.title), "  "));
-    let _ = writeln!(text, "{}", look.wrap(&format!("  {}", own.about), "  "));
+    let experiment = results.experiment;
+    let mut text = format!("{}\n", look.wrap(&format!("{}: {}", experiment.name, experiment.title), "  "));
+    let _ = writeln!(text, "{}", look.wrap(&format!("  {}", experiment.about), "  "));
     let times = results.runs_in_words(header.runs);
-    let _ = writeln!(text, "{}\n", look.wrap(&format!("  on {}, paired by seed: {times}", own.machine), "  "));
+    let _ = writeln!(text, "{}\n", look.wrap(&format!("  on {}, paired by seed: {times}", experiment.machine), "  "));
     text.push_str(&table(results, look));
     if results.rows.iter().any(Row::is_short) {
         let short = "◦ shorter than a minute: the first document does not consider such tests";
@@ -63,7 +63,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
         text.push_str(&goals(results, look));
     }
     let sentence = Summary::of(std::slice::from_ref(results), header.runs).sentence();
-    let _ = write!(text, "\n{}", look.wrap(&format!("{}: {sentence}", own.name), "  "));
+    let _ = write!(text, "\n{}", look.wrap(&format!("{}: {sentence}", experiment.name), "  "));
     text
 }
 
@@ -88,7 +88,7 @@ struct Lines {
 
 impl Lines {
     fn add(&mut self, results: &ExperimentResults<'_>, row: &Row) {
-        let own = results.experiment;
+        let experiment = results.experiment;
         let known = row.cells.iter().flat_map(|cell| [cell.published, simulated(cell)]).flatten();
         let decimals = Decimals::of(&known.map(|known| (known.mean, known.sd)).collect::<Vec<_>>());
         let shown =
@@ -96,11 +96,11 @@ impl Lines {
         for (setting, cell) in row.cells.iter().enumerate() {
             let first = |text: String| if setting == 0 { text } else { String::new() };
             let mark = if row.is_short() { " ◦" } else { "" };
-            let name = format!("{}/{}{mark}", own.cases[row.case].name, row.test);
+            let name = format!("{}/{}{mark}", experiment.cases[row.case].name, row.test);
             self.heads.push([
                 first(name),
                 first(row.unit.clone()),
-                own.settings[setting].label.clone() + held_out(cell),
+                experiment.settings[setting].label.clone() + held_out(cell),
             ]);
             self.published.push(shown(cell.published));
             self.ours.push(shown(simulated(cell)));
@@ -109,7 +109,7 @@ impl Lines {
                 .band()
                 .map_or_else(String::new, |(low, high)| format!("{} to {}", decimals.show(low), decimals.show(high)));
             self.bands.push((band, Tone::Faint));
-            let is_baseline = setting == own.baseline();
+            let is_baseline = setting == experiment.baseline();
             self.published_says.push(verdict(cell.verdict_published, is_baseline, Tone::Faint));
             let (tone, differs) = match cell.same() {
                 Some(false) => (Tone::Bad, "  (not the same)"),
@@ -158,7 +158,7 @@ fn held_out(cell: &Cell) -> &'static str {
 }
 
 fn simulated(cell: &Cell) -> Option<Known> {
-    cell.simulated.as_ref().map(|own| own.known)
+    cell.simulated.as_ref().map(|simulation| simulation.known)
 }
 
 /// Returns the tone of a ratio. A ratio that is too far off is marked.
@@ -182,9 +182,9 @@ fn words(verdict: Judgement) -> String {
 /// and the values that were fitted to published results.
 pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
     let mut text = String::new();
-    for (number, own) in experiments.iter().enumerate() {
-        let _ = writeln!(text, "{}{}: {}", if number > 0 { "\n" } else { "" }, own.name, own.title);
-        for unknown in &own.unknowns {
+    for (number, experiment) in experiments.iter().enumerate() {
+        let _ = writeln!(text, "{}{}: {}", if number > 0 { "\n" } else { "" }, experiment.name, experiment.title);
+        for unknown in &experiment.unknowns {
             let labels: Vec<&str> = unknown.values.iter().map(|value| value.label.as_str()).collect();
             let taken = labels.first().copied().unwrap_or_default();
             let others = labels.get(1..).unwrap_or_default().join(", ");
@@ -197,17 +197,17 @@ pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
             let _ = writeln!(text, "{}", look.wrap(&format!("    {}", unknown.about), "    "));
             let _ = writeln!(text, "{}", look.wrap(&format!("    cases: {}", unknown.cases.join(", ")), "    "));
         }
-        for fitted in &own.fitted {
+        for fitted in &experiment.fitted {
             let line = format!("  fitted:  {}: {}, to {}", fitted.parameter, fitted.value, fitted.to);
             let _ = writeln!(text, "{}", look.wrap(&line, "    "));
         }
-        if own.unknowns.is_empty() && own.fitted.is_empty() {
+        if experiment.unknowns.is_empty() && experiment.fitted.is_empty() {
             let _ = writeln!(text, "  nothing");
         }
     }
     let (unknown, fitted) = (
-        experiments.iter().map(|own| own.unknowns.len()).sum::<usize>(),
-        experiments.iter().map(|own| own.fitted.len()).sum::<usize>(),
+        experiments.iter().map(|experiment| experiment.unknowns.len()).sum::<usize>(),
+        experiments.iter().map(|experiment| experiment.fitted.len()).sum::<usize>(),
     );
     let _ = writeln!(
         text,
@@ -298,7 +298,7 @@ mod tests {
     fn the_page_is_as_recorded() {
         let experiments = [Experiment::named("dd").unwrap()];
         let runs = runs();
-        let results = experiments.each_ref().map(|own| ExperimentResults::of(own, &runs));
+        let results = experiments.each_ref().map(|experiment| ExperimentResults::of(experiment, &runs));
         let header = ReproductionHeader {
             version: "0.1.0".to_owned(),
             command: "iosched reproduce dd".to_owned(),

@@ -25,8 +25,8 @@ pub fn text(page: &Page<'_>, look: Look) -> String {
             paragraphs(&lines, look)
         }
         (None, Some(sheet)) => {
-            let own = &sheet.results.decision;
-            decision(own, &to_set(own, page.header), page.input.as_deref(), look)
+            let decided = &sheet.results.decision;
+            decision(decided, &to_set(decided, page.header), page.input.as_deref(), look)
         }
         (None, None) => String::new(),
     };
@@ -136,13 +136,13 @@ pub(super) fn seconds(ns: u64) -> String {
 }
 
 /// Returns the metrics with a row: all of them with details, otherwise the important ones.
-fn told<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
-    let told = |results: &&FigureResults| look.details || results.shown;
-    sheet.results.figures.iter().filter(told).collect()
+fn figures_shown<'s>(sheet: &'s Sheet<'_>, look: Look) -> Vec<&'s FigureResults> {
+    let is_shown = |results: &&FigureResults| look.details || results.shown;
+    sheet.results.figures.iter().filter(is_shown).collect()
 }
 
-fn row_heads(told: &[&FigureResults]) -> Vec<String> {
-    heads(told.iter().map(|results| (results.figure, results.label.as_str())))
+fn row_heads(figures: &[&FigureResults]) -> Vec<String> {
+    heads(figures.iter().map(|results| (results.figure, results.label.as_str())))
 }
 
 fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
@@ -151,34 +151,34 @@ fn head_of(header: &Header, setting: usize) -> (String, Option<String>) {
 }
 
 fn figures(sheet: &Sheet<'_>, look: Look) -> String {
-    let table = |told: &Vec<&FigureResults>| {
-        let rows: Vec<Vec<Cell>> = told.iter().map(|results| cells(results)).collect();
+    let table = |figures: &Vec<&FigureResults>| {
+        let rows: Vec<Vec<Cell>> = figures.iter().map(|results| cells(results)).collect();
         let column = |setting: usize| {
             let (head, note) = head_of(sheet.header, setting);
             figures_column(head, note, rows.iter().map(|row| row[setting].as_ref()))
         };
         let columns: Vec<Column> = (0..sheet.header.settings.len()).map(column).collect();
-        set(&row_heads(told), &columns, look)
+        set(&row_heads(figures), &columns, look)
     };
-    let told = told(sheet, look);
-    tables(&told).iter().map(table).collect::<Vec<_>>().join("\n") + &more_tasks(sheet, &told, look)
+    let figures = figures_shown(sheet, look);
+    tables(&figures).iter().map(table).collect::<Vec<_>>().join("\n") + &more_tasks(sheet, &figures, look)
 }
 
 /// Splits the rows into tables. Rows of tasks without a conclusion
 /// have their own table, because their names may be long.
-fn tables<'r>(told: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
+fn tables<'r>(figures: &[&'r FigureResults]) -> Vec<Vec<&'r FigureResults>> {
     let of_task = |results: &FigureResults| results.figure.task().is_some();
-    if told.iter().any(|results| of_task(results) && results.headline) {
-        return vec![told.to_vec()];
+    if figures.iter().any(|results| of_task(results) && results.headline) {
+        return vec![figures.to_vec()];
     }
-    let (tasks, others): (Vec<_>, Vec<_>) = told.iter().copied().partition(|results| of_task(results));
+    let (tasks, others): (Vec<_>, Vec<_>) = figures.iter().copied().partition(|results| of_task(results));
     [others, tasks].into_iter().filter(|rows| !rows.is_empty()).collect()
 }
 
 /// Returns a line about the tasks without a row. Empty if all tasks have one.
-fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String {
+fn more_tasks(sheet: &Sheet<'_>, figures: &[&FigureResults], look: Look) -> String {
     let (with_figures, all) = sheet.results.task_names;
-    let shown = told.iter().filter_map(|results| results.figure.task()).collect::<BTreeSet<_>>().len();
+    let shown = figures.iter().filter_map(|results| results.figure.task()).collect::<BTreeSet<_>>().len();
     if all < 2 || shown >= all {
         return String::new();
     }
@@ -191,20 +191,20 @@ fn more_tasks(sheet: &Sheet<'_>, told: &[&FigureResults], look: Look) -> String 
 
 fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
     let header = sheet.header;
-    let told = told(sheet, look);
-    let table = |told: &Vec<&FigureResults>| {
+    let figures = figures_shown(sheet, look);
+    let table = |figures: &Vec<&FigureResults>| {
         let others = (0..header.settings.len()).filter(|&setting| setting != header.baseline);
         let column = |setting: usize| Column {
             head: header.settings[setting].label.clone(),
             note: None,
-            cells: told.iter().map(|results| verdict_cell(results, setting)).collect(),
+            cells: figures.iter().map(|results| verdict_cell(results, setting)).collect(),
         };
-        set(&row_heads(told), &others.map(column).collect::<Vec<_>>(), look)
+        set(&row_heads(figures), &others.map(column).collect::<Vec<_>>(), look)
     };
     let baseline = &header.settings[header.baseline].label;
     let title = verdicts_title(baseline, header.equal_within_percent);
     // The table of tasks without a conclusion belongs to the details.
-    let all = tables(&told);
+    let all = tables(&figures);
     let shown = if look.details { all.len() } else { 1 };
     let tables: Vec<String> = all.iter().take(shown).map(table).collect();
     format!("{}\n{}", look.wrap(&title, ""), tables.join("\n"))
@@ -217,7 +217,7 @@ pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> Strin
 }
 
 fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {
-    let comparison = results.settings[setting].as_ref().and_then(|own| own.comparison.as_ref());
+    let comparison = results.settings[setting].as_ref().and_then(|figure| figure.comparison.as_ref());
     comparison.map_or((String::new(), Tone::Plain), |comparison| verdict(comparison, results.figure))
 }
 

@@ -54,13 +54,13 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
     let devices = std::slice::from_ref(&header.device);
     let mut text = subject(&header.workload, devices, header.machine.as_ref(), header.replay, look);
     let mut wanted = format!("searched for: {}", results.goal_names());
-    let constraints: Vec<&str> = header.constraints.iter().map(|own| own.text.as_str()).collect();
+    let constraints: Vec<&str> = header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
     if !constraints.is_empty() {
         let _ = write!(wanted, ", subject to {}", constraints.join(" and "));
     }
     let _ = writeln!(text, "{}", look.wrap(&wanted, "  "));
-    let tunables: usize = header.space.elevators.iter().map(|own| own.dimensions.len()).sum();
-    let elevators: Vec<&str> = header.space.elevators.iter().map(|own| own.defaults.name()).collect();
+    let tunables: usize = header.space.elevators.iter().map(|elevator| elevator.dimensions.len()).sum();
+    let elevators: Vec<&str> = header.space.elevators.iter().map(|elevator| elevator.defaults.name()).collect();
     let tried = format!(
         "The search tried {} of {} settings in {} runs ({tunables} tunables of {}). The best settings then ran {} times \
          with new seeds. This simulated {} s of disk time in {} s.",
@@ -107,24 +107,24 @@ pub(super) fn shown(results: &TuneResults<'_>) -> Vec<usize> {
 /// Returns the measures with a row: goals, constraints, and usual measures that differ.
 fn rows(results: &TuneResults<'_>, shown: &[usize]) -> Vec<usize> {
     let header = results.header;
-    let asked = |measure: usize| {
+    let is_requested = |measure: usize| {
         measure < header.goals || header.constraints.iter().any(|constraint| constraint.measure == measure)
     };
     let usual = |measure: usize| USUAL.contains(&header.measures[measure].name.as_str());
     let differs = |measure: usize| {
         shown.iter().any(|&number| {
             let figure = results.standings[number].figures[measure].as_ref();
-            figure.and_then(|own| own.comparison.as_ref()).is_some_and(|own| own.verdict.differs())
+            figure.and_then(|figure| figure.comparison.as_ref()).is_some_and(|comparison| comparison.verdict.differs())
         })
     };
-    (0..header.measures.len()).filter(|&measure| asked(measure) || usual(measure) && differs(measure)).collect()
+    (0..header.measures.len()).filter(|&measure| is_requested(measure) || usual(measure) && differs(measure)).collect()
 }
 
 fn heads(results: &TuneResults<'_>, rows: &[usize]) -> Vec<String> {
     let measures = || rows.iter().map(|&measure| &results.header.measures[measure]);
-    let names = measures().map(|own| own.name.chars().count()).max().unwrap_or(0);
-    let units = measures().map(|own| own.unit.len()).max().unwrap_or(0);
-    measures().map(|own| format!("{}   {:>units$}", left(&own.name, names), own.unit)).collect()
+    let names = measures().map(|measure| measure.name.chars().count()).max().unwrap_or(0);
+    let units = measures().map(|measure| measure.unit.len()).max().unwrap_or(0);
+    measures().map(|measure| format!("{}   {:>units$}", left(&measure.name, names), measure.unit)).collect()
 }
 
 pub(super) fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
@@ -132,8 +132,9 @@ pub(super) fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) ->
     let cells: Vec<Vec<Cell>> = rows
         .iter()
         .map(|&measure| {
-            let of =
-                |&number: &usize| results.standings[number].figures[measure].as_ref().map(|own| (own.mean, own.sd));
+            let of = |&number: &usize| {
+                results.standings[number].figures[measure].as_ref().map(|figure| (figure.mean, figure.sd))
+            };
             row(shown.iter().map(of).collect())
         })
         .collect();
@@ -152,9 +153,9 @@ pub(super) fn figures(results: &TuneResults<'_>, shown: &[usize], look: Look) ->
 pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -> String {
     let rows = rows(results, shown);
     let cell = |standing: &Standing, measure: usize| {
-        let comparison = standing.figures[measure].as_ref().and_then(|own| own.comparison.as_ref());
+        let comparison = standing.figures[measure].as_ref().and_then(|figure| figure.comparison.as_ref());
         let figure = results.header.measures[measure].figure();
-        comparison.map_or_else(Default::default, |own| verdict(own, figure))
+        comparison.map_or_else(Default::default, |comparison| verdict(comparison, figure))
     };
     let columns: Vec<Column> = shown
         .iter()
@@ -172,15 +173,15 @@ pub(super) fn verdicts(results: &TuneResults<'_>, shown: &[usize], look: Look) -
 /// Returns the best confirmed setting of each elevator and of each controller.
 fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
     let space = &results.header.space;
-    let elevators: Vec<&str> = space.elevators.iter().map(|own| own.defaults.name()).collect();
-    let uses = |own: &Standing| Controller::used_by(&own.setting);
-    let bare = |own: &&Standing| space.controllers().is_empty() || uses(own).is_empty();
+    let elevators: Vec<&str> = space.elevators.iter().map(|elevator| elevator.defaults.name()).collect();
+    let uses = |standing: &Standing| Controller::used_by(&standing.setting);
+    let bare = |standing: &&Standing| space.controllers().is_empty() || uses(standing).is_empty();
     let others = || results.standings.iter().skip(1);
-    let best = |name: &&str| others().filter(bare).find(|own| own.setting.name() == *name);
+    let best = |name: &&str| others().filter(bare).find(|standing| standing.setting.name() == *name);
     let mut found: Vec<&Standing> = elevators.iter().filter_map(best).collect();
     for controller in space.controllers() {
-        let own = others().find(|own| uses(own).contains(&controller));
-        found.extend(own.filter(|own| found.iter().all(|known| known.label != own.label)));
+        let best = others().find(|standing| uses(standing).contains(&controller));
+        found.extend(best.filter(|standing| found.iter().all(|known| known.label != standing.label)));
     }
     if found.is_empty() || elevators.len() < 2 && space.controllers().is_empty() {
         return String::new();
@@ -188,7 +189,8 @@ fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
     let with = if space.controllers().is_empty() { "" } else { ", and with each controller" };
     let mut text = format!("\nthe best of each scheduler{with}:\n");
     for standing in found {
-        let broken = results.broken_by(standing).map(|own| format!("; breaks {own}")).unwrap_or_default();
+        let broken =
+            results.broken_by(standing).map(|constraints| format!("; breaks {constraints}")).unwrap_or_default();
         let line = format!("  {}   {}{broken}", standing.label, results.against_baseline(standing));
         let _ = writeln!(text, "{}", look.wrap(&line, "    "));
     }
@@ -197,18 +199,18 @@ fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
 
 /// Returns the value of each change of the recommended setting.
 fn put_back(results: &TuneResults<'_>, look: Look) -> String {
-    let told: Vec<&PutBack> = results.put_back.iter().filter(|own| !own.comparisons.is_empty()).collect();
-    if told.is_empty() {
+    let changes: Vec<&PutBack> = results.put_back.iter().filter(|change| !change.comparisons.is_empty()).collect();
+    if changes.is_empty() {
         return String::new();
     }
     let mut text = "\nthe effect of putting each changed tunable back to its default, one at a time:\n".to_owned();
-    for own in told {
+    for change in changes {
         let said = |(goal, comparison): (usize, &Comparison)| {
             let measure = &results.header.measures[goal];
             format!("{} {}", measure.name, measure.describe(comparison))
         };
-        let all: Vec<String> = own.comparisons.iter().enumerate().map(said).collect();
-        let line = format!("  {}={}   {}", own.name, own.default_text(), all.join(", "));
+        let all: Vec<String> = change.comparisons.iter().enumerate().map(said).collect();
+        let line = format!("  {}={}   {}", change.name, change.default_text(), all.join(", "));
         let _ = writeln!(text, "{}", look.wrap(&line, "    "));
     }
     text
@@ -218,15 +220,15 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
 fn shares(results: &TuneResults<'_>, look: Look) -> String {
     let mut text = String::new();
     for goal in 0..results.header.goals {
-        let own: Vec<_> = results.shares.iter().filter(|share| share.goal == goal).collect();
-        if own.is_empty() {
+        let shares: Vec<_> = results.shares.iter().filter(|share| share.goal == goal).collect();
+        if shares.is_empty() {
             continue;
         }
         let name = &results.header.measures[goal].name;
         let title = format!("share of the differences in {name} that each tunable explains:");
         let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
-        let width = own.iter().map(|share| share.name.len()).max().unwrap_or(0);
-        for share in own {
+        let width = shares.iter().map(|share| share.name.len()).max().unwrap_or(0);
+        for share in shares {
             let (low, high) = share.interval_percent;
             let _ = writeln!(text, "  {:width$}  {:>3.0} % ({low:.0} to {high:.0} %)", share.name, share.percent);
         }

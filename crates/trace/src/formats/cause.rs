@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::columns::{DELIMITERS, Delimiter, Fields};
-use super::detect::{BYTES_EXPECTED, LINES_MAX, is_passed_over};
+use super::lines::{BYTES_EXPECTED, LINES_MAX, is_passed_over};
 use super::{csv, heading, rewritten, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};

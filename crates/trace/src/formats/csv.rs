@@ -14,10 +14,10 @@ use std::io::{self, Write};
 
 use iosched::Flags;
 
-use super::Times;
 use super::columns::{Column, Columns, Delimiter, Fields};
-use super::detect::{is_passed_over, is_preamble, is_rule};
+use super::lines::{is_passed_over, is_preamble, is_rule};
 use super::row::{TableRow, flag_letters, ioprio_text};
+use super::times::Times;
 use crate::blktrace::ProcessName;
 use crate::input::excerpt;
 use crate::names::{Labels, Names};

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use iosched::SECTOR_BYTES;
 
 use super::bare::BareTimes;
+use super::lines::{BYTES_EXPECTED, LINES_MAX, is_passed_over};
 use super::{
     alibaba, blkparse, blkreplay, cause, csv, event_text, fio, fio_log, fiu, mqsim, msr, spc, tencent, tracepoints,
     vscsi,
@@ -17,8 +18,6 @@ use crate::names::Names;
 use crate::text::{Line, LineFormat, comma_fields, number};
 use crate::unit::TimeUnit;
 
-/// Most lines that are examined.
-pub(super) const LINES_MAX: usize = 100;
 /// Smallest share of these lines that must be of the format, percent. A few can
 /// be damaged, and skipped lines are counted when the whole file is read.
 const FIT_PERCENT_MIN: u64 = 50;
@@ -139,9 +138,6 @@ fn misfit(format: Format, lines: &[u8], time_unit: Option<TimeUnit>) -> Option<M
     }
 }
 
-/// The expectation of a format that has lengths in bytes.
-pub(super) const BYTES_EXPECTED: &str = "lengths in bytes, of a sector or more";
-
 /// Returns the reason if the lengths in bytes, in this column, are all shorter than a sector. Then
 /// they have another unit, and other columns may have another meaning, too.
 fn short_lengths(format: Format, lines: &[u8], column: usize) -> Option<Misfit> {
@@ -165,29 +161,6 @@ fn headed(format: Format, lines: &[u8], fits: bool, expected: &'static str) -> O
 fn first_line(lines: &[u8]) -> Option<(u64, &[u8])> {
     let mut numbered = (1..).zip(lines.split(|&b| b == b'\n'));
     numbered.find(|(_, line)| !is_passed_over(line)).or(Some((1, &[])))
-}
-
-/// Returns whether a line is blank, a comment, a rule of a table, or a preamble of a tracing tool.
-pub(super) fn is_passed_over(line: &[u8]) -> bool {
-    let line = line.trim_ascii();
-    line.is_empty() || line.starts_with(b"#") || is_preamble(line) || is_rule(line)
-}
-
-/// Returns whether a line is the first line of tools of perf-tools, bcc and
-/// bpftrace, such as `Tracing block I/O. Ctrl-C to end.`,
-/// and of spreadsheets.
-pub(super) fn is_preamble(line: &[u8]) -> bool {
-    line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ") || is_separator_mark(line)
-}
-
-/// A line between the rows of a table in Markdown or of a database: `|---|---:|` or `+----+----+`.
-pub(super) fn is_rule(line: &[u8]) -> bool {
-    line.iter().all(|b| b"|-:+= \t\r".contains(b)) && line.windows(3).any(|part| part == b"---" || part == b"===")
-}
-
-/// `sep=;`, as spreadsheets write it above a table.
-fn is_separator_mark(line: &[u8]) -> bool {
-    line.len() == 5 && line.get(..4).is_some_and(|mark| mark.eq_ignore_ascii_case(b"sep="))
 }
 
 /// Returns the reason for a format that is recognised by the shape of its

@@ -15,12 +15,14 @@ mod fio;
 mod fio_log;
 mod fiu;
 mod heading;
+mod lines;
 mod mqsim;
 mod msr;
 mod rewritten;
 mod row;
 mod spc;
 mod tencent;
+mod times;
 mod tracepoints;
 mod vscsi;
 
@@ -30,6 +32,7 @@ pub(crate) use detect::detect;
 use event_text::EventTextReader;
 pub(crate) use row::BEFORE_FIRST_NS;
 pub use row::{TableRow, flag_letters, ioprio_text};
+pub(crate) use times::Times;
 
 use crate::blktrace::EventSource;
 use crate::blktrace::binary::BinaryReader;
@@ -38,14 +41,6 @@ use crate::format::Format;
 use crate::input::{HEAD_BYTES, Input};
 use crate::reading::ReadOptions;
 use crate::text::{RecordFormat, RequestSource, TextReader};
-
-/// The properties of a file's times that its reader needs first.
-pub(crate) struct Times {
-    pub(crate) as_written: bool,
-    pub(crate) resolution_ns: u64,
-    /// Whether arrivals are computed from completions, and increased by [`BEFORE_FIRST_NS`].
-    pub(crate) of_completions: bool,
-}
 
 /// Returns the properties of a file's times.
 pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) -> Times {

@@ -4,8 +4,9 @@
 
 use super::columns::Columns;
 use super::csv::Csv;
-use super::detect::{LINES_MAX, is_passed_over, of_lines, unlike};
+use super::detect::{of_lines, unlike};
 use super::heading::HEADLESS;
+use super::lines::{LINES_MAX, is_passed_over};
 use crate::format::Format;
 use crate::unit::TimeUnit;
 

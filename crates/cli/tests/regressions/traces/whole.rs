@@ -32,8 +32,11 @@ pub(super) fn compared(place: &Sandbox) {
     assert!(answer.err.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", answer.err);
     let head = answer.out.lines().find(|line| line.starts_with("pgbench.blktrace.1.zst ")).unwrap();
     assert!(head.contains("a part of the recording"), "{head}");
-    let first =
-        answer.out.split("reservations, the most important first:\n").nth(1).unwrap_or_else(|| panic!("{}", answer.out));
+    let first = answer
+        .out
+        .split("reservations, the most important first:\n")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{}", answer.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
     assert!(place.read("state/last.jsonl").contains("--partial"), "the command can be done again");
@@ -70,11 +73,7 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
     let answer = place.iosched(&["trace", "info", "pgbench"]);
-    answer.code(0).says(&[
-        "the file of CPU 2 is missing",
-        "all submissions that were read have a completion",
-        "7,638",
-    ]);
+    answer.code(0).says(&["the file of CPU 2 is missing", "all submissions that were read have a completion", "7,638"]);
     answer.never(&["warning"]);
 }
 

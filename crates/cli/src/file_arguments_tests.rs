@@ -152,8 +152,8 @@ const ARGUMENTS: &[(&str, Use)] = &[
 ];
 
 fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
-    for own in command.get_arguments().filter(|own| names_file(own)) {
-        all.insert(format!("{name} {}", own.get_id()).trim_start().to_owned(), own.clone());
+    for argument in command.get_arguments().filter(|argument| names_file(argument)) {
+        all.insert(format!("{name} {}", argument.get_id()).trim_start().to_owned(), argument.clone());
     }
     for below in command.get_subcommands() {
         each(below, format!("{name} {}", below.get_name()).trim_start(), all);
@@ -162,12 +162,12 @@ fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {
 
 /// Returns whether an argument names a file, a directory or
 /// a socket, by its hint, its type or the name of its value.
-fn names_file(own: &Arg) -> bool {
+fn names_file(argument: &Arg) -> bool {
     const NAMES: [&str; 5] = ["FILE", "DIR", "PATH", "SOCKET", "RECORDS"];
-    let mut names = own.get_value_names().unwrap_or_default().iter();
-    own.get_action().takes_values()
-        && (!matches!(own.get_value_hint(), ValueHint::Unknown | ValueHint::Other)
-            || own.get_value_parser().type_id() == TypeId::of::<PathBuf>()
+    let mut names = argument.get_value_names().unwrap_or_default().iter();
+    argument.get_action().takes_values()
+        && (!matches!(argument.get_value_hint(), ValueHint::Unknown | ValueHint::Other)
+            || argument.get_value_parser().type_id() == TypeId::of::<PathBuf>()
             || names.any(|name| NAMES.iter().any(|part| name.contains(part))))
 }
 
@@ -191,8 +191,8 @@ fn refused(line: &str) -> anyhow::Error {
 fn no_output_replaces_a_file_of_another_program() {
     let disk = BlockDevice::disks(&Roots::default()).into_iter().find(|disk| disk.scheduler().is_some());
     let (mut written, mut failed) = (0, Vec::new());
-    for (name, own) in ARGUMENTS {
-        let Use::Writes { foreign, line } = own else { continue };
+    for (name, usage) in ARGUMENTS {
+        let Use::Writes { foreign, line } = usage else { continue };
         let needs_disk = line.contains(DISK);
         let Some(disk) = disk.as_ref().map(Some).or((!needs_disk).then_some(None)) else { continue };
         let filled = |text: &str, here: &Path| {
@@ -222,10 +222,10 @@ fn no_output_replaces_a_file_of_another_program() {
         let target = here.join(filled(foreign, &here));
         fs::write(&target, FOREIGN).unwrap();
         let problem = refused(&filled(line, &here));
-        let told = problem.to_string();
-        let names = told.starts_with(&format!("{}: exists", target.display()));
+        let message = problem.to_string();
+        let names = message.starts_with(&format!("{}: exists", target.display()));
         if !names || !is_usage(&problem) || fs::read_to_string(&target).unwrap() != FOREIGN {
-            failed.push(format!("{name}: {told}"));
+            failed.push(format!("{name}: {message}"));
         }
         fs::remove_dir_all(here).unwrap();
         written += 1;

@@ -1,0 +1,29 @@
+//! Lines that are not records, and the limits of what detection looks at.
+
+/// Most lines that are examined.
+pub(super) const LINES_MAX: usize = 100;
+/// The expectation of a format that has lengths in bytes.
+pub(super) const BYTES_EXPECTED: &str = "lengths in bytes, of a sector or more";
+
+/// Returns whether a line is blank, a comment, a rule of a table, or a preamble of a tracing tool.
+pub(super) fn is_passed_over(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.is_empty() || line.starts_with(b"#") || is_preamble(line) || is_rule(line)
+}
+
+/// Returns whether a line is the first line of tools of perf-tools, bcc and
+/// bpftrace, such as `Tracing block I/O. Ctrl-C to end.`,
+/// and of spreadsheets.
+pub(super) fn is_preamble(line: &[u8]) -> bool {
+    line.starts_with(b"Tracing ") || line.starts_with(b"Attaching ") || is_separator_mark(line)
+}
+
+/// A line between the rows of a table in Markdown or of a database: `|---|---:|` or `+----+----+`.
+pub(super) fn is_rule(line: &[u8]) -> bool {
+    line.iter().all(|b| b"|-:+= \t\r".contains(b)) && line.windows(3).any(|part| part == b"---" || part == b"===")
+}
+
+/// `sep=;`, as spreadsheets write it above a table.
+fn is_separator_mark(line: &[u8]) -> bool {
+    line.len() == 5 && line.get(..4).is_some_and(|mark| mark.eq_ignore_ascii_case(b"sep="))
+}
