@@ -291,7 +291,7 @@ fn whole_seconds_on_an_idle_disk_have_the_latency_of_an_idle_disk() {
         compare(&here, ("seconds.csv", &text), &["-d", "sata-ssd", "-s", "none", "-s", "mq-deadline", "-n", "3"]);
     let latency_ms = means(&json, "sync_mean");
     assert!(latency_ms.iter().all(|ms| (0.07..0.13).contains(ms)), "{latency_ms:?}");
-    has_all(&reservations(&json), &["times are multiples of 1 s"]);
+    has_all(&reservations(&json), &["recorded times are only exact to 1 s"]);
     assert!(!has_winner(&json, "sync_mean"), "{}", json["answer"]);
 }
 
@@ -341,7 +341,7 @@ fn times_that_step_back_keep_the_order_of_a_log_of_fio() {
     log += "975002 /dev/sdx close\n";
     let settings = ["-d", "sata-ssd", "-s", "none", "-n", "1"];
     let by_trace = compare(&here, ("back.log", &log), &settings);
-    has_all(&reservations(&by_trace), &["times go back 4 times, by up to 0.975 s; the order of the file was kept"]);
+    has_all(&reservations(&by_trace), &["times go back 4 times, by up to 0.975 s; iosched keeps the order of the file"]);
     let job = "[r]\nread_iolog=back.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("back.fio", job), &settings);
     // Each of the five parts takes 0.975 s.
@@ -357,7 +357,7 @@ fn a_log_of_fio_without_times_runs_one_io_after_another() {
     let log = format!("fio version 2 iolog\n/dev/sdx add\n/dev/sdx open\n{lines}/dev/sdx close\n");
     let settings = ["-d", "sata-7200", "-s", "none", "-s", "bfq", "-s", "mq-deadline", "-n", "2"];
     let by_trace = compare(&here, ("timeless.log", &log), &settings);
-    has_all(&reservations(&by_trace), &["the trace has no times", "one in flight"]);
+    has_all(&reservations(&by_trace), &["the trace has no usable times", "one in flight"]);
     assert!(!has_winner(&by_trace, "finish"), "{}", by_trace["answer"]);
     let job = "[r]\nread_iolog=timeless.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("timeless.fio", job), &settings);
@@ -375,7 +375,7 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
     let burst = "1.00 20.00 16.00 560.00 0.00 1.00 0.00 4.76 41.00 72.00 1.45 16.00 28.00 5.20";
     let linux = "Linux 6.1.0 (db)  11/29/26  _x86_64_  (8 CPU)\n\n";
     let (text, _) = info(&here, "bursts.txt", &format!("{linux}{}{}", report(burst), report(burst)), &[]);
-    has_all(&text, &["27.9 requests in flight while busy", "a scheduler has several requests to choose from"]);
+    has_all(&text, &["27.9 requests in flight while busy", "A scheduler has several requests to choose from"]);
     let (text, _) = info(&here, "single.txt", &format!("{linux}{}", report(burst)), &[]);
     has_all(&text, &["one report, with means since the system started"]);
     let wrong = "450.00 0.00 1800.00 0.00 0.00 0.00 0.00 0.00 4.00 0.00 0.08 4.00 0.00 100.00";
@@ -391,7 +391,7 @@ fn a_trace_in_ms_and_bytes_is_doubted_and_can_be_read() {
     let (text, _) = info(&here, "ms.trace", &rows, &[]);
     has_all(
         &text,
-        &["the times may be in ms, not ns: read them with --time-unit ms", "offsets may be in bytes, not sectors"],
+        &["the times may be in ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"],
     );
     let columns = ["--columns", "time_ms,device,offset_bytes,length_bytes,op=1:read"];
     let (_, json) = info(&here, "ms.trace", &rows, &columns);
@@ -483,7 +483,7 @@ fn text_of_block_events_and_logs_of_fio_are_requests() {
     }
     let (text, json) = info(&here, "x_lat.1.log", &log, &[]);
     assert_eq!(json["all"]["requests"], 100, "{json}");
-    has_all(&text, &["times are multiples of 1 ms", "8.002"]);
+    has_all(&text, &["recorded times are only exact to 1 ms", "8.002"]);
 }
 
 #[test]
@@ -580,5 +580,5 @@ fn inputs_that_were_right_stay_right() {
     let log: String =
         (0..300u64).map(|at| format!("{} /dev/sdx write {} 1048576\n", at * 700_000_000, at << 20)).collect();
     let (text, _) = info(&here, "ns.log", &format!("fio version 3 iolog\n{log}"), &[]);
-    has_all(&text, &["the times may be in ns, not us", "--time-unit ns"]);
+    has_all(&text, &["The times may be in ns, not us", "--time-unit ns"]);
 }

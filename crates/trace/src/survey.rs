@@ -188,24 +188,24 @@ impl fmt::Display for Oddity {
             }
             Self::Extent { bytes, in_sectors } => write!(
                 f,
-                "requests end at {} bytes, beyond the end of any device; {}",
+                "requests end at {} bytes, beyond the end of any device. {}",
                 grouped(*bytes),
                 if *in_sectors {
-                    "offsets may be in bytes, not sectors: --columns with offset_bytes and length_bytes"
+                    "Offsets may be in bytes, not sectors; if so, give --columns with offset_bytes and length_bytes"
                 } else {
-                    "offsets may have another unit, or the columns another meaning: name them with --columns"
+                    "Offsets may have another unit, or the columns another meaning; if so, name the columns with --columns"
                 }
             ),
             Self::Length { bytes, requests, in_sectors } => write!(
                 f,
-                "{} {} longer than 1 GiB, the longest {} bytes; {}",
+                "{} {} longer than 1 GiB, the longest {} bytes. {}",
                 grouped(*requests),
                 if *requests == 1 { "request is" } else { "requests are" },
                 grouped(*bytes),
                 if *in_sectors {
-                    "lengths may be in bytes, not sectors: --columns with length_bytes"
+                    "Lengths may be in bytes, not sectors; if so, give --columns with length_bytes"
                 } else {
-                    "lengths may have another unit, or the columns another meaning: name them with --columns"
+                    "Lengths may have another unit, or the columns another meaning; if so, name the columns with --columns"
                 }
             ),
             Self::Coarse { resolution_ns } => write!(
