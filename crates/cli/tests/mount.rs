@@ -227,7 +227,9 @@ fn each_process_is_a_client_with_its_ioprio_until_it_is_gone() {
     let find = || {
         let ids = fs::read_dir(mounted.attribute("clients")).unwrap();
         let ids = ids.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        ids.into_iter().find(|id| mounted.read(&format!("clients/{id}/pid")) == pid)
+        // A client can end between the list and its file.
+        let pid_of = |id: &String| fs::read_to_string(mounted.attribute(&format!("clients/{id}/pid")));
+        ids.into_iter().find(|id| pid_of(id).is_ok_and(|read| read.trim_end() == pid))
     };
     let id = find().expect("the reader is a client");
     let of = |file: &str| mounted.read(&format!("clients/{id}/{file}"));
