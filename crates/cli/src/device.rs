@@ -32,7 +32,7 @@ pub(crate) enum DeviceCommand {
         /// For flash, NAME:steady models the drive after it has been filled and overwritten.
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
-        /// List the fitted parameters, each with the rows to which it was fitted, and the assumed parameters
+        /// List the fitted parameters, the measurements used to fit each parameter, and the assumed parameters
         #[arg(long, conflicts_with = "json")]
         assumptions: bool,
         /// Print everything as one JSON document

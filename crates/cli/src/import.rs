@@ -28,9 +28,10 @@ pub(crate) enum ImportCommand {
     IoCost(IoCostArgs),
     /// Make a profile from a result of resctl-bench, with latencies
     ///
-    /// The profile reaches the rates of the result's io.cost model. The job iocost-qos of the result has latencies of
-    /// reads beside writes at some 20 rates of io.cost. The latency of a lone read and the waits of reads for writes
-    /// are fitted to them. `iosched device show --assumptions` lists the fitted parameters.
+    /// A disk with the profile has the maximum rates of the io.cost model in the result. The job iocost-qos of the
+    /// result contains latencies of reads during writes, at about 20 rates of io.cost. To these latencies, iosched fits
+    /// the latency of a single read, and the time that reads wait for writes. `iosched device show --assumptions` lists
+    /// the fitted parameters.
     #[command(name = "resctl-bench")]
     ResctlBench(ResctlBenchArgs),
 }

@@ -21,10 +21,10 @@ const COUNTED: &str = "--counted";
 
 /// Print report cards of schedulers: comparisons, shares, longest waits, rules, cost
 ///
-/// A report card has five parts. Comparisons show 12 workloads on 6 modelled devices, beside the default scheduler of
-/// Linux. Shares show how a disk is divided between two sides. A search looks for the longest wait of a process among
-/// others of the same priority. Random operations check the rules that every scheduler must keep. valgrind counts the
-/// instructions per request, if it is installed.
+/// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, with the judged scheduler and
+/// with the default scheduler of Linux. Shares show how a disk is divided between two sides. A search looks for the
+/// longest wait of a process among others of the same priority. Random operations check the rules that every scheduler
+/// must keep. valgrind counts the instructions per request, if it is installed.
 ///
 /// All five parts take minutes for each scheduler. To judge a scheduler of your own, see docs/elevator-howto.md: a
 /// program of ten lines prints the same card.
@@ -53,7 +53,7 @@ pub(crate) struct JudgeArgs {
     #[arg(long)]
     no_comparisons: bool,
 
-    /// Leave out the cost, which needs valgrind
+    /// Leave out the cost (instructions per request); only the cost needs valgrind
     #[arg(long)]
     no_cost: bool,
 

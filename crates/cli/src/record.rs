@@ -37,10 +37,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// process, which blktrace does not. The disk keeps working during the recording. At the end, the command prints a
 /// summary. It needs root.
 ///
-/// After Ctrl-C, the recording ends early, iosched keeps it, and the exit status is 0. If the trace fills its file
-/// system, the recording ends early, iosched keeps it, and the exit status is 1. If there was no request, iosched
-/// writes no trace, and the exit status is
-/// 1.
+/// After Ctrl-C, the recording ends early, iosched keeps the recorded part, and the exit status is 0. If the file
+/// system of the trace becomes full, the recording also ends early. iosched keeps the recorded part, and the exit
+/// status is 1. If there was no request, iosched writes no trace, and the exit status is 1.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {

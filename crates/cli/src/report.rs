@@ -32,8 +32,8 @@ pub(crate) struct ReportArgs {
     plot: Option<String>,
     /// Page or picture to write; - for standard output [default: RECORDS with the ending .html; last.html with --last]
     ///
-    /// For a picture, the default is RECORDS with the ending .PLOT.svg. The ending .svg, .png or .pdf chooses the
-    /// format of a picture; otherwise it is SVG.
+    /// For a picture, the default is NAME-PLOT.svg. NAME is RECORDS without its ending, and PLOT is the name of the
+    /// plot. The ending .svg, .png or .pdf chooses the format of a picture. Without an ending, the format is SVG.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Print the metrics and verdicts of a comparison as `iosched compare --csv` does, and write no page

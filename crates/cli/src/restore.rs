@@ -27,11 +27,12 @@ use iosched_terminal::output::{self, say};
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
-/// --force undoes it nevertheless. Without a name, restore only lists changes by `set` and `advise --apply`, and does
-/// not undo them.
+/// --force undoes it nevertheless. Without DEVICE, `iosched restore` lists changes by `iosched set` and `iosched advise
+/// --apply`, but does not undo them.
 ///
-/// If the name now belongs to another device, restore does not change that device. After a reboot the kernel's own
-/// settings are in force; restore compares them with the old ones and changes nothing.
+/// If the name now belongs to another device, restore does not change that device. After a reboot, disks have the
+/// default settings of the kernel. Then `iosched restore` lists the differences from the recorded settings, and changes
+/// nothing.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
@@ -40,7 +41,7 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     devices: Vec<PathBuf>,
 
-    /// Restore all disks that were changed, and all directories; the same as giving no DEVICE
+    /// Restore all changed disks, and remove the directories and cgroups made for workloads; the default without DEVICE
     #[arg(long, conflicts_with = "devices")]
     all: bool,
 
@@ -52,8 +53,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     forget: bool,
 
-    /// Restore even after a reboot, over later changes by other programs, or to another device with the same name; also
-    /// discard records of missing devices
+    /// Restore even after a reboot, if another program changed a setting later, or if another device now has the name;
+    /// also discard recorded settings of missing devices
     #[arg(long, conflicts_with = "forget")]
     force: bool,
 }
@@ -186,7 +187,9 @@ impl Messages {
                 let differs: Vec<_> = changes.iter().map(was).collect();
                 format!("the machine was restarted since then, and has its default settings: {}", differs.join(", "))
             }
-            Restoration::Forgotten if options.dry_run => "the device is gone; its record would be discarded".to_owned(),
+            Restoration::Forgotten if options.dry_run => {
+                "the device is gone; iosched would discard the recorded settings of this device".to_owned()
+            }
             Restoration::Forgotten => "the device is gone; its record is discarded".to_owned(),
             Restoration::Nothing => "nothing to restore".to_owned(),
             Restoration::Kept { reason } => {

@@ -46,7 +46,7 @@ pub(crate) struct DiskArgs {
     #[arg(short, long, value_name = "SETTING")]
     scheduler: Option<String>,
 
-    /// Choose the scheduler for this use of the disk; without --depth, choose the depth too
+    /// Let iosched choose the scheduler for this use of the disk; without --depth, iosched also chooses the depth
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
     purpose: Option<Purpose>,
 

@@ -17,13 +17,13 @@ use iosched_terminal::output::{self, WriteArgs, say};
 
 /// Change attributes of disks
 ///
-/// Before the first write, set checks all values and rejects those that are known to be wrong. It writes the values in
-/// the given order, reads each one back, and prints NAME=VALUE. If a write fails, or the value read back differs, set
-/// stops with an error. Values that set has already written stay in force, and the error lists them.
+/// First, `iosched set` checks all values, and rejects values that are known to be wrong. Then it writes the values in
+/// the given order, reads each value back, and prints NAME=VALUE. If a write fails, or the value read back differs,
+/// `iosched set` stops with an error. Values that were already written stay in force, and the error lists them.
 ///
-/// For a disk of the kernel, set prints the previous values and a command that undoes the change to standard error. It
-/// also prints the other attributes that the kernel changed. `iosched restore DISK` goes back to the settings
-/// before the first change since the system started.
+/// For a disk of the kernel, `iosched set` prints to standard error the previous values, and a command that undoes the
+/// change. It also prints other attributes that the kernel changed as a result. `iosched restore DISK` undoes all
+/// changes by `iosched set` and `iosched advise --apply` since the system started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
@@ -42,8 +42,8 @@ pub(crate) struct SetArgs {
 
     /// Also write a udev rule to this directory, which sets the values at every boot; only for disks of the kernel
     ///
-    /// The rule has the same form as that of `iosched advise`. It also keeps the values of earlier commands with
-    /// --persist. To undo --persist, remove the rule.
+    /// The rule has the same form as that of `iosched advise`. Values that earlier commands with --persist wrote to the
+    /// rule stay in the rule. To undo --persist, remove the rule.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,

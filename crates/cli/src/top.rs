@@ -17,9 +17,9 @@ use iosched_terminal::output;
 /// For a served disk, top shows its clients with their shares and waits. Otherwise it shows the disks of the kernel, as
 /// iostat does, with their schedulers, and the processes that wait or write. Rates and waits are for the last interval.
 ///
-/// A kworker sends data that processes wrote through the page cache. top names these processes, but not the disk that
-/// they write to, because the kernel counts such writes by process. If you are root, top shows the processes of all
-/// users.
+/// If processes write through the page cache, a kworker sends their data to the disk. `iosched top` shows these
+/// processes, but not their disk, because the kernel counts such writes only by process. If you are root, top shows the
+/// processes of all users.
 ///
 /// On a terminal, top redraws the table at every interval. Keys sort and filter it, and set the priorities of clients.
 /// Without a terminal, top prints one table after another.

@@ -46,8 +46,8 @@ pub(crate) enum TraceCommand {
     /// Convert a trace to another format
     ///
     /// The output ends with a list of what the new format cannot store. A conversion from blktrace or blkparse to
-    /// blktrace keeps every event; slice, filter and remap also keep every event. Other formats get the submissions,
-    /// and the completions if the trace has them.
+    /// blktrace keeps every event; slice, filter and remap also keep every event. All other conversions keep the
+    /// submissions, and also the completions if the trace contains completions.
     Convert {
         #[command(flatten)]
         files: Files,
@@ -128,7 +128,7 @@ pub(crate) struct Target {
 pub(crate) struct Criteria {
     /// Keep requests of the process with this number; repeat the option for more
     ///
-    /// With --process too, a request must match one of the numbers or one of the names.
+    /// If you give both --pid and --process, a request needs to match only one of these options.
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
     /// Keep requests of processes with this name; repeat the option for more

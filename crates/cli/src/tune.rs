@@ -53,7 +53,8 @@ pub(crate) struct TuneArgs {
     #[arg(short, long, value_name = "PROFILE|FILE", default_value = request::DEVICE)]
     device: String,
 
-    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
+    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010 for an
+    /// application with a scheduler that Linux no longer has]
     ///
     /// The default is linux-6.12. For an application under a scheduler that Linux no longer has, the default is
     /// server-2010.

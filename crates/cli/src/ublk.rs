@@ -15,8 +15,8 @@ use iosched_terminal::output::{self, say};
 
 /// Serve a disk as block devices /dev/ublkbN, through a scheduler
 ///
-/// Each export becomes a block device. To the scheduler, the device is one client with the class, level and weight of
-/// the export. The kernel does not say which process sent a request to the device. Therefore give each tenant of the
+/// Each export becomes a block device. The scheduler treats this device as one client, with the class, level and weight
+/// of the export. The kernel does not say which process sent a request to the device. Therefore give each tenant of the
 /// disk a separate device. Without a declared export, there is one device.
 ///
 /// The command needs root, and the kernel's ublk driver: Linux 6.4 or later, `modprobe ublk_drv`.

@@ -341,7 +341,10 @@ fn times_that_step_back_keep_the_order_of_a_log_of_fio() {
     log += "975002 /dev/sdx close\n";
     let settings = ["-d", "sata-ssd", "-s", "none", "-n", "1"];
     let by_trace = compare(&here, ("back.log", &log), &settings);
-    has_all(&reservations(&by_trace), &["times go back 4 times, by up to 0.975 s; iosched keeps the order of the file"]);
+    has_all(
+        &reservations(&by_trace),
+        &["times go back 4 times, by up to 0.975 s; iosched keeps the order of the file"],
+    );
     let job = "[r]\nread_iolog=back.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("back.fio", job), &settings);
     // Each of the five parts takes 0.975 s.

@@ -443,8 +443,9 @@ impl Profile {
         let mut assumed = vec!["flush_ns, max_hw_sectors_kb".to_owned()];
         match latencies {
             Some(Latencies { rows, .. }) => fitted_to.extend([
-                format!("transit_ns of reads: the smallest first quartile of reads in {rows} rows with latencies"),
-                "settling.bytes_per_second: the largest write rate of rows at 50 % of the model and more".to_owned(),
+                format!("transit_ns of reads: the first quartile of read latencies per row, smallest of {rows} rows"),
+                "settling.bytes_per_second: the largest write rate of rows with at least 50 % of the model's rate"
+                    .to_owned(),
                 "settling.longest_ns: 99th percentiles of reads, least squares of their logarithms".to_owned(),
                 "settling.share: 14 % of reads, over 36 disks of the project iocost-benchmarks".to_owned(),
             ]),
@@ -829,7 +830,7 @@ impl Model {
             }
             Self::Empirical(config) => {
                 format!(
-                    "{}, random draws from measured latencies, depth {}",
+                    "{}, latencies chosen at random from measured latencies, depth {}",
                     size(config.capacity_sectors),
                     config.depth
                 )

@@ -537,12 +537,9 @@ impl TaskFigure {
                 RELEVANT_QUANTILE_PERCENT,
                 "latency within which 99 % of the I/Os of these tasks complete",
             ),
-            Self::SyncP99(_) => (
-                "ms",
-                Direction::Lower,
-                RELEVANT_QUANTILE_PERCENT,
-                "time from call to return, within which 99 % of these calls return",
-            ),
+            Self::SyncP99(_) => {
+                ("ms", Direction::Lower, RELEVANT_QUANTILE_PERCENT, "duration that 99 % of these calls do not exceed")
+            }
         };
         let headline = headline && self != Self::P99;
         let (unit, task) = (unit.to_owned(), task.map(str::to_owned));

@@ -111,9 +111,9 @@ fn legend(view: &View<'_>) -> Markup {
             "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {
                 "Brackets show the confidence interval of the mean difference from the baseline. \
-                 All intervals together hold with 95 % confidence. The verdict is equal if the \
-                 interval is within the difference that matters ("
-                (view.header().equal_within_percent) " %), and better or worse if it excludes 0. \
+                 With 95 % confidence, all intervals together contain the true differences. The verdict is \
+                 equal if the whole interval is within the bound of what matters ("
+                (view.header().equal_within_percent) " %), and better or worse if the interval excludes 0. \
                                                       Otherwise the verdict is \"cannot tell\"."
             }
         }

@@ -208,7 +208,7 @@ impl Pasted {
         if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
             return Err(wrong(
                 "sync",
-                "dd ends before this sync, so its time does not count",
+                "dd ends before this sync, so the time of the sync does not count",
                 "add conv=fsync, so that dd waits for its data",
             ));
         }

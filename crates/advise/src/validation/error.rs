@@ -78,6 +78,6 @@ pub enum ValidationError {
     #[error(transparent)]
     Verify(#[from] VerifyError),
     /// There are too few measurements for a judgement.
-    #[error("no workload has two runs under a scheduler, so there is nothing to compare with")]
+    #[error("no workload has two runs under the same scheduler, so iosched cannot judge the profile")]
     TooLittle,
 }

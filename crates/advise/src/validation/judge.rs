@@ -361,8 +361,8 @@ impl Battery {
         match (of, wrong, right) {
             (0, ..) => format!(
                 "Use any scheduler of the device for these workloads, because the device shows no difference \
-                 between the schedulers. Therefore iosched cannot judge whether the profile predicts the \
-                 best one. {met}"
+                 between the schedulers. For the same reason, iosched cannot judge whether the profile predicts the \
+                 best scheduler. {met}"
             ),
             (_, 0, 0) => format!("{no} {shows} The profile predicts none of these differences. {met}"),
             (_, 0, _) => {

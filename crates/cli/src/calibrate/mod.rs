@@ -93,10 +93,11 @@ pub(crate) struct CalibrateArgs {
 
     /// Fit a model of flash or of a server to this table of results, and measure nothing
     ///
-    /// A row is one job that ran alone. The first line names the columns: rw, bs and iops; then any of depth, jobs,
-    /// read_percent, mean, p50, p99 (in us, or with a unit such as p99_ms) and split. Rows with `kept` in the column
-    /// split are not used for the fit. The file can also be the output of `fio --output-format=json`. The fit is by
-    /// least squares of the logarithms of rates, p50 and p99. `iosched validate --table` shows the other rows.
+    /// A row is one job that ran alone. The first line names the columns. The columns rw, bs and iops are required. The
+    /// columns depth, jobs, read_percent, mean, p50, p99 and split are optional. The latencies mean, p50 and p99 are in
+    /// us, or have a unit in the name, such as p99_ms. If the column `split` of a row contains `kept`, the fit does not
+    /// use this row. The file can also be the output of `fio --output-format=json`. The fit is by least squares of the
+    /// logarithms of rates, p50 and p99. `iosched validate --table` shows the rows that the fit did not use.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["target", "from", "trace", "check", "report", "destroy_data", "quick"])]
     table: Option<PathBuf>,

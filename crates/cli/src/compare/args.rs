@@ -28,8 +28,8 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// For each metric, iosched computes the mean difference between a setting and the baseline, and its confidence
 /// interval. The output shows this interval. The setting is equal to the baseline if the whole interval is within
 /// --equal-within. It is better or worse if the interval excludes 0. Otherwise the verdict is "cannot tell", and the
-/// output says how many runs would decide. All intervals together hold with 95 % confidence (Holm's correction). On a
-/// modelled device, iosched widens them by the known error of the profile.
+/// output says how many runs would decide. With 95 % confidence, all intervals together contain the true differences
+/// (Holm's correction). On a modelled device, iosched widens the intervals by the known error of the profile.
 ///
 /// Fairness says how equally the processes slow each other down, from 0 (unequally) to 1 (equally). It is Jain's index
 /// of their slowdowns. The slowdown of a process is its mean latency while the others run, divided by its mean latency
@@ -58,7 +58,8 @@ pub(crate) struct CompareArgs {
     #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
     given_devices: Vec<String>,
 
-    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010]
+    /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010 for an
+    /// application with a scheduler that Linux no longer has]
     ///
     /// The models are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You can also give a file
     /// (with a / or *.toml). The default is linux-6.12. For an application, the default is server-2010 if you compare
@@ -78,8 +79,9 @@ pub(crate) struct CompareArgs {
     /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9; repeat the option
     /// to compare versions [default: 6.12]
     ///
-    /// docs/kernels.md lists the rules that differ. With several versions, each setting is compared under each of them,
-    /// as "mq-deadline @ 6.1". You can also write a setting like that with --scheduler.
+    /// docs/kernels.md lists the rules that differ. With several versions, iosched compares each setting under each
+    /// version. The name of such a setting is, for example, "mq-deadline @ 6.1". You can also give this name to
+    /// --scheduler.
     #[arg(long = "kernel", value_name = "VERSION", conflicts_with = "on")]
     pub(crate) kernels: Vec<KernelVersion>,
 
@@ -94,8 +96,8 @@ pub(crate) struct CompareArgs {
     /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
     /// The decision and --until-sure consider only the goals. The first goal counts most. The correction for multiple
-    /// comparisons is mildest for the goals. Therefore verdicts on goals need fewer runs than verdicts on other
-    /// metrics.
+    /// comparisons widens the confidence intervals. It widens the intervals of goals least. Therefore verdicts on goals
+    /// need fewer runs than verdicts on other metrics.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
@@ -123,8 +125,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Do not report fairness; the comparison is up to twice as fast, because the runs of each process alone are not
-    /// needed
+    /// Do not report fairness; then iosched need not run each process alone, and the comparison is up to twice as fast
     #[arg(long)]
     pub(crate) no_fairness: bool,
 

@@ -56,7 +56,7 @@ pub(crate) struct RealArgs {
     #[arg(long, value_name = "COMMAND", requires = "command")]
     prepare: Option<String>,
 
-    /// Command to run and time instead of a workload; $IOSCHED_TARGET holds the path of the target
+    /// Command whose duration iosched measures, instead of a workload; $IOSCHED_TARGET holds the path of the target
     #[arg(last = true, value_name = "COMMAND", requires = "on", conflicts_with = "workload")]
     command: Vec<String>,
 }

@@ -17,8 +17,8 @@ pub(crate) struct Reading {
     ///
     /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. These names are known:
     ///
-    /// Time of submission: time_ns, time_us, time_ms or time_s. iosched subtracts the first time from all times, so that
-    /// the trace starts at 0. It leaves times in a column arrival_ns as they are.
+    /// Time of submission: time_ns, time_us, time_ms or time_s. iosched shifts these times, so that the trace starts at
+    /// 0. Times in a column arrival_ns are not shifted.
     ///
     /// Time of completion, as in the output of biosnoop: completed_ns, completed_us, completed_ms or completed_s. The
     /// table must then also have a latency column.

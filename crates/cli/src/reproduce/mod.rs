@@ -42,8 +42,8 @@ const RUNS: u32 = 10;
 ///
 /// Some results depend on a value that the document does not give. For such a value, iosched assumes a range.
 /// `--assumptions` lists these ranges. The first run uses one value of the range, and iosched repeats this run with all
-/// the other values. The column "over unknowns" shows how much the mean varies between them. If a verdict depends on
-/// the assumption, the output says so.
+/// the other values. The column "over unknowns" shows how much the mean differs between these runs. If a verdict
+/// depends on the assumption, the output says so.
 ///
 /// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM stops these too.
 /// The output and the records (--records) contain the finished runs, and list the runs that are missing. `iosched
@@ -75,7 +75,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 
-    /// Only for the experiment "measured": use this model of the disk instead of the model that the measurements name
+    /// Only for the experiment "measured": simulate this disk model instead of the model given with the measurements
     #[arg(short, long, value_name = "PROFILE")]
     device: Option<String>,
 

@@ -21,7 +21,7 @@ use absent as present;
 /// sweep runs the comparison again. The inputs include the content of a trace and the version of iosched. If a workload
 /// cannot be read, the sweep continues without it, and lists it at the end.
 ///
-/// The output ends with the best setting for each volume. A volume is one workload on one device. After that, the
+/// A volume is one workload on one device. At the end, the output shows the best setting for each volume. Then the
 /// output compares the total gain of three choices: one setting for all volumes, one setting for each device, and one
 /// setting for each volume.
 ///

@@ -73,7 +73,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath, conflicts_with = "target")]
     from: Option<PathBuf>,
 
-    /// Measure nothing; show the rows of this table that the fit of the profile did not use
+    /// Measure nothing; show the rows of this table that were left out when the profile was fitted
     ///
     /// `iosched calibrate --help` describes the table at its option --table.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,

@@ -25,8 +25,8 @@ use iosched_terminal::show::{self, Look, validation};
 /// simulates them with the profile. Calibration uses none of these workloads. The output shows predicted and measured
 /// rates and p99 latencies. If the schedulers differ on the device, the output says whether the profile predicts which
 /// one is better. The result is a score: the percentage of the values that the profile predicts well. With --output,
-/// iosched saves the score and the errors in the profile. A comparison with this profile then ignores differences that
-/// are smaller than these errors.
+/// iosched writes the profile to a file, together with the score and the prediction errors. A comparison with this
+/// profile then ignores differences that are smaller than these errors.
 ///
 /// iosched writes to a device only if you name the device again with --destroy-data. It only reads a file. In a
 /// directory, iosched creates a file and writes to this file. It needs root, because it changes schedulers. It puts

@@ -232,7 +232,8 @@ fn zones(file: &str, layout: &Block, remarks: &mut Vec<String>) -> Result<Vec<Zo
         let first = zone.whole(file, "First cylinder number", 1 << 28)?;
         let last = zone.whole(file, "Last cylinder number", 1 << 28)?;
         if first < next_cylinder || last < first {
-            let problem = format!("a zone of cylinders {first} to {last} follows after {next_cylinder} cylinders");
+            let problem =
+                format!("the zone has cylinders {first} to {last}, but it must begin at cylinder {next_cylinder}");
             return Err(DiskSimError::at(
                 file,
                 zone.line,

@@ -256,7 +256,8 @@ impl SsdConfig {
         within("ssd.cleaning.burst_sectors", self.cleaning.burst_sectors, 0..=1 << 24)?;
         let (blocks, needed) = (self.blocks(), self.capacity_sectors.div_ceil(self.block_sectors()) + SPARE_BLOCKS_MIN);
         if blocks < needed {
-            let problem = format!("it makes {blocks} blocks of one erase unit on each die");
+            let problem =
+                format!("with this value, the SSD has {blocks} blocks (a block is one erase unit on every die)");
             let remedy = format!(
                 "there must be at least {needed} blocks; give more spare space, or a smaller \
                  ssd.flash.erase_sectors"
@@ -264,7 +265,7 @@ impl SsdConfig {
             return Err(ConfigError::new(field, problem, remedy));
         }
         if blocks > BLOCKS_MAX {
-            let problem = format!("there are {blocks} blocks of one erase unit on each die");
+            let problem = format!("the SSD has {blocks} blocks (a block is one erase unit on every die)");
             return Err(ConfigError::new(
                 "ssd.flash.erase_sectors",
                 problem,
@@ -303,7 +304,7 @@ impl SsdFlashConfig {
         ] {
             if !value.is_multiple_of(of) {
                 let problem = format!("{value} is not a multiple of {of}");
-                return Err(ConfigError::new(field, problem, format!("it is {of} times a whole number")));
+                return Err(ConfigError::new(field, problem, format!("the value must be a multiple of {of}")));
             }
         }
         within("ssd.flash.erase_ns", self.erase_ns, 0..=SECOND_NS)?;

@@ -41,8 +41,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Sync requests (reads, O_DIRECT and fsync writes) and async requests take turns in \
          batches. Sync requests go first.",
-        "If the other kind waits, a sync batch lasts read_batch_expire. An async batch lasts \
-         write_batch_expire, or ends earlier with its quota of requests.",
+        "While requests of the other kind wait, a sync batch lasts read_batch_expire, and an async batch lasts \
+         write_batch_expire. An async batch ends earlier if it has used up its quota of requests.",
         "The quota depends on how long the last async batch kept the device busy.",
         "Within a batch, the nearest request is next. A backward distance (512 MiB at most) counts twice.",
         "A request that has waited read_expire or write_expire goes first.",

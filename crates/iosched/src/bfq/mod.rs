@@ -104,8 +104,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "While bfq waits, it serves a few requests of other queues. It learns how many do no harm.",
         "Processes that work at the same place of the disk, or started together, share a queue \
          while this saves seeks.",
-        "Async requests and sync writes can use only a part of the tags, and fewer while a queue \
-         has a raised weight.",
+        "Async requests and sync writes can use only a part of the tags. While any queue has a raised weight, this \
+         part is smaller.",
     ],
     when: "Rotating disks and slow flash on which a person waits, or which processes share by \
            ionice or cgroup weight. Not for fast SSDs.",

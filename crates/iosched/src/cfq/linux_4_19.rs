@@ -30,8 +30,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          deadline goes first.",
         "If a queue will probably send more soon, the scheduler waits for it (slice_idle) instead \
          of moving the head away.",
-        "Queues with many seeks are served together, and so are async queues. These kinds of work \
-         take turns.",
+        "CFQ serves all queues with many seeks as one group, and all async queues as another group. These groups \
+         take turns with the sequential queues.",
         "Processes that work at the same place of the disk share a queue while this saves seeks.",
         "cgroups share the disk by weight.",
         "With many queues, slices become shorter, so that each queue gets a turn within target_latency. If a \

@@ -53,7 +53,7 @@ const POLICIES: &[About] = &[
             "At the start of each slice of 0.1 s, a group gets its whole allowance for the slice.",
             "A bio beyond the allowance waits in its group, then in each group above. Its process \
              does not wait.",
-            "A kernel worker submits the bios that have passed all groups.",
+            "When the limits of all groups allow a bio, a kernel worker submits this bio.",
         ],
         harms: &[
             "It limits a group even if nobody else uses the disk.",

@@ -144,7 +144,7 @@ fn not_of_disk(file: &str, device: &str) -> String {
         "io.weight" => {
             format!("io.cost, which uses it, is off: iosched set {device} {CGROUP}io.cost.qos=enable=1")
         }
-        _ => "the device passes its requests on to other disks; set the file for these disks".to_owned(),
+        _ => "the device passes requests on to other disks; set this file for the other disks".to_owned(),
     }
 }
 

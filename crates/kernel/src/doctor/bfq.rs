@@ -101,8 +101,8 @@ fn lasting(groups: &[&Scaled<'_>]) -> String {
     let settings: Vec<(&Group, String)> =
         groups.iter().map(|unit| (unit.group, format!("IOWeight={}", asking(unit.configured)))).collect();
     format!(
-        "systemd overwrites the file when it applies the unit again. To keep the value, set under bfq {}; or \
-         divide all weights by the same number, so that none exceeds {USUAL}",
+        "When systemd applies the unit again, it overwrites io.bfq.weight. To keep the weights under bfq, set \
+         {}. Or divide all weights by the same number, so that no weight exceeds {USUAL}",
         named(&settings)
     )
 }

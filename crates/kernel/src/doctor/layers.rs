@@ -68,8 +68,10 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let blind =
                 |(_, scheduler): &(String, Option<String>)| matches!(scheduler.as_deref(), Some("none" | "kyber"));
             let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
-            let meaning =
-                format!("it has no scheduler, and those of its paths decide ({}){ionice}", paths_text.join(", "));
+            let meaning = format!(
+                "it has no scheduler, and the schedulers of its paths decide ({}){ionice}",
+                paths_text.join(", ")
+            );
             let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
             Finding::note(Id::LayerNvmePaths, Some(&disk.name), file, meaning)
         }
@@ -118,6 +120,6 @@ fn deciding(machine: &Snapshot, disk: &Disk) -> String {
     match names[..] {
         [] => "it has no scheduler".to_owned(),
         [one] => format!("it has no scheduler, and that of {one} decides"),
-        _ => format!("it has no scheduler, and those of {} decide", names.join(", ")),
+        _ => format!("it has no scheduler, and the schedulers of {} decide", names.join(", ")),
     }
 }

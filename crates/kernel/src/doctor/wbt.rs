@@ -13,9 +13,9 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     Some(match disk.wbt? {
         Throttling::TargetUs(us) if is_bfq => {
             let meaning = format!(
-                "the choice of bfq switches writeback throttling (wbt) off, but the kernel shows a target of \
-                 {us} us. Either the target was written after that and wbt is on, or this kernel shows the \
-                 target although wbt is off"
+                "bfq switches writeback throttling (wbt) off, but the kernel shows a wbt target of {us} us. Either \
+                 someone wrote the target after the choice of bfq, and wbt is on; or wbt is off, and the kernel still \
+                 shows the target"
             );
             of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
         }

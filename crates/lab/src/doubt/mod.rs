@@ -521,8 +521,8 @@ impl fmt::Display for Doubt {
             ),
             Self::RequestsRanOut { settings, percent } => write!(
                 f,
-                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use; Linux has one \
-                 hardware queue per processor on NVMe, each with its own requests: set hw_queues in the profile, or \
+                "{}up to {} % of the I/Os waited for a free request, because all nr_requests were in use. Linux has one \
+                 hardware queue per processor on NVMe, each with its own requests. Set hw_queues in the profile, or \
                  raise nr_requests",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)

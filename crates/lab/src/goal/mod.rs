@@ -282,7 +282,7 @@ impl<'t> Reader<'t> {
                 Some(found) => {
                     let statistic = found.map_err(|problem| self.error(start, problem))?;
                     let problem = format!(
-                        "the class of I/O is missing, as in {statistic}(sync); the classes are \
+                        "say which I/Os you mean, as in {statistic}(sync); possible values are \
                      {WHOSE} and the names of tasks"
                     );
                     return Err(self.error(self.at, &problem));

@@ -380,8 +380,8 @@ impl<R: Recording> Recorded<'_, R> {
             return Err(format!("a bio of {nr_sectors} sectors at sector {sector} is not valid"));
         }
         if issued.ioprio.is_some() {
-            return Err("the issue time of the bio is before its submission time; only simulations have such \
-             bios"
+            return Err("the bio was issued before it was submitted; only bios of simulations can have such \
+             times"
                 .to_owned());
         }
         let task = self.task(context)?;

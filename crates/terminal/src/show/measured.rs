@@ -94,10 +94,11 @@ pub fn markdown(
          and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
          the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 (128 I/Os under way\n\
          on one processor; 5 to 14 processes on one disk).\n\n\
-         Each disk of `ssd-latency` has three values of its own rows: the lone read, the rate of settling, and\n\
-         the longest occupation, from 99th percentiles. So its 99th percentiles are partly fitted. Its closed\n\
-         loop is one load for all disks and not the load of the measurement. The disk of `isol-iocost` has the\n\
-         rate of its io.cost model and the latency that its maker states. All other rows are predictions.\n\n\
+         Each disk of `ssd-latency` has three values from its own rows: the lone read, the rate of\n\
+         settling, and the longest occupation, from 99th percentiles. So its 99th percentiles are partly\n\
+         fitted. All disks get the same closed loop, which is not the load of the measurement. The disk of\n\
+         `isol-iocost` has the rate of its io.cost model and the latency that its maker states. All\n\
+         other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | rates (IOPS) within the limit, of all rates |\n\
          | p99 | 99th percentiles of latency within the limit, of all |\n\

@@ -36,7 +36,11 @@ pub fn text(measured: &Measured, profile: &Profile, battery: &Battery, look: Loo
     }
     let _ = writeln!(text, "{}    {}", profile.name(), profile.about());
     let seconds = *measured_ns as f64 / 1e9;
-    let _ = writeln!(text, "{} schedulers, {rounds} runs of {seconds} s of each workload under each", schedulers.len());
+    let _ = writeln!(
+        text,
+        "{} schedulers; {rounds} runs of each workload under each scheduler, {seconds} s per run",
+        schedulers.len()
+    );
     let trials = measured.header.trials();
     for (number, trial) in trials.iter().enumerate() {
         let cells: Vec<&Cell> = battery.cells.iter().filter(|cell| cell.number == number).collect();

@@ -21,7 +21,8 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "-s",
             "SIZE[:BLOCK]",
-            "size of all files in MiB, or with k, m, g, and of a block (8k); default: twice the memory (-r)",
+            "size of all files together, in MiB or with k, m, g (default: twice the memory of -r); size of a block \
+             (default: 8k)",
         ),
         option("-r", "MIB", "size of the memory in MiB"),
         option("-d", "DIR", "accepted: where the files are"),
@@ -67,8 +68,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         }
     };
     let Some(total_bytes) = size.or_else(|| memory.map(|mib| mib * 2 * MIB)) else {
-        let problem = "this option is missing, because the memory of the machine is unknown: bonnie++ uses twice \
-         the memory";
+        let problem = "this option is missing; the default is twice the memory, but iosched does not know the \
+         size of the memory";
         return Err(line.error("-s", problem, "add -s SIZE, such as -s 8g"));
     };
     let block_bytes = block.unwrap_or(BLOCK_BYTES);

@@ -362,7 +362,7 @@ impl Reader<'_> {
             let other = other.map(|file| file.name.as_str()).or(output.filter(|&name| is_disk(name) && name != disk));
             if let Some(other) = other {
                 let problem = format!("{other} is a second device, but iosched simulates only one");
-                return Err(self.error("of", problem, "write a file instead of one of them"));
+                return Err(self.error("of", problem, "name a file instead of one of the two devices"));
             }
             if jobs > 1 {
                 return Err(self.error(

@@ -11,7 +11,7 @@ pub(in crate::app) const ABOUT: About = About {
     name: "iozone",
     about: "writes and reads a file record by record in thirteen ways, and prints the KB/s of each",
     options: &[
-        flag("-a", "test all sizes of files and records that -s and -r do not give"),
+        flag("-a", "without -s, test all file sizes; without -r, test all record sizes"),
         option("-s", "SIZE", "size of the file in KiB, or with k, m, g; default 512; may be repeated"),
         option("-r", "SIZE", "size of a record in KiB, or with k, m, g; default 4; may be repeated"),
         option(
@@ -171,7 +171,7 @@ impl IozoneOptions {
             return Err(line.error("-r", problem, "write a smaller record, or a larger file"));
         }
         if pairs.len() > ROUNDS_MAX {
-            let problem = format!("{} pairs of sizes of files and records", pairs.len());
+            let problem = format!("{} pairs of a file size and a record size", pairs.len());
             return Err(line.error("-r", problem, format!("name at most {ROUNDS_MAX}")));
         }
         if let Some((_, record)) = pairs.iter().find(|(_, record)| direct && !record.is_multiple_of(DIRECT_BYTES)) {
