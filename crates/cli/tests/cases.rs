@@ -383,7 +383,7 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
     has_all(&text, &["one report, with means since the system started"]);
     let wrong = "450.00 0.00 1800.00 0.00 0.00 0.00 0.00 0.00 4.00 0.00 0.08 4.00 0.00 100.00";
     let (text, _) = info(&here, "wrong.txt", &format!("{linux}{}", report(wrong)), &[]);
-    has_all(&text, &["contradict each other: the printed queue length is 0.08, but rates times waits give 1.80"]);
+    has_all(&text, &["contradict each other. The printed queue length is 0.08, but rates times waits give 1.80"]);
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn lvm_over_raid_over_two_disks() {
     fake.gives(&[&disks[..], &["md0 layer-raid", "dm-0 layer-lvm"]].concat());
     let machine = fake.snapshot();
     let names = |disks: Vec<&Disk>| disks.iter().map(|disk| disk.name.clone()).collect::<Vec<_>>();
-    assert!(fake.finding(Id::LayerLvm).meaning.contains("those of sda, sdb decide"));
+    assert!(fake.finding(Id::LayerLvm).meaning.contains("the schedulers of sda, sdb decide"));
     assert_eq!(names(machine.way("dm-0")), ["dm-0", "md0", "sda", "sdb"]);
     assert_eq!(names(machine.above("sdb")), ["md0", "dm-0"]);
     assert!(machine.way("nosuch").is_empty() && machine.above("nosuch").is_empty());
