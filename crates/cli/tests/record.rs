@@ -140,7 +140,7 @@ fn a_trace_with_writes_is_advised_in_a_directory() {
         let found = found.unwrap_or_default();
         let size: u64 = found.strip_prefix(&format!("{trace} --file-size ")).unwrap_or(&found).parse().unwrap();
         let about = rustix::fs::statvfs(&mounted.at).unwrap();
-        assert!((64..=about.f_bavail * about.f_frsize >> 20).contains(&size), "{size} MiB");
+        assert!((64..=(about.f_bavail * about.f_frsize) >> 20).contains(&size), "{size} MiB");
     };
     // The device is advised by its mount point, and a file by its directory.
     expected(record(on, &file));

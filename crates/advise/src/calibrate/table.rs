@@ -276,10 +276,10 @@ fn row(given: Given) -> Result<TableRow, String> {
     let depth = depth.0.checked_mul(depth.1).filter(|depth| *depth <= 65_535);
     let depth = depth.ok_or("more than 65,535 I/Os in flight (depth times jobs)")?;
     let [mean_ns, p50_ns, p99_ns] = latencies.map(|latency| latency.filter(|ns| *ns > 0.0));
-    if let (Some(p50_ns), Some(p99_ns)) = (p50_ns, p99_ns) {
-        if p99_ns < p50_ns {
-            return Err(format!("p99 ({} us) is below p50 ({} us)", p99_ns / 1e3, p50_ns / 1e3));
-        }
+    if let (Some(p50_ns), Some(p99_ns)) = (p50_ns, p99_ns)
+        && p99_ns < p50_ns
+    {
+        return Err(format!("p99 ({} us) is below p50 ({} us)", p99_ns / 1e3, p50_ns / 1e3));
     }
     Ok(TableRow { is_sequential, read_percent, bytes, depth, iops, mean_ns, p50_ns, p99_ns, is_for_fit })
 }
