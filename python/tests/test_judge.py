@@ -47,7 +47,7 @@ def test_an_elevator_that_loses_requests_breaks_a_rule():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(iosched.UsageError, match='scheduler: there is no scheduler "fifo"'):
+    with pytest.raises(iosched.UsageError, match='there is no scheduler "fifo"'):
         iosched.judge("fifo", **QUICK)
     with pytest.raises(iosched.UsageError, match="runs: 1 is too few"):
         iosched.judge("bfq", runs=1)

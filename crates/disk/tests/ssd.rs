@@ -227,7 +227,10 @@ fn wrong_parameters_are_named() {
     check(|config| config.flash.erase_sectors += 8, "ssd.flash.erase_sectors: 65544 is not a multiple of 32");
     check(|config| config.buffer.sectors = 32, "ssd.buffer.sectors");
     check(|config| config.cleaning.spare_percent = f64::NAN, "ssd.cleaning.spare_percent: NaN is out of range");
-    check(|config| config.flash.erase_sectors = 1 << 23, "ssd.cleaning.spare_percent: with this value, the SSD has 15 blocks");
+    check(
+        |config| config.flash.erase_sectors = 1 << 23,
+        "ssd.cleaning.spare_percent: with this value, the SSD has 15 blocks",
+    );
     check(|config| config.flash.erase_sectors = 32, "ssd.flash.erase_sectors: there are");
     check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
 }

@@ -40,8 +40,8 @@ pub(crate) fn judge(
     (request.operations, request.compare) = (operations, comparisons);
     let judged = policies.carry_out(py, jobs, |control| iosched_judge::judge(&request, control, |_| ()))?;
     judged.map(Judgement).map_err(|error| match error {
-        JudgeError::Unknown(_) | JudgeError::Setting(_) | JudgeError::Nothing => wrong("scheduler", error),
-        JudgeError::Runs(_) => wrong("runs", error),
+        JudgeError::Unknown(_) | JudgeError::Setting(_) | JudgeError::Nothing => usage(error).about("scheduler"),
+        JudgeError::Runs(_) => usage(error).about("runs"),
         JudgeError::Lab(error) => of_lab(&error),
         error => usage(error),
     })

@@ -54,11 +54,11 @@ impl CommandLine {
         self.options("--input-format", reading.format);
         self.options("--columns", &reading.columns);
         self.options("--time-unit", reading.time_unit);
-        self.options("--cgroup", &reading.cgroups);
-        self.options("--ionice", &reading.priorities);
         if reading.partial {
             self.word("--partial");
         }
+        self.options("--cgroup", &reading.cgroups);
+        self.options("--ionice", &reading.priorities);
     }
 
     /// Adds the options for the replay of a trace.

@@ -292,8 +292,8 @@ impl ComparisonRequest {
         let mut line = CommandLine::of("compare");
         line.options("--workload", self.workload.iter().map(|path| path.display()));
         line.reading(&self.reading);
-        line.options("--machine", header.machine.map(|machine| machine.name));
         line.options("--device", &self.devices);
+        line.options("--machine", header.machine.map(|machine| machine.name));
         line.options("--scheduler", experiment.settings().iter().map(|setting| &setting.label));
         if let [kernel] = self.kernels.as_slice() {
             line.option("--kernel", kernel);
@@ -302,12 +302,12 @@ impl ComparisonRequest {
         line.options("--goal", &self.goals);
         line.option("--runs", self.runs);
         line.option("--seed", self.seed);
+        line.replay(experiment);
         if self.no_fairness {
             line.word("--no-fairness");
         }
         line.equal_within(self.equal_within_percent);
         line.length(self.run_for_s, self.warm_up_s);
-        line.replay(experiment);
         line.to_string()
     }
 }
