@@ -395,7 +395,7 @@ const FIU: FormatSpec = FormatSpec {
     name: "fiu",
     about: "the traces of Florida International University (at SNIA IOTTA)",
     extensions: &["fiu"],
-    recognised: "lines of eight or nine columns between blanks; the sixth is R or W",
+    recognised: "lines of eight or nine columns, separated by blanks; the sixth is R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`; a sector has 512 bytes",
     example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
     read: "all fields except the hash; a process called ? has no name",

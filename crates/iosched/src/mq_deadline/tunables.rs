@@ -38,7 +38,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.front_merges, "front_merges", Switch, 1, 1, 0..=1, "4.11",
             "1: also merge a bio with the beginning of a request", { clamps: true, reads: Reads::I32, tuning: Span::SWITCH }),
         tunable!(Tunables.async_depth, "async_depth", Requests, 1, 256, 1..=MAX, "5.14",
-            "tags that all requests except reads can use together. If you write nr_requests, this gets the same value",
+            "number of tags that all requests except reads can hold in total. A write to nr_requests sets async_depth to the same value",
             { clamps: true, reads: Reads::I32, tuning: Span::of(4, 256) }),
     ],
 };

@@ -88,12 +88,12 @@ pub fn markdown(
         "# Accuracy on named devices\n\n\
          This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
          and misses. iosched {} made it with one command:\n\n```\n{command} --markdown\n```\n\n\
-         Each case ran {} for {} s of simulated time, after {} s that do not count; for a tenth of that\n\
-         where several disks serve small reads only.\n\n\
+         Each case ran {} for {} s of simulated time, after a warm-up of {} s. Cases in which\n\
+         several disks serve only small reads ran for a tenth of this time.\n\n\
          The model of the disk was fitted to the rows of figures 1a and 1b of `icpe24` (reads of one disk)\n\
          and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
-         the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 (128 I/Os under way\n\
-         on one processor; 5 to 14 processes on one disk).\n\n\
+         the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 of the paper.\n\
+         These rows have 128 I/Os in flight on one processor, or 5 to 14 processes on one disk.\n\n\
          Each disk of `ssd-latency` has three values from its own rows: the lone read, the rate of\n\
          settling, and the longest occupation, from 99th percentiles. So its 99th percentiles are partly\n\
          fitted. All disks get the same closed loop, which is not the load of the measurement. The disk of\n\
