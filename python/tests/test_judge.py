@@ -23,16 +23,19 @@ class Fifo(iosched.Elevator):
 def test_a_card_has_a_row_for_each_case():
     judged = iosched.judge("bfq", **QUICK)
     shares = judged.shares.to_dict()
-    assert len(shares["first"]) == 12 and all(0 <= share <= 1 for share in shares["first"])
+    assert len(shares["first"]) == 12
+    assert all(0 <= share <= 1 for share in shares["first"])
     assert judged.waits.to_dict()["op"] == ["read", "write"] * 2
     assert judged.rules.to_dict()["violation"] == [None]
-    assert judged.markdown().startswith("## bfq\n") and len(judged.comparisons) == 0
+    assert judged.markdown().startswith("## bfq\n")
+    assert len(judged.comparisons) == 0
 
 
 def test_an_elevator_in_python_is_judged():
     judged = iosched.judge(["noop", Fifo], **QUICK)
     rules = judged.rules.to_dict()
-    assert rules["scheduler"] == ["noop", "fifo"] and rules["violation"] == [None, None]
+    assert rules["scheduler"] == ["noop", "fifo"]
+    assert rules["violation"] == [None, None]
     assert repr(judged) == "<iosched.Judgement of noop, fifo>"
 
 
@@ -43,7 +46,8 @@ def test_an_elevator_that_loses_requests_breaks_a_rule():
                 super().insert(now_ns, request)
 
     judged = iosched.judge(Lossy, **QUICK)
-    assert judged.rules.to_dict()["violation"][0] and len(judged.shares) == 0
+    assert judged.rules.to_dict()["violation"][0]
+    assert len(judged.shares) == 0
 
 
 def test_wrong_arguments_are_named():

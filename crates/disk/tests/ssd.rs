@@ -231,7 +231,7 @@ fn wrong_parameters_are_named() {
         |config| config.flash.erase_sectors = 1 << 23,
         "ssd.cleaning.spare_percent: with this value, the SSD has 15 blocks",
     );
-    check(|config| config.flash.erase_sectors = 32, "ssd.flash.erase_sectors: there are");
+    check(|config| config.flash.erase_sectors = 32, "ssd.flash.erase_sectors: the SSD has 4082562 blocks");
     check(|config| config.start.filled_percent = 101, "ssd.start.filled_percent");
 }
 
