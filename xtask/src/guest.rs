@@ -89,15 +89,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("the guest did not begin: {}; it is booted again", ended.how(&console));
         ended = boot(args, &image, &initramfs, &console)?;
     }
-    let said = &ended.said;
+    let lines = &ended.lines;
     let (mut passed, mut failed) = (0, 0);
-    for line in said.iter().filter_map(|line| line.strip_prefix("guest: ")) {
+    for line in lines.iter().filter_map(|line| line.strip_prefix("guest: ")) {
         passed += u32::from(line.starts_with("passed: "));
         failed += u32::from(line.starts_with("FAILED: "));
         println!("{line}");
     }
     println!("guest: {passed} passed, {failed} failed in {:.0} s", began.elapsed().as_secs_f64());
-    if said.last().map(String::as_str) != Some("guest: end") {
+    if lines.last().map(String::as_str) != Some("guest: end") {
         eprintln!("{}", text(&console));
         bail!("the guest did not come to its end: {}", ended.how(&console));
     }
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// The result of a guest.
 struct Ended {
     /// Lines of the output.
-    said: Vec<String>,
+    lines: Vec<String>,
     status: ExitStatus,
     seconds: f64,
 }
@@ -115,7 +115,7 @@ struct Ended {
 impl Ended {
     /// Returns whether the guest reached its tests.
     fn has_begun(&self) -> bool {
-        self.said.iter().any(|line| line.starts_with("guest: "))
+        self.lines.iter().any(|line| line.starts_with("guest: "))
     }
 
     /// Returns a line with the end of the emulator, and
@@ -125,11 +125,11 @@ impl Ended {
             Some(124) => "ended by us".to_owned(),
             _ => self.status.to_string(),
         };
-        let said = self.said.last().map_or("nothing", String::as_str);
+        let lines = self.lines.last().map_or("nothing", String::as_str);
         let console = text(console);
         let is_bad = |line: &&str| ["Kernel panic", "BUG:", "Oops"].iter().any(|word| line.contains(word));
         let kernel = console.lines().find(is_bad).or_else(|| console.lines().last()).unwrap_or("nothing");
-        format!("{how} after {:.0} s; the last it said: {said}; its kernel: {}", self.seconds, kernel.trim())
+        format!("{how} after {:.0} s; the last it said: {lines}; its kernel: {}", self.seconds, kernel.trim())
     }
 }
 
@@ -167,15 +167,15 @@ fn boot(args: &Args, image: &Path, initramfs: &Path, console: &Path) -> Result<E
         .spawn()
         .context("timeout")?;
     let output = BufReader::new(child.stdout.take().context("its output")?);
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     for line in output.split(b'\n') {
         let line = String::from_utf8_lossy(&line?).trim().to_owned();
         if args.verbose {
             println!("{line}");
         }
-        said.push(line);
+        lines.push(line);
     }
     let status = child.wait()?;
     ensure!(status.code() != Some(127), "{EMULATOR} is not here: install qemu-system-x86");
-    Ok(Ended { said, status, seconds: began.elapsed().as_secs_f64() })
+    Ok(Ended { lines, status, seconds: began.elapsed().as_secs_f64() })
 }

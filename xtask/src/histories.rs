@@ -110,11 +110,11 @@ pub(crate) fn run(args: &Args, theme: Theme) -> Result<ExitCode> {
     let began = Instant::now();
     thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| run.work())).collect();
-        let mut said = Instant::now();
+        let mut last_line = Instant::now();
         while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
             thread::sleep(Duration::from_millis(20));
-            if said.elapsed() >= PROGRESS {
-                said = Instant::now();
+            if last_line.elapsed() >= PROGRESS {
+                last_line = Instant::now();
                 let (done, seconds) = (run.done.load(Ordering::Relaxed), began.elapsed().as_secs_f64());
                 println!("{name}: {done} of {} in {seconds:.0} s", args.count);
             }

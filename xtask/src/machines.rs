@@ -193,9 +193,9 @@ impl Host {
         let scheduler = format!("scheduler={}", elevator.unwrap_or(&"noop"));
         let mut command = Command::new(&self.program);
         command.args(["set", "--at", "control", &scheduler]).current_dir(&self.here);
-        let said = command.stdin(Stdio::null()).output();
+        let replies = command.stdin(Stdio::null()).output();
         thread::sleep(Duration::from_millis(50));
-        said.is_ok_and(|said| said.status.success())
+        replies.is_ok_and(|replies| replies.status.success())
     }
 }
 
@@ -203,7 +203,7 @@ impl Host {
 struct Machine {
     name: &'static str,
     orders: ChildStdin,
-    said: Receiver<String>,
+    replies: Receiver<String>,
     console: PathBuf,
     /// The process of the emulator.
     _process: Ends,
@@ -241,7 +241,7 @@ impl Machine {
         let mut process = Ends(process.with_context(|| format!("{EMULATOR} is not here: install qemu-system-x86"))?);
         let orders = process.0.stdin.take().context("its input")?;
         let lines = BufReader::new(process.0.stdout.take().context("its output")?).split(b'\n').map_while(Result::ok);
-        let (sender, said) = mpsc::channel();
+        let (sender, replies) = mpsc::channel();
         let verbose = host.verbose;
         thread::spawn(move || {
             for line in lines {
@@ -253,19 +253,19 @@ impl Machine {
                 let _ = sender.send(line);
             }
         });
-        Ok(Self { name, orders, said, console, _process: process })
+        Ok(Self { name, orders, replies, console, _process: process })
     }
 
     /// Waits for a message of the machine. Fails if the machine reports a failure or ends.
     fn hear(&mut self, word: &str) -> Result<()> {
         let mut last = String::new();
-        for line in iter::from_fn(|| self.said.recv_timeout(PATIENCE).ok()) {
-            let Some(said) = line.strip_prefix("machine: ") else { continue };
-            ensure!(!said.starts_with("FAILED"), "{}: {said}", self.name);
-            if said.starts_with(word) {
+        for line in iter::from_fn(|| self.replies.recv_timeout(PATIENCE).ok()) {
+            let Some(replies) = line.strip_prefix("machine: ") else { continue };
+            ensure!(!replies.starts_with("FAILED"), "{}: {replies}", self.name);
+            if replies.starts_with(word) {
                 return Ok(());
             }
-            last = said.to_owned();
+            last = replies.to_owned();
         }
         let console = fs::read(&self.console).unwrap_or_default();
         let kernel = String::from_utf8_lossy(&console).lines().last().unwrap_or_default().to_owned();

@@ -158,12 +158,13 @@ fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
     let found = choose(&file, &all, args.of.as_deref(), |found| &found.name)?;
     let name = if found.name.is_empty() { &file } else { &found.name };
     let latencies = Latencies::of(&found.rows);
-    let said = latencies.map_or_else(
+    let of_latencies = latencies.map_or_else(
         || "no latencies".to_owned(),
         |latencies| format!("read latencies beside writes ({} rates of io.cost)", latencies.rows),
     );
     let bytes = found.size_bytes.unwrap_or(SIZE_DEFAULT);
-    let about = format!("{name}: {:.0} GB, depth {}, rates of io.cost.model, {said}", bytes as f64 / 1e9, args.depth);
+    let about =
+        format!("{name}: {:.0} GB, depth {}, rates of io.cost.model, {of_latencies}", bytes as f64 / 1e9, args.depth);
     let percent = Family::ALL.first().map_or(0.0, Family::usual_spread_percent);
     let size = (bytes / 512, u32::from(args.depth));
     let named = (file.as_str(), about.as_str(), "resctl-bench");

@@ -132,9 +132,9 @@ fn advise_refuses_before_any_run() {
     fs::write(here.join("write.toml"), ONE_READER.replace("pattern", "op = \"write\"\npattern")).unwrap();
     let on = device.device.to_str().unwrap();
     let before = scheduler(&device);
-    let refused = |args: &[&str], said: &str| {
+    let refused = |args: &[&str], expected: &str| {
         let (_, err) = iosched(&here, &[&["advise"], args].concat(), 2);
-        assert!(err.contains(said), "{args:?}: {err}");
+        assert!(err.contains(expected), "{args:?}: {err}");
     };
     refused(&[on, "-w", "read.toml", "--goal", "fairness"], "fairness is measured only in simulation");
     refused(&[on, "-w", "read.toml", "--scheduler", "cfg"], "--scheduler cfg: ");

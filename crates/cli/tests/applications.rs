@@ -9,10 +9,10 @@ use common::{directory, run_in as run};
 const IOZONE: &str = "iozone -s 64 -e -i 0";
 
 #[track_caller]
-fn refused(directory: &Path, args: &[&str], said: &[&str]) {
+fn refused(directory: &Path, args: &[&str], expected: &[&str]) {
     let (code, out, err) = run(directory, args);
     assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
-    for part in said {
+    for part in expected {
         assert!(err.contains(part), "{args:?} should say {part:?}: {err}");
     }
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0, "{args:?} wrote something");

@@ -105,14 +105,14 @@ fn a_rotating_disk_is_fitted_to_what_it_served() {
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let off_percent = document["held_out_rms_percent"].as_f64().unwrap();
     assert!(code == 0 && off_percent < 12.0, "{off_percent}");
-    for (args, said) in [
+    for (args, expected) in [
         (vec!["calibrate", "--trace", "no-such-file"], "no-such-file"),
         (vec!["calibrate", "--trace", &trace, "--start", "nvme"], "of kind ssd"),
         (vec!["calibrate", "--trace", &profile], "mine.toml:1: "),
         (vec!["calibrate", "nvme", "--trace", &trace], "cannot be used with"),
     ] {
         let (code, _, err) = run(&args);
-        assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
+        assert!(code == 2 && err.contains(expected), "{args:?}: {code} {err}");
     }
 }
 
@@ -122,7 +122,7 @@ fn calibrate_refuses_with_a_remedy() {
     let file = here.join("file");
     fs::write(&file, "nothing").unwrap();
     let file = file.to_string_lossy();
-    for (args, said) in [
+    for (args, expected) in [
         (vec!["calibrate"], "required"),
         (vec!["calibrate", &*file], "give a file of at least 64 MiB, or a directory"),
         (
@@ -137,7 +137,7 @@ fn calibrate_refuses_with_a_remedy() {
         (vec!["calibrate", "nvme", "--check", "no-such-profile"], "there is no device profile"),
     ] {
         let (code, _, err) = run(&args);
-        assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
+        assert!(code == 2 && err.contains(expected), "{args:?}: {code} {err}");
     }
 }
 
@@ -182,7 +182,7 @@ fn validated_profile_carries_its_errors() {
     let file = here.join("file");
     fs::write(&file, "nothing").unwrap();
     let file = file.to_string_lossy();
-    for (args, said) in [
+    for (args, expected) in [
         (vec!["validate"], "--profile"),
         (vec!["validate", "nvme"], "--profile"),
         (vec!["validate", "--profile", "nvme"], "required"),
@@ -195,7 +195,7 @@ fn validated_profile_carries_its_errors() {
         (vec!["validate", "--from", "no-such-file", "--profile", "nvme"], "no-such-file"),
     ] {
         let (code, _, err) = run(&args);
-        assert!(code == 2 && err.contains(said), "{args:?}: {code} {err}");
+        assert!(code == 2 && err.contains(expected), "{args:?}: {code} {err}");
     }
 }
 

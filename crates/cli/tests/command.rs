@@ -15,11 +15,11 @@ const TASKS: &str =
 /// Asserts that the arguments fail with `code`, print nothing on
 /// standard output, record nothing, and print each of `said`.
 #[track_caller]
-fn refused(directory: &Path, args: &[&str], code: i32, said: &[&str]) {
+fn refused(directory: &Path, args: &[&str], code: i32, expected: &[&str]) {
     let (found, out, err) = run(directory, args);
     assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {err}");
     assert!(err.starts_with("error: "), "{args:?}: {err}");
-    for part in said {
+    for part in expected {
         assert!(err.contains(part), "{args:?} should say {part:?}: {err}");
     }
     for never in ["panicked", "Error(", "Os {", "kind:"] {
@@ -68,8 +68,8 @@ fn usage_errors_come_before_any_run() {
     std::fs::write(here.join("empty"), "").unwrap();
     std::fs::write(here.join("bad.toml"), "[[tasks]]\npid = 1\npatern = \"seq\"\n").unwrap();
     std::fs::write(here.join("dev.toml"), "kind = \"hdd\"\n").unwrap();
-    let compare = |args: &[&str], code, said: &[&str]| {
-        refused(&here, &[&["compare"], args].concat(), code, said);
+    let compare = |args: &[&str], code, expected: &[&str]| {
+        refused(&here, &[&["compare"], args].concat(), code, expected);
     };
     compare(&["--scheduler", "nop"], 2, &["--scheduler", "there is no scheduler \"nop\"; available: noop"]);
     compare(&["--scheduler", "cfq:slice_idel=0"], 2, &["slice_idel", "slice_idle"]);

@@ -61,10 +61,10 @@ fn rates_are_held_against_the_disks_that_are_here() {
         fs::write(&file, text).unwrap();
         run(&["doctor", "--json", "--rates", file.to_str().unwrap()])
     };
-    for (given, said) in [("/nowhere/iostat.txt", "No such file"), ("/", "is a directory")] {
+    for (given, expected) in [("/nowhere/iostat.txt", "No such file"), ("/", "is a directory")] {
         let (code, _, errors) = run(&["doctor", "--rates", given]);
         assert_eq!(code, 2, "{errors}");
-        assert!(errors.starts_with(&format!("error: --rates {given}: {said}")), "{errors}");
+        assert!(errors.starts_with(&format!("error: --rates {given}: {expected}")), "{errors}");
     }
     let (code, _, errors) = rates("nothing of the kind\n");
     assert_eq!((code, errors.contains("is not the output of iostat -x or sar -d")), (2, true), "{errors}");
@@ -82,10 +82,10 @@ fn rates_are_held_against_the_disks_that_are_here() {
         };
         to.write_all(b"Device r/s w/s r_await w_await aqu-sz %util\nnosuchdisk 1 1 4.0 2.0 8.0 99\n").unwrap();
         drop(to);
-        let said = doctor.wait_with_output().unwrap();
-        let errors = String::from_utf8(said.stderr).unwrap();
+        let text = doctor.wait_with_output().unwrap();
+        let errors = String::from_utf8(text.stderr).unwrap();
         assert_eq!(
-            (said.status.code(), errors.contains("has nosuchdisk, but none of these")),
+            (text.status.code(), errors.contains("has nosuchdisk, but none of these")),
             (Some(2), true),
             "{errors}"
         );

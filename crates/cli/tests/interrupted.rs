@@ -43,8 +43,8 @@ fn records_of_reproductions_make_the_same_page() {
     let stopped = format!("stopped after {} of ", lines() - 1);
     assert!(out.contains(&format!("dd: {stopped}")) && out.contains(" of 1000000 runs each"), "{out}");
     assert!(!out.contains("none of these results is published"), "{out}");
-    let (_, said) = iosched(&here, &["report", "dd.jsonl"], 0);
-    assert_eq!(said, "dd.html: the report of dd.jsonl\n");
+    let (_, text) = iosched(&here, &["report", "dd.jsonl"], 0);
+    assert_eq!(text, "dd.html: the report of dd.jsonl\n");
     let page = fs::read_to_string(here.join("dd.html")).unwrap();
     assert!(page.contains("Stopped after "), "{page}");
     assert_eq!(page, fs::read_to_string(here.join("first.html")).unwrap());

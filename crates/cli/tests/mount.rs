@@ -115,7 +115,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
     for line in ["nr_requests=32", "iosched/quantum=8", "device/queue_depth=128", "size=32768"] {
         assert!(out.lines().any(|found| found == line), "{line}: {out}");
     }
-    for (args, code, said) in [
+    for (args, code, expected) in [
         (
             ["set", "scheduler=bogus"],
             2,
@@ -128,7 +128,7 @@ fn ls_get_and_set_work_on_a_mounted_disk() {
         (["get", "nothing"], 2, "nothing: there is no such attribute"),
     ] {
         let (found, _, err) = run(&[&args[..], &["--at", at]].concat());
-        assert!(found == code && err.contains(said), "{args:?}: {found} {err}");
+        assert!(found == code && err.contains(expected), "{args:?}: {found} {err}");
     }
     assert_eq!(mounted.end(), 0);
 }
@@ -396,7 +396,7 @@ fn a_live_disk_with_a_name_is_found_by_it() {
         command.args(args).env("RUNTIME_DIRECTORY", here.join("run"));
         command
     };
-    let said = |args: &[&str]| {
+    let text = |args: &[&str]| {
         let output = iosched(args).output().unwrap();
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         (output.status.code().unwrap(), text)
@@ -406,17 +406,17 @@ fn a_live_disk_with_a_name_is_found_by_it() {
     let mut child = iosched(&serve).stderr(Stdio::piped()).spawn().unwrap();
     let mut messages = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(messages.any(|line| line == "control: iosched ls live:db"));
-    assert!(said(&["ls"]).1.lines().any(|line| line.starts_with("served disks: ") && line.contains("live:db")));
+    assert!(text(&["ls"]).1.lines().any(|line| line.starts_with("served disks: ") && line.contains("live:db")));
     assert_eq!(
-        said(&["set", "live:db", "scheduler=cfq", "slice_idle=3"]),
+        text(&["set", "live:db", "scheduler=cfq", "slice_idle=3"]),
         (0, "scheduler=cfq\nslice_idle=3\n".to_owned())
     );
-    assert_eq!(said(&["get", "live:db", "slice_idle", "-n"]), (0, "3\n".to_owned()));
-    let (code, top) = said(&["top", "live:db", "--once", "-i", "0.1", "--json"]);
+    assert_eq!(text(&["get", "live:db", "slice_idle", "-n"]), (0, "3\n".to_owned()));
+    let (code, top) = text(&["top", "live:db", "--once", "-i", "0.1", "--json"]);
     assert!(code == 0 && top.contains("0 clients"), "{top}");
     for (name, hint) in [("live:dv", "did you mean live:db?"), ("live:a/b", "one word without slashes")] {
-        let (code, said) = said(&["get", name]);
-        assert!(code == 2 && said.contains(hint), "{name}: {said}");
+        let (code, text) = text(&["get", name]);
+        assert!(code == 2 && text.contains(hint), "{name}: {text}");
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -438,7 +438,7 @@ fn impossible_mount_is_refused_first() {
     let at = here.join("mnt");
     fs::create_dir(&at).unwrap();
     let (at, gone) = (at.to_str().unwrap(), here.join("gone"));
-    for (args, said) in [
+    for (args, expected) in [
         (vec!["mount", "memory:1M", gone.to_str().unwrap()], "name an existing directory"),
         (vec!["mount", "memory:lots", at], "not a size"),
         (vec!["mount", "model:none-such", at], "none-such"),
@@ -448,6 +448,6 @@ fn impossible_mount_is_refused_first() {
         (vec!["mount", "memory:1M", at, "--depth", "0"], "0 is not in 1.."),
     ] {
         let (code, out, err) = run(&args);
-        assert!(code == 2 && out.is_empty() && err.contains(said), "{args:?}: {code} {err}");
+        assert!(code == 2 && out.is_empty() && err.contains(expected), "{args:?}: {code} {err}");
     }
 }

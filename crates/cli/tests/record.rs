@@ -56,8 +56,8 @@ fn recording_is_compared_and_the_tracer_restored() {
     let found = json(&here, &["trace", "info", &file, "--json"]);
     assert_eq!((&found["reads"]["requests"], &found["latency"]["requests"]), (&100.into(), &100.into()), "{found:#}");
     if has_program("blkparse") {
-        let said = sh(&format!("blkparse -i {name} -D {} -a complete", here.display()), &[]);
-        assert_eq!(said.lines().filter(|line| line.contains("  C  R")).count(), 100, "{said}");
+        let text = sh(&format!("blkparse -i {name} -D {} -a complete", here.display()), &[]);
+        assert_eq!(text.lines().filter(|line| line.contains("  C  R")).count(), 100, "{text}");
     }
     let args = ["compare", "--workload", &file, "--device", "nvme", "--scheduler", "none", "--runs", "2", "--json"];
     json(&here, &args);
@@ -203,9 +203,9 @@ fn a_recording_has_the_class_of_each_process() {
     all.sort();
     assert_eq!(all, [["be/2"], ["idle"], ["none"]], "{found:#}");
     if has_program("blkparse") {
-        let said = sh(&format!("blkparse -i t -D {}", here.display()), &[]);
-        assert!(said.contains("iosched ioprio: process") && said.contains("has idle"), "{said}");
-        fs::write(here.join("t.txt"), said).unwrap();
+        let text = sh(&format!("blkparse -i t -D {}", here.display()), &[]);
+        assert!(text.contains("iosched ioprio: process") && text.contains("has idle"), "{text}");
+        fs::write(here.join("t.txt"), text).unwrap();
         let of_text = json(&here, &["trace", "info", "t.txt", "--input-format", "blkparse", "--json"]);
         assert!(of_text["processes"].to_string().contains("idle"), "{of_text:#}");
     }
@@ -260,9 +260,9 @@ fn a_trace_without_priorities_is_doubted_until_they_are_said() {
     assert!(first["message"].as_str().unwrap().contains("--ionice backup=idle"), "{first}");
     let is_doubted = |found: &serde_json::Value| found["doubts"].to_string().contains("priorities_unknown");
     assert!(!is_doubted(&compare("kyber", &[])));
-    let said = compare("mq-deadline", &["--ionice", "backup=idle", "--ionice", "*=none"]);
-    assert!(!is_doubted(&said), "{:#}", said["doubts"]);
-    assert_ne!(said["metrics"], found["metrics"], "the backup waits for the database");
+    let text = compare("mq-deadline", &["--ionice", "backup=idle", "--ionice", "*=none"]);
+    assert!(!is_doubted(&text), "{:#}", text["doubts"]);
+    assert_ne!(text["metrics"], found["metrics"], "the backup waits for the database");
 
     let wrong = |ionice: &str| {
         iosched(&here, &["compare", "--workload", "t.csv", "--device", "sata-ssd", "--ionice", ionice], 2).1

@@ -37,12 +37,12 @@ fn read_error(socket: &mut UnixStream, offset: u64) -> u32 {
 
 /// Asserts the message about wrong arguments and the exit code.
 #[track_caller]
-fn refused(here: &Path, args: &[&str], code: i32, said: &str) {
+fn refused(here: &Path, args: &[&str], code: i32, expected: &str) {
     let mut command = Command::new(IOSCHED);
     let output = command.current_dir(here).arg("serve").args(args).stdin(Stdio::null()).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
-    assert!(error.starts_with("error: ") && error.contains(said), "{args:?} should say {said:?}: {error}");
+    assert!(error.starts_with("error: ") && error.contains(expected), "{args:?} should say {expected:?}: {error}");
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn rescan_takes_a_larger_backing_and_refuses_a_smaller_one() {
     }
     resize(1 << 20).unwrap();
     let refused = rescan();
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && said.contains("has shrunk to 1048576 bytes"), "{said}");
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && text.contains("has shrunk to 1048576 bytes"), "{text}");
     assert_eq!(size().trim(), "size=4096");
     assert_eq!(server.stop(), Some(0));
 }
@@ -177,8 +177,8 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let said = set(&["groups/db/weight=800"]);
-    let way = said.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(" to apply them"));
+    let text = set(&["groups/db/weight=800"]);
+    let way = text.strip_prefix("warning: none ignores weights; set ").and_then(|way| way.split_once(" to apply them"));
     // The suggested command works.
     assert_eq!(set(&way.unwrap().0.split(' ').collect::<Vec<_>>()), "");
     assert_eq!(set(&["groups/db/weight=700"]), "");
@@ -281,8 +281,8 @@ fn an_export_is_a_cgroup_with_a_cap_of_its_own() {
     let set = server.client(IOSCHED, &["set", "c", &format!("{cap}=rbps=max/wiops=7")]).unwrap();
     assert_eq!(set.trim(), format!("{cap}=rbps=max wbps=max riops=max wiops=7"));
     let wrong = Command::new(IOSCHED).current_dir(&here).args(["set", "c", &format!("{cap}=rbps=0")]).output().unwrap();
-    let said = String::from_utf8_lossy(&wrong.stderr);
-    assert!(wrong.status.code() == Some(2) && said.contains("write any of rbps=N"), "{said}");
+    let text = String::from_utf8_lossy(&wrong.stderr);
+    assert!(wrong.status.code() == Some(2) && text.contains("write any of rbps=N"), "{text}");
     assert_eq!(server.stop(), Some(0));
     refused(&here, &["memory:1M", "--scheduler", "none:io.max=rbps=5"], 2, "the name of the cgroup is missing");
 }
@@ -354,7 +354,7 @@ fn a_disk_and_a_socket_have_one_server() {
 #[test]
 fn wrong_arguments_are_told_with_what_would_be_right() {
     let here = directory("serve-wrong");
-    for (args, said) in [
+    for (args, expected) in [
         (&["memory:1M", "--export", "db,level=9"][..], "0 (most urgent) to 7"),
         (&["memory:1M", "--export", "db", "--export", "db"], "declared twice"),
         (&["memory:1M", "--exports", "none.toml"], "none.toml"),
@@ -373,7 +373,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         (&["none.img"], "none.img: No such file"),
         (&["."], "is not a file or block device"),
     ] {
-        refused(&here, args, 2, said);
+        refused(&here, args, 2, expected);
     }
     refused(&here, &["memory:1M", "--unix", "none/s"], 2, "none/s: cannot listen there");
     assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is left");

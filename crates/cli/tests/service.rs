@@ -48,9 +48,9 @@ fn notified(here: &Path) -> UnixDatagram {
 
 #[track_caller]
 fn is_ready(socket: &UnixDatagram) {
-    let mut said = [0; 64];
-    let length = socket.recv(&mut said).expect("it says that it is ready");
-    assert_eq!(std::str::from_utf8(&said[..length]).unwrap().trim_end(), "READY=1");
+    let mut bytes = [0; 64];
+    let length = socket.recv(&mut bytes).expect("it says that it is ready");
+    assert_eq!(std::str::from_utf8(&bytes[..length]).unwrap().trim_end(), "READY=1");
 }
 
 #[track_caller]
@@ -72,12 +72,12 @@ fn early_client_is_served_and_systemds_socket_stays() {
     command.args(["-c", script, IOSCHED]).current_dir(&here).env("NOTIFY_SOCKET", here.join("notify"));
     let child = command.stdin(Stdio::from(OwnedFd::from(listener))).stderr(Stdio::null()).spawn().unwrap();
     is_ready(&notified);
-    let mut said = [0; 8];
-    first.read_exact(&mut said).unwrap();
-    assert_eq!(said, MAGIC);
+    let mut bytes = [0; 8];
+    first.read_exact(&mut bytes).unwrap();
+    assert_eq!(bytes, MAGIC);
     let mut second = UnixStream::connect(here.join("s")).unwrap();
-    second.read_exact(&mut said).unwrap();
-    assert_eq!(said, MAGIC);
+    second.read_exact(&mut bytes).unwrap();
+    assert_eq!(bytes, MAGIC);
     ends_well(child);
     assert!(here.join("s").exists(), "it is systemd's");
     assert!(!here.join("c").exists() && !here.join("memory.sock").exists(), "it has made no other");

@@ -81,7 +81,7 @@ mod with_sweeps {
         let here = directory("sweep-wrong");
         let file = plan(&here, PLAN);
         let out = here.join("out").display().to_string();
-        for (args, said) in [
+        for (args, expected) in [
             (vec!["sweep", &file], "--output"),
             (vec!["sweep", "absent.toml", "-o", &out], "absent.toml"),
             (vec!["sweep", &file, "-o", &out, "--metric", "sync_men"], "available: "),
@@ -91,7 +91,7 @@ mod with_sweeps {
         ] {
             let (code, _, err) = run(&args);
             assert!(code == 2 || code == 1, "{args:?}: {code}: {err}");
-            assert!(err.contains(said), "{args:?}: {err}");
+            assert!(err.contains(expected), "{args:?}: {err}");
         }
         let remote = super::plan(&here, &PLAN.replace("a.csv", "s3://b/a.csv"));
         let (_, _, err) = run(&["sweep", &remote, "-o", &out]);

@@ -117,10 +117,10 @@ fn an_imported_disk_is_compared_with_what_was_measured() {
 fn validate_names_file_and_line_of_an_error() {
     let here = directory("validate-wrong");
     assert_eq!(run(&here, &IMPORT).0, 0);
-    let refused = |args: &[&str], said: &str| {
+    let refused = |args: &[&str], expected: &str| {
         let (code, out, err) = run(&here, args);
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
-        assert!(err.starts_with("error: ") && err.contains(said), "{args:?} should say {said:?}: {err}");
+        assert!(err.starts_with("error: ") && err.contains(expected), "{args:?} should say {expected:?}: {err}");
     };
     let validate = |trace| ["validate", "disk", "--profile", "a.toml", "--trace", trace];
     refused(&validate("none.trace"), "none.trace: cannot be read");

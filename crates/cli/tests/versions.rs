@@ -69,7 +69,7 @@ fn one_kernel_holds_for_all_settings() {
 #[test]
 fn unknown_kernels_and_real_devices_are_refused() {
     let here = directory("unknown-kernel");
-    for (args, said) in [
+    for (args, expected) in [
         (&["compare", "--kernel", "6.99"][..], "\"6.99\" is not a known kernel; write a version from 4.18 to 7.0"),
         (&["compare", "--on", ".", "--kernel", "6.1"], "cannot be used with"),
         (&["compare", "-s", "bfq @ 3.10"], "\"3.10\" is not a known kernel"),
@@ -77,6 +77,6 @@ fn unknown_kernels_and_real_devices_are_refused() {
     ] {
         let (code, out, err) = run(&here, args);
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
-        assert!(err.contains(said), "{args:?}: {err}");
+        assert!(err.contains(expected), "{args:?}: {err}");
     }
 }

@@ -136,9 +136,9 @@ fn an_orderly_end_leaves_no_sockets() {
 
 #[test]
 fn wrong_arguments_are_told_with_what_would_be_right() {
-    let refused = |args: &[&str], code: i32, said: &str| {
+    let refused = |args: &[&str], code: i32, expected: &str| {
         let (found, _, error) = run(&[&["vhost"], args].concat());
-        assert!(found == code && error.contains(said), "{args:?}: {found}: {error}");
+        assert!(found == code && error.contains(expected), "{args:?}: {found}: {error}");
     };
     refused(&["memory:1M"], 2, "--socket <SOCKET>");
     refused(&["memory:1M", "--socket", "a", "--socket", "b"], 2, "2 sockets for 1 exports");
@@ -166,8 +166,8 @@ fn boot_sector() -> Vec<u8> {
 }
 
 /// Returns the output of a program, in pieces.
-fn said(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
-    let (sender, said) = mpsc::channel();
+fn messages(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
@@ -176,15 +176,15 @@ fn said(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
             }
         }
     });
-    said
+    receiver
 }
 
 /// Waits until the output contains `part`. Returns all output.
 #[track_caller]
-fn wait_for(said: &mpsc::Receiver<String>, part: &str) -> String {
+fn wait_for(lines: &mpsc::Receiver<String>, part: &str) -> String {
     let mut all = String::new();
     while !all.contains(part) {
-        all += &said.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {all}"));
+        all += &lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {all}"));
     }
     all
 }
@@ -216,10 +216,10 @@ fn qemu_boots_by_the_books_command_lines_and_is_not_migrated() {
     let command =
         command.current_dir(&here).args(&mut words).args(["-monitor", "none", "-qmp", "unix:q,server=on,wait=off"]);
     let mut machine = Ends(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap());
-    let console = said(machine.0.stdout.take().unwrap());
+    let console = messages(machine.0.stdout.take().unwrap());
     wait_for(&console, "booted from the disk");
     let mut socket = std::os::unix::net::UnixStream::connect(here.join("q")).unwrap();
-    let answers = said(socket.try_clone().unwrap());
+    let answers = messages(socket.try_clone().unwrap());
     socket.write_all(b"{\"execute\":\"qmp_capabilities\"}\n").unwrap();
     socket.write_all(b"{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"exec:cat\"}}\n").unwrap();
     wait_for(&answers, "Migration disabled: vhost-user backend lacks VHOST_USER_PROTOCOL_F_LOG_SHMFD feature");
@@ -253,13 +253,13 @@ fn libvirt_boots_by_the_books_domain() {
     let command = command.current_dir(&here).env("HOME", &here).env("XDG_RUNTIME_DIR", &here).stdin(Stdio::null());
     let mut runner = Ends(command.stderr(Stdio::piped()).spawn().unwrap());
     let began = Instant::now();
-    let booted = || std::fs::read_to_string(&console).is_ok_and(|said| said.contains("booted from the disk"));
+    let booted = || std::fs::read_to_string(&console).is_ok_and(|text| text.contains("booted from the disk"));
     while !booted() && began.elapsed() < PATIENCE && runner.0.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let has_booted = booted();
     drop(runner.0.kill());
-    let mut said = String::new();
-    runner.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(has_booted, "{said}");
+    let mut text = String::new();
+    runner.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(has_booted, "{text}");
 }

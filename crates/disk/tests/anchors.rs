@@ -70,11 +70,11 @@ const FIXED: &str = "kind = \"fixed\"\n[fixed]\ndepth = 1\nparallel = 1\nlat_ns 
 
 #[test]
 fn anchors_that_cannot_be_measured_are_refused() {
-    let check = |figure: &str, value: &str, unit: &str, said: &[&str]| {
+    let check = |figure: &str, value: &str, unit: &str, expected: &[&str]| {
         let anchor =
             format!("[[anchors]]\nfigure = \"{figure}\"\nvalue = {value}\nunit = \"{unit}\"\nsource = \"me\"\n");
         let error = Profile::parse("mine.toml", &format!("{FIXED}{anchor}")).unwrap_err().to_string();
-        for part in ["mine.toml"].iter().chain(said) {
+        for part in ["mine.toml"].iter().chain(expected) {
             assert!(error.contains(part), "{part:?} is not in {error:?}");
         }
     };

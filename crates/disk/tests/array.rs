@@ -132,10 +132,10 @@ fn two_arrays_of_different_seeds_have_their_platters_elsewhere() {
 #[test]
 fn wrong_arrays_are_refused_with_what_would_be_right() {
     let text = include_str!("../profiles/san-lun.toml");
-    let check = |from: &str, to: &str, said: &[&str]| {
+    let check = |from: &str, to: &str, expected: &[&str]| {
         assert!(text.contains(from), "{from}");
         let error = Profile::parse("mine.toml", &text.replace(from, to)).unwrap_err().to_string();
-        for part in ["mine.toml"].iter().chain(said) {
+        for part in ["mine.toml"].iter().chain(expected) {
             assert!(error.contains(part), "{part:?} is not in {error:?}");
         }
     };

@@ -71,9 +71,9 @@ fn a_file_is_read_to_its_end_and_never_written() {
 #[test]
 fn job_that_never_reaches_a_disk_is_refused_with_a_remedy() {
     let here = tempfile::tempdir().unwrap();
-    let refused = |path: &Path, said: &str| {
+    let refused = |path: &Path, expected: &str| {
         let error = Target::file(&Roots::default(), path).unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     };
     refused(&here.path().join("none"), "No such file");
     refused(here.path(), "is not a regular file");

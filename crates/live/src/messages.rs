@@ -44,7 +44,7 @@ struct Shared {
 /// State of a kind of message in the present period.
 struct Kind {
     since: Instant,
-    said: u64,
+    written: u64,
     suppressed: u64,
 }
 
@@ -78,13 +78,13 @@ impl State {
 
     fn note(&mut self, now: Instant, kind: &'static str, text: &str) {
         self.tell_suppressed(Some(now));
-        let of_kind = self.kinds.entry(kind).or_insert(Kind { since: now, said: 0, suppressed: 0 });
-        if of_kind.said == OF_A_KIND_MAX {
+        let of_kind = self.kinds.entry(kind).or_insert(Kind { since: now, written: 0, suppressed: 0 });
+        if of_kind.written == OF_A_KIND_MAX {
             of_kind.suppressed += 1;
             self.unsaid.suppressed += 1;
             return;
         }
-        of_kind.said += 1;
+        of_kind.written += 1;
         self.say(text);
     }
 
@@ -291,9 +291,9 @@ mod tests {
         }
         messages.note("read errors", "a read failed");
         assert!(messages.finish(PATIENCE));
-        let said = sent.try_iter().collect::<String>();
-        assert_eq!(said.matches("bad ").count() as u64, OF_A_KIND_MAX + 1, "{said}");
-        assert!(said.contains("and 870 more: bad handshakes\n") && said.contains("a read failed\n"), "{said}");
+        let written = sent.try_iter().collect::<String>();
+        assert_eq!(written.matches("bad ").count() as u64, OF_A_KIND_MAX + 1, "{written}");
+        assert!(written.contains("and 870 more: bad handshakes\n") && written.contains("a read failed\n"), "{written}");
         assert_eq!(messages.unsaid(), Unsaid { dropped: 0, suppressed: 870 });
     }
 
@@ -306,9 +306,9 @@ mod tests {
         }
         assert_eq!(state.next_time(), Some(now + WHILE));
         state.note(now + WHILE, "kind", "text");
-        let (said, count) = state.take();
+        let (written, count) = state.take();
         assert_eq!(count, OF_A_KIND_MAX + 2);
-        assert!(said.ends_with("text\nand 3 more: kind\ntext\n"), "{said}");
+        assert!(written.ends_with("text\nand 3 more: kind\ntext\n"), "{written}");
     }
 
     #[test]
@@ -334,8 +334,8 @@ mod tests {
         let messages = Messages::to(Sent(sender));
         messages.say(&format!("\"{}\" is no number", "9 ".repeat(QUEUED_BYTES_MAX)));
         assert!(messages.finish(PATIENCE));
-        let said = sent.try_iter().collect::<String>();
-        assert!(said.ends_with("characters)\" is no number\n") && said.len() < 300, "{said}");
+        let written = sent.try_iter().collect::<String>();
+        assert!(written.ends_with("characters)\" is no number\n") && written.len() < 300, "{written}");
     }
 
     #[test]

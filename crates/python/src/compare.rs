@@ -218,15 +218,15 @@ impl Comparison {
     /// The reservations, one sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
-        let mut said: Vec<String> = Vec::new();
+        let mut sentences: Vec<String> = Vec::new();
         for (_, results) in self.results() {
             for doubt in results.doubts.iter().map(ToString::to_string) {
-                if !said.contains(&doubt) {
-                    said.push(doubt);
+                if !sentences.contains(&doubt) {
+                    sentences.push(doubt);
                 }
             }
         }
-        said
+        sentences
     }
 
     /// The names of the devices.

@@ -89,7 +89,7 @@ impl Drop for Begun<'_> {
 }
 
 /// Result of a unit, from the thread that ran it.
-enum Said {
+enum UnitResult {
     Done,
     Failed(String),
     Ended,
@@ -120,7 +120,7 @@ pub fn run(
     let next = AtomicUsize::new(0);
     let workloads = Workloads::new(workers + 1);
     let halted = thread::scope(|scope| {
-        let (send, said) = mpsc::sync_channel(workers);
+        let (send, result) = mpsc::sync_channel(workers);
         for _ in 0..workers {
             let (send, next, wanted, workloads) = (send.clone(), &next, &wanted, &workloads);
             scope.spawn(move || {
@@ -135,21 +135,21 @@ pub fn run(
         }
         drop(send);
         let mut halted = None;
-        for (unit, said) in said {
-            let observed = match said {
-                Said::Done => {
+        for (unit, result) in result {
+            let observed = match result {
+                UnitResult::Done => {
                     outcome.finished += 1;
                     observe(Event::Done(unit), outcome.finished, of)
                 }
-                Said::Failed(problem) => {
+                UnitResult::Failed(problem) => {
                     let (workload, device) = (unit.workload().to_owned(), Some(unit.device().to_owned()));
                     let failed = Failed { workload, device, id: Some(unit.id().to_owned()), problem };
                     let observed = observe(Event::Failed(&failed), outcome.finished, of);
                     outcome.failed.push(failed);
                     observed
                 }
-                Said::Ended => Ok(()),
-                Said::Halt(error) => Err(error),
+                UnitResult::Ended => Ok(()),
+                UnitResult::Halt(error) => Err(error),
             };
             if let Err(error) = observed {
                 halted.get_or_insert(error);
@@ -167,15 +167,15 @@ pub fn run(
     Ok(outcome)
 }
 
-fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &Directory) -> Said {
+fn carry_out(unit: &Unit, workloads: &Workloads, control: &Control, directory: &Directory) -> UnitResult {
     let workload = match workloads.get(unit, || unit.open(None).map_err(|error| error.to_string())) {
         Ok(workload) => workload,
-        Err(problem) => return Said::Failed(problem),
+        Err(problem) => return UnitResult::Failed(problem),
     };
     match unit.make(workload, control) {
-        Ok(Some(results)) => directory.put(unit, &results).map_or_else(Said::Halt, |()| Said::Done),
-        Ok(None) => Said::Ended,
-        Err(error) => Said::Failed(error.to_string()),
+        Ok(Some(results)) => directory.put(unit, &results).map_or_else(UnitResult::Halt, |()| UnitResult::Done),
+        Ok(None) => UnitResult::Ended,
+        Err(error) => UnitResult::Failed(error.to_string()),
     }
 }
 

@@ -96,12 +96,12 @@ fn gains_are_what_settings_are_worth() {
     }
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
-    let said = summary.answer();
+    let text = summary.answer();
     let head = "Set `bfq` on 20 of 40 volumes. There sync mean is clearly better. Keep `none` on 20 of 40 \
                 volumes: no setting has a better sync mean. A volume is one workload on one device.";
-    assert!(said.starts_with(head), "{said}");
+    assert!(text.starts_with(head), "{text}");
     let gain = "With one setting for each device (`bfq` on disk, `none` on flash), sync mean is 29 % less";
-    assert!(said.contains(gain), "{said}");
+    assert!(text.contains(gain), "{text}");
     let sentences = summary.decision();
     assert!(
         sentences

@@ -282,7 +282,7 @@ fn wrong_plan_is_refused_with_the_key() {
         let plan = format!("{text}\n{}", kept.join("\n"));
         Plan::parse("p.toml", &plan, Path::new("")).unwrap_err().to_string()
     };
-    for (text, said) in [
+    for (text, expected) in [
         ("workloads = []", "p.toml: the plan has no workloads"),
         ("devices = []", "the plan has no devices"),
         ("devices = \"sata-720\"", "sata-7200"),
@@ -310,7 +310,7 @@ fn wrong_plan_is_refused_with_the_key() {
         ("[[cross]]\ncross = 1", "a plan has no field cross"),
     ] {
         let found = wrong(text);
-        assert!(found.contains(said), "{text}: {found}");
+        assert!(found.contains(expected), "{text}: {found}");
     }
     // The message points to the place of a wrong number, also in a cross.
     for (text, place) in

@@ -72,13 +72,13 @@ fn a_trace_whose_byte_order_was_changed_in_part_is_told_so() {
     let magic = |record: &[u8]| [&words(&record[..4]), &record[4..]].concat();
     let of_magic = records(&data).iter().flat_map(|record| magic(record)).collect::<Vec<u8>>();
     let in_pairs = data.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect::<Vec<u8>>();
-    for (changed, said) in [
+    for (changed, expected) in [
         (of_magic, "its magic number and its other fields have different byte orders"),
         (words(&data), "bytes swapped in groups of 4"),
         (in_pairs, "swapped in pairs, as dd conv=swab does"),
     ] {
         let error = TraceReader::from_reader(std::io::Cursor::new(changed), "t.blktrace.0", &partial()).err().unwrap();
-        assert!(error.to_string().contains(said), "{said}: {error}");
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
     }
 }
 

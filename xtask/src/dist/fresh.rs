@@ -78,8 +78,8 @@ impl Root {
         fs::copy(deb, self.directory.join("iosched.deb"))?;
         done(&mut self.shell("dpkg -i /iosched.deb"))?;
         for (script, expected) in TRIED {
-            let said = printed(&mut self.shell(script)).with_context(|| script.to_owned())?;
-            ensure!(said.contains(expected), "{script}: {expected:?} is not in what it prints: {said}");
+            let text = printed(&mut self.shell(script)).with_context(|| script.to_owned())?;
+            ensure!(text.contains(expected), "{script}: {expected:?} is not in what it prints: {text}");
             println!("in a fresh root: {script}: passed");
         }
         units::tried(&self.directory)?;

@@ -88,8 +88,8 @@ fn done(command: &mut Command) -> Result<()> {
 /// Returns the output of a command that succeeds.
 fn printed(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{} cannot be run", command.get_program().display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, said.trim());
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, text.trim());
     Ok(String::from_utf8(output.stdout)?)
 }
 

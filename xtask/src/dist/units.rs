@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 const SCRIPT: &str = include_str!("units.sh");
 /// Path of the script in the root, and of its output.
 const PLACE: &str = "try-units";
-const SAID: &str = "said";
+const MESSAGES: &str = "said";
 /// The unit that systemd starts instead of its default target.
 const UNIT: &str = "etc/systemd/system/try-units.service";
 const UNIT_TEXT: &str = "\
@@ -42,7 +42,7 @@ pub(super) fn tried(root: &Path) -> Result<()> {
         .stdin(Stdio::null())
         .output()
         .context("timeout cannot be run")?;
-    let Ok(said) = fs::read_to_string(root.join(SAID)) else {
+    let Ok(text) = fs::read_to_string(root.join(MESSAGES)) else {
         let console = String::from_utf8_lossy(&booted.stdout);
         let error = String::from_utf8_lossy(&booted.stderr);
         let last = console.lines().chain(error.lines()).next_back().unwrap_or("it says nothing").trim();
@@ -51,13 +51,13 @@ pub(super) fn tried(root: &Path) -> Result<()> {
         println!("in a fresh root: units: not tried, for systemd-nspawn boots no system here: {last}");
         return Ok(());
     };
-    if !said.lines().any(|line| line == DONE) {
-        bail!("units: {}\n{said}", booted.status);
+    if !text.lines().any(|line| line == DONE) {
+        bail!("units: {}\n{text}", booted.status);
     }
-    for line in said.lines().filter(|line| line.starts_with("units: ")) {
+    for line in text.lines().filter(|line| line.starts_with("units: ")) {
         println!("in a fresh root: {line}");
     }
-    [PLACE, SAID, UNIT].into_iter().try_for_each(|file| Ok(fs::remove_file(root.join(file))?))
+    [PLACE, MESSAGES, UNIT].into_iter().try_for_each(|file| Ok(fs::remove_file(root.join(file))?))
 }
 
 #[cfg(test)]
@@ -91,9 +91,9 @@ mod tests {
             assert!(std::env::var_os("CI").is_none(), "systemd-analyze is not available");
             return;
         };
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains("Overall exposure level"), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{said}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("Overall exposure level"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{text}");
     }
 
     #[test]

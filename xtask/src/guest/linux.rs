@@ -20,8 +20,8 @@ const KERNEL: &str = "linux-image-6.12-cloud-amd64";
 /// Returns the output of a program that succeeds.
 fn output(command: &mut Command) -> Result<Output> {
     let output = command.output().with_context(|| format!("{}", command.get_program().display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, said.trim());
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}: {}", command.get_program().display(), output.status, text.trim());
     Ok(output)
 }
 

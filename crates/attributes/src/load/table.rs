@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn numbers_have_as_many_decimals_as_there_is_room_for() {
-        for (number, said) in
+        for (number, expected) in
             [(0.04, "0.04"), (12.345, "12.35"), (1234.5, "1234.5"), (123_456.0, "123456"), (7_654_321.0, "7654k")]
         {
-            assert_eq!(fitted(number, 6, 2), said);
+            assert_eq!(fitted(number, 6, 2), expected);
         }
     }
 }

@@ -53,14 +53,14 @@ impl Mounted {
             .stderr(errors)
             .spawn()
             .unwrap();
-        let mut said = String::new();
+        let mut text = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         for _ in 0..3 {
-            out.read_line(&mut said).unwrap();
+            out.read_line(&mut text).unwrap();
         }
         let mounted = Self { child, at, name };
         let errors = fs::read_to_string(here.join("stderr")).unwrap();
-        assert!(said.contains("stop with Ctrl-C or: umount"), "{said}{errors}");
+        assert!(text.contains("stop with Ctrl-C or: umount"), "{text}{errors}");
         mounted
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct Server {
     pub(crate) here: PathBuf,
     /// Its messages until it was ready, if the test waited for that.
     pub(crate) messages: String,
-    said: Mutex<mpsc::Receiver<String>>,
+    output: Mutex<mpsc::Receiver<String>>,
 }
 
 impl Server {
@@ -28,19 +28,20 @@ impl Server {
         command.current_dir(here).arg("serve").args(args).args(["--unix", "s", "--control", "c"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
-        let (sender, said) = mpsc::channel();
+        let (sender, output) = mpsc::channel();
         thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, here: here.to_owned(), messages: String::new(), said: Mutex::new(said) }
+        Self { child, here: here.to_owned(), messages: String::new(), output: Mutex::new(output) }
     }
 
     /// Waits until the server is ready. Returns its messages.
     pub(crate) fn ready(&self) -> String {
-        let mut said = String::new();
-        while !said.contains("control: ") {
-            said += &self.said.lock().unwrap().recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{error}: {said}"));
-            said.push('\n');
+        let mut output = String::new();
+        while !output.contains("control: ") {
+            output +=
+                &self.output.lock().unwrap().recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{error}: {output}"));
+            output.push('\n');
         }
-        said
+        output
     }
 
     pub(crate) fn serving(here: &Path, args: &[&str]) -> Self {
@@ -70,17 +71,17 @@ impl Server {
     /// Waits for a message that contains `part`.
     #[track_caller]
     pub(crate) fn says(&self, part: &str) {
-        let mut said = String::new();
-        while !said.contains(part) {
-            let next = self.said.lock().unwrap().recv_timeout(PATIENCE);
-            said += &next.unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {said}"));
-            said.push('\n');
+        let mut output = String::new();
+        while !output.contains(part) {
+            let next = self.output.lock().unwrap().recv_timeout(PATIENCE);
+            output += &next.unwrap_or_else(|error| panic!("{part:?} is not said ({error}): {output}"));
+            output.push('\n');
         }
     }
 
     /// Closes the receiver of the messages.
     pub(crate) fn deafen(&self) {
-        *self.said.lock().unwrap() = mpsc::channel().1;
+        *self.output.lock().unwrap() = mpsc::channel().1;
     }
 
     pub(crate) fn stop(mut self) -> Option<i32> {

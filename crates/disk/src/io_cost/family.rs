@@ -157,13 +157,13 @@ impl Member {
     /// Returns a description in one line.
     #[must_use]
     pub fn about(&self) -> String {
-        let said = match self.runs.len() {
+        let spread = match self.runs.len() {
             1 => "one run".to_owned(),
             runs => format!("mean of {runs} runs, which differ from it by at most {:.0} %", self.most_percent()),
         };
         let size = self.size_bytes as f64 / 1e9;
         let latencies = if self.latencies().is_some() { "read latencies beside writes" } else { "no latencies" };
-        format!("{size:.0} GB SSD, depth {}, rates at saturation ({said}), {latencies}", self.depth)
+        format!("{size:.0} GB SSD, depth {}, rates at saturation ({spread}), {latencies}", self.depth)
     }
 
     /// Returns the latencies of all runs together; `None` if none were published.

@@ -88,8 +88,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
 }
 
 /// Returns the error of a coefficient of 0.
-pub(super) fn no_rate(said: &str) -> String {
-    format!("{said}: a rate of 0 I/Os per second is not possible; give 1 or more")
+pub(super) fn no_rate(subject: &str) -> String {
+    format!("{subject}: a rate of 0 I/Os per second is not possible; give 1 or more")
 }
 
 /// Returns the model name in a match: `block:*:name:MODEL:fwrev:*:`.

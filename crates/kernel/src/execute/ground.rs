@@ -365,8 +365,8 @@ pub(super) fn forget_cached(file: &File) {
 /// Returns the block size of direct I/O that the file system reports.
 fn direct_block_bytes(file: &File) -> u64 {
     let about = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
-    let said = about.ok().map(|about| u64::from(about.stx_dio_offset_align));
-    said.filter(|bytes| bytes.is_power_of_two()).unwrap_or(BLOCK_BYTES).max(512)
+    let alignment = about.ok().map(|about| u64::from(about.stx_dio_offset_align));
+    alignment.filter(|bytes| bytes.is_power_of_two()).unwrap_or(BLOCK_BYTES).max(512)
 }
 
 #[cfg(test)]

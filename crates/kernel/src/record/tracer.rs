@@ -339,14 +339,14 @@ mod tests {
         let (here, roots, state) = machine();
         let device = BlockDevice::named(&roots, "sda").unwrap();
         let tracing = here.path().join("sys/kernel/tracing");
-        for (name, text, said) in [
+        for (name, text, expected) in [
             ("current_tracer", "function\n", "is function"),
             ("set_event", "sched:sched_switch\n", "sched:sched_switch"),
         ] {
             let before = fs::read_to_string(tracing.join(name)).unwrap();
             fs::write(tracing.join(name), text).unwrap();
             let refused = Tracer::begin(&device, &state).unwrap_err();
-            assert!(refused.to_string().contains(said), "{refused}");
+            assert!(refused.to_string().contains(expected), "{refused}");
             assert_eq!(knob(&roots, "options/bin"), "0");
             fs::write(tracing.join(name), before).unwrap();
         }

@@ -50,9 +50,9 @@ fn verified(here: &Path, drop_ins: &[DropIn]) -> Option<String> {
         fs::write(file, &drop_in.text).unwrap();
         command.arg(unit);
     }
-    let said = said_by(&mut command)?;
+    let text = said_by(&mut command)?;
     // Messages about other units of the machine are left out.
-    Some(said.lines().filter(|line| line.contains(DropIn::FILE)).collect::<Vec<_>>().join("\n"))
+    Some(text.lines().filter(|line| line.contains(DropIn::FILE)).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn systemd_takes_every_line_of_drop_ins() {
     let here = place.path();
     let mut drop_ins = lasting().drop_ins;
     assert_eq!(drop_ins.len(), 3, "{drop_ins:?}");
-    let Some(said) = verified(here, &drop_ins) else { return };
-    assert_eq!(said, "");
+    let Some(text) = verified(here, &drop_ins) else { return };
+    assert_eq!(text, "");
     // The check must detect an error.
     drop_ins[0].text = drop_ins[0].text.replace("IOReadIOPSMax", "IOReadOpsMax");
-    let said = verified(here, &drop_ins).unwrap();
-    assert!(said.contains("IOReadOpsMax"), "{said}");
+    let text = verified(here, &drop_ins).unwrap();
+    assert!(text.contains("IOReadOpsMax"), "{text}");
 }
 
 /// Returns the messages of udev about lines of rules. The rules are read in a separate mount
@@ -87,9 +87,9 @@ exec udevadm test /sys/class/mem/zero";
         println!("skipped: only root may have mounts of its own");
         return None;
     }
-    let said = said_by(Command::new("unshare").args(["--mount", "sh", "-c", TRY, "sh"]).arg(rules))?;
+    let text = said_by(Command::new("unshare").args(["--mount", "sh", "-c", TRY, "sh"]).arg(rules))?;
     let of_a_line = format!("{}:", rule_name("sda"));
-    Some(said.lines().filter(|line| line.contains(&of_a_line)).collect::<Vec<_>>().join("\n"))
+    Some(text.lines().filter(|line| line.contains(&of_a_line)).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
@@ -99,10 +99,10 @@ fn udev_reads_every_word_of_rules() {
     let rule = lasting().rule;
     assert!(rule.contains("io.cost.qos") && rule.contains("nomerges"), "{rule}");
     fs::write(here.join(rule_name("sda")), &rule).unwrap();
-    let Some(said) = read_by_udev(here) else { return };
-    assert_eq!(said, "");
+    let Some(text) = read_by_udev(here) else { return };
+    assert_eq!(text, "");
     // The check must detect an error.
     fs::write(here.join(rule_name("sda")), rule.replace("ATTR{", "ATR{")).unwrap();
-    let said = read_by_udev(here).unwrap();
-    assert!(said.contains("Invalid key 'ATR'"), "{said}");
+    let text = read_by_udev(here).unwrap();
+    assert!(text.contains("Invalid key 'ATR'"), "{text}");
 }

@@ -271,9 +271,9 @@ fn a_great_difference_is_told_by_its_values() {
 fn latency_as_long_as_the_run_is_marked_in_a_gain_too() {
     let metrics = [(Figure::SyncP99, &[3037.0, 783.0][..])];
     let compared = Evidence { reason: None, run_s: Some(3.0), ..evidence(&["mq-deadline", "bfq"], &metrics) };
-    let said = "Set `bfq`: it shortens sync p99 from 3.04 s to 783 ms (under `mq-deadline`, I/Os waited for most of \
+    let text = "Set `bfq`: it shortens sync p99 from 3.04 s to 783 ms (under `mq-deadline`, I/Os waited for most of \
                 the run).";
-    assert_eq!(decide(&compared).sentences, [said]);
+    assert_eq!(decide(&compared).sentences, [text]);
     let compared = Evidence { run_s: Some(60.0), ..compared };
     assert_eq!(decide(&compared).sentences, ["Set `bfq`: it shortens sync p99 by 74 %."]);
 }
@@ -317,12 +317,12 @@ fn settings_that_are_only_counted_do_not_hide_the_worst() {
 fn setting_of_served_disks_is_announced_where_it_is_named_first() {
     let metrics = [(FINISH, &[10.0, 10.0, 12.0][..])];
     let compared = Evidence { served: vec![0, 2], ..evidence(&["noop", "none", "cfq"], &metrics) };
-    let said = [
+    let text = [
         "Keep `noop` (only on a disk that iosched serves). Nothing is faster.",
         "`none` is equal within 5 % in the time to finish.",
         "`cfq` (only on served disks) takes 20 % longer.",
     ];
-    check(&compared, DecisionKind::Keep, 0, &said);
+    check(&compared, DecisionKind::Keep, 0, &text);
 }
 
 #[test]

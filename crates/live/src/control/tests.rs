@@ -101,9 +101,9 @@ fn garbage_and_silence_of_a_client_do_not_disturb_others() {
     let mut good = ControlClient::connect(&path).unwrap();
     let mut flood = UnixStream::connect(&path).unwrap();
     let _ = flood.write_all(&vec![b'x'; 4 * LINE_BYTES_MAX]);
-    let mut said = String::new();
-    let _ = flood.read_to_string(&mut said);
-    assert!(said.starts_with(r#"{"error":{"errno":22,"message":"a line is longer than"#), "{said}");
+    let mut text = String::new();
+    let _ = flood.read_to_string(&mut text);
+    assert!(text.starts_with(r#"{"error":{"errno":22,"message":"a line is longer than"#), "{text}");
     assert_eq!(good.read("file").unwrap(), "1\n");
     let silent: Vec<_> = (0..2 * CONNECTIONS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
     assert_eq!(ControlClient::connect(&path).unwrap().read("file").unwrap(), "1\n");
@@ -126,7 +126,7 @@ fn the_tree_of_a_served_disk_is_reached_through_its_socket() {
     client.write("sda/queue/scheduler", "deadline").unwrap();
     assert!(client.read("sda/queue/scheduler").unwrap().contains("[deadline]"));
     assert!(client.list("sda/queue/iosched").unwrap().contains(&"fifo_batch".to_owned()));
-    for (path, errno, said) in [
+    for (path, errno, expected) in [
         ("sda/queue/nr_requests", libc::EINVAL, "queue/nr_requests: \"x\" is not a whole number"),
         ("sdb/queue/nr_requests", libc::ENOENT, "sdb/queue/nr_requests: does not exist; available: sda"),
         ("", libc::EISDIR, "is a directory"),
@@ -134,7 +134,7 @@ fn the_tree_of_a_served_disk_is_reached_through_its_socket() {
         match client.write(path, "x") {
             Err(ClientError::Refused { errno: found, message }) => {
                 assert_eq!(found, Errno(errno), "{path}");
-                assert!(message.contains(said), "{path}: {message}");
+                assert!(message.contains(expected), "{path}: {message}");
             }
             other => panic!("{path}: {other:?}"),
         }

@@ -295,30 +295,30 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
         Kind::File { is_writable: true } => {}
     }
     let value = text.trim();
-    let said = |problem: String| ControlError::Invalid { path: path.to_owned(), problem };
+    let invalid = |problem: String| ControlError::Invalid { path: path.to_owned(), problem };
     // The message of a tunable begins with the tunable's name.
     let tunable = |error: TunableError| match error {
         TunableError::ReadOnly { .. } => ControlError::ReadOnly { path: path.to_owned() },
         error => {
             let message = error.to_string();
-            said(message.split_once(": ").map_or(message.clone(), |(_, problem)| problem.to_owned()))
+            invalid(message.split_once(": ").map_or(message.clone(), |(_, problem)| problem.to_owned()))
         }
     };
     match node {
-        Node::OfDisk(Leaf { write: Some(write), .. }) => write(disk, now, (), value).map_err(said),
-        Node::OfClient(Leaf { write: Some(write), .. }, id) => write(disk, now, id, value).map_err(said),
+        Node::OfDisk(Leaf { write: Some(write), .. }) => write(disk, now, (), value).map_err(invalid),
+        Node::OfClient(Leaf { write: Some(write), .. }, id) => write(disk, now, id, value).map_err(invalid),
         Node::Attribute(spec) => disk.set_attribute(now, spec.name, value).map_err(tunable),
         Node::Tunable(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Text(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
-        Node::Weight(group) => write_weight(disk, &group, value).map_err(said),
-        Node::Remove(_) if value != "1" => Err(said("write 1 to remove the group".to_owned())),
+        Node::Weight(group) => write_weight(disk, &group, value).map_err(invalid),
+        Node::Remove(_) if value != "1" => Err(invalid("write 1 to remove the group".to_owned())),
         Node::Remove(group) => remove_group(disk, now, path, &group),
         Node::IoMax(group) => disk.set_group_file(now, &group, IO_MAX, value).map_err(|error| {
             let message = error.to_string();
             let problem = message.split_once(": ").map_or(message.clone(), |(_, problem)| problem.to_owned());
             match error.error() {
                 WriteError::Range => ControlError::OutOfRange { path: path.to_owned(), problem },
-                _ => said(problem),
+                _ => invalid(problem),
             }
         }),
         _ => Err(ControlError::ReadOnly { path: path.to_owned() }),

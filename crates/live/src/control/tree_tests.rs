@@ -130,10 +130,10 @@ fn bad_writes_fail_with_the_errno_of_sysfs() {
     let id = client(&mut disk, "one", None);
     client(&mut disk, "two", Some("db"));
     let before = everything(&mut disk);
-    let mut refused = |path: &str, text: &str, errno: i32, said: &str| {
+    let mut refused = |path: &str, text: &str, errno: i32, expected: &str| {
         let error = write(&mut disk, NOW, path, text).unwrap_err();
         assert_eq!(error.errno(), Errno(errno), "{path}: {error}");
-        assert!(error.to_string().contains(said), "{path}: {error}");
+        assert!(error.to_string().contains(expected), "{path}: {error}");
     };
     refused("queue/scheduler", "bogus", libc::EINVAL, "there is no scheduler \"bogus\"; available: noop");
     refused("queue/scheduler", "", libc::EINVAL, "there is no scheduler");
@@ -204,9 +204,9 @@ fn priority_group_and_weight_of_clients_can_be_changed() {
 #[test]
 fn a_group_is_removed_once_nobody_needs_it() {
     let mut disk = disk();
-    let refused = |disk: &mut LiveDisk, path: &str, errno, said: &str| {
+    let refused = |disk: &mut LiveDisk, path: &str, errno, expected: &str| {
         let error = remove_directory(disk, NOW, path).unwrap_err();
-        assert!(error.errno() == Errno(errno) && error.to_string().contains(said), "{path}: {error}");
+        assert!(error.errno() == Errno(errno) && error.to_string().contains(expected), "{path}: {error}");
     };
     let one = client(&mut disk, "one", None);
     let group = format!("clients/{one}/group");

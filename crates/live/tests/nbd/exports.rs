@@ -165,11 +165,11 @@ fn names_and_descriptions_that_the_protocol_cannot_carry() {
 
 #[test]
 fn an_export_has_a_name_that_can_be_printed() {
-    let said = "the name has unprintable characters; remove them";
+    let expected = "the name has unprintable characters; remove them";
     for name in ["a\nb", "\u{1b}[2J", "a\u{2028}b", "\u{202e}a"] {
-        assert!(wrong_option(&format!("{name},level=1")).ends_with(said), "{name:?}");
+        assert!(wrong_option(&format!("{name},level=1")).ends_with(expected), "{name:?}");
         let escaped: String = name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
-        assert!(wrong(&format!("[export.\"{escaped}\"]")).ends_with(said), "{name:?}");
+        assert!(wrong(&format!("[export.\"{escaped}\"]")).ends_with(expected), "{name:?}");
     }
     assert!(Export::from_option("Ärger \"1\" \\ \u{65e5}").is_ok());
 }

@@ -140,30 +140,30 @@ impl Summary {
             .filter(|(_, choice, _)| *choice == Choice::Better)
             .map(|(label, _, count)| format!("{} on {}", marked(label), on(count)))
             .collect();
-        let mut said = Vec::new();
+        let mut sentences = Vec::new();
         if better > 0 {
-            said.push(format!("Set {}. There {name} is clearly better.", changes.join("; ")));
+            sentences.push(format!("Set {}. There {name} is clearly better.", changes.join("; ")));
         }
         if nothing > 0 {
-            said.push(format!(
+            sentences.push(format!(
                 "Keep {} on {}: no setting has a better {name}.",
                 baseline(Choice::NothingBetter),
                 on(nothing)
             ));
         }
         if unknown > 0 {
-            said.push(format!(
+            sentences.push(format!(
                 "Keep {} on {} for now: the runs are too few to tell whether {name} can be better.",
                 baseline(Choice::CannotTell),
                 on(unknown)
             ));
         }
-        said.push("A volume is one workload on one device.".to_owned());
+        sentences.push("A volume is one workload on one device.".to_owned());
         // Without a change, one setting for all is the baseline.
         if self.gains.iter().any(|gain| !gain.is_same()) {
-            said.extend(self.gains.iter().map(|gain| gain.sentence(name)));
+            sentences.extend(self.gains.iter().map(|gain| gain.sentence(name)));
         }
-        said
+        sentences
     }
 
     /// Returns [`Self::decision`] in one line.
@@ -180,26 +180,26 @@ impl Summary {
 }
 
 fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let single = volumes.iter().filter(|volume| volume.runs < 2).count();
     if single > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "{single} volumes have only one run of each setting, so they have no verdict, and no gain includes \
              them; give 2 or more runs"
         ));
     }
     if without > 0 {
-        said.push(format!("{without} volumes do not have this metric, so the results leave them out"));
+        sentences.push(format!("{without} volumes do not have this metric, so the results leave them out"));
     }
     let few = volumes.iter().filter(|volume| volume.runs >= 2 && volume.choice == Choice::CannotTell).count();
     if few * 3 > volumes.len().max(1) {
-        said.push(format!(
+        sentences.push(format!(
             "for {few} volumes, the runs do not decide whether another setting is better; give more runs"
         ));
     }
     let trusted = volumes.iter().filter(|volume| volume.doubts.is_some()).count();
     if trusted > 0 {
-        said.push(format!("{trusted} comparisons have their own reservations; the table of verdicts lists them"));
+        sentences.push(format!("{trusted} comparisons have their own reservations; the table of verdicts lists them"));
     }
-    said
+    sentences
 }

@@ -35,9 +35,9 @@ fn duplicate(stream: &impl AsFd) -> Box<dyn Write + Send> {
 
 /// Waits a short time until the messages are written.
 pub fn finish() {
-    for said in [&ANNOUNCEMENTS, &MESSAGES].into_iter().filter_map(OnceLock::get) {
+    for messages in [&ANNOUNCEMENTS, &MESSAGES].into_iter().filter_map(OnceLock::get) {
         // Messages that are not read in time are dropped.
-        said.finish(LAST_WORDS);
+        messages.finish(LAST_WORDS);
     }
 }
 

@@ -116,12 +116,12 @@ fn heading(view: &AdviceView<'_>, look: Look) -> String {
 fn predictions(advice: &Advice<'_>, look: Look) -> String {
     let mut text = String::new();
     for prediction in &advice.predictions {
-        let said = |goal: usize| {
+        let sentence = |goal: usize| {
             let (predicted, measured) = advice.predicted_and_measured(prediction, goal)?;
             let name = &advice.measured.header.measures[goal].name;
             Some(format!("{name} predicted {predicted}, measured {measured}"))
         };
-        let all: Vec<String> = (0..advice.measured.header.goals).filter_map(said).collect();
+        let all: Vec<String> = (0..advice.measured.header.goals).filter_map(sentence).collect();
         if !all.is_empty() {
             let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {}", prediction.label, all.join("; ")), "    "));
         }

@@ -90,14 +90,14 @@ impl<'a> Page<'a> {
         let shared = self.overview.iter().flat_map(|overview| &overview.shared_doubts);
         let mut all: Vec<(u8, String)> = shared.map(|doubt| (doubt.rank(), doubt.to_string())).collect();
         for sheet in &self.sheets {
-            let said = |doubt: &Doubt| match self.overview {
+            let sentence = |doubt: &Doubt| match self.overview {
                 Some(_) => format!("on {}: {doubt}", sheet.device.name),
                 None => doubt.to_string(),
             };
-            all.extend(sheet.doubts.iter().map(|doubt| (doubt.rank(), said(doubt))));
+            all.extend(sheet.doubts.iter().map(|doubt| (doubt.rank(), sentence(doubt))));
         }
         all.sort_by_key(|(rank, _)| *rank);
-        all.into_iter().map(|(_, said)| said).collect()
+        all.into_iter().map(|(_, sentence)| sentence).collect()
     }
 
     /// Returns the number of complete rounds, which is the same on every device.

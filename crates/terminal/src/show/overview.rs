@@ -77,13 +77,13 @@ fn cells(header: &Header, figure: &FigureOverview, device: usize) -> [(String, T
 /// Formats a lead, such as "better by 18 % (15 to 21 %)".
 /// It names the other setting unless that is the baseline.
 pub(super) fn ahead(header: &Header, figure: &FigureOverview, margin: &Margin) -> String {
-    let said = margin.comparison.describe(figure.figure.unit());
+    let difference = margin.comparison.describe(figure.figure.unit());
     if margin.than == header.baseline {
-        return said;
+        return difference;
     }
     let than = &header.settings[margin.than].label;
-    match said.split_once(" (") {
+    match difference.split_once(" (") {
         Some((what, interval)) => format!("{what} than {than} ({interval}"),
-        None => format!("{said} than {than}"),
+        None => format!("{difference} than {than}"),
     }
 }

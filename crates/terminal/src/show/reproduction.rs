@@ -23,8 +23,8 @@ pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elap
     if !not_run.is_empty() {
         let names: Vec<&str> = not_run.iter().map(|outcome| outcome.experiment.name.as_str()).collect();
         let names = names.join(", ");
-        let said = format!("experiments without a result, because no case ran under all of its settings: {names}");
-        let _ = writeln!(text, "{}", look.wrap(&said, "  "));
+        let without = format!("experiments without a result, because no case ran under all of its settings: {names}");
+        let _ = writeln!(text, "{}", look.wrap(&without, "  "));
     }
     if results.len() > 1 || summary.experiments_run == 0 {
         let _ = writeln!(text, "{}", look.wrap(&format!("all together: {}", summary.sentence()), "  "));
@@ -116,7 +116,7 @@ impl Lines {
                 Some(true) => (Tone::Good, ""),
                 None => (Tone::Plain, ""),
             };
-            let (said, tone) = match results.rounds[row.case] {
+            let (verdict, tone) = match results.rounds[row.case] {
                 0 => ("not run".to_owned(), Tone::Faint),
                 _ => verdict(cell.verdict_simulated, is_baseline, tone),
             };
@@ -124,7 +124,7 @@ impl Lines {
                 .otherwise()
                 .filter_map(|other| Some(format!("; {}: {}", other.assumption, words(other.verdict?))))
                 .collect();
-            self.ours_says.push((said + differs + &otherwise, tone));
+            self.ours_says.push((verdict + differs + &otherwise, tone));
         }
     }
 
@@ -227,7 +227,7 @@ fn goals(results: &ExperimentResults<'_>, look: Look) -> String {
     let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| significant(ratio, 2));
     let mut text = String::new();
     for (goal, GoalOutcome { published, simulated, met }) in &results.goals {
-        let (said, tone) = match met {
+        let (verdict, tone) = match met {
             Some(true) => ("met   ", Tone::Good),
             Some(false) => ("missed", Tone::Bad),
             None => ("-     ", Tone::Faint),
@@ -235,7 +235,7 @@ fn goals(results: &ExperimentResults<'_>, look: Look) -> String {
         let rest =
             format!("{}: {}, published {}, wanted {}", goal.about, ratio(*simulated), ratio(*published), goal.bounds());
         let wrapped = look.wrap(&format!("          {rest}"), "          ");
-        let _ = writeln!(text, "  {}{}", look.paint(said, tone), &wrapped[8..]);
+        let _ = writeln!(text, "  {}{}", look.paint(verdict, tone), &wrapped[8..]);
     }
     text
 }

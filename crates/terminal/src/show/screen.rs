@@ -44,7 +44,7 @@ pub fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
                     Action::End => break,
                     Action::Set { row, attribute, value } => {
                         let set = source.set(&row, attribute, &value);
-                        screen.said =
+                        screen.message =
                             set.map_or_else(|error| error.to_string(), |()| format!("{attribute} is {value}"));
                     }
                     Action::Nothing => {}
@@ -94,7 +94,7 @@ struct Screen {
     shows_details: bool,
     is_paused: bool,
     mode: Mode,
-    said: String,
+    message: String,
 }
 
 impl Screen {
@@ -110,7 +110,7 @@ impl Screen {
             shows_details: false,
             is_paused: false,
             mode: Mode::Table,
-            said: String::new(),
+            message: String::new(),
         };
         screen.sort();
         screen
@@ -163,7 +163,7 @@ impl Screen {
     }
 
     fn command(&mut self, code: KeyCode) -> Action {
-        self.said.clear();
+        self.message.clear();
         match code {
             KeyCode::Char('q') => return Action::End,
             KeyCode::Esc if self.shows_details => self.shows_details = false,
@@ -190,7 +190,7 @@ impl Screen {
                 if let Some(&(_, attribute)) = self.sample.settable.iter().find(|(asks, _)| *asks == key) {
                     match self.chosen.clone() {
                         Some(row) => self.mode = Mode::Value { row, attribute, typed: String::new() },
-                        None => "select a row first, with the arrow keys".clone_into(&mut self.said),
+                        None => "select a row first, with the arrow keys".clone_into(&mut self.message),
                     }
                 }
             }
@@ -241,8 +241,9 @@ impl Screen {
                 about,
             );
         }
-        let said = if self.said.is_empty() { self.sample.note.as_deref().unwrap_or_default() } else { &self.said };
-        frame.render_widget(Line::raw(said), note);
+        let message =
+            if self.message.is_empty() { self.sample.note.as_deref().unwrap_or_default() } else { &self.message };
+        frame.render_widget(Line::raw(message), note);
         frame.render_widget(Line::styled(self.keys(), Style::new().add_modifier(Modifier::REVERSED)), keys);
     }
 

@@ -205,11 +205,11 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     }
     let mut text = "\nthe effect of putting each changed tunable back to its default, one at a time:\n".to_owned();
     for change in changes {
-        let said = |(goal, comparison): (usize, &Comparison)| {
+        let sentence = |(goal, comparison): (usize, &Comparison)| {
             let measure = &results.header.measures[goal];
             format!("{} {}", measure.name, measure.describe(comparison))
         };
-        let all: Vec<String> = change.comparisons.iter().enumerate().map(said).collect();
+        let all: Vec<String> = change.comparisons.iter().enumerate().map(sentence).collect();
         let line = format!("  {}={}   {}", change.name, change.default_text(), all.join(", "));
         let _ = writeln!(text, "{}", look.wrap(&line, "    "));
     }
@@ -247,8 +247,8 @@ fn front(results: &TuneResults<'_>, look: Look) -> String {
     );
     for &number in &results.front {
         let standing = &results.standings[number];
-        let said = if number == 0 { "the baseline".to_owned() } else { results.against_baseline(standing) };
-        let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {said}", standing.label), "    "));
+        let sentence = if number == 0 { "the baseline".to_owned() } else { results.against_baseline(standing) };
+        let _ = writeln!(text, "{}", look.wrap(&format!("  {}   {sentence}", standing.label), "    "));
     }
     text
 }

@@ -25,8 +25,8 @@ pub(super) fn five_hundred_come_and_go(place: &Sandbox) {
 pub(super) fn slow_handshakes_beside_one_that_works(place: &Sandbox) {
     let target = Target::new(place);
     let mut slow: Vec<Client> = (0..200).map(|_| Client::greeted(target.raw())).collect();
-    let said = [&[0, 0, 0, 3][..], &option(3, &[])].concat();
-    for byte in &said {
+    let bytes = [&[0, 0, 0, 3][..], &option(3, &[])].concat();
+    for byte in &bytes {
         slow.iter_mut().for_each(|client| client.send(&[*byte]));
         target.answers();
     }

@@ -209,10 +209,10 @@ pub(super) fn byte_by_byte(place: &Sandbox) {
 
 pub(super) fn gone_at_every_byte(place: &Sandbox) {
     let target = Target::new(place);
-    let said = after_flags(&option(OPT_GO, &go(b"", &[])));
-    for length in 0..=said.len() {
+    let text = after_flags(&option(OPT_GO, &go(b"", &[])));
+    for length in 0..=text.len() {
         let mut client = Client::greeted(target.raw());
-        client.send(&said[..length]);
+        client.send(&text[..length]);
     }
     target.unharmed();
 }

@@ -33,8 +33,8 @@ fn promtool(place: &Sandbox, args: &[&str], input: &str) {
     };
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}\n{input}", String::from_utf8_lossy(&said));
+    let text = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}\n{input}", String::from_utf8_lossy(&text));
 }
 
 pub(super) fn the_classic_text(place: &Sandbox) {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::tools::{READ, SAID, Serving, ask, wait_until};
+use super::tools::{MESSAGES, READ, Serving, ask, wait_until};
 use crate::common::{IOSCHED, has_program, is_root, output};
 use crate::list::Sandbox;
 
@@ -99,8 +99,8 @@ pub(super) fn one_that_takes_nobody(place: &Sandbox) {
 pub(super) fn wanted_by_several(place: &Sandbox) {
     stale(&place.path("s"));
     let start = |number: usize| {
-        let said = fs::File::create(place.path(&format!("said-{number}"))).unwrap();
-        Serving::spawn(place, place.command(&["serve", "memory:1M", "--unix", "s"]).stderr(said))
+        let text = fs::File::create(place.path(&format!("said-{number}"))).unwrap();
+        Serving::spawn(place, place.command(&["serve", "memory:1M", "--unix", "s"]).stderr(text))
     };
     let mut servers: Vec<_> = (0..6).map(start).collect();
     // All servers but one give up.
@@ -147,11 +147,11 @@ pub(super) fn keys_that_others_can_read(place: &Sandbox) {
     for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false), (0o400, false)] {
         fs::set_permissions(place.path("server-key.pem"), fs::Permissions::from_mode(mode)).unwrap();
         let mut serving = Serving::start(place, &["memory:1M", "--tls", "."]);
-        let said = serving.said();
+        let text = serving.messages();
         let warning =
             format!("warning: ./server-key.pem: other users can read or change the private key (mode {mode:04o})");
-        assert_eq!(said.contains(&warning), warned, "{mode:o}: {said}");
-        assert_eq!(said.contains("warning"), warned, "{mode:o}: {said}");
+        assert_eq!(text.contains(&warning), warned, "{mode:o}: {text}");
+        assert_eq!(text.contains("warning"), warned, "{mode:o}: {text}");
         assert_eq!(serving.stop(), Some(0));
     }
 }
@@ -160,17 +160,17 @@ pub(super) fn little_memory_to_lock(place: &Sandbox) {
     if !is_root() || !has_program("setpriv") || !has_program("prlimit") {
         return;
     }
-    let said = fs::File::create(place.path(SAID)).unwrap();
+    let text = fs::File::create(place.path(MESSAGES)).unwrap();
     let mut command = Command::new("prlimit");
     command.args(["--memlock=16384:16384", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", IOSCHED]);
     command.args(["serve", "memory:1M", "--unix", "s", "--control", "c"]).current_dir(&place.here);
-    let mut serving = Serving::spawn(place, command.stdin(Stdio::null()).stderr(said));
-    wait_until(|| (!serving.said().is_empty()).then_some(()), || "a word".to_owned());
-    if serving.said().starts_with("error: ") {
+    let mut serving = Serving::spawn(place, command.stdin(Stdio::null()).stderr(text));
+    wait_until(|| (!serving.messages().is_empty()).then_some(()), || "a word".to_owned());
+    if serving.messages().starts_with("error: ") {
         assert_eq!(serving.wait(), Some(1));
-        let said = serving.said();
+        let text = serving.messages();
         for part in ["RLIMIT_MEMLOCK", "16 KiB", "1024 KiB", "ulimit -l", "LimitMEMLOCK="] {
-            assert!(said.contains(part), "{said}");
+            assert!(text.contains(part), "{text}");
         }
     } else {
         // Not every kernel counts rings as locked memory.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::tools::{READ, SAID, Serving, WRITE, ask, bad_handshake, full_pipe, send, wait_until};
+use super::tools::{MESSAGES, READ, Serving, WRITE, ask, bad_handshake, full_pipe, send, wait_until};
 use crate::common::{IOSCHED, Mounted, has_fuse, output};
 use crate::list::Sandbox;
 
@@ -67,10 +67,10 @@ pub(super) fn many_of_a_kind(place: &Sandbox) {
     let suppressed = metrics.lines().find_map(|line| line.strip_prefix("iosched_messages_suppressed_total "));
     let suppressed: usize = suppressed.unwrap().parse().unwrap();
     assert_eq!(serving.stop(), Some(0));
-    let said = serving.said();
-    let count = said.matches("the client set flags").count();
-    assert!((10..50).contains(&count) && count + suppressed == 50, "{count} and {suppressed}: {said}");
-    assert!(said.contains(&format!("and {suppressed} more: bad handshakes")), "{said}");
+    let text = serving.messages();
+    let count = text.matches("the client set flags").count();
+    assert!((10..50).contains(&count) && count + suppressed == 50, "{count} and {suppressed}: {text}");
+    assert!(text.contains(&format!("and {suppressed} more: bad handshakes")), "{text}");
 }
 
 pub(super) fn nobody_listens_any_more(place: &Sandbox) {
@@ -88,11 +88,11 @@ pub(super) fn nobody_listens_any_more(place: &Sandbox) {
 pub(super) fn a_signal_at_once(place: &Sandbox) {
     let image = place.file("disk.img", vec![0; 1 << 20]);
     for _ in 0..20 {
-        let said = fs::File::create(place.path(SAID)).unwrap();
+        let text = fs::File::create(place.path(MESSAGES)).unwrap();
         let args = ["serve", image.to_str().unwrap(), "--unix", "s", "--control", "c"];
-        let mut serving = Serving::spawn(place, place.command(&args).stderr(said));
+        let mut serving = Serving::spawn(place, place.command(&args).stderr(text));
         wait_until(|| place.path("s").exists().then_some(()), || "the server's socket".to_owned());
-        assert_eq!(serving.stop(), Some(0), "{}", serving.said());
+        assert_eq!(serving.stop(), Some(0), "{}", serving.messages());
         assert!(!place.path("s").exists() && !place.path("c").exists(), "nothing is left");
     }
 }
@@ -103,10 +103,10 @@ pub(super) fn a_signal_at_once_to_vhost(place: &Sandbox) {
     let mut args = vec!["vhost", "memory:1M", "--control", "c"];
     names.iter().for_each(|name| args.extend(["--socket", name, "--export", name]));
     for _ in 0..10 {
-        let said = fs::File::create(place.path(SAID)).unwrap();
-        let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(said));
+        let text = fs::File::create(place.path(MESSAGES)).unwrap();
+        let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(text));
         wait_until(|| place.path("0").exists().then_some(()), || "the first socket".to_owned());
-        assert_eq!(serving.stop(), Some(0), "{}", serving.said());
+        assert_eq!(serving.stop(), Some(0), "{}", serving.messages());
         assert!(names.iter().all(|name| !place.path(name).exists()), "nothing is left");
     }
 }
@@ -136,13 +136,13 @@ pub(super) fn a_signal_at_once_to_a_mount(place: &Sandbox) {
     let at = place.path("mnt");
     fs::create_dir_all(&at).unwrap();
     for _ in 0..5 {
-        let said = fs::File::create(place.path(SAID)).unwrap();
+        let text = fs::File::create(place.path(MESSAGES)).unwrap();
         let args = ["mount", "memory:1M", "mnt", "--name", "sda"];
-        let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(said));
+        let mut serving = Serving::spawn(place, place.command(&args).stdout(Stdio::null()).stderr(text));
         let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
         let here = at.to_str().unwrap();
         wait_until(|| mounts().contains(here).then_some(()), || "the mount".to_owned());
-        assert_eq!(serving.stop(), Some(0), "{}", serving.said());
+        assert_eq!(serving.stop(), Some(0), "{}", serving.messages());
         assert!(!mounts().contains(here), "nothing is left");
     }
 }
@@ -190,9 +190,9 @@ pub(super) fn nobody_to_notify(place: &Sandbox) {
 pub(super) fn handed_over_what_is_no_socket(place: &Sandbox) {
     let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" serve memory:1M 3</dev/null";
     let output = Command::new("sh").args(["-c", script, IOSCHED]).current_dir(&place.here).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("error: LISTEN_FDS: ") && said.contains("is not a listening socket"), "{said}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("error: LISTEN_FDS: ") && text.contains("is not a listening socket"), "{text}");
 }
 
 pub(super) fn a_directory_with_files(place: &Sandbox) {

@@ -43,8 +43,8 @@ pub(super) fn errors_of_the_backing(place: &Sandbox) {
         assert_eq!(ask(&mut socket, READ, 0), 5);
     }
     assert_eq!(serving.stop(), Some(0));
-    let said = serving.said();
-    assert!(said.matches("a read of").count() < 50 && said.contains(" more: reads that failed"), "{said}");
+    let text = serving.messages();
+    assert!(text.matches("a read of").count() < 50 && text.contains(" more: reads that failed"), "{text}");
 }
 
 /// Mounts a file system in memory with this size.
@@ -88,8 +88,8 @@ pub(super) fn a_file_that_is_deleted(place: &Sandbox) {
     assert_eq!(ask(&mut socket, WRITE, 0), 0);
     assert_eq!(ask(&mut socket, READ, 0), 0);
     assert_eq!(serving.stop(), Some(0));
-    let said = serving.said();
-    assert!(said.contains("warning: disk.img: was deleted or replaced"), "{said}");
+    let text = serving.messages();
+    assert!(text.contains("warning: disk.img: was deleted or replaced"), "{text}");
 }
 
 pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
@@ -132,8 +132,8 @@ pub(super) fn a_trace_without_room(place: &Sandbox) {
     serving.says("warning: /dev/full: ");
     assert_eq!(ask(&mut socket, READ, 0), 0);
     assert_eq!(serving.stop(), Some(1));
-    let said = serving.said();
-    assert!(said.contains("error: the trace ends early: ") && said.contains("No space left on device"), "{said}");
+    let text = serving.messages();
+    assert!(text.contains("error: the trace ends early: ") && text.contains("No space left on device"), "{text}");
 }
 
 pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
@@ -143,12 +143,12 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     let file = image(&place.here, "disk.img", 1 << 20);
     let Some(device) = Loop::new(&file) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap().to_owned();
-    let said = format!("disk.img: is in use: {name} is built on it");
-    place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&said, "--force"]);
+    let text = format!("disk.img: is in use: {name} is built on it");
+    place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&text, "--force"]);
     place.iosched(&["mount", "disk.img", "mnt"]).code(2);
     assert!(!place.path("s").exists());
     let mut forced = Serving::start(place, &["disk.img", "--force"]);
-    assert!(forced.said().contains(&format!("warning: {said}")), "{}", forced.said());
+    assert!(forced.messages().contains(&format!("warning: {text}")), "{}", forced.messages());
     assert_eq!(ask(&mut forced.connect(), READ, 0), 0);
     assert_eq!(forced.stop(), Some(0));
 }
@@ -162,10 +162,10 @@ pub(super) fn what_is_mounted(place: &Sandbox) {
     sh("mkfs.ext4 -q \"$1\"", &[&device.device]);
     let mounted = Mount::new("ext4", &device.device, place.path("files"));
     let name = device.device.file_name().unwrap().to_str().unwrap();
-    let said = format!("{name} is mounted on {}", mounted.at.display());
+    let text = format!("{name} is mounted on {}", mounted.at.display());
     for backing in [device.device.to_str().unwrap(), "disk.img", "fault:eio=0:disk.img"] {
         let args = ["serve", backing, "--unix", "s"];
-        place.iosched(&args).refused(2, &["is in use: ", &said, "--force"]);
+        place.iosched(&args).refused(2, &["is in use: ", &text, "--force"]);
     }
     mounted.end();
 }

@@ -15,7 +15,7 @@ use crate::common::PATIENCE;
 use crate::list::Sandbox;
 
 /// File for the messages of a server.
-pub(super) const SAID: &str = "said";
+pub(super) const MESSAGES: &str = "said";
 
 pub(super) struct Serving {
     pub(super) child: Child,
@@ -30,8 +30,8 @@ impl Serving {
 
     /// Starts a server with this command.
     pub(super) fn of(place: &Sandbox, command: &mut Command) -> Self {
-        let said = File::create(place.path(SAID)).unwrap();
-        let serving = Self::spawn(place, command.stderr(said));
+        let messages = File::create(place.path(MESSAGES)).unwrap();
+        let serving = Self::spawn(place, command.stderr(messages));
         serving.says("control: ");
         serving
     }
@@ -40,14 +40,17 @@ impl Serving {
         Self { child: command.spawn().unwrap(), here: place.here.clone() }
     }
 
-    pub(super) fn said(&self) -> String {
-        fs::read_to_string(self.here.join(SAID)).unwrap()
+    pub(super) fn messages(&self) -> String {
+        fs::read_to_string(self.here.join(MESSAGES)).unwrap()
     }
 
     /// Waits until the messages contain `part`.
     #[track_caller]
     pub(super) fn says(&self, part: &str) -> String {
-        wait_until(|| self.said().contains(part).then(|| self.said()), || format!("{part:?} in {}", self.said()))
+        wait_until(
+            || self.messages().contains(part).then(|| self.messages()),
+            || format!("{part:?} in {}", self.messages()),
+        )
     }
 
     pub(super) fn signal(&self, signal: &str) {
@@ -87,8 +90,8 @@ impl Serving {
     }
 
     pub(super) fn metrics_socket(&self) -> TcpStream {
-        let said = self.said();
-        let at = said.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics")).unwrap().0;
+        let messages = self.messages();
+        let at = messages.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics")).unwrap().0;
         let stream = TcpStream::connect(at).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream

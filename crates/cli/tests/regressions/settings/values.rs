@@ -32,8 +32,8 @@ pub(super) fn out_of_range(place: &Sandbox) {
         [("read_expire", "-5"), ("fifo_batch", "-1"), ("front_merges", "7"), ("fifo_batch", "99999999999")]
     {
         let before = read(&name, &format!("iosched/{tunable}"));
-        let said = format!("{tunable}: {value} is out of range");
-        place.iosched(&["set", &format!("{name}/iosched/{tunable}={value}")]).refused(2, &[&said]);
+        let text = format!("{tunable}: {value} is out of range");
+        place.iosched(&["set", &format!("{name}/iosched/{tunable}={value}")]).refused(2, &[&text]);
         assert_eq!(read(&name, &format!("iosched/{tunable}")), before);
     }
 }
@@ -77,13 +77,13 @@ pub(super) fn wrong_second(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let before = read(&name, "nr_requests");
     let of = |assignment: &str| format!("{name}/{assignment}");
-    for (first, second, said) in [
+    for (first, second, expected) in [
         ("nr_requests=64", "iosched/fifo_batch=-5", "fifo_batch: -5 is out of range"),
         ("scheduler=bfq", "iosched/low_latency=2", "low_latency: 2 is out of range; it must be from 0 to 1"),
         ("nr_requests=64", "write_cache=off", "it must be one of write back, write through"),
         ("nr_requests=64", "no_such=1", "there is no such attribute"),
     ] {
-        place.iosched(&["set", &of(first), &of(second)]).refused(2, &[said]).never(&["earlier changes stay"]);
+        place.iosched(&["set", &of(first), &of(second)]).refused(2, &[expected]).never(&["earlier changes stay"]);
         assert_eq!(read(&name, "nr_requests"), before, "{second}");
         assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{second}");
     }
@@ -93,7 +93,7 @@ pub(super) fn compared(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
     let on = disk.device.to_str().unwrap();
-    for (setting, said) in [
+    for (setting, expected) in [
         ("mq-deadline:read_expire=-5", "read_expire: -5 is out of range"),
         ("mq-deadline:nr_requests=1", "nr_requests instead of 1"),
         ("bogus", "the kernel has no scheduler bogus"),
@@ -101,7 +101,7 @@ pub(super) fn compared(place: &Sandbox) {
     ] {
         let args =
             ["compare", "--on", on, "-w", "read.toml", "--runs", "2", "--scheduler", "none", "--scheduler", setting];
-        place.iosched(&args).refused(2, &[said]);
+        place.iosched(&args).refused(2, &[expected]);
         assert!(read(&name, "scheduler").contains("[mq-deadline]"), "{setting}: everything is put back");
     }
 }
@@ -159,12 +159,12 @@ pub(super) fn room(place: &Sandbox) {
 }
 
 pub(super) fn simulated(place: &Sandbox) {
-    for (setting, said) in [
+    for (setting, expected) in [
         ("deadline:read_expire=-5", "read_expire: -5 is out of range; it must be from 0 to "),
         ("cfq:quantum=0", "quantum: 0 is out of range; it must be from 1 to "),
         ("mq-deadline:front_merges=2", "front_merges: 2 is out of range; it must be from 0 to 1"),
     ] {
-        place.iosched(&["compare", "--scheduler", setting]).refused(2, &[said]);
+        place.iosched(&["compare", "--scheduler", setting]).refused(2, &[expected]);
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) fn same_words(place: &Sandbox) {
         ("bfq:low_latency", "\"low_latency\" is not name=value; write it like bfq:name=value,name=value"),
         ("none:io.max=db", "none: io.max: \"db\": the name of the cgroup is missing; write CGROUP:VALUES"),
     ] {
-        let said = format!("error: --scheduler {setting}: ");
+        let text = format!("error: --scheduler {setting}: ");
         place.file(
             "plan.toml",
             format!("workloads = [\"read.toml\"]\ndevices = [\"nvme\"]\nschedulers = [\"none\", {setting:?}]\n"),
@@ -194,7 +194,7 @@ pub(super) fn same_words(place: &Sandbox) {
         let on_device: Vec<&str> = on.iter().flat_map(|on| compare.iter().copied().chain(["--on", on])).collect();
         for args in [&compare[..], &tune, &serve, &on_device] {
             if !args.is_empty() {
-                place.iosched(args).refused(2, &[&said, problem]);
+                place.iosched(args).refused(2, &[&text, problem]);
             }
         }
         // For a single attribute, the problem is the same, with the name of the disk.
@@ -212,11 +212,11 @@ pub(super) fn same_words(place: &Sandbox) {
 pub(super) fn missing_scheduler(place: &Sandbox) {
     let Some((disk, name)) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 1000]\ntotal = 10\n");
-    let said = format!("{name}: the kernel has no scheduler mq-deadlin; it has none, mq-deadline, kyber, bfq");
-    let said = [said.as_str(), "did you mean mq-deadline?"];
+    let text = format!("{name}: the kernel has no scheduler mq-deadlin; it has none, mq-deadline, kyber, bfq");
+    let text = [text.as_str(), "did you mean mq-deadline?"];
     let on = disk.device.to_str().unwrap();
-    place.iosched(&["compare", "-w", "read.toml", "--on", on, "--scheduler", "mq-deadlin"]).refused(2, &said);
-    place.iosched(&["set", &name, "scheduler=mq-deadlin"]).refused(2, &said);
+    place.iosched(&["compare", "-w", "read.toml", "--on", on, "--scheduler", "mq-deadlin"]).refused(2, &text);
+    place.iosched(&["set", &name, "scheduler=mq-deadlin"]).refused(2, &text);
 }
 
 /// Wrong values and their messages, which are equal through files and through a socket.
@@ -232,10 +232,10 @@ const WRONG: &[(&str, &str, &[&str])] = &[
 ];
 
 #[track_caller]
-fn refused(place: &Sandbox, at: &Path, attribute: &str, value: &str, said: &[&str]) {
+fn refused(place: &Sandbox, at: &Path, attribute: &str, value: &str, expected: &[&str]) {
     let at = at.to_str().unwrap();
     let answer = place.iosched(&["set", "--at", at, &format!("{attribute}={value}")]);
-    answer.refused(2, said).never(&["kernel refuses", "os error"]);
+    answer.refused(2, expected).never(&["kernel refuses", "os error"]);
 }
 
 pub(super) fn mounted(place: &Sandbox) {
@@ -252,8 +252,8 @@ pub(super) fn mounted(place: &Sandbox) {
         let entry = fs::read_dir(mounted.attribute("clients")).unwrap().next().unwrap().unwrap();
         entry.file_name().into_string().unwrap()
     };
-    for (attribute, value, said) in WRONG {
-        refused(place, &mounted.at, attribute, value, said);
+    for (attribute, value, expected) in WRONG {
+        refused(place, &mounted.at, attribute, value, expected);
     }
     of_group(place, &mounted.at);
     of_client(place, &mounted.at, &client);
@@ -265,8 +265,8 @@ pub(super) fn mounted(place: &Sandbox) {
 pub(super) fn served(place: &Sandbox) {
     let server = Server::serving(&place.here, &["memory:16M", "--scheduler", "cfq"]);
     let socket = place.path("c");
-    for (attribute, value, said) in WRONG {
-        refused(place, &socket, attribute, value, said);
+    for (attribute, value, expected) in WRONG {
+        refused(place, &socket, attribute, value, expected);
     }
     refused(place, &socket, "scheduler", "deadlin", &["there is no scheduler \"deadlin\"", "did you mean deadline?"]);
     let connection = server.connect();
@@ -293,20 +293,20 @@ pub(super) fn served_in_shares(place: &Sandbox) {
 
 fn of_group(place: &Sandbox, at: &Path) {
     for value in ["5000", "9", "many", "-1"] {
-        let said = format!("{value:?} is not a weight: for cfq it must be from 10 to 1000, or default");
-        refused(place, at, "groups/db/weight", value, &[&said]);
+        let text = format!("{value:?} is not a weight: for cfq it must be from 10 to 1000, or default");
+        refused(place, at, "groups/db/weight", value, &[&text]);
     }
     place.iosched(&["set", "--at", at.to_str().unwrap(), "groups/db/weight=300"]).code(0);
 }
 
 /// Checks wrong values of a client's attributes.
 fn of_client(place: &Sandbox, at: &Path, client: &str) {
-    for (file, value, said) in [
+    for (file, value, expected) in [
         ("ioprio", "be/9", "\"be/9\" is not an ioprio; write none, idle, rt/LEVEL or be/LEVEL"),
         ("ioprio", "best", "\"best\" is not an ioprio"),
         ("group", "a/b", "\"a/b\" is not the name of a group"),
     ] {
-        refused(place, at, &format!("clients/{client}/{file}"), value, &[said]);
+        refused(place, at, &format!("clients/{client}/{file}"), value, &[expected]);
     }
 }
 

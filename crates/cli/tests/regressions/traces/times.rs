@@ -33,9 +33,9 @@ pub(super) fn coarse(place: &Sandbox) {
     let rows: String =
         (0..6_000).map(|i| format!("{},{},16,0,1064\n", 1_538_323_200 + i / 300, numbers.below(1 << 28) * 8)).collect();
     place.file("tencent.csv", rows);
-    let said = compared(place, "tencent.csv", "sata-ssd", &[]);
-    assert!((0.08..0.13).contains(&value(&said, "sync mean")), "an idle SSD takes 0.098 ms:\n{}", said.out);
-    said.says(&["recorded times are only exact to 1 s"]);
+    let text = compared(place, "tencent.csv", "sata-ssd", &[]);
+    assert!((0.08..0.13).contains(&value(&text, "sync mean")), "an idle SSD takes 0.098 ms:\n{}", text.out);
+    text.says(&["recorded times are only exact to 1 s"]);
     // Multiples of 50 ms, written in ms.
     let mut at_ms = 0;
     let rows: String = (0..2_000)
@@ -45,9 +45,9 @@ pub(super) fn coarse(place: &Sandbox) {
         })
         .collect();
     place.file("ms.csv", "time_ms,sector,nr_sectors,op\n".to_owned() + &rows);
-    let said = compared(place, "ms.csv", "sata-ssd", &[]);
-    assert!((0.07..0.13).contains(&value(&said, "sync mean")), "{}", said.out);
-    said.says(&["recorded times are only exact to 50 ms"]);
+    let text = compared(place, "ms.csv", "sata-ssd", &[]);
+    assert!((0.07..0.13).contains(&value(&text, "sync mean")), "{}", text.out);
+    text.says(&["recorded times are only exact to 50 ms"]);
     place.iosched(&["trace", "info", "ms.csv"]).code(0).says(&["times to 50,000,000 ns"]);
 }
 
@@ -63,8 +63,8 @@ pub(super) fn coarse_latencies(place: &Sandbox) {
         now_ns += latency_ns;
     }
     place.file("rounded.csv", rows);
-    let said = compared(place, "rounded.csv", "nvme", &[]);
-    assert!((0.034..0.040).contains(&value(&said, "finish")), "400 reads of 0.09 ms, one at a time:\n{}", said.out);
+    let text = compared(place, "rounded.csv", "nvme", &[]);
+    assert!((0.034..0.040).contains(&value(&text, "finish")), "400 reads of 0.09 ms, one at a time:\n{}", text.out);
 }
 
 /// Returns six times 40 I/Os within 1 s, each time from 0 on.
@@ -133,8 +133,8 @@ pub(super) fn impossible(place: &Sandbox) {
     let expected =
         ["the times may be in ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"];
     place.iosched(&["trace", "info", "x.trace"]).code(0).says(&expected);
-    let said = compared(place, "x.trace", "nvme", &[]);
-    let first = said.out.split("reservations, the most important first:").nth(1).unwrap_or_default();
+    let text = compared(place, "x.trace", "nvme", &[]);
+    let first = text.out.split("reservations, the most important first:").nth(1).unwrap_or_default();
     let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(first.contains("are more than almost any device can serve"), "{}", said.out);
+    assert!(first.contains("are more than almost any device can serve"), "{}", text.out);
 }

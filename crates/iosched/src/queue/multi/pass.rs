@@ -153,9 +153,9 @@ impl RequestQueue {
     fn note_controlled(&mut self, event: impl Into<Option<ControlledEvent>>) {
         let on = self.env.log.is_on();
         let log = &mut self.controlled().controllers.site.log;
-        let said: Vec<ControlledEvent> = log.take().filter_map(|(_, event)| event.decision()).collect();
+        let events: Vec<ControlledEvent> = log.take().filter_map(|(_, event)| event.decision()).collect();
         log.record(on);
-        for event in said.into_iter().chain(event.into()) {
+        for event in events.into_iter().chain(event.into()) {
             self.env.note(|| Decision::Controlled(event));
         }
     }

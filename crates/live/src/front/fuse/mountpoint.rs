@@ -226,9 +226,9 @@ impl Unmounter {
         if ran.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-        let kind = if said.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
-        Err(io::Error::new(kind, said))
+        let text = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+        let kind = if text.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+        Err(io::Error::new(kind, text))
     }
 }
 
@@ -268,9 +268,9 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let file = here.path().join("file");
         std::fs::write(&file, "").unwrap();
-        for (path, said) in [(file, "Not a directory"), (here.path().join("gone"), "No such file")] {
+        for (path, expected) in [(file, "Not a directory"), (here.path().join("gone"), "No such file")] {
             let message = check(&path).unwrap_err().to_string();
-            assert!(message.contains(said) && message.contains("name an existing directory"), "{message}");
+            assert!(message.contains(expected) && message.contains("name an existing directory"), "{message}");
         }
         assert!(check(here.path()).is_ok());
         assert!(!is_ours(here.path()));

@@ -295,9 +295,9 @@ impl World {
             return;
         }
         let bytes = self.wires[wire].carry_down(&mut self.random);
-        let said = seat.client.hear(&bytes, &mut self.witness);
-        if !said.is_empty() {
-            self.send(wire, &said);
+        let text = seat.client.hear(&bytes, &mut self.witness);
+        if !text.is_empty() {
+            self.send(wire, &text);
         }
         let more = self.wires[wire].has_down();
         if more {
