@@ -281,14 +281,14 @@ impl Holds {
 
 const BLKTRACE: FormatSpec = FormatSpec {
     name: "blktrace",
-    about: "blktrace of Linux: binary records of the events of each request, in version 7, with one file per CPU",
+    about: "binary traces of Linux's blktrace, version 7: the events of each request, in one file per CPU",
     extensions: &["blktrace"],
-    recognised: "the magic number 0x65617400, in either byte order; or a name that ends in .blktrace.N",
-    record: "48 bytes, then data; times in ns, sectors of 512 bytes, lengths in bytes",
+    recognised: "the magic number 0x65617400 in either byte order, or a name that ends in .blktrace.N",
+    record: "48 bytes, then data: times in ns, positions in sectors of 512 bytes, lengths in bytes",
     example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 \
            00000000",
-    read: "submissions (Q), with the latency until the completion (C); names of processes; priorities, if \
-        iosched recorded them. EventReader reads all events",
+    read: "submissions (Q), the latencies until completion (C), and names of processes; in recordings of iosched also \
+        priorities",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds {
@@ -306,7 +306,7 @@ const BLKTRACE: FormatSpec = FormatSpec {
 
 const BLKPARSE: FormatSpec = FormatSpec {
     name: "blkparse",
-    about: "the text blkparse prints by default",
+    about: "the text that blkparse prints by default",
     extensions: &["blkparse"],
     recognised: "lines of this form",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
@@ -319,16 +319,16 @@ const BLKPARSE: FormatSpec = FormatSpec {
 
 const TRACEPOINTS: FormatSpec = FormatSpec {
     name: "tracepoints",
-    about: "the kernel's block tracepoints as text: `perf script`, `trace-cmd report`, and `trace` and `trace_pipe` of \
-            tracefs",
+    about: "the kernel's block tracepoints as text, from `perf script`, `trace-cmd report`, or the files `trace` and \
+        `trace_pipe` of tracefs",
     extensions: &[],
-    recognised: "lines of this form, at least one of them with a block event",
-    record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]`, in \
-           perf; \
-             `process-pid [cpu] flags seconds:` in the others; the priority since Linux 6.12",
+    recognised: "lines of this form. At least one line has a block event",
+    record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]` in \
+        perf. In the others, a line begins with `process-pid [cpu] flags seconds:`. The priority exists since Linux \
+        6.12",
     example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
-    read: "the same events of requests and bios as in blktrace, with the priorities of requests; other events \
-        are ignored",
+    read: "the same events of requests and bios as in blktrace, and the priorities of requests. Other events are \
+        ignored",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     holds: None,
@@ -339,10 +339,10 @@ const FIO_V2: FormatSpec = FormatSpec {
     about: "fio's I/O log, version 2 (`read_iolog`, before fio 3.31 also `write_iolog`)",
     extensions: &[],
     recognised: "its first line, `fio version 2 iolog`",
-    record: "`file action [offset length]`, offset and length in bytes; `wait` in µs",
+    record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
-    read: "read, write and trim, for each file; sync and datasync count as flushes. The time is the sum of the \
-        waits before, or 0. sync_file_range is ignored, because it does not reach the device",
+    read: "the reads, writes and trims of each file. sync and datasync count as flushes. The time of an I/O is the \
+        sum of the waits before it, or 0. sync_file_range is ignored, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
@@ -355,10 +355,9 @@ const FIO_V3: FormatSpec = FormatSpec {
     about: "fio's I/O log, version 3 (`write_iolog` and `read_iolog` since fio 3.31)",
     extensions: &["iolog"],
     recognised: "its first line, `fio version 3 iolog`",
-    record: "`time file action [offset length]`, time in µs (as fio 3.33 writes and replays it), offset and length in \
-             bytes",
+    record: "`time file action [offset length]`: time in µs (as in fio 3.33), offset and length in bytes",
     example: "fio version 3 iolog\n125 /dev/sda read 2319446016 4096",
-    read: "read, write and trim, for each file; sync and datasync count as flushes; sync_file_range is ignored",
+    read: "the reads, writes and trims of each file. sync and datasync count as flushes. sync_file_range is ignored",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(FIO),
@@ -368,11 +367,11 @@ const MSR: FormatSpec = FormatSpec {
     name: "msr",
     about: "the traces of Microsoft Research Cambridge (at SNIA IOTTA)",
     extensions: &["msr"],
-    recognised: "lines of seven columns; the fourth is Read or Write",
-    record: "`timestamp,host,disk,type,offset,size,response`: Windows file time and response in 100 ns, offset and \
-             size in bytes",
+    recognised: "lines of seven columns. The fourth column is Read or Write",
+    record: "`timestamp,host,disk,type,offset,size,response`: the timestamp is a Windows file time. Timestamp and \
+        response are in units of 100 ns, offset and size in bytes",
     example: "128166372003061629,hm,1,Read,2319446016,4096,413",
-    read: "all columns; a volume is a disk of a host (`host.disk`); an empty or missing response time is unknown",
+    read: "all columns. A volume is a disk of a host (`host.disk`). The response time may be empty or missing",
     from_first: true,
     resolution_ns: 100,
     holds: Some(Holds { devices: true, latencies: true, ..PLAIN_BYTES }),
@@ -385,7 +384,7 @@ const SPC: FormatSpec = FormatSpec {
     recognised: "lines `number,number,number,R or W,seconds`",
     record: "`ASU,LBA,size,opcode,timestamp`: LBA in sectors of 512 bytes, size in bytes, time in seconds",
     example: "0,4530168,4096,R,0.551706",
-    read: "all five columns; further columns are ignored. A device is an application storage unit (ASU)",
+    read: "all five columns; more columns are ignored. A device is an application storage unit (ASU)",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(Holds { devices: true, ..PLAIN }),
@@ -395,10 +394,10 @@ const FIU: FormatSpec = FormatSpec {
     name: "fiu",
     about: "the traces of Florida International University (at SNIA IOTTA)",
     extensions: &["fiu"],
-    recognised: "lines of eight or nine columns, separated by blanks; the sixth is R or W",
+    recognised: "lines of eight or nine columns, separated by spaces. The sixth column is R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`; a sector has 512 bytes",
     example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
-    read: "all fields except the hash; a process called ? has no name",
+    read: "all columns except the hash. A process called ? has no name",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds { processes: true, devices: true, ..PLAIN }),
@@ -421,9 +420,9 @@ const TENCENT: FormatSpec = FormatSpec {
     name: "tencent",
     about: "the traces of Tencent's cloud block storage (at SNIA IOTTA)",
     extensions: &["tencent"],
-    recognised: "lines of five numbers between commas; the fourth is 0 or 1",
-    record: "`timestamp,offset,size,type,volume`: time in seconds, offset and size in sectors of 512 bytes; type 0 is \
-             a read, 1 a write",
+    recognised: "lines of five numbers, separated by commas. The fourth number is 0 or 1",
+    record: "`timestamp,offset,size,type,volume`: time in seconds, offset and size in sectors of 512 bytes. Type 0 is \
+        a read, type 1 a write",
     example: "1538323200,4530168,8,0,1063",
     read: "all; times are whole seconds",
     from_first: true,
@@ -438,7 +437,7 @@ const BLKREPLAY: FormatSpec = FormatSpec {
     recognised: "the heading `start ; sector; …`, or lines of this form",
     record: "`seconds ; sector ; sectors ; op ; …`; a sector has 512 bytes",
     example: "0.000125 ; 4530168 ; 8 ; R",
-    read: "the first four columns; op can also be letters as in blkparse",
+    read: "the first four columns. op can also be letters as in blkparse",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds { flags: Flags::AHEAD, ..PLAIN }),
@@ -449,9 +448,9 @@ const VSCSI: FormatSpec = FormatSpec {
     about: "VMware's vscsiStats, versions 1 and 2: SCSI commands of one virtual disk",
     extensions: &["vscsi"],
     recognised: "the version in the first two records",
-    record: "32 or 40 bytes; positions in blocks of 512 bytes, lengths in bytes, times in µs",
+    record: "32 or 40 bytes: positions in blocks of 512 bytes, lengths in bytes, times in µs",
     example: "01000000 00100000 01000000 28000001 f81f4500 00000000 404b4c00 00000000",
-    read: "read, write, unmap, write same and synchronize cache; response times of version 2",
+    read: "the commands read, write, unmap, write same and synchronize cache; in version 2 also response times",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     // Version 1. Version 2 cannot express an unknown response time.
@@ -466,8 +465,8 @@ const MQSIM: FormatSpec = FormatSpec {
     name: "mqsim",
     about: "the input of the simulator MQSim",
     extensions: &["mqsim"],
-    recognised: "lines of five numbers between blanks; the last is 0 or 1",
-    record: "`arrival_ns device sector sectors type`; a sector has 512 bytes; type 0 is a write, 1 a read",
+    recognised: "lines of five numbers, separated by spaces. The last number is 0 or 1",
+    record: "`arrival_ns device sector sectors type`: a sector has 512 bytes. Type 0 is a write, type 1 a read",
     example: "125000 0 4530168 8 1",
     read: "all",
     from_first: true,
@@ -479,13 +478,10 @@ const CSV: FormatSpec = FormatSpec {
     name: "csv",
     about: "iosched's own columns, in text",
     extensions: &["csv"],
-    recognised: "a heading that names at least a time, the operation, a position and a length; see below",
-    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order. \
-        op is R, W, D, Z or F; sync is 0 or 1; flags has letters I (idle), P (priority), F (FUA), B (preflush), \
-        A (readahead); ioprio is none, idle, rt/LEVEL or be/LEVEL",
+    recognised: "a heading that names at least a time, the operation, a position and a length",
+    record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order",
     example: "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns\n125000,697,R,1,4530168,8,0,89000",
-    read: "all columns; pid, sync and the columns after nr_sectors can be missing; columns with other names are \
-        ignored",
+    read: "all columns. pid, sync and the columns after nr_sectors can be missing. Other columns are ignored",
     from_first: false,
     resolution_ns: 1,
     holds: Some(Holds {
