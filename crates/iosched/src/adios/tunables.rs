@@ -35,11 +35,11 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Values.window_ns, "global_latency_window", Nanoseconds, 1, 16_000_000, 0..=u64::MAX, "3.3.0",
-            "largest predicted time of a batch and the requests in flight together. Default with seek times: \
-             22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
+            "largest sum of the predicted times of a batch and of the requests in flight. Default on devices with \
+            seek times: 22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
         tunable!(Values.refill_percent, "bq_refill_below_ratio", Count, 1, 20, 0..=100, "3.3.0",
-            "percentage of global_latency_window. If the predicted time in flight is below it, ADIOS prepares \
-             the next batch", { tuning: Span::or_zero(5, 100) }),
+            "percentage of global_latency_window. If the predicted time of the requests in flight is below this \
+            percentage, ADIOS prepares the next batch", { tuning: Span::or_zero(5, 100) }),
         tunable!(Values.limit_ns, "lat_model_latency_limit", Nanoseconds, 1, 500_000_000, 0..=2_000_000_000, "3.3.0",
             "longest latency that ADIOS learns from or predicts", { reads: Reads::U64 }),
         tunable!(Values.order, "batch_order", Switch, 1, 0, 0..=1, "3.3.0",

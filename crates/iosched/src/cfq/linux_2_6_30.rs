@@ -25,8 +25,7 @@ use crate::time::MILLISECOND_NS;
 use crate::tunable::Declarations;
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "CFQ of 2009: fair time slices; sync and async queues take turns in one order, and \
-            quantum limits even a single process",
+    about: "CFQ of 2009: fair time slices; sync and async queues take turns, and quantum limits even a single process",
     since: "2.6.30",
     until: Some("2.6.31"),
     layer: Layer::SingleQueue,
