@@ -446,6 +446,28 @@ fn merged_bios_do_not_confuse_counts_of_requests() {
     }
 }
 
+/// A change of wbt's target closes the entry. Elevators of the single-queue layer have no entry.
+#[test]
+fn a_switch_to_a_single_queue_elevator_ends_waits_at_the_closed_entry() {
+    let mut machine = Machine::new("none", 2, 10 * MS);
+    machine.driver.set_attribute(machine.now, "wbt_lat_usec", "2000").unwrap();
+    let tasks: Vec<_> = (0..4).map(|_| machine.task(CgroupId::ROOT)).collect();
+    let read =
+        |machine: &mut Machine, at: usize| machine.send(tasks[at], Op::Read, Flags::empty(), at as u64 * 1000, 8);
+    assert!(read(&mut machine, 0) && read(&mut machine, 1));
+    assert!(!read(&mut machine, 2), "it waits for a tag");
+    machine.driver.set_attribute(machine.now, "wbt_lat_usec", "0").unwrap();
+    assert!(!read(&mut machine, 3), "the entry is closed");
+    machine.driver.switch(machine.now, Registry::linux().get("noop").unwrap());
+    // The third read gets a tag during the switch. It is in flight when the switch ends.
+    machine.run(25 * MS);
+    assert_eq!((machine.driver.queue().is_switching(), machine.done.len()), (false, 2));
+    assert!(machine.waiting.is_empty(), "{:?}", machine.waiting);
+    machine.run(100 * MS);
+    assert!(machine.open.is_empty());
+    machine.driver.queue().check();
+}
+
 #[test]
 fn io_latency_cuts_a_sibling_with_a_laxer_target() {
     let mut machine = Machine::new("none", 32, MS);

@@ -304,6 +304,33 @@ fn writeback_throttling_was_off_in_6_15_and_6_16() {
     }
 }
 
+#[test]
+fn writers_finish_before_wbt_is_switched_off_but_in_6_5_to_6_10() {
+    for (kernel, drains) in
+        [("6.1", true), ("6.4", true), ("6.5", false), ("6.10", false), ("6.11", true), ("6.12", true)]
+    {
+        let mut queue = queue("none", kernel);
+        queue.set_attribute(NOW, "wbt_lat_usec", "2000").unwrap();
+        let writers = [(); 64].map(|()| process(&mut queue));
+        let write = |at: usize| bio(Op::Write, at as u64 * 1000, writers[at]);
+        let asleep: Vec<_> = (0..63).filter(|&at| !queue.submit(NOW, &write(at)).accepted()).collect();
+        assert!(asleep.len() > 10, "{kernel}: {} writers sleep", asleep.len());
+        queue.set_attribute(NOW, "wbt_lat_usec", "0").unwrap();
+        // A new writer passes if wbt is off. It waits for all others if the queue drains.
+        assert_eq!(queue.submit(NOW, &write(63)).accepted(), !drains, "{kernel}");
+        let mut left = 64;
+        while left > 0 {
+            while let Some(woken) = queue.take_woken() {
+                queue.submit(NOW, &write(writers.iter().position(|&writer| writer == woken).unwrap()));
+            }
+            assert!(serve(&mut queue).is_some(), "{kernel}: {left} writers hang");
+            left -= 1;
+        }
+        assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), "0", "{kernel}");
+        queue.check();
+    }
+}
+
 // ---- bfq
 
 #[test]

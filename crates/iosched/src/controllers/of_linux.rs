@@ -40,7 +40,7 @@ impl Controllers {
         let io_cost = IoCost::new(&mut site, device.rotational, device.depth);
         let io_max = IoMax::new(&mut site).of_kernel(&site, device.kernel, device.rotational);
         let io_latency = IoLatency::new(&mut site, device.rotational, device.nr_requests);
-        let mut wbt = Wbt::new(&mut site, device.rotational, device.write_cache, device.depth);
+        let mut wbt = Wbt::new(&mut site, device.rotational, device.write_cache, device.depth).of_kernel(device.kernel);
         if !device.throttles_writeback {
             wbt.turn_off(&mut site);
         }
@@ -55,9 +55,9 @@ impl Controllers {
     }
 }
 
-/// Differs from Linux in two ways. When wbt is turned off, waiting processes continue at once.
-/// Linux drains the device first; 6.5 to 6.10 let them sleep. If that happens between a
-/// bio's place and its tag, no place is lost.
+/// Differs from Linux 6.5 to 6.10 in two ways. When wbt is turned off, waiting processes continue;
+/// these versions let them sleep. If that happens between a bio's place and its tag, no place
+/// is lost.
 impl Controller for Wbt {
     fn name(&self) -> &'static str {
         "wbt"
@@ -113,6 +113,11 @@ impl Controller for Wbt {
 
     fn files(&self) -> &'static [&'static str] {
         &["wbt_lat_usec"]
+    }
+
+    /// Except in Linux 6.5 to 6.10, the target changes only when no bio is in flight.
+    fn drains(&self, _: &str) -> bool {
+        Wbt::drains(self)
     }
 
     fn write(&mut self, site: &mut Site, _: &str, _: CgroupId, text: &str) -> Result<(), WriteError> {

@@ -253,10 +253,13 @@ impl Controlled {
             // A refused text has no effect, as with a write to the file.
             let _ = self.controllers.write(&file, cgroup, &text);
         }
-        // `extend` reverses the order: the last context comes first.
-        let shut_out = std::mem::take(&mut self.shut_out);
-        self.woken.extend(shut_out.into_iter().rev());
+        self.let_in();
         true
+    }
+
+    /// Wakes the contexts that found the entry closed, the last one first.
+    pub(super) fn let_in(&mut self) {
+        self.woken.extend(self.shut_out.drain(..).rev());
     }
 
     /// Abandons a bio: the controllers treat it as served, so that others can use its share.

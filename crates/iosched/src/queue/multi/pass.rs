@@ -445,7 +445,8 @@ impl RequestQueue {
         self.attend();
     }
 
-    /// Handles the change to an elevator of the single-queue layer: waits at controllers end.
+    /// Handles the change to an elevator of the single-queue layer: waits at controllers end, and
+    /// waits at the closed entry, too.
     pub(in crate::queue) fn pass_controlled_by(&mut self) {
         let Some(controlled) = &mut self.controlled else { return };
         let waiting = (0..controlled.waiting.len() as u32).map(ContextId);
@@ -458,6 +459,7 @@ impl RequestQueue {
                 self.controlled().woken.push_back(context);
             }
         }
+        self.controlled().let_in();
     }
 
     /// Tells the controllers the name of the new elevator.
