@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use iosched::{KernelVersion, UnknownKernel};
 use iosched_disk::Profile;
 use iosched_lab::request::{self, RUN_SECONDS, RequestError, SPEEDS, is_warm_up};
 use iosched_trace::{Columns, Format, Ionice, TimeUnit};
@@ -33,6 +34,7 @@ struct Axes {
     run_for_s: Option<f64>,
     warm_up_s: Option<f64>,
     no_fairness: Option<bool>,
+    kernels: Option<OneOrMore<String>>,
 }
 
 /// Workloads: a path, a pattern or a URL, with optional settings for reading, or a command line.
@@ -254,6 +256,7 @@ impl Axes {
             run_for_s: self.run_for_s.or(other.run_for_s),
             warm_up_s: self.warm_up_s.or(other.warm_up_s),
             no_fairness: self.no_fairness.or(other.no_fairness),
+            kernels: self.kernels.or(other.kernels),
         }
     }
 
@@ -274,10 +277,15 @@ impl Axes {
         for text in self.schedulers.unwrap_or_default().to_vec() {
             settings.extend(target.parse_all(&text).map_err(|problem| format!("schedulers {text}: {problem}"))?);
         }
+        let kernels = self.kernels.unwrap_or_default().to_vec();
+        let kernels =
+            kernels.iter().map(|text| text.parse().map_err(|problem: UnknownKernel| format!("kernels: {problem}")));
+        let kernels = kernels.collect::<Result<Vec<KernelVersion>, _>>()?;
+        let settings = request::under_each(&kernels, settings);
         let mut labels: Vec<String> = settings.iter().map(ToString::to_string).collect();
         if labels.len() < 2 {
             return Err(
-                "the plan has fewer than two schedulers; write schedulers = [\"mq-deadline\", \"bfq\"]".to_owned()
+                "the plan has fewer than two settings; write schedulers = [\"mq-deadline\", \"bfq\"]".to_owned()
             );
         }
         if labels.len() > SETTINGS_MAX {
@@ -294,7 +302,7 @@ impl Axes {
             None => labels[0].clone(),
             Some(text) => {
                 let setting = target.parse(&text).map_err(|problem| format!("baseline {text}: {problem}"))?;
-                setting.to_string()
+                request::under_each(&kernels[..kernels.len().min(1)], vec![setting])[0].to_string()
             }
         };
         if !labels.contains(&baseline) {
@@ -357,7 +365,7 @@ impl Device {
 
 /// Checks that all fields are known. The error suggests a similar one.
 fn check_fields(text: &str) -> Result<(), String> {
-    const FIELDS: [&str; 13] = [
+    const FIELDS: [&str; 14] = [
         "workloads",
         "devices",
         "schedulers",
@@ -371,6 +379,7 @@ fn check_fields(text: &str) -> Result<(), String> {
         "run_for_s",
         "warm_up_s",
         "no_fairness",
+        "kernels",
     ];
     let whole: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let check = |table: &toml::Table, more: &str| {

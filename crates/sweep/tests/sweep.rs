@@ -274,6 +274,29 @@ fn crosses_have_what_is_their_own() {
 }
 
 #[test]
+fn settings_are_compared_under_each_kernel_of_the_plan() {
+    let fleet = Fleet::new(1);
+    let plan = |schedulers: &str, more: &str| {
+        let units = fleet.units(&format!(
+            "workloads = \"vol*.csv\"\ndevices = \"sata-7200\"\nschedulers = {schedulers}\nruns = 2\n{more}"
+        ));
+        let outcome = sweep(&units, &fleet.path(&units.units[0].id()[..8]), 1);
+        assert_eq!(outcome.failed, []);
+        let json: serde_json::Value = serde_json::from_str(&units.units[0].to_json().unwrap()).unwrap();
+        let question = &json["question"];
+        (question["schedulers"].clone(), question["baseline"].clone())
+    };
+    let (settings, baseline) = plan("\"mq-deadline\"", "kernels = [\"6.1\", \"rhel10\"]");
+    assert_eq!(settings, serde_json::json!(["mq-deadline @ 6.1", "mq-deadline @ 6.12.0"]));
+    assert_eq!(baseline, "mq-deadline @ 6.1");
+    let (settings, baseline) = plan("[\"cfq\", \"none @ 5.4\", \"none\"]", "kernels = \"6.1\"\nbaseline = \"none\"");
+    assert_eq!(settings, serde_json::json!(["cfq", "none @ 5.4", "none @ 6.1"]));
+    assert_eq!(baseline, "none @ 6.1");
+    let (settings, _) = plan("[\"none\", \"bfq\"]", "kernels = []");
+    assert_eq!(settings, serde_json::json!(["none", "bfq"]), "no version is named");
+}
+
+#[test]
 fn wrong_plan_is_refused_with_the_key() {
     let wrong = |text: &str| {
         let whole = "workloads = [\"x.csv\"]\ndevices = [\"sata-7200\"]\nschedulers = [\"none\", \"bfq\"]\n";
@@ -286,7 +309,7 @@ fn wrong_plan_is_refused_with_the_key() {
         ("workloads = []", "p.toml: the plan has no workloads"),
         ("devices = []", "the plan has no devices"),
         ("devices = \"sata-720\"", "sata-7200"),
-        ("schedulers = \"none\"", "fewer than two schedulers"),
+        ("schedulers = \"none\"", "fewer than two settings"),
         ("schedulers = [\"none\", \"bqf\"]", "did you mean bfq"),
         ("schedulers = [\"none\", \"none\"]", "the plan gives a setting twice"),
         ("schedulers = [\"none\", \"bfq:slice_idel=1\"]", "did you mean slice_idle"),
@@ -302,6 +325,9 @@ fn wrong_plan_is_refused_with_the_key() {
         ("warm_up_s = -1.0", "warm_up_s is -1; it must be from 0.000000001 to 1000000"),
         ("machine = \"server-1\"", "server-1"),
         ("worklods = 1", "did you mean workloads"),
+        ("kernel = \"6.1\"", "did you mean kernels"),
+        ("kernels = \"6.99\"", "kernels: \"6.99\" is not a known kernel; write a version from 4.18 to 7.0"),
+        ("kernels = [\"6.1\", \"debian-12\"]", "the plan gives a setting twice"),
         ("workloads = [{ path = \"x.csv\", format = \"cvs\" }]", "there is no format cvs; available:"),
         ("workloads = [{ path = \"x.csv\", columns = \"a\" }]", "columns a"),
         ("workloads = [7]", "A workload is a path"),

@@ -313,8 +313,12 @@ impl ComparisonRequest {
 }
 
 /// Returns each setting under each version of Linux. A setting stays as it is if it names a
-/// version, or if its scheduler does not belong to blk-mq.
-fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
+/// version, or if its scheduler does not belong to blk-mq. All settings stay without versions.
+#[must_use]
+pub fn under_each(kernels: &[KernelVersion], settings: Vec<Setting>) -> Vec<Setting> {
+    if kernels.is_empty() {
+        return settings;
+    }
     let mut all = Vec::new();
     for setting in settings {
         let is_of_today = setting.registered().is_ok_and(|elevator| elevator.layer.is_multi_queue());
