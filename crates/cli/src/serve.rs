@@ -114,7 +114,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let limits = Limits {
         connections: args.max_connections.into(),
         handshake_ns: u64::from(args.handshake_timeout) * iosched::SECOND_NS,
-        standstill_ns: u64::from(args.stall_timeout) * iosched::SECOND_NS,
+        stall_timeout_ns: u64::from(args.stall_timeout) * iosched::SECOND_NS,
     };
     let plain = tls.is_none() || args.insecure;
     let declared = exports.clone();

@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
-use iosched_live::disk::{Action, Identity, Operation};
+use iosched_live::Handle;
+use iosched_live::disk::{Action, ClientId, Identity, Operation};
 use iosched_live::metrics::Listening;
 use iosched_live::reactor::{self, ServeOptions, Served};
 use iosched_testing::machine;
@@ -25,13 +27,16 @@ fn served() -> (Served, SocketAddr) {
     let served = reactor::start(&options, None).unwrap();
     let at = Listening::at("127.0.0.1:0").unwrap().serve(&served.handle).unwrap();
     let client = served.handle.connect(Identity::new(NAME, 1)).unwrap();
-    for _ in 0..READS {
-        let (answer, answered) = std::sync::mpsc::channel();
-        let read = Operation::new(Action::Read, 0, 4096);
-        served.handle.submit(client, read, Box::new(move |result| answer.send(result.is_ok()).unwrap()));
-        assert!(answered.recv().unwrap());
-    }
+    (0..READS).for_each(|_| read(&served.handle, client));
     (served, at)
+}
+
+/// Reads 4 KiB as a client, and waits for the answer.
+fn read(handle: &Handle, client: ClientId) {
+    let (answer, answered) = std::sync::mpsc::channel();
+    let read = Operation::new(Action::Read, 0, 4096);
+    handle.submit(client, read, Box::new(move |result| answer.send(result.is_ok()).unwrap()));
+    assert!(answered.recv().unwrap());
 }
 
 /// Returns a whole answer, with its head.
@@ -76,11 +81,12 @@ impl Drop for Prometheus {
 
 impl Prometheus {
     /// Starts a Prometheus that scrapes each address as the job of this name.
-    fn start(here: &Path, jobs: [(&str, SocketAddr); 2]) -> Self {
+    fn start(here: &Path, jobs: &[(&str, SocketAddr)]) -> Self {
         // The system does not give a recently used port to another program.
         let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let job = |(name, at)| format!("- {{job_name: {name}, static_configs: [{{targets: ['{at}']}}]}}\n");
-        let config = format!("global: {{scrape_interval: 200ms}}\nscrape_configs:\n{}", jobs.map(job).concat());
+        let jobs: String = jobs.iter().copied().map(job).collect();
+        let config = format!("global: {{scrape_interval: 200ms}}\nscrape_configs:\n{jobs}");
         std::fs::write(here.join("prometheus.yml"), config).unwrap();
         let mut command = Command::new("prometheus");
         command
@@ -92,6 +98,11 @@ impl Prometheus {
 
     /// Repeats a query until it returns `count` series. Returns them.
     fn query(&self, query: &str, count: usize) -> Vec<Value> {
+        self.query_until(query, |found| found == count)
+    }
+
+    /// Repeats a query until the number of series is right. Returns them.
+    fn query_until(&self, query: &str, is_right: impl Fn(usize) -> bool) -> Vec<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let began = Instant::now();
         loop {
@@ -101,7 +112,7 @@ impl Prometheus {
             }
             let answer = text.find('{').and_then(|from| serde_json::from_str::<Value>(&text[from..]).ok());
             let series = answer.and_then(|answer| answer["data"]["result"].as_array().cloned()).unwrap_or_default();
-            if series.len() == count {
+            if is_right(series.len()) {
                 return series;
             }
             assert!(began.elapsed() < PATIENCE, "{query}: {series:?}: {text}");
@@ -117,7 +128,7 @@ fn prometheus_computes_quantiles_and_keeps_names() {
     }
     let here = tempfile::tempdir().unwrap();
     let (served, at) = served();
-    let prometheus = Prometheus::start(here.path(), [("open", at), ("classic", classic_only(at))]);
+    let prometheus = Prometheus::start(here.path(), &[("open", at), ("classic", classic_only(at))]);
     let buckets = "sum by (job, name, le) (iosched_wait_seconds_bucket{kind=\"read\"})";
     for series in prometheus.query(&format!("histogram_quantile(0.9, {buckets})"), 2) {
         assert_eq!(series["metric"]["name"], NAME);
@@ -129,6 +140,86 @@ fn prometheus_computes_quantiles_and_keeps_names() {
     }
     served.handle.stop();
     served.wait().flushed.unwrap();
+}
+
+/// Folder of the files for Prometheus and Grafana.
+const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+
+/// Returns the titles and queries of the dashboard's panels, with values for its variables.
+fn dashboard_queries() -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(format!("{PACKAGING}/grafana/iosched-served-disks.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let variables = [("$__rate_interval", "5s"), ("$job", ".*"), ("$instance", ".*"), ("$client", ".*")];
+    let mut queries = Vec::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let given = target["expr"].as_str().unwrap().to_owned();
+            let query = variables.iter().fold(given, |query, (name, value)| query.replace(name, value));
+            assert!(!query.contains('$'), "the test has no value for a variable of {query}");
+            queries.push((panel["title"].as_str().unwrap().to_owned(), query));
+        }
+    }
+    queries
+}
+
+#[test]
+fn every_panel_of_the_dashboard_shows_a_disk_with_clients() {
+    if !machine::has_program("prometheus") {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let (served, at) = served();
+    let handle = served.handle.clone();
+    let (stop, stopped) = std::sync::mpsc::channel();
+    // Rates are above 0 only while a client reads. Without decisions, the panel of decisions is empty.
+    let reader = std::thread::spawn(move || {
+        let client = handle.connect(Identity::new("reader", 2)).unwrap();
+        while stopped.try_recv() == Err(TryRecvError::Empty) {
+            read(&handle, client);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    let prometheus = Prometheus::start(here.path(), &[("disks", at)]);
+    let queries = dashboard_queries();
+    assert!(queries.len() > 10, "{queries:?}");
+    for (title, query) in queries {
+        let series = prometheus.query_until(&query, |found| found > 0);
+        assert!(series.iter().all(|series| series["value"][1] != "NaN"), "{title}: {query}: {series:?}");
+    }
+    stop.send(()).unwrap();
+    reader.join().unwrap();
+    served.handle.stop();
+    served.wait().flushed.unwrap();
+}
+
+#[test]
+fn alerts_use_only_metrics_that_a_disk_has() {
+    let (served, at) = served();
+    let page = get(at, "/metrics", "text/plain");
+    let known: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let rules = std::fs::read_to_string(format!("{PACKAGING}/prometheus/iosched.rules.yml")).unwrap();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let names = rules.split(|c: char| !is_part(c)).filter(|word| word.starts_with("iosched_"));
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 10, "{names:?}");
+    for name in names {
+        let family = name.strip_suffix("_bucket").unwrap_or(name);
+        assert!(known.contains(&family), "the alerts use {name}, but the metrics are {known:?}");
+    }
+    served.handle.stop();
+    served.wait().flushed.unwrap();
+}
+
+#[test]
+fn alerts_pass_the_tests_of_promtool() {
+    if !machine::has_program("promtool") {
+        return;
+    }
+    let mut command = Command::new("promtool");
+    let output = command.args(["test", "rules", "iosched.rules.test.yml"]);
+    let output = output.current_dir(format!("{PACKAGING}/prometheus")).output().unwrap();
+    let [printed, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{printed}{errors}");
 }
 
 /// Script that prints every sample as JSON.

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use super::{done, printed};
 
 /// Files that are copied unchanged, from the root of the repository, with their places.
-const COPIED: [(&str, &str); 11] = [
+const COPIED: [(&str, &str); 14] = [
     ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
     ("packaging/systemd/iosched-serve@.socket", "usr/lib/systemd/system/iosched-serve@.socket"),
     ("packaging/systemd/iosched-mount@.service", "usr/lib/systemd/system/iosched-mount@.service"),
@@ -22,6 +22,9 @@ const COPIED: [(&str, &str); 11] = [
     ("packaging/examples/db.conf", "usr/share/doc/iosched/examples/db.conf"),
     ("packaging/examples/block-device.conf", "usr/share/doc/iosched/examples/block-device.conf"),
     ("packaging/examples/60-iosched.rules", "usr/share/doc/iosched/examples/60-iosched.rules"),
+    ("packaging/prometheus/iosched.rules.yml", "usr/share/iosched/prometheus/iosched.rules.yml"),
+    ("packaging/grafana/iosched-served-disks.json", "usr/share/iosched/grafana/iosched-served-disks.json"),
+    ("packaging/grafana/iosched.yaml", "usr/share/doc/iosched/examples/grafana-iosched.yaml"),
     ("README.md", "usr/share/doc/iosched/README.md"),
     ("LICENSE-APACHE", "usr/share/doc/iosched/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/iosched/LICENSE-MIT"),

@@ -14,11 +14,8 @@ pub(crate) const CASES: &[Case] = &[
     case("clients that send half of their writes stay within the budget together", memory::half_sent_and_left_alone),
     case("reads and writes of 32 MiB are done with a budget of 1 MiB", memory::larger_than_the_memory),
     case("and so they are through TLS", memory::larger_than_the_memory_through_tls),
-    case(
-        "a client that stands still in the middle of a request is closed and told of",
-        memory::stands_still_in_a_write,
-    ),
-    case("a client that takes none of its answers is closed and told of", memory::stands_still_over_its_answers),
+    case("a client that stands still in the middle of a request is closed and told of", memory::stalls_in_a_write),
+    case("a client that takes none of its answers is closed and told of", memory::stalls_without_reading_answers),
     case("a client that is slow is not one that stands still", memory::slow_is_not_still),
     case(
         "1,000 clients that begin a write fit into 256 MiB beside one that verifies",

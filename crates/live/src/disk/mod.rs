@@ -117,7 +117,7 @@ pub(crate) struct ConnectionCounts {
     pub(crate) refused: u64,
     /// Connections that were closed because they made no progress: in the middle of a request, or
     /// while answers waited for them.
-    pub(crate) stood_still: u64,
+    pub(crate) stalled: u64,
 }
 
 /// A part of an operation that is in the queue.

@@ -256,8 +256,8 @@ impl OfDisk {
         ];
         let decisions = decisions.map(|(decision, count)| (vec![("decision", decision)], count));
         self.counter(encoder, ("iosched_decisions", "Decisions of the scheduler"), decisions)?;
-        let ConnectionCounts { accepted, refused, stood_still } = of.connections;
-        let connections = [("accepted", accepted), ("refused", refused), ("stood_still", stood_still)];
+        let ConnectionCounts { accepted, refused, stalled } = of.connections;
+        let connections = [("accepted", accepted), ("refused", refused), ("stalled", stalled)];
         let connections = connections.map(|(fate, count)| (vec![("fate", fate)], count));
         let help = "NBD connections by result: accepted, refused because there were too many, or closed because \
             they stalled";
@@ -353,7 +353,7 @@ mod tests {
             format!("iosched_wait_seconds_count{labels} 20"),
             "iosched_disk_info{disk=\"test\",scheduler=\"cfq\"} 1".to_owned(),
             "iosched_waiting 0".to_owned(),
-            "iosched_connections_total{fate=\"stood_still\"} 0".to_owned(),
+            "iosched_connections_total{fate=\"stalled\"} 0".to_owned(),
             "iosched_messages_dropped_total 0".to_owned(),
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");

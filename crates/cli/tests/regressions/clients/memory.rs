@@ -94,7 +94,7 @@ pub(super) fn larger_than_the_memory_through_tls(place: &Sandbox) {
     assert_eq!(target.server.stop(), Some(0));
 }
 
-pub(super) fn stands_still_in_a_write(place: &Sandbox) {
+pub(super) fn stalls_in_a_write(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut idle = target.client();
     let mut still: Vec<Client> = (0..4).map(|_| target.client()).collect();
@@ -112,7 +112,7 @@ pub(super) fn stands_still_in_a_write(place: &Sandbox) {
     target.unharmed();
 }
 
-pub(super) fn stands_still_over_its_answers(place: &Sandbox) {
+pub(super) fn stalls_without_reading_answers(place: &Sandbox) {
     let target = Target::of(place, &["memory:64M", "--budget-mib", "16", "--stall-timeout", "1"]);
     let mut greedy = target.client();
     greedy.send(&request(0, READ, 1, 0, 32 << 20));

@@ -139,7 +139,7 @@ pub(super) fn what_is_refused_and_ended_is_counted(place: &Sandbox) {
     assert_eq!(refused.read(&mut [0; 18]).unwrap(), 0);
     still.is_closed();
     let text = metrics(&address);
-    for count in ["refused\"} 1", "stood_still\"} 1"] {
+    for count in ["refused\"} 1", "stalled\"} 1"] {
         let line = format!("iosched_connections_total{{fate=\"{count}");
         assert!(text.contains(&line), "{line} is not in\n{text}");
     }

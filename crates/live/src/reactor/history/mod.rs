@@ -262,7 +262,7 @@ fn live(
     let limits = nbd::Limits {
         connections: random.pick(&[2, 8, 256]),
         handshake_ns: 10 * SECOND_NS,
-        standstill_ns: random.pick(&[60 * SECOND_NS, 3000 * MILLISECOND_NS]),
+        stall_timeout_ns: random.pick(&[60 * SECOND_NS, 3000 * MILLISECOND_NS]),
     };
     let Ok(pair) = std::os::unix::net::UnixStream::pair() else { return Life::Wrong("no socket".to_owned()) };
     // No client uses this socket. Its file descriptor identifies the listener.

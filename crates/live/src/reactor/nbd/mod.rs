@@ -88,12 +88,12 @@ pub struct Limits {
     /// Maximum duration of a handshake, ns.
     pub handshake_ns: u64,
     /// Maximum time without progress in the middle of a request, or with unread answers, ns.
-    pub standstill_ns: u64,
+    pub stall_timeout_ns: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS, standstill_ns: 60 * iosched::SECOND_NS }
+        Self { connections: 256, handshake_ns: 10 * iosched::SECOND_NS, stall_timeout_ns: 60 * iosched::SECOND_NS }
     }
 }
 
@@ -332,9 +332,9 @@ impl Server {
 
     /// Schedules the next check for stalled connections, if there are any.
     fn look_later(&mut self, now: Time) {
-        self.agenda.retain(|(_, due)| *due != Due::Standstill);
+        self.agenda.retain(|(_, due)| *due != Due::Stall);
         if !self.connections.is_empty() {
-            self.agenda.insert((now + self.door.limits.standstill_ns / 4, Due::Standstill));
+            self.agenda.insert((now + self.door.limits.stall_timeout_ns / 4, Due::Stall));
         }
     }
 
@@ -371,7 +371,7 @@ impl Server {
         let Some(answered) = self.pending.try_remove((done.cookie & !COOKIES) as usize) else { return };
         self.act(now, answered.connection, disk, |connection, with| {
             connection.answer(&answered, done.result, with);
-            connection.look_if_stalled(with);
+            connection.check_for_stall(with);
         });
     }
 
@@ -418,7 +418,7 @@ impl Server {
             }
             match due {
                 Due::Listen(listener) => self.accept_on(listener, ring),
-                Due::Standstill => self.end_standstills(now, disk),
+                Due::Stall => self.close_stalled(now, disk),
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // Another connection may have this number now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
@@ -430,18 +430,18 @@ impl Server {
         }
     }
 
-    fn end_standstills(&mut self, now: Time, disk: &mut LiveDisk) {
-        let allowed_ns = self.door.limits.standstill_ns;
+    fn close_stalled(&mut self, now: Time, disk: &mut LiveDisk) {
+        let allowed_ns = self.door.limits.stall_timeout_ns;
         let still = self
             .connections
             .iter_mut()
-            .filter_map(|(id, connection)| connection.stands_still(now, allowed_ns).then_some(id as u32));
+            .filter_map(|(id, connection)| connection.has_stalled(now, allowed_ns).then_some(id as u32));
         for id in still.collect::<Vec<_>>() {
             self.act(now, id, disk, |connection, with| {
                 let allowed_s = allowed_ns / iosched::SECOND_NS;
                 let what = format!("closed: it stalled in the middle of a request for {allowed_s} s");
                 connection.tell("connections that stalled", what, with);
-                with.disk.connections.stood_still += 1;
+                with.disk.connections.stalled += 1;
                 connection.close(with);
             });
         }
@@ -492,5 +492,5 @@ enum Due {
     /// Close a connection if its handshake is not complete.
     Handshake(u32),
     /// Check for stalled connections.
-    Standstill,
+    Stall,
 }

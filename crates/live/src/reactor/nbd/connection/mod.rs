@@ -184,7 +184,7 @@ impl Connection {
     // ---- processing of input
 
     /// Processes more input if there was no room for it before.
-    pub(super) fn look_if_stalled(&mut self, with: &mut With<'_>) {
+    pub(super) fn check_for_stall(&mut self, with: &mut With<'_>) {
         if self.stalled || self.reading.is_some() {
             self.look(with);
         }
@@ -412,20 +412,20 @@ impl Connection {
                 self.close(with);
             }
         }
-        self.look_if_stalled(with);
+        self.check_for_stall(with);
     }
 
     // ---- end of the connection
 
     /// Returns whether the connection made no progress for `allowed_ns` in the middle of a request,
     /// or with unread answers.
-    pub(super) fn stands_still(&mut self, now: Time, allowed_ns: u64) -> bool {
+    pub(super) fn has_stalled(&mut self, now: Time, allowed_ns: u64) -> bool {
         let within_request = match &self.stage {
             ConnectionStage::Transmission { decoder, .. } => self.arriving.is_some() || !decoder.between_requests(),
             ConnectionStage::Handshake(_) | ConnectionStage::Over => false,
         };
         let its_turn = self.output.is_sending() || (within_request && self.receiving != Receiving::No);
-        self.progress.stands_still(now, its_turn && !self.closed, allowed_ns)
+        self.progress.has_stalled(now, its_turn && !self.closed, allowed_ns)
     }
 
     /// Takes no more requests. Pending requests are still answered.

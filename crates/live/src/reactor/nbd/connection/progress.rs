@@ -32,7 +32,7 @@ impl Progress {
 
     /// Returns whether the client has stalled for `allowed_ns`. A wait that is not the client's
     /// turn does not count.
-    pub(super) fn stands_still(&mut self, now: Time, its_turn: bool, allowed_ns: u64) -> bool {
+    pub(super) fn has_stalled(&mut self, now: Time, its_turn: bool, allowed_ns: u64) -> bool {
         if !its_turn || self.ended || self.bytes >= LEAST_BYTES {
             *self = Self::new(now);
         }
@@ -53,21 +53,21 @@ mod tests {
     #[test]
     fn a_connection_without_progress_is_stalled() {
         let mut progress = Progress::new(at(0));
-        assert!(!progress.stands_still(at(99), true, ALLOWED_NS));
-        assert!(progress.stands_still(at(100), true, ALLOWED_NS));
+        assert!(!progress.has_stalled(at(99), true, ALLOWED_NS));
+        assert!(progress.has_stalled(at(100), true, ALLOWED_NS));
     }
 
     #[test]
     fn a_byte_now_and_then_is_standing_still_and_more_is_not() {
         let mut progress = Progress::new(at(0));
         progress.moved(10);
-        assert!(!progress.stands_still(at(50), true, ALLOWED_NS));
+        assert!(!progress.has_stalled(at(50), true, ALLOWED_NS));
         progress.moved(10);
-        assert!(progress.stands_still(at(100), true, ALLOWED_NS));
+        assert!(progress.has_stalled(at(100), true, ALLOWED_NS));
         progress.moved(LEAST_BYTES as usize);
-        assert!(!progress.stands_still(at(120), true, ALLOWED_NS));
-        assert!(!progress.stands_still(at(219), true, ALLOWED_NS));
-        assert!(progress.stands_still(at(220), true, ALLOWED_NS));
+        assert!(!progress.has_stalled(at(120), true, ALLOWED_NS));
+        assert!(!progress.has_stalled(at(219), true, ALLOWED_NS));
+        assert!(progress.has_stalled(at(220), true, ALLOWED_NS));
     }
 
     #[test]
@@ -76,9 +76,9 @@ mod tests {
         for ns in (0..1000).step_by(50) {
             progress.moved(28);
             progress.ended();
-            assert!(!progress.stands_still(at(ns), true, ALLOWED_NS));
+            assert!(!progress.has_stalled(at(ns), true, ALLOWED_NS));
         }
-        assert!(!progress.stands_still(at(5000), false, ALLOWED_NS));
-        assert!(!progress.stands_still(at(5099), true, ALLOWED_NS));
+        assert!(!progress.has_stalled(at(5000), false, ALLOWED_NS));
+        assert!(!progress.has_stalled(at(5099), true, ALLOWED_NS));
     }
 }

@@ -50,6 +50,6 @@ impl Connection {
         if self.leaving && !self.closed {
             self.finish(with);
         }
-        self.look_if_stalled(with);
+        self.check_for_stall(with);
     }
 }
