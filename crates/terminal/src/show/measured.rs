@@ -94,17 +94,17 @@ pub fn markdown(
          and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
          the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 of the paper.\n\
          These rows have 128 I/Os in flight on one processor, or 5 to 14 processes on one disk.\n\n\
-         Each disk of `ssd-latency` has three values from its own rows: the lone read, the rate of\n\
-         settling, and the longest occupation, from 99th percentiles. So its 99th percentiles are partly\n\
-         fitted. All disks get the same closed loop, which is not the load of the measurement. The disk of\n\
-         `isol-iocost` has the rate of its io.cost model and the latency that its maker states. All\n\
-         other rows are predictions.\n\n\
+         Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate at which\n\
+         it stores written data, and the longest wait of a read for writes. The last value comes from 99th\n\
+         percentiles, so the 99th percentiles are partly fitted. All disks get the same closed loop of\n\
+         I/O; the measured load was different. The disk of `isol-iocost` has the rates of its io.cost\n\
+         model, and the latency of its data sheet. All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
-         | rates | rates (IOPS) within the limit, of all rates |\n\
-         | p99 | 99th percentiles of latency within the limit, of all |\n\
+         | rates | number of rates (IOPS) within the limit, and of all rates |\n\
+         | p99 | the same for the 99th percentiles of latency |\n\
          | rate, p99 ratio | median of simulated / measured |\n\
-         | orders | pairs of a scheduler and `none` that differ by more than {ORDER_PERCENT} % on the disk: the simulation \
-         has the same order (right), the reverse (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % (none) |\n",
+         | orders | On the disk, a scheduler and `none` differ by more than {ORDER_PERCENT} %. The simulation has the \
+         same order (right), the reverse order (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % (none) |\n",
         env!("CARGO_PKG_VERSION"),
         if options.runs == 1 { "once".to_owned() } else { format!("{} times", options.runs) },
         options.seconds,
@@ -124,7 +124,7 @@ pub fn markdown(
         }
         let _ = write!(
             text,
-            "\nModel: `{}`. Limits: rates {:.0} %, p99 {} times.\n\n\
+            "\nModel: `{}`. Limits: {:.0} % for rates, a factor of {} for the p99.\n\n\
              | part | rates | p99 | rate ratio | p99 ratio | orders right / wrong / none |\n|---|---:|---:|---:|---:|---:|\n",
             source.device(),
             (source.rate_within() - 1.0) * 100.0,
