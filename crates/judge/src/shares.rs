@@ -37,7 +37,7 @@ pub const RIVALRIES: [Rivalry; 6] = [
                [[tasks]]\npid = 2\npattern = \"random\"\niodepth = 32\nrange = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
-        about: "a random reader, beside a process whose random writes nobody waits for",
+        about: "a random reader, beside a random writer that does not wait for its writes",
         text: "[[tasks]]\npid = 1\nname = \"first\"\npattern = \"random\"\niodepth = 4\nrange = [0, 50_000_000]\n\
                [[tasks]]\npid = 2\nop = \"write\"\nsync = false\npattern = \"random\"\niodepth = 32\nrange = [50_000_000, 100_000_000]\n",
     },
