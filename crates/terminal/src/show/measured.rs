@@ -94,8 +94,8 @@ pub fn markdown(
          and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
          the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 of the paper.\n\
          These rows have 128 I/Os in flight on one processor, or 5 to 14 processes on one disk.\n\n\
-         Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate at which\n\
-         it stores written data, and the longest wait of a read for writes. The last value comes from 99th\n\
+         Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate of\n\
+         storing written data, and the longest wait of a read for writes. The last value comes from 99th\n\
          percentiles, so the 99th percentiles are partly fitted. All disks get the same closed loop of\n\
          I/O; the measured load was different. The disk of `isol-iocost` has the rates of its io.cost\n\
          model, and the latency of its data sheet. All other rows are predictions.\n\n\
