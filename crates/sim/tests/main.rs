@@ -8,6 +8,7 @@ mod jobs;
 mod limits;
 mod literature;
 mod nothing_queues;
+mod own_trace;
 mod recorded_driver;
 mod rests;
 mod streams;

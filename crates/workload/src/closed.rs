@@ -1,11 +1,17 @@
 //! Dependencies between the I/Os of a recording: the closed loop behind its arrivals.
 //!
 //! A process submits an I/O after it saw its latest completion and thought about it. An I/O
-//! therefore depends on the I/O of the same process whose recorded completion is the latest one at
-//! or before the arrival. The time between the two is the think time. A replay on another device
-//! submits the I/O this think time after the other I/O completes there. It never submits an I/O
-//! before the preceding I/O of the process. An I/O that arrived before the first completion of its
-//! process depends on nothing and arrives at its recorded time.
+//! therefore waits for as many completions of its process as the recording has at or before the
+//! arrival. The time since the last of these completions is the think time. A replay submits the
+//! I/O this think time after the same *number* of completions. So the process keeps its depth, even
+//! if another scheduler completes the I/Os in another order. A replay never submits an I/O before
+//! the preceding I/O of the process. An I/O that arrived before the first completion of its process
+//! waits for nothing and arrives at its recorded time.
+//!
+//! On a fast device, several I/Os complete before a process runs again. A process that keeps a
+//! constant depth then submits several I/Os at once, but it did not need all these completions.
+//! [`Depth`] finds such processes. Each of their I/Os waits for the completion that makes room for
+//! it.
 //!
 //! Recorded times and latencies are rounded. If an I/O seems to arrive before another one's
 //! completion, by less than the resolution of the two, it waited for that completion. It must still
@@ -15,31 +21,21 @@
 //! how fio replays a log without times.
 //!
 //! Completions that were not recorded are assumed. The assumed latency is the process' median gap
-//! between arrivals. It is at most [`ASSUMED_NS`], and it ends at the latest at the process' next
-//! later arrival. A process that submits back to back then waits for each I/O without think time. A
-//! process that submits rarely keeps its pauses.
+//! between arrivals. It is at most [`ASSUMED_NS`](crate::depth::ASSUMED_NS), and it ends at the
+//! latest at the process' next later arrival. A process that submits back to back then waits for
+//! each I/O without think time. A process that submits rarely keeps its pauses.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
-use iosched_numbers::SplitMix64;
 use iosched_system::Rows;
 use iosched_system::rows::{Cursor, Filling};
-use iosched_trace::COARSE_NS;
 
-use crate::arrivals::Arrivals;
+use crate::depth::{Depth, Steps};
 use crate::trace::{Entry, Process, Trace};
 
-/// Seed of the times within coarse units. It is fixed because runs with different seeds share one
-/// closed loop.
-const SEED: u64 = 0;
-
-/// Largest latency to assume where none was recorded, ns: a disk's seek and rotation.
-pub(crate) const ASSUMED_NS: u64 = 10_000_000;
 /// Number of submissions that are sorted by process at once.
 const CHUNK: usize = 1 << 15;
 /// Bytes in memory for all readers of one replay together. Each process has a reader.
@@ -162,7 +158,8 @@ fn sorted<T: Pod>(mut rows: impl Iterator<Item = (u32, T)>, count: usize, starts
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Wait {
-    /// Distance to the I/O it waited for, in submissions of the process. 0: it waited for none.
+    /// Number of I/Os in flight, with this one, if no more I/Os complete than it waited for. 0: it
+    /// waited for none.
     pub(crate) lag: u32,
     think_ns: [u32; 2],
 }
@@ -179,7 +176,7 @@ impl Wait {
     }
 }
 
-/// The I/O that each submission of a trace waited for. See the module page.
+/// The completions that each submission of a trace waited for. See the module page.
 #[derive(Debug, Default)]
 pub struct ClosedLoop {
     /// Waits in the order of [`ByProcess`].
@@ -214,43 +211,19 @@ impl ClosedLoop {
         if trace.is_timeless() {
             return self.add_sequence(trace, process, waits);
         }
-        let arrivals = || own_arrivals(trace, process);
-        let slack_ns = trace.rounding_ns();
-        let assumed_ns =
-            if arrivals().any(|(entry, _)| entry.latency_ns().is_none()) { typical_gap_ns(&arrivals) } else { 0 };
-        // I/Os in flight, ordered by their earliest possible completion, then by the recorded
-        // completion.
-        let mut under_way: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
-        let mut latest: Option<(u64, usize)> = None;
-        let mut reach = 0;
-        let mut later = arrivals().peekable();
-        for (i, (entry, arrival_ns)) in arrivals().enumerate() {
-            while let Some(&Reverse((early_ns, done_ns, on))) = under_way.peek()
-                && early_ns <= arrival_ns
-            {
-                latest = latest.max(Some((done_ns, on)));
-                under_way.pop();
+        let mut bursts = Bursts { depth: Depth::of(Steps::new(trace, process)), ..Bursts::default() };
+        let mut steps = Steps::new(trace, process);
+        let mut done = Vec::new();
+        while let Some(arrival_ns) = steps.next(&mut done) {
+            if !done.is_empty() {
+                bursts.end(waits)?;
+                bursts.complete(&mut done);
             }
-            let (lag, think_ns) = match latest {
-                Some((done_ns, on)) => ((i - on) as u32, arrival_ns.saturating_sub(done_ns)),
-                None => (0, arrival_ns),
-            };
-            waits.push(Wait::new(lag, think_ns))?;
-            reach = reach.max(lag);
-            let recorded_ns = entry.latency_ns();
-            let latency_ns = recorded_ns.unwrap_or_else(|| {
-                self.unknown += 1;
-                while later.peek().is_some_and(|&(_, later_ns)| later_ns <= arrival_ns) {
-                    later.next();
-                }
-                let gap_ns = later.peek().map_or(u64::MAX, |&(_, later_ns)| later_ns - arrival_ns);
-                assumed_ns.min(gap_ns)
-            });
-            let done_ns = arrival_ns.saturating_add(latency_ns);
-            let early_ns = if recorded_ns.is_some() { slack_ns.min(latency_ns / 2) } else { 0 };
-            under_way.push(Reverse((done_ns - early_ns, done_ns, i)));
+            bursts.submit(arrival_ns, waits)?;
         }
-        self.reach.push(reach);
+        bursts.end(waits)?;
+        self.unknown += steps.unknown();
+        self.reach.push(bursts.reach);
         Ok(())
     }
 
@@ -269,8 +242,8 @@ impl ClosedLoop {
         self.waits.cursor(range).with_window(self.window_bytes)
     }
 
-    /// Returns the largest distance, in submissions, between an I/O of the process and the I/O it
-    /// waited for.
+    /// Returns the largest number of the process' I/Os in flight, at the completion that one of them
+    /// waited for, and that one.
     #[must_use]
     pub fn reach(&self, process: usize) -> u32 {
         self.reach[process]
@@ -287,39 +260,62 @@ impl ClosedLoop {
     }
 }
 
-/// Returns the submissions of a process with their times. Coarse times are drawn; others are as
-/// recorded.
-fn own_arrivals(trace: &Trace, process: usize) -> Arrivals<'_> {
-    let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
-    if trace.resolution_ns() < COARSE_NS { arrivals.recorded() } else { arrivals }
+/// The submissions of a process, burst by burst. A burst is a series of submissions without a
+/// completion between them.
+#[derive(Default)]
+struct Bursts {
+    depth: Option<Depth>,
+    /// Arrivals of the current burst that have no [`Wait`] yet, ns.
+    arrivals: Vec<u64>,
+    /// Number of submissions before them.
+    submitted: usize,
+    /// Number of completions before the current burst.
+    completed: usize,
+    /// Times of the completions between the previous burst and this one, ns.
+    done: Vec<u64>,
+    /// Largest lag.
+    reach: u32,
 }
 
-/// Returns the median time between submissions of a process, at most [`ASSUMED_NS`]. Simultaneous
-/// submissions do not count. It takes two passes: the first finds the part of the range, the second
-/// finds the time in this part.
-fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(arrivals: &impl Fn() -> I) -> u64 {
-    const PARTS: u64 = 4096;
-    const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
-    let gaps = || {
-        let times = || arrivals().map(|(_, arrival_ns)| arrival_ns);
-        times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
-    };
-    // Returns the part that holds the gap with this rank, and the rank of the gap within the part.
-    let find = |counts: &[usize], rank: usize| {
-        let mut before = 0;
-        let part = counts.iter().position(|&count| {
-            before += count;
-            before > rank
-        })?;
-        Some((part as u64, rank + counts[part] - before))
-    };
-    let mut high = vec![0usize; PARTS as usize];
-    gaps().for_each(|gap| high[(gap / PARTS) as usize] += 1);
-    let middle = high.iter().sum::<usize>() / 2;
-    let Some((part, rank)) = find(&high, middle) else { return ASSUMED_NS };
-    let mut low = vec![0usize; PARTS as usize];
-    gaps().filter(|gap| gap / PARTS == part).for_each(|gap| low[(gap % PARTS) as usize] += 1);
-    find(&low, rank).map_or(ASSUMED_NS, |(place, _)| part * PARTS + place)
+impl Bursts {
+    /// Begins a burst after these completions.
+    fn complete(&mut self, done: &mut Vec<u64>) {
+        self.completed += done.len();
+        std::mem::swap(&mut self.done, done);
+        done.clear();
+    }
+
+    /// Adds a submission to the burst.
+    fn submit(&mut self, arrival_ns: u64, waits: &mut Filling<Wait>) -> io::Result<()> {
+        // The depth above a longer burst is above the usual one, so the end need not be seen.
+        if self.arrivals.len() >= self.depth.map_or(0, |depth| depth.ios as usize) {
+            self.arrivals.push(arrival_ns);
+            return self.end(waits);
+        }
+        self.arrivals.push(arrival_ns);
+        Ok(())
+    }
+
+    /// Adds the waits of the burst's submissions.
+    fn end(&mut self, waits: &mut Filling<Wait>) -> io::Result<()> {
+        let in_flight = self.submitted + self.arrivals.len() - self.completed;
+        let depth = self.depth.filter(|depth| in_flight == depth.ios as usize);
+        let before = self.completed - self.done.len();
+        for (number, &arrival_ns) in (self.submitted..).zip(&self.arrivals) {
+            let wait = if self.completed == 0 {
+                Wait::new(0, arrival_ns)
+            } else {
+                let needed = depth.map_or(self.completed, |depth| depth.needed(number, before..self.completed));
+                let done_ns = self.done[needed - before - 1];
+                Wait::new((number + 1 - needed) as u32, arrival_ns.saturating_sub(done_ns))
+            };
+            self.reach = self.reach.max(wait.lag);
+            waits.push(wait)?;
+        }
+        self.submitted += self.arrivals.len();
+        self.arrivals.clear();
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -348,10 +344,10 @@ mod tests {
     }
 
     #[test]
-    fn an_io_waited_for_the_latest_completion_before_it() {
-        // The second I/O completes after the third, so the fifth waited for the second.
+    fn an_io_waited_for_as_many_completions_as_were_before_it() {
+        // The second I/O completes after the third. The fourth waited for two completions.
         let known = waits(&[(0, Some(10)), (15, Some(100)), (16, Some(4)), (30, Some(500)), (115, Some(1))]);
-        assert_eq!(known, [(0, 0), (1, 5), (2, 6), (1, 10), (3, 0)]);
+        assert_eq!(known, [(0, 0), (1, 5), (2, 6), (2, 10), (2, 0)]);
     }
 
     #[test]
@@ -395,6 +391,49 @@ mod tests {
         let bursts: Vec<_> = (0..400).map(|i| (i / 4 * 20_000_000 + i % 4, Some((2 + i % 9) * 1_000_000))).collect();
         let waits = waits(&bursts);
         assert!(waits.iter().enumerate().all(|(i, &(lag, _))| lag as usize > i % 4 || i < 4), "{waits:?}");
+    }
+
+    /// Returns the I/Os of a process with `depth` I/Os in flight. The process runs when at most
+    /// `awake` I/Os are in flight, and after as many further completions as `rng` draws. The
+    /// device completes one I/O per 100 ns.
+    fn batches(depth: usize, awake: usize) -> Vec<(u64, Option<u64>)> {
+        let mut rng = iosched_numbers::SplitMix64::new(3);
+        let (mut now_ns, mut free_ns) = (0u64, 0u64);
+        let (mut recorded, mut done) = (Vec::new(), Vec::new());
+        let mut in_flight = 0;
+        while recorded.len() < 4_000 {
+            for _ in in_flight..depth {
+                free_ns = free_ns.max(now_ns) + 100;
+                recorded.push((now_ns, Some(free_ns - now_ns)));
+                done.push(free_ns);
+            }
+            in_flight = awake - rng.below(awake as u64 + 1) as usize;
+            now_ns = done[recorded.len() - in_flight - 1] + 1;
+        }
+        recorded
+    }
+
+    #[test]
+    fn constant_depth_is_found_when_several_ios_complete_at_once() {
+        let waits = waits(&batches(16, 15));
+        let kept = waits.iter().skip(16).filter(|&&(lag, _)| lag == 16).count();
+        assert!(kept >= waits.len() - 48, "{kept} of {}", waits.len());
+    }
+
+    #[test]
+    fn process_that_waits_for_all_its_ios_still_does() {
+        let waits = waits(&batches(16, 0));
+        let all = waits.iter().enumerate().skip(16);
+        assert!(all.clone().all(|(i, &(lag, _))| lag as usize == i % 16 + 1), "{waits:?}");
+    }
+
+    #[test]
+    fn process_that_waits_for_four_ios_still_does() {
+        let waits = waits(&batches(16, 12));
+        // Room for four I/Os, filled by four: 13 to 16 are in flight with the new one.
+        let steps = waits.iter().skip(64).filter(|&&(lag, _)| (13..=16).contains(&lag)).count();
+        assert!(steps >= waits.len() - 128, "{steps} of {}", waits.len());
+        assert!(waits.iter().skip(64).filter(|&&(lag, _)| lag == 13).count() >= waits.len() / 5, "{waits:?}");
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! - an [`app::Spec`], read from a command line.
 //!
 //! The code that runs a workload takes its I/Os from these sources: a [`Program`] gives a task's
-//! next I/O and think time. A trace gives entries. A [`ClosedLoop`] gives the I/O that each I/O
-//! waited for. A [`fio::Generator`] gives a job's next I/O.
+//! next I/O and think time. A trace gives entries. A [`ClosedLoop`] gives the completions that
+//! each I/O waited for. A [`fio::Generator`] gives a job's next I/O.
 //!
 //! # Inside
 //!
@@ -19,7 +19,8 @@
 //! | `tasks.rs`, `file.rs`, `scenario.rs` | task sets, and their files: TOML, recorded scenarios |
 //! | `program.rs`, `task_loop.rs` | the state of a task during a run |
 //! | `trace.rs`, `fit.rs` | a recorded trace, and its placement on a smaller device |
-//! | `replay.rs`, `arrivals.rs`, `closed.rs` | modes of replay, open replay, closed replay |
+//! | `replay.rs`, `arrivals.rs` | modes of replay, open replay |
+//! | `closed.rs`, `depth.rs` | closed replay, and the depth that a process keeps |
 //! | `fio/` | fio jobs: `language/` (job files), `layout` (places of files), `generator` (I/Os), `process/` (a job in a run) |
 //! | `app/` | simulated programs, each in a file or folder; `command_line` and `spec` read their command lines |
 //! | `pasted.rs`, `stream.rs` | command lines as users paste them; workloads from standard input |
@@ -30,6 +31,7 @@
 pub mod app;
 mod arrivals;
 mod closed;
+mod depth;
 mod error;
 mod file;
 pub mod fio;

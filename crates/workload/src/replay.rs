@@ -19,7 +19,7 @@ pub enum Replay {
         speed: f64,
     },
     /// Each process keeps its order and its think times. An I/O is submitted its recorded think
-    /// time after the completion of the I/O it waited for in the recording (see
+    /// time after as many completions of the process as it waited for in the recording (see
     /// [`ClosedLoop`](crate::ClosedLoop)).
     Closed,
 }
@@ -30,33 +30,33 @@ impl Default for Replay {
     }
 }
 
-/// Completion time of an I/O that is not complete.
-const PENDING: u64 = u64::MAX;
 /// Value of `waits_for` if the process waits for no completion.
 const NOTHING: u32 = u32::MAX;
 
 struct Follower<'a> {
-    /// Remaining submissions of the process, and the I/O that each waits for.
+    /// Remaining submissions of the process, and the completion that each waits for.
     entries: Cursor<'a, Entry>,
     waits: Cursor<'a, Wait>,
     /// Number of the next submission.
     next: u32,
-    /// Number of the submission whose completion the process waits for.
+    /// Number of completions.
+    completed: u32,
+    /// Number of completions that the process waits for.
     waits_for: u32,
     /// Start and length of the process' ring of completions.
     ring: usize,
     ring_length: u32,
 }
 
-/// Processes of a trace in closed replay. Each keeps its order and its think times. Only
-/// completions that a later I/O can depend on are stored.
+/// Processes of a trace in closed replay. Each keeps its order, its depth and its think times. Only
+/// completions that a later I/O can wait for are stored.
 ///
 /// The caller [takes](Followers::take) a process' next submission when it is
 /// [due](Followers::due_ns), and reports when it is [done](Followers::completed).
 pub struct Followers<'a> {
     first: usize,
     followers: Vec<Follower<'a>>,
-    /// Completion times of the latest submissions of each process, ns. One ring follows another.
+    /// Times of the latest completions of each process, ns. One ring follows another.
     rings: Vec<u64>,
     /// Whether each I/O waits for the previous one. Writes are then sync.
     one_by_one: bool,
@@ -71,12 +71,12 @@ impl<'a> Followers<'a> {
         let mut followers = Vec::with_capacity(processes.len());
         let mut ring = 0;
         for process in processes {
-            let ring_length = closed.reach(process) + 1;
+            let ring_length = closed.reach(process).max(1);
             let (entries, waits) = (trace.by_process().entries(process), closed.waits(process));
-            followers.push(Follower { entries, waits, next: 0, waits_for: NOTHING, ring, ring_length });
+            followers.push(Follower { entries, waits, next: 0, completed: 0, waits_for: NOTHING, ring, ring_length });
             ring += ring_length as usize;
         }
-        Self { first, followers, rings: vec![PENDING; ring], one_by_one: trace.is_timeless() }
+        Self { first, followers, rings: vec![0; ring], one_by_one: trace.is_timeless() }
     }
 
     /// Returns the time at which the next submission of a process is due, ns. It can be in the
@@ -88,35 +88,32 @@ impl<'a> Followers<'a> {
         if wait.lag == 0 {
             return Some(wait.think_ns());
         }
-        let on = state.next - wait.lag;
-        let done_ns = self.rings[state.ring + (on % state.ring_length) as usize];
-        if done_ns == PENDING {
-            state.waits_for = on;
+        let needed = state.next + 1 - wait.lag;
+        if state.completed < needed {
+            state.waits_for = needed;
             return None;
         }
+        let done_ns = self.rings[state.ring + (needed % state.ring_length) as usize];
         Some(done_ns.saturating_add(wait.think_ns()))
     }
 
-    /// Returns a process' next submission, with its number in the process. The caller submits it
-    /// now. `None` if the process has none left.
-    pub fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
+    /// Returns a process' next submission. The caller submits it now. `None` if the process has none
+    /// left.
+    pub fn take(&mut self, process: usize) -> Option<Entry> {
         let state = &mut self.followers[process - self.first];
         let entry = state.entries.next()?;
         state.waits.next();
-        let tag = state.next;
         state.next += 1;
-        self.rings[state.ring + (tag % state.ring_length) as usize] = PENDING;
-        Some((tag, if self.one_by_one { entry.waited_for() } else { entry }))
+        Some(if self.one_by_one { entry.waited_for() } else { entry })
     }
 
     /// Records the completion of a submission. Returns whether the process waited for it.
     #[inline]
-    pub fn completed(&mut self, process: usize, tag: u32, now_ns: u64) -> bool {
+    pub fn completed(&mut self, process: usize, now_ns: u64) -> bool {
         let state = &mut self.followers[process - self.first];
-        if state.next - tag <= state.ring_length {
-            self.rings[state.ring + (tag % state.ring_length) as usize] = now_ns;
-        }
-        let waited = state.waits_for == tag;
+        state.completed += 1;
+        self.rings[state.ring + (state.completed % state.ring_length) as usize] = now_ns;
+        let waited = state.waits_for == state.completed;
         if waited {
             state.waits_for = NOTHING;
         }

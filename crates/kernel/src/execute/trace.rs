@@ -103,7 +103,7 @@ impl<'t> PreparedTrace<'t> {
             Replay::Open { speed } => {
                 let arrivals = range.clone().map(|process| {
                     let rng = SplitMix64::entity(options.seed, process as u64 + 1);
-                    (0, trace.arrivals_of(process, speed, rng).peekable())
+                    trace.arrivals_of(process, speed, rng).peekable()
                 });
                 Mode::Open(arrivals.collect())
             }
@@ -144,8 +144,8 @@ pub(super) fn longest_io(trace: &Trace) -> u64 {
 }
 
 enum Mode<'a> {
-    /// For each process: the index of its next submission, and the remaining submissions.
-    Open(Vec<(u32, Peekable<Arrivals<'a>>)>),
+    /// The remaining submissions of each process.
+    Open(Vec<Peekable<Arrivals<'a>>>),
     Closed(Followers<'a>),
 }
 
@@ -168,7 +168,7 @@ impl TracePart<'_> {
     fn schedule(&mut self, process: usize, not_before_ns: u64) {
         let due_ns = match &mut self.mode {
             Mode::Closed(followers) => followers.due_ns(process),
-            Mode::Open(arrivals) => arrivals[process - self.first].1.peek().map(|&(_, at_ns)| at_ns),
+            Mode::Open(arrivals) => arrivals[process - self.first].peek().map(|&(_, at_ns)| at_ns),
         };
         if let Some(due_ns) = due_ns
             && !self.stopped
@@ -191,16 +191,11 @@ impl TracePart<'_> {
         }
     }
 
-    /// Returns the next submission of a process and its index in the process. Returns `None` if
-    /// there is none left.
-    fn take(&mut self, process: usize) -> Option<(u32, Entry)> {
+    /// Returns the next submission of a process, or `None` if there is none left.
+    fn take(&mut self, process: usize) -> Option<Entry> {
         match &mut self.mode {
             Mode::Closed(followers) => followers.take(process),
-            Mode::Open(arrivals) => {
-                let (number, arrivals) = &mut arrivals[process - self.first];
-                *number += 1;
-                Some((*number - 1, arrivals.next()?.0))
-            }
+            Mode::Open(arrivals) => Some(arrivals[process - self.first].next()?.0),
         }
     }
 }
@@ -214,7 +209,7 @@ impl Part for TracePart<'_> {
             && port.under_way() < UNDER_WAY_MAX
         {
             self.due.pop();
-            let Some((number, entry)) = self.take(process) else { continue };
+            let Some(entry) = self.take(process) else { continue };
             self.take_ioprio(port, entry.ioprio());
             let bytes = u64::from(entry.nr_sectors) * SECTOR_BYTES;
             let stable = entry.flags().intersects(Flags::FUA);
@@ -225,8 +220,7 @@ impl Part for TracePart<'_> {
                 Op::WriteZeroes => IoOp::Zero,
                 Op::Flush => IoOp::Sync { data_only: true },
             };
-            let tag = (process as u64) << 32 | u64::from(number);
-            let (offset, task) = (entry.sector() * SECTOR_BYTES, process - self.first);
+            let (offset, task, tag) = (entry.sector() * SECTOR_BYTES, process - self.first, process as u64);
             port.recorder.was_due(due_ns, now_ns);
             port.submit(&Io { op, file: 0, offset, bytes, buffered: false, ioprio: 0, task, tag }, now_ns);
             self.schedule(process, due_ns);
@@ -240,8 +234,8 @@ impl Part for TracePart<'_> {
 
     fn completed(&mut self, tag: u64, now_ns: u64) {
         if let Mode::Closed(followers) = &mut self.mode {
-            let (process, number) = ((tag >> 32) as usize, tag as u32);
-            if followers.completed(process, number, now_ns) {
+            let process = tag as usize;
+            if followers.completed(process, now_ns) {
                 self.schedule(process, now_ns);
             }
         }

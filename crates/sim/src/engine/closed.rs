@@ -1,4 +1,4 @@
-//! Closed replay: each process keeps its order and its think times.
+//! Closed replay: each process keeps its order, its depth and its think times.
 
 use iosched::Part;
 use iosched_disk::Device;
@@ -36,20 +36,28 @@ impl<'a> Closed<'a> {
         source
     }
 
-    /// Continues a process that has submitted its I/Os. If it must rest, it rests first.
+    /// Continues a process that has submitted an I/O. If it must rest, it rests first. Otherwise it
+    /// submits all its I/Os that are due before another process runs, as a thread on a CPU does.
     fn go_on<D: Device, O: Observer>(&mut self, core: &mut Core<D, O>, process: u32) {
         let rest_ns = core.rest_ns(process);
         if rest_ns > 0 {
             self.rests_until_ns[process as usize] = core.now_ns + rest_ns;
         }
-        self.schedule(process, core.now_ns);
+        if let Some(at_ns) = self.due_ns(process, core.now_ns) {
+            self.heap.push_first(at_ns, process, 0);
+        }
     }
 
     /// Schedules the next submission of a process, or lets it wait for a completion.
     fn schedule(&mut self, process: u32, now_ns: u64) {
-        if let Some(at_ns) = self.followers.due_ns(process as usize) {
-            self.heap.push(at_ns.max(now_ns).max(self.rests_until_ns[process as usize]), process, 0);
+        if let Some(at_ns) = self.due_ns(process, now_ns) {
+            self.heap.push(at_ns, process, 0);
         }
+    }
+
+    fn due_ns(&mut self, process: u32, now_ns: u64) -> Option<u64> {
+        let at_ns = self.followers.due_ns(process as usize)?;
+        Some(at_ns.max(now_ns).max(self.rests_until_ns[process as usize]))
     }
 }
 
@@ -64,22 +72,22 @@ impl<D: Device, O: Observer> Source<D, O> for Closed<'_> {
             return;
         };
         let process = event.task;
-        let Some((tag, entry)) = self.followers.take(process as usize) else {
+        let Some(entry) = self.followers.take(process as usize) else {
             return;
         };
         core.take_ioprio(process, entry.ioprio());
         let (op, flags, sector, nr_sectors) = (entry.op(), entry.flags(), entry.sector(), entry.nr_sectors);
         if core.submit(
             process,
-            &NewIo { op, flags, sector, nr_sectors, tag, asked_ns: event.at_ns, issued: None, part: Part::Whole },
+            &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns: event.at_ns, issued: None, part: Part::Whole },
         ) {
             self.go_on(core, process);
         }
     }
 
     #[inline]
-    fn completed(&mut self, core: &mut Core<D, O>, task: u32, tag: u32) {
-        if self.followers.completed(task as usize, tag, core.now_ns) {
+    fn completed(&mut self, core: &mut Core<D, O>, task: u32, _tag: u32) {
+        if self.followers.completed(task as usize, core.now_ns) {
             self.schedule(task, core.now_ns);
         }
     }

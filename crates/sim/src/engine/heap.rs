@@ -52,6 +52,18 @@ impl Heap {
         }
     }
 
+    /// Adds an event of a task that continues. It precedes other events of the same time.
+    #[inline]
+    pub(super) fn push_first(&mut self, at_ns: u64, task: u32, what: u32) {
+        let event = Event { at_ns, sequence: self.scheduled, task, what };
+        self.scheduled += 1;
+        if at_ns > self.next_ns() {
+            self.sift_up(event);
+        } else if let Some(later) = self.first.replace(event) {
+            self.sift_up(later);
+        }
+    }
+
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Event> {
         self.first.take().or_else(|| self.pop_heap())
@@ -97,6 +109,22 @@ impl Heap {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn continuing_task_precedes_others_of_the_same_time() {
+        let mut heap = Heap::default();
+        (0..4).for_each(|task| heap.push(7, task, 0));
+        let mut order = Vec::new();
+        let mut left = [3u32, 2, 0, 1];
+        while let Some(event) = heap.pop() {
+            order.push(event.task);
+            if let Some(fewer) = left[event.task as usize].checked_sub(1) {
+                left[event.task as usize] = fewer;
+                heap.push_first(7, event.task, 0);
+            }
+        }
+        assert_eq!(order, [0, 0, 0, 0, 1, 1, 1, 2, 3, 3]);
+    }
 
     proptest! {
         #[test]

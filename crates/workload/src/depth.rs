@@ -1,0 +1,179 @@
+//! The depth that a process keeps in a recording, and the order of its submissions and completions.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::iter::Peekable;
+use std::ops::Range;
+
+use iosched_numbers::SplitMix64;
+use iosched_trace::COARSE_NS;
+
+use crate::arrivals::Arrivals;
+use crate::trace::{Entry, Trace};
+
+/// Seed of the times within coarse units. It is fixed because runs with different seeds share one
+/// closed loop.
+const SEED: u64 = 0;
+/// Largest latency to assume where none was recorded, ns: a disk's seek and rotation.
+pub(crate) const ASSUMED_NS: u64 = 10_000_000;
+/// Largest depth of a process that can be found, which limits memory.
+const DEPTH_MAX: usize = 4096;
+/// Least share of the bursts that shows how a process wakes up, as a divisor. Rounded times can
+/// exchange a submission and a completion, so a single burst shows nothing.
+const RARE: u64 = 64;
+
+/// The submissions of a process in order of time, and the completions before each.
+pub(crate) struct Steps<'a> {
+    arrivals: Arrivals<'a>,
+    /// The same submissions, further on in time.
+    later: Peekable<Arrivals<'a>>,
+    slack_ns: u64,
+    assumed_ns: u64,
+    /// I/Os in flight: earliest possible completion and recorded completion, ns.
+    in_flight: BinaryHeap<Reverse<(u64, u64)>>,
+    latest_ns: u64,
+    unknown: u64,
+}
+
+impl<'a> Steps<'a> {
+    pub(crate) fn new(trace: &'a Trace, process: usize) -> Self {
+        let arrivals = || arrivals_of(trace, process);
+        let incomplete = arrivals().any(|(entry, _)| entry.latency_ns().is_none());
+        Self {
+            arrivals: arrivals(),
+            later: arrivals().peekable(),
+            slack_ns: trace.rounding_ns(),
+            assumed_ns: if incomplete { typical_gap_ns(&arrivals) } else { 0 },
+            in_flight: BinaryHeap::new(),
+            latest_ns: 0,
+            unknown: 0,
+        }
+    }
+
+    /// Returns the arrival of the next submission, ns. Adds the times of the completions since the
+    /// previous submission to `done`, in order of time.
+    #[inline]
+    pub(crate) fn next(&mut self, done: &mut Vec<u64>) -> Option<u64> {
+        let (entry, arrival_ns) = self.arrivals.next()?;
+        while let Some(&Reverse((early_ns, done_ns))) = self.in_flight.peek()
+            && early_ns <= arrival_ns
+        {
+            self.latest_ns = self.latest_ns.max(done_ns);
+            done.push(self.latest_ns);
+            self.in_flight.pop();
+        }
+        let recorded_ns = entry.latency_ns();
+        let latency_ns = recorded_ns.unwrap_or_else(|| {
+            self.unknown += 1;
+            while self.later.peek().is_some_and(|&(_, later_ns)| later_ns <= arrival_ns) {
+                self.later.next();
+            }
+            let gap_ns = self.later.peek().map_or(u64::MAX, |&(_, later_ns)| later_ns - arrival_ns);
+            self.assumed_ns.min(gap_ns)
+        });
+        let done_ns = arrival_ns.saturating_add(latency_ns);
+        let early_ns = if recorded_ns.is_some() { self.slack_ns.min(latency_ns / 2) } else { 0 };
+        self.in_flight.push(Reverse((done_ns - early_ns, done_ns)));
+        Some(arrival_ns)
+    }
+
+    /// Returns the number of submissions so far whose completion was not recorded.
+    pub(crate) fn unknown(&self) -> u64 {
+        self.unknown
+    }
+}
+
+/// The constant depth of a process, such as fio's `iodepth`.
+///
+/// A process keeps a depth if most of its bursts end when this many I/Os are in flight. Such a
+/// process sleeps until it has room for at least [`step`](Self::step) I/Os, then fills the room. A
+/// process that waits for all its I/Os has a step as large as its depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Depth {
+    /// I/Os in flight at the end of a burst.
+    pub(crate) ios: u32,
+    step: u32,
+}
+
+impl Depth {
+    /// Finds the depth of a process. `None` if it keeps none.
+    pub(crate) fn of(mut steps: Steps<'_>) -> Option<Self> {
+        // For each depth at the end of a burst, and depth at its start: the number of bursts.
+        let mut bursts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        let (mut all, mut start, mut in_flight, mut is_first) = (0, 0, 0, true);
+        let mut done = Vec::new();
+        while steps.next(&mut done).is_some() {
+            if !done.is_empty() {
+                // The process starts with the first burst, so this one shows no sleep.
+                if !is_first {
+                    all += 1;
+                    if in_flight <= DEPTH_MAX {
+                        *bursts.entry((in_flight, start)).or_default() += 1;
+                    }
+                }
+                is_first = false;
+                in_flight -= done.len();
+                start = in_flight;
+                done.clear();
+            }
+            in_flight += 1;
+        }
+        let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
+        for (&(end, _), count) in &bursts {
+            *ends.entry(end).or_default() += count;
+        }
+        let (&ios, &count) = ends.iter().max_by_key(|&(_, count)| count)?;
+        if 2 * count <= all {
+            return None;
+        }
+        let mut seen = 0;
+        let (&(_, start), _) = bursts.range((ios, 0)..=(ios, ios)).rev().find(|&(_, bursts)| {
+            seen += bursts;
+            seen * RARE >= count
+        })?;
+        Some(Self { ios: ios as u32, step: (ios - start) as u32 })
+    }
+
+    /// Returns the number of completions that the submission with this number waited for.
+    /// `completed` has the numbers of completions before the previous burst and before this one.
+    pub(crate) fn needed(self, number: usize, completed: Range<usize>) -> usize {
+        let room = (number + 1).saturating_sub(self.ios as usize).max(completed.start + 1);
+        let steps = (room - completed.start).div_ceil(self.step as usize);
+        (completed.start + steps * self.step as usize).min(completed.end)
+    }
+}
+
+/// Returns the submissions of a process with their times. Coarse times are drawn; others are as
+/// recorded.
+fn arrivals_of(trace: &Trace, process: usize) -> Arrivals<'_> {
+    let arrivals = trace.arrivals_of(process, 1.0, SplitMix64::entity(SEED, process as u64));
+    if trace.resolution_ns() < COARSE_NS { arrivals.recorded() } else { arrivals }
+}
+
+/// Returns the median time between submissions of a process, at most [`ASSUMED_NS`]. Simultaneous
+/// submissions do not count. It takes two passes: the first finds the part of the range, the second
+/// finds the time in this part.
+fn typical_gap_ns<I: Iterator<Item = (Entry, u64)>>(arrivals: &impl Fn() -> I) -> u64 {
+    const PARTS: u64 = 4096;
+    const _: () = assert!(ASSUMED_NS < PARTS * PARTS, "two passes find a gap");
+    let gaps = || {
+        let times = || arrivals().map(|(_, arrival_ns)| arrival_ns);
+        times().zip(times().skip(1)).map(|(a, b)| (b - a).min(ASSUMED_NS)).filter(|&gap| gap > 0)
+    };
+    // Returns the part that holds the gap with this rank, and the rank of the gap within the part.
+    let find = |counts: &[usize], rank: usize| {
+        let mut before = 0;
+        let part = counts.iter().position(|&count| {
+            before += count;
+            before > rank
+        })?;
+        Some((part as u64, rank + counts[part] - before))
+    };
+    let mut high = vec![0usize; PARTS as usize];
+    gaps().for_each(|gap| high[(gap / PARTS) as usize] += 1);
+    let middle = high.iter().sum::<usize>() / 2;
+    let Some((part, rank)) = find(&high, middle) else { return ASSUMED_NS };
+    let mut low = vec![0usize; PARTS as usize];
+    gaps().filter(|gap| gap / PARTS == part).for_each(|gap| low[(gap % PARTS) as usize] += 1);
+    find(&low, rank).map_or(ASSUMED_NS, |(place, _)| part * PARTS + place)
+}
