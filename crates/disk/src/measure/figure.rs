@@ -160,7 +160,7 @@ figures! {
     RandomRead4kDepth256 "random_read_4k_depth_256" Rate "random read, depth 256":
         "4 KiB random reads per second, 256 in flight.",
     RandomWrite4kLatency "random_write_4k_latency" Time "random write, one at a time":
-        "Mean latency of the first 200 random 4 KiB writes to a new device, one at a time. Its cache takes them.",
+        "Mean latency of the first 200 random 4 KiB writes to a new device, one at a time, into its cache.",
     RandomWrite4kDepth1 "random_write_4k_depth_1" Rate "random write, depth 1":
         "4 KiB random writes per second, one in flight, after caches are full.",
     RandomWrite4kDepth32 "random_write_4k_depth_32" Rate "random write, depth 32":
