@@ -1,20 +1,23 @@
-//! The package of the library: its tests and examples compile outside of the workspace only if
-//! every file that they name is in it. `.ci/run` compiles and runs them there.
+//! The packages of the libraries: their tests and examples compile outside of the workspace only
+//! if every file that they name is packaged. `.ci/run` compiles and runs them there.
 #![allow(clippy::disallowed_methods, reason = "cargo says which files are packaged")]
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-fn library() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("iosched")
+/// Folders of the libraries that are packaged.
+const LIBRARIES: [&str; 2] = ["iosched", "nbd"];
+
+fn library(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(folder)
 }
 
-/// Returns the files of the package, as paths in it.
-fn packaged() -> BTreeSet<PathBuf> {
+/// Returns the files of the package of `library`, as paths in it.
+fn packaged(library: &Path) -> BTreeSet<PathBuf> {
     let list = Command::new(env!("CARGO"))
         .args(["package", "--list", "--allow-dirty", "--offline"])
-        .current_dir(library())
+        .current_dir(library)
         .output()
         .expect("cargo runs");
     assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
@@ -65,17 +68,33 @@ fn named(file: &Path, source: &str) -> Vec<Vec<PathBuf>> {
 
 #[test]
 fn packaged_files_name_only_packaged_files() {
-    let packaged = packaged();
-    let mut names = 0;
-    for file in packaged.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
-        let source = std::fs::read_to_string(library().join(file)).expect("a packaged file is read");
-        for places in named(file, &source) {
-            names += 1;
-            assert!(places.iter().any(|place| packaged.contains(place)), "{} names {places:?}", file.display());
+    for folder in LIBRARIES {
+        let library = library(folder);
+        let packaged = packaged(&library);
+        let mut names = 0;
+        for file in packaged.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")) {
+            let source = std::fs::read_to_string(library.join(file)).expect("a packaged file is read");
+            for places in named(file, &source) {
+                names += 1;
+                assert!(places.iter().any(|place| packaged.contains(place)), "{} names {places:?}", file.display());
+            }
+        }
+        assert!(names > 10, "{folder}: {names} names of files were found");
+        for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "tests/main.rs"] {
+            assert!(packaged.contains(Path::new(file)), "{folder}: {file}");
         }
     }
-    assert!(names > 100, "{names} names of files were found");
-    for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "examples/two_tenants.rs"] {
-        assert!(packaged.contains(Path::new(file)), "{file}");
+    assert!(packaged(&library("iosched")).contains(Path::new("examples/two_tenants.rs")));
+}
+
+#[test]
+fn packages_describe_themselves() {
+    for folder in LIBRARIES {
+        let manifest = std::fs::read_to_string(library(folder).join("Cargo.toml")).expect("a manifest is read");
+        let package = manifest.split("\n[").next().expect("a manifest begins with its package");
+        for key in ["description", "rust-version", "license", "keywords", "categories", "readme"] {
+            let has_key = package.lines().any(|line| line.starts_with(key));
+            assert!(has_key, "{folder}: {key} is missing");
+        }
     }
 }

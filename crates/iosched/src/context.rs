@@ -168,6 +168,12 @@ pub struct Context {
     pub(crate) bios: u32,
 }
 
+#[cold]
+#[inline(never)]
+fn no_context(id: ContextId) -> ! {
+    panic!("the queue has no io context {}", id.index());
+}
+
 /// All io contexts of one request queue.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
@@ -213,12 +219,20 @@ impl Contexts {
         self.table.get(id.index())
     }
 
+    /// Returns the context `id`.
+    ///
+    /// # Panics
+    /// If it was never created.
+    pub(crate) fn require(&self, id: ContextId) -> &Context {
+        match self.find(id) {
+            Some(context) => context,
+            None => no_context(id),
+        }
+    }
+
     /// Panics unless the process of `id` exists and has not exited.
     pub(crate) fn require_alive(&self, id: ContextId) {
-        match self.find(id) {
-            None => panic!("the queue has no io context {}", id.index()),
-            Some(context) => assert!(!context.exited, "the process of io context {} has exited", id.index()),
-        }
+        assert!(!self.require(id).exited, "the process of io context {} has exited", id.index());
     }
 
     /// Returns the context `id`.

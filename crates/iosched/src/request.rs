@@ -484,6 +484,18 @@ impl Requests {
         self.slots.len()
     }
 
+    /// Returns the request `id` if the device has it.
+    #[inline]
+    pub(crate) fn started(&self, id: RequestId) -> Option<&Request> {
+        self.slots.get(id.index()).filter(|request| request.stage == RequestStage::Started)
+    }
+
+    /// Returns the request `id` if it exists and is not complete.
+    #[inline]
+    pub(crate) fn live(&self, id: RequestId) -> Option<&Request> {
+        self.slots.get(id.index()).filter(|request| request.stage != RequestStage::Free)
+    }
+
     /// Prepares the node of `id` for a tree, and returns the sector.
     #[inline]
     pub(crate) fn prepare_sort(&mut self, id: RequestId) -> Sector {

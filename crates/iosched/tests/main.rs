@@ -9,6 +9,7 @@ mod historic;
 mod host;
 mod io_cost;
 mod kernels;
+mod misuse;
 mod multi_queue;
 mod queue;
 mod sysfs;

@@ -11,7 +11,9 @@ use iosched_testing::Random;
 use iosched_testing::fuzzing::{bytes, damage, inputs, replay_corpus};
 use proptest::prelude::*;
 
-use super::session::{self, fuzz_nbd};
+mod session;
+
+use session::fuzz_nbd;
 
 const STRUCTURED: Terms = Terms::new(ReplyForm::Structured).with_block_status();
 

@@ -288,6 +288,7 @@ impl Driver {
     /// Prepares another run of the queue by the turn that follows.
     pub fn rerun(&mut self, now: Time) {
         self.note(Some(now), || What::Rerun);
+        self.queue.enter(now);
         self.rerun_at = None;
         if let (Rerun::DeviceIdle { drain_ns, .. }, Some(since)) = (self.rerun, self.idle_since)
             && now.since(since) >= drain_ns
@@ -325,6 +326,7 @@ impl Driver {
     #[inline(always)]
     pub fn turn(&mut self, now: Time, has_room: bool) -> Option<Step> {
         if self.phase == Phase::Rest {
+            self.queue.enter(now);
             self.is_multi_queue = self.queue.is_multi_queue();
             self.begin(if self.is_multi_queue { Phase::Wake } else { Phase::Run });
             self.note(Some(now), || What::Turn);

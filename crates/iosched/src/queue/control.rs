@@ -251,15 +251,19 @@ impl RequestQueue {
     }
 
     /// Moves a process to another cgroup. Its further bios belong there. The elevator uses the new
-    /// cgroup at the process' next request.
+    /// cgroup at the process' next request. After the process has exited, the call has no effect.
     pub fn move_context(&mut self, now: Time, context: ContextId, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);
+        if self.env.contexts.require(context).exited {
+            return;
+        }
         self.env.contexts.get_mut(context).cgroup = cgroup;
     }
 
     /// Removes a cgroup. Its processes and queued requests go to the nearest remaining ancestor.
-    /// The root cannot be removed.
+    /// Later calls that name the removed cgroup mean that ancestor; its weights have no effect. The
+    /// root cannot be removed, and a cgroup is removed only once: other calls have no effect.
     pub fn remove_cgroup(&mut self, now: Time, cgroup: CgroupId) {
         self.enter(now);
         self.env.cgroups.require(cgroup);

@@ -96,13 +96,13 @@ struct Next {
 /// - `now` is before an earlier `now`.
 /// - A bio is submitted that [`RequestQueue::check_bio`] refuses. A host that builds bios from
 ///   foreign values, for example from clients, calls that function first.
-/// - A request is completed or requeued that is not in the device. The queue reuses the ids of
-///   complete requests. If the device already has the new request of that id, a second completion
-///   therefore completes the new request.
-/// - A process exits twice, or opens a plug after its exit. The queue
-///   also reuses the ids of exited processes.
-/// - A call names a context or a cgroup that the queue never
-///   created, also as the parent of a cgroup.
+/// - A request is completed or requeued that is not in the device, or a complete request is read.
+///   The queue reuses the ids of complete requests. If the device already has the new request of
+///   that id, a second completion therefore completes the new request.
+/// - A process exits twice, or submits or opens a plug after its exit. The queue also reuses the
+///   ids of exited processes. Other calls for an exited process have no effect.
+/// - A call names a context or a cgroup that the queue never created, also as the parent of a
+///   cgroup. A removed cgroup stands for its nearest remaining ancestor.
 pub struct RequestQueue {
     env: Env,
     elevator: Box<dyn Elevator>,
@@ -156,6 +156,12 @@ fn not_in_device(id: RequestId) -> ! {
     panic!("the device does not have {id:?}: the host completes or requeues each request once");
 }
 
+#[cold]
+#[inline(never)]
+fn complete(id: RequestId) -> ! {
+    panic!("the queue has no {id:?}: its id was valid until its completion");
+}
+
 impl RequestQueue {
     /// Creates a queue at the time `now` with the elevator `registered` of a
     /// [`Registry`](crate::Registry) and all defaults. A value in `config` that is out of range
@@ -205,7 +211,7 @@ impl RequestQueue {
 
     /// Sets the present time at the start of every call that may depend on time.
     #[inline]
-    fn enter(&mut self, now: Time) {
+    pub(crate) fn enter(&mut self, now: Time) {
         if now < self.env.now {
             went_back(self.env.now, now);
         }
@@ -402,6 +408,7 @@ impl RequestQueue {
     /// host checks [`RequestQueue::take_kick`].
     pub fn unplug(&mut self, now: Time, context: ContextId) -> bool {
         self.enter(now);
+        self.env.contexts.require(context);
         let more = match self.allocation.rules() {
             None => self.unplug_single(context),
             Some(rules) => self.unplug_multi(&rules, context),
@@ -449,8 +456,10 @@ impl RequestQueue {
         }
     }
 
-    /// Releases what is reserved for a woken context that has nothing to submit any more.
+    /// Releases what is reserved for a woken context that has nothing to submit any more. If nothing
+    /// is reserved, the call has no effect.
     pub fn decline(&mut self, context: ContextId) {
+        self.env.contexts.require(context);
         self.decline_controlled(context);
         if let Some(multi) = self.allocation.multi_mut() {
             multi.decline(context);
@@ -603,10 +612,7 @@ impl RequestQueue {
 
     #[inline]
     fn leave_device(&mut self, id: RequestId) {
-        let request = &self.env.requests[id];
-        if request.stage != RequestStage::Started {
-            not_in_device(id);
-        }
+        let Some(request) = self.env.requests.started(id) else { not_in_device(id) };
         self.in_driver -= 1;
         self.allocation.left_device(request);
     }
@@ -704,11 +710,11 @@ impl RequestQueue {
     /// call, ns. Controllers charge a process in this way for I/O that could not
     /// wait, or for the harm that its cgroup does.
     pub fn rest_ns(&mut self, now: Time, context: ContextId) -> u64 {
+        self.enter(now);
+        let cgroup = self.env.contexts.require(context).cgroup;
         if self.controlled.is_none() {
             return 0;
         }
-        self.enter(now);
-        let cgroup = self.env.contexts.get(context).cgroup;
         self.controlled().rest_ns(context, cgroup)
     }
 
@@ -729,8 +735,12 @@ impl RequestQueue {
         self.env.contexts.create(pid, ioprio, cgroup)
     }
 
-    /// Changes a process' ioprio. Most elevators notice at the process' next request.
+    /// Changes a process' ioprio. Most elevators notice at the process' next request. After the
+    /// process has exited, the call has no effect.
     pub fn set_ioprio(&mut self, context: ContextId, ioprio: IoPriority) {
+        if self.env.contexts.require(context).exited {
+            return;
+        }
         self.env.contexts.get_mut(context).ioprio = ioprio;
         if let Some(elevator) = self.elevator.per_process() {
             elevator.ioprio_changed(&mut self.env, context);
@@ -757,9 +767,13 @@ impl RequestQueue {
     }
 
     /// Gives the turn of the process `from` to `to`, because `from` will wait for I/O of `to`. For
-    /// example, an fsync waits for its journal thread.
+    /// example, an fsync waits for its journal thread. After one of them has exited, the call has
+    /// no effect.
     pub fn yield_to(&mut self, now: Time, from: ContextId, to: ContextId) {
         self.enter(now);
+        if self.env.contexts.require(from).exited || self.env.contexts.require(to).exited {
+            return;
+        }
         if let Some(elevator) = self.elevator.per_process() {
             elevator.yield_to(&mut self.env, from, to);
         }
@@ -771,17 +785,23 @@ impl RequestQueue {
     #[inline]
     #[must_use]
     pub fn request(&self, id: RequestId) -> &Request {
-        &self.env.requests[id]
+        match self.env.requests.live(id) {
+            Some(request) => request,
+            None => complete(id),
+        }
     }
 
-    /// Returns the host's name for the first bio of a request.
+    /// Returns the host's name for the first bio of a request that is not complete yet.
     #[must_use]
     pub fn cookie(&self, id: RequestId) -> u64 {
+        let _ = self.request(id);
         self.env.requests.cookie(id)
     }
 
-    /// Returns the host's names for the bios of a request, in sector order.
+    /// Returns the host's names for the bios of a request that is not
+    /// complete yet, in sector order.
     pub fn bios(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
+        let _ = self.request(id);
         self.env.requests.bios(id)
     }
 
@@ -813,6 +833,7 @@ impl RequestQueue {
 
     /// Returns the statistics up to `now`.
     pub fn stat(&mut self, now: Time) -> &Stat {
+        self.enter(now);
         if self.attributes.iostats {
             self.stat.advance(now);
         }
