@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -478,3 +479,67 @@ def test_a_bare_time_takes_its_unit(tmp_path):
     assert rows["arrival_ns"] == [0, 3_211_002]
     with pytest.raises(iosched.UsageError, match="units of time are ns, us, ms and s"):
         iosched.read_trace(path, time_unit="min")
+
+
+def test_decimals_are_exact(table):
+    times = [Decimal(1_700_000_000_123_456_789 + n) for n in range(3)]
+    sectors = [Decimal(2**45 + n) for n in range(3)]
+    decimals = table.drop_columns(["time_us", "offset_bytes", "pid", "process"])
+    decimals = decimals.append_column("time_ns", pa.array(times, pa.decimal128(30, 3)))
+    decimals = decimals.append_column("sector", pa.array(sectors, pa.decimal256(40, 0)))
+    rows = iosched.Trace.from_arrow(decimals).to_arrow().to_dict()
+    assert rows["arrival_ns"] == [0, 1, 2]
+    assert rows["sector"] == [2**45, 2**45 + 1, 2**45 + 2]
+    seconds = [Decimal("1700000000.123456789"), Decimal("1700000000.123456790"), Decimal("1700000001")]
+    decimals = decimals.drop_columns(["time_ns"]).append_column("time_s", pa.array(seconds))
+    assert iosched.Trace.from_arrow(decimals).to_arrow().to_dict()["arrival_ns"] == [0, 1, 876_543_211]
+    half = changed(decimals, "sector", [Decimal("0.5")] * 3)
+    with pytest.raises(iosched.TraceError, match=r"row 0, column sector: found 0\.5"):
+        iosched.Trace.from_arrow(half)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.string_view()])
+def test_bytes_are_text(table, kind):
+    names = [name.encode() for name in ["a", "b", "a"]]
+    frame = changed(table, "process", names).set_column(1, "op", pa.array([b"read", b"write", b"R"], pa.binary()))
+    frame = frame.set_column(frame.column_names.index("process"), "process", pa.array(names, pa.binary()).cast(kind))
+    trace = iosched.Trace.from_arrow(frame)
+    assert trace.to_arrow().to_dict()["process"] == ["a", "b", "a"]
+    with pytest.raises(iosched.TraceError, match='row 0, column op: found "frob"'):
+        iosched.Trace.from_arrow(frame.set_column(1, "op", pa.array([b"frob"] * 3)))
+
+
+def test_runs_of_equal_values_are_a_column(table):
+    pids = pa.RunEndEncodedArray.from_arrays([2, 3], [7, 8])
+    frame = table.set_column(table.column_names.index("pid"), "pid", pids)
+    assert iosched.Trace.from_arrow(frame).to_arrow().to_dict()["pid"] == [7, 7, 8]
+
+
+def test_several_names_of_a_process_are_a_warning(table):
+    with pytest.warns(
+        iosched.IoschedWarning, match=r'1 of 2 processes have several names, .* the first: pid 7 \("a", "c"\)'
+    ):
+        trace = iosched.Trace.from_arrow(changed(table, "process", ["a", "b", "c"]))
+    assert trace.to_arrow().to_dict()["process"] == ["c", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (pd.Series([1, 2]), "found Series that cannot be read as an Arrow table"),
+        (pd.DataFrame({"sector": [1 + 2j]}), "column sector with type complex128"),
+        (pd.DataFrame({"sector": [1, "2"]}, dtype=object), "found DataFrame .*: Could not convert '2'.*column sector"),
+        (pd.DataFrame([[1, 2]], columns=["sector", "sector"]), "Duplicate column names"),
+    ],
+)
+def test_a_table_that_arrow_refuses_is_an_error_of_this_package(given, text):
+    with pytest.raises(iosched.TraceError, match=text) as wrong:
+        iosched.Trace.from_arrow(given)
+    assert wrong.value.argument == "table"
+    assert wrong.value.__cause__ is not None
+
+
+def test_a_resolution_is_at_least_one_nanosecond(table):
+    with pytest.raises(iosched.UsageError, match="resolution_ns must be at least 1 ns") as wrong:
+        iosched.Trace.from_arrow(table, resolution_ns=0)
+    assert wrong.value.argument == "resolution_ns"

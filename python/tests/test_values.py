@@ -155,14 +155,22 @@ def test_exceptions_are_of_one_family():
         (lambda: iosched.tune(None, None, "cfq", "finish", vary=3), "vary"),
         (lambda: iosched.tune(None, None, "cfq", "finish", vary="slice_idel"), "vary"),
         (lambda: iosched.tune(None, None, "cfq", "finish", subject_to="x"), "subject_to"),
+        (lambda: iosched.tune(None, None, "cfq", "finish", baseline="cqf"), "baseline"),
+        (lambda: iosched.tune(None, None, "cfq", "finish", baseline=3), "baseline"),
+        (lambda: iosched.tune(None, None, "cfq", "finish", fix=3), "fix"),
+        (lambda: iosched.tune(None, None, "cfq", "finish", fix={3: 3}), "fix"),
         (lambda: iosched.space("cqf"), "scheduler"),
+        (lambda: iosched.space("cfq", fix=["quantum"]), "fix"),
         (lambda: iosched.Device(3), "name"),
         (lambda: iosched.Device("sata-720"), "name"),
         (lambda: iosched.Device.from_toml(3), "text"),
         (lambda: iosched.Device.from_dict([]), "fields"),
         (lambda: iosched.Device.from_dict({"kind": float("nan")}), "fields"),
         (lambda: iosched.Setting(3), "text"),
-        (lambda: iosched.Setting("cfq", quantum=-1), "text"),
+        (lambda: iosched.Setting("cqf"), "text"),
+        (lambda: iosched.Setting("cfq", quantum=-1), "quantum"),
+        (lambda: iosched.Setting("cfq", quantum="1,slice_idle=0"), "quantum"),
+        (lambda: iosched.Setting("cfq", quantum=range(0, 3)), "quantum"),
         (lambda: iosched.Workload(3), "path"),
         (lambda: iosched.Workload("./none.blktrace"), "path"),
         (lambda: iosched.Workload("./x.csv", format="sideways"), "format"),
@@ -189,6 +197,28 @@ def test_an_error_names_the_argument(make, argument):
         make()
     assert caught.value.argument == argument, caught.value
     assert "note" not in repr(getattr(caught.value, "__notes__", ()))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda long: iosched.read_trace(long),
+        lambda long: iosched.Setting(long),
+        lambda long: iosched.Setting("cfq", quantum=long),
+        lambda long: iosched.Workload.from_toml(long),
+        lambda long: iosched.Workload("./none.csv", columns=long),
+        lambda long: iosched.doctor(long),
+    ],
+)
+def test_an_error_quotes_at_most_200_characters(make):
+    with pytest.raises(iosched.IoschedError, match="more characters") as caught:
+        make("a" * 100_000)
+    assert len(str(caught.value)) < 3000
+    assert max(len(word) for word in str(caught.value).split()) <= 200 + len("…")
+
+
+def test_values_of_a_setting_stand_before_its_version():
+    assert str(iosched.Setting("bfq @ 6.1", slice_idle=0)) == "bfq:slice_idle=0 @ 6.1"
 
 
 def test_errors_are_also_those_of_python(tmp_path):

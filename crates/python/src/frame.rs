@@ -2,6 +2,7 @@
 //! recording, so each row is either an I/O or an error.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::CString;
 use std::fmt;
 use std::io::Write as _;
@@ -132,6 +133,8 @@ struct Rows<'n> {
     columns: Columns,
     names: Names,
     processes: BTreeMap<u32, String>,
+    /// Processes that have had several names, with two of these.
+    renamed: BTreeMap<u32, [String; 2]>,
     /// The requests with the numbers of their rows.
     requests: Vec<(TraceRequest, usize)>,
     /// Number of rows so far.
@@ -149,6 +152,7 @@ impl<'n> Rows<'n> {
             columns,
             names: Names::default(),
             processes: BTreeMap::new(),
+            renamed: BTreeMap::new(),
             requests: Vec::new(),
             count: 0,
             dropped: 0,
@@ -210,9 +214,21 @@ impl<'n> Rows<'n> {
             return Err(fault(length, "a length above 0; only a flush has length 0".to_owned()));
         }
         if !parsed.process().is_empty() {
-            self.processes.insert(request.pid, String::from_utf8_lossy(parsed.process()).into_owned());
+            self.note_name(request.pid, &String::from_utf8_lossy(parsed.process()));
         }
         Ok(request)
+    }
+
+    /// Keeps the name of a process. The last one counts.
+    fn note_name(&mut self, pid: u32, name: &str) {
+        match self.processes.entry(pid) {
+            Entry::Vacant(entry) => _ = entry.insert(name.to_owned()),
+            Entry::Occupied(entry) if entry.get() == name => {}
+            Entry::Occupied(mut entry) => {
+                let earlier = entry.insert(name.to_owned());
+                self.renamed.entry(pid).or_insert([earlier, name.to_owned()]);
+            }
+        }
     }
 
     fn refuse(&mut self, fault: Fault, on_error: OnError) -> PyResult<()> {
@@ -264,6 +280,16 @@ impl<'n> Rows<'n> {
             }
             warn(py, &format!("{name}: {dropped} of {count} rows were dropped; the first: {first}"))?;
         }
+        if let Some((pid, [first, second])) = self.renamed.first_key_value() {
+            let (processes, renamed) = (self.processes.len(), self.renamed.len());
+            warn(
+                py,
+                &format!(
+                    "{name}: {renamed} of {processes} processes have several names, and the last name is used; the \
+                     first: pid {pid} ({first:?}, {second:?})"
+                ),
+            )?;
+        }
         // Rows in the order of completion may be out of order by their latencies.
         if *unordered > 0 && !self.columns.has_completions() {
             let first = self.first_unordered;
@@ -292,14 +318,19 @@ impl Prepared {
         if self.cells.is_missing(at) {
             return "nothing".to_owned();
         }
-        let text = array_value_to_string(&self.values, at).unwrap_or_else(|error| error.to_string());
-        if matches!(self.cells, Cells::Text(_)) { format!("{text:?}") } else { text }
+        match &self.cells {
+            Cells::Text(values) => format!("{:?}", String::from_utf8_lossy(values.as_binary::<i64>().value(at))),
+            _ => array_value_to_string(&self.values, at).unwrap_or_else(|error| error.to_string()),
+        }
     }
 }
 
 /// The values of a column, converted to one of a few types.
 enum Cells {
+    /// Text as bytes.
     Text(ArrayRef),
+    /// Decimals as text, because a float would round them.
+    Decimal(ArrayRef),
     Bool(ArrayRef),
     Signed(ArrayRef),
     Unsigned(ArrayRef),
@@ -320,13 +351,20 @@ impl Cells {
         let is_time = matches!(column, Column::Arrival(_) | Column::Completion(_));
         Ok(Some(match values.data_type() {
             DataType::Dictionary(_, of) => return Self::of(&as_type(of)?, column),
+            DataType::RunEndEncoded(_, of) => return Self::of(&as_type(of.data_type())?, column),
             DataType::Null => Self::Missing,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text(as_type(&DataType::LargeUtf8)?),
+            DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Self::Text(as_type(&DataType::LargeBinary)?),
             DataType::Boolean if matches!(column, Column::Sync | Column::Op) => Self::Bool(values.clone()),
             kind if kind.is_signed_integer() => Self::Signed(as_type(&DataType::Int64)?),
             kind if kind.is_unsigned_integer() => Self::Unsigned(as_type(&DataType::UInt64)?),
             kind if kind.is_floating() => Self::Float(as_type(&DataType::Float64)?),
-            DataType::Decimal128(..) | DataType::Decimal256(..) => Self::Float(as_type(&DataType::Float64)?),
+            kind if kind.is_decimal() => Self::Decimal(as_type(&DataType::LargeUtf8)?),
             DataType::Timestamp(unit, _) if is_time => {
                 Self::Time { values: as_type(&DataType::Int64)?, unit_ns: ns_of(*unit), is_moment: true }
             }
@@ -355,6 +393,7 @@ impl Cells {
             // pandas and numpy represent missing values as NaN.
             Self::Float(values) => values.is_null(at) || values.as_primitive::<Float64Type>().value(at).is_nan(),
             Self::Text(values)
+            | Self::Decimal(values)
             | Self::Bool(values)
             | Self::Signed(values)
             | Self::Unsigned(values)
@@ -370,7 +409,11 @@ impl Cells {
         let written = match self {
             Self::Missing => Ok(()),
             Self::Text(values) => {
-                text.extend_from_slice(values.as_string::<i64>().value(at).as_bytes());
+                text.extend_from_slice(values.as_binary::<i64>().value(at));
+                Ok(())
+            }
+            Self::Decimal(values) => {
+                text.extend_from_slice(plain_decimal(values.as_string::<i64>().value(at)).as_bytes());
                 Ok(())
             }
             Self::Bool(values) => write!(text, "{}", u8::from(values.as_boolean().value(at))),
@@ -401,6 +444,11 @@ impl Cells {
         };
         written.unwrap_or_else(|_| unreachable!("memory takes all that is written"));
     }
+}
+
+/// Returns a decimal without zeros at the end of its fraction.
+fn plain_decimal(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 const fn ns_of(unit: TimeUnit) -> i64 {

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
 
-use crate::error::{ArgumentTypeError, PolicyError, usage, wrong};
+use crate::error::{About as _, ArgumentTypeError, PolicyError, usage, wrong};
 use crate::trace::op_name;
 use crate::values::Setting as Given;
 use crate::waiting::interruptible;
@@ -219,12 +219,12 @@ impl Policies {
         )))
     }
 
-    /// Returns the setting of an argument.
-    pub(crate) fn setting(&mut self, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
-        let text = self.text(given)?;
+    /// Returns the setting that `argument` has.
+    pub(crate) fn setting(&mut self, argument: &str, given: &Bound<'_, PyAny>) -> PyResult<Setting> {
+        let text = self.text(given).about(argument)?;
         iosched_lab::request::SettingTarget::Model(&self.registry)
             .parse(&text)
-            .map_err(|problem| wrong("scheduler", format_args!("{text}: {problem}")))
+            .map_err(|problem| wrong(argument, format_args!("{text}: {problem}")))
     }
 
     fn add(&mut self, factory: &Bound<'_, PyAny>) -> PyResult<&'static str> {

@@ -64,7 +64,8 @@ pub(crate) fn simulate(
         None => Device::named(request::DEVICE.as_ref())?,
     };
     let mut policies = Policies::default();
-    let setting = scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting(given));
+    let setting =
+        scheduler.map_or_else(|| Ok(Setting::defaults(SCHEDULER)), |given| policies.setting("scheduler", given));
     let setting = setting.about("scheduler")?;
     let mode = replay.as_deref().map(replay_mode).transpose()?;
     let replayed = self::replay(mode, speed, &workload.inner).map_err(|error| of_asked(&error))?;

@@ -12,11 +12,12 @@ use iosched_trace::{
     ioprio_text,
 };
 use iosched_workload::{Entry, Trace as Inner};
+use pyo3::exceptions::{PyBaseException, PyException};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::input::AnyRecordBatch;
 
-use crate::error::{About as _, ArgumentTypeError, of_trace, of_workload, plain, wrong};
+use crate::error::{About as _, ArgumentTypeError, TraceError, of_trace, of_workload, plain, wrong};
 use crate::frame::{self, OnError, warn};
 use crate::stream::Stream;
 use crate::table::{Columns, Table};
@@ -228,14 +229,32 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
 
 /// Returns the rows of a table of another library.
 fn rows(table: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+    let found = table.get_type().name()?;
     if !table.hasattr("__arrow_c_stream__")? && !table.hasattr("__arrow_c_array__")? {
-        let found = table.get_type().name()?;
         return Err(ArgumentTypeError::new_err(format!(
             "found {found}, expected a table of pandas, polars, pyarrow, DuckDB or another library with the Arrow \
              PyCapsule protocol"
         )));
     }
-    table.extract::<AnyRecordBatch>()?.into_reader()
+    let py = table.py();
+    match table.extract::<AnyRecordBatch>() {
+        Ok(batches) => batches.into_reader(),
+        // The values have no rows, or the other library could not convert them. For example, a
+        // column can have mixed types.
+        Err(error) if error.is_instance_of::<PyException>(py) => {
+            let text = texts_of(error.value(py));
+            let refused = TraceError::new_err(format!("found {found} that cannot be read as an Arrow table: {text}"));
+            refused.set_cause(py, Some(error));
+            Err(refused)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the text of an error. Libraries can give an error several texts.
+fn texts_of(error: &Bound<'_, PyBaseException>) -> String {
+    let texts = error.getattr("args").and_then(|args| args.extract::<Vec<String>>());
+    texts.ok().filter(|texts| !texts.is_empty()).map_or_else(|| error.to_string(), |texts| texts.join("; "))
 }
 
 #[pymethods]
@@ -270,6 +289,9 @@ impl Trace {
         #[pyo3(from_py_with = plain)] ionice: Vec<String>,
     ) -> PyResult<Self> {
         let on_error = OnError::of(&on_error)?;
+        if resolution_ns == 0 {
+            return Err(wrong("resolution_ns", "must be at least 1 ns"));
+        }
         let priorities = priorities(&ionice)?;
         let mut inner = frame::trace(table.py(), rows(table).about("table")?, &name, on_error)?;
         inner.set_resolution_ns(resolution_ns);

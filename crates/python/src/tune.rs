@@ -8,9 +8,9 @@ use iosched_advise::tune::{self as advise, Constraint, Phase, Progress, Selectio
 use iosched_lab::Direction;
 use iosched_sim::BlockLayer;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyMapping};
 
-use crate::error::{About as _, RunError, of_tuning, plain, usage, wrong};
+use crate::error::{About as _, ArgumentTypeError, RunError, of_tuning, plain, usage, wrong};
 use crate::page::framed;
 use crate::policy::Policies;
 use crate::question::Question;
@@ -88,13 +88,25 @@ pub(crate) fn names(argument: &str, given: Option<&Bound<'_, PyAny>>) -> PyResul
     names.about(argument)
 }
 
+/// Parses names with values.
+fn fixed(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    let Ok(given) = given.cast::<PyMapping>() else {
+        let found = given.get_type().name()?;
+        return Err(ArgumentTypeError::new_err(format!("found {found}, expected a dict of names and values")));
+    };
+    let pair = |pair: Bound<'_, PyAny>| {
+        let (name, value) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        Ok((plain(&name)?, value_text(&value)?))
+    };
+    given.items()?.iter().map(pair).collect()
+}
+
 fn selection(
     vary: Option<&Bound<'_, PyAny>>,
     also: Option<&Bound<'_, PyAny>>,
-    fix: Option<&Bound<'_, PyDict>>,
+    fix: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Selection> {
-    let fixed = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((plain(&name)?, value_text(&value)?));
-    let fix = fix.map_or_else(|| Ok(Vec::new()), |fix| fix.iter().map(fixed).collect::<PyResult<_>>().about("fix"))?;
+    let fix = fix.map_or_else(|| Ok(Vec::new()), fixed).about("fix")?;
     Ok(Selection { vary: names("vary", vary)?, also: names("also", also)?, fix, ..Selection::default() })
 }
 
@@ -109,7 +121,7 @@ pub(crate) fn space<'py>(
     device: Option<&Bound<'py, PyAny>>,
     vary: Option<&Bound<'py, PyAny>>,
     also: Option<&Bound<'py, PyAny>>,
-    fix: Option<&Bound<'py, PyDict>>,
+    fix: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let device = device
         .map_or_else(|| Device::named(iosched_lab::request::DEVICE.as_ref()), Device::from_any)
@@ -165,7 +177,7 @@ pub(crate) fn tune(
     #[pyo3(from_py_with = plain)] budget: u32,
     vary: Option<&Bound<'_, PyAny>>,
     also: Option<&Bound<'_, PyAny>>,
-    fix: Option<&Bound<'_, PyDict>>,
+    fix: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = plain)] seed: u64,
     #[pyo3(from_py_with = plain)] machine: Option<String>,
     #[pyo3(from_py_with = plain)] replay: Option<String>,
@@ -179,7 +191,7 @@ pub(crate) fn tune(
     let mut policies = Policies::default();
     let schedulers = one_or_more(scheduler).and_then(|all| all.iter().map(|one| policies.text(one)).collect());
     let schedulers = schedulers.about("scheduler")?;
-    let baseline = baseline.map(|given| policies.setting(given)).transpose().about("baseline")?;
+    let baseline = baseline.map(|given| policies.setting("baseline", given)).transpose()?;
     let goals = goals(goal)?;
     let constraint = |text: String| text.parse().map_err(|problem| wrong("subject_to", problem));
     let constraints: Vec<Constraint> =

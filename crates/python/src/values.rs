@@ -227,16 +227,27 @@ impl Setting {
     #[new]
     #[pyo3(signature = (text, **values))]
     fn new(#[pyo3(from_py_with = plain)] text: String, values: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut written = text;
+        let registry = iosched::Registry::linux();
+        let parse = |written: &str, argument: &str| {
+            let parsed = request::SettingTarget::Model(&registry).parse(written);
+            parsed.map_err(|problem| usage(format_args!("setting {written}: {problem}")).about(argument))
+        };
+        let mut setting = parse(&text, "text")?;
+        // The version of Linux is behind the values.
+        let (values_end, version) = text.find(" @ ").map_or((text.as_str(), ""), |at| text.split_at(at));
+        let mut written = values_end.to_owned();
         for (name, value) in values.into_iter().flatten() {
             let name: String = name.extract()?;
+            let value = value_text(&value)?;
+            // In the notation of a setting, these begin another value or a version of Linux.
+            if value.contains([',', '@']) {
+                return Err(wrong(&name, format_args!("is {value:?}, expected one value without a comma or @")));
+            }
             written.push(if written.contains(':') { ',' } else { ':' });
-            written.push_str(&format!("{name}={}", value_text(&value)?));
+            written.push_str(&format!("{name}={value}"));
+            setting = parse(&format!("{written}{version}"), &name)?;
         }
-        request::SettingTarget::Model(&iosched::Registry::linux())
-            .parse(&written)
-            .map(Self)
-            .map_err(|problem| usage(format_args!("setting {written}: {problem}")).about("text"))
+        Ok(Self(setting))
     }
 
     /// The name of the scheduler.

@@ -347,6 +347,7 @@ def compare(
     jobs: int | None = None,
     kernel: str | Iterable[str] | None = None,
 ) -> Comparison: ...
+
 @final
 class Judgement:
     @property

@@ -10,15 +10,33 @@ from __future__ import annotations
 import re
 from typing import Any
 
+_QUOTED_CHARS_MAX = 200
+_NOTE_CHARS_MAX = 40
+
+
+def _shortened(text: object) -> object:
+    """Shortens the long words of a text: they are quoted input."""
+
+    def short(word: re.Match[str]) -> str:
+        more = len(word[0]) - _QUOTED_CHARS_MAX
+        return f"{word[0][:_QUOTED_CHARS_MAX]}… ({more} more characters)"
+
+    if not isinstance(text, str):
+        return text
+    least = _QUOTED_CHARS_MAX + _NOTE_CHARS_MAX
+    # A mark below omitted text would point at nothing.
+    text = re.sub(rf" {{{least},}}\^+", "", text)
+    return re.sub(rf"\S{{{least},}}", short, text)
+
 
 class IoschedError(Exception):
-    """Any error that iosched reports."""
+    """Any error that iosched reports. Its text quotes at most 200 characters of an input."""
 
     argument: str | None = None
     """The name of the argument that is wrong; None if the error is about no argument."""
 
     def __init__(self, *text: object, argument: str | None = None) -> None:
-        super().__init__(*text)
+        super().__init__(*map(_shortened, text))
         if argument is not None:
             self.argument = argument
 
