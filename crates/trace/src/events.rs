@@ -41,6 +41,8 @@ pub struct EventReader {
     arrivals: Option<Arrivals>,
     /// Requests that were taken from events other than submissions.
     pub(crate) without_submission: u64,
+    /// Requests that may have exchanged their latencies with others of the same sectors.
+    pub(crate) uncertain: u64,
     finished: bool,
 }
 
@@ -94,6 +96,7 @@ impl EventReader {
             ahead: VecDeque::new(),
             arrivals: None,
             without_submission: 0,
+            uncertain: 0,
             finished: false,
         }
     }

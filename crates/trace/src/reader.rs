@@ -236,6 +236,15 @@ impl TraceReader {
         }
     }
 
+    /// Returns the number of requests whose latencies may be exchanged, because others of the same
+    /// sectors were in flight. It is known at the end.
+    pub(crate) fn uncertain_pairs(&self) -> u64 {
+        match &self.body {
+            Body::Events { events, .. } => events.uncertain,
+            Body::Requests(_) => 0,
+        }
+    }
+
     fn next_request(&mut self) -> Option<TraceRequest> {
         match &mut self.body {
             Body::Events { events, converter, ended } => loop {
@@ -244,6 +253,7 @@ impl TraceReader {
                 }
                 if *ended {
                     events.without_submission = converter.without_submission();
+                    events.uncertain = converter.uncertain();
                     return None;
                 }
                 match events.next_event() {

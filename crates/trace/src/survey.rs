@@ -102,6 +102,11 @@ pub enum Oddity {
         /// Whether the format counts in sectors.
         in_sectors: bool,
     },
+    /// Requests of the same sectors were in flight at the same time.
+    SameSectors {
+        /// Number of requests whose latencies may be exchanged.
+        requests: u64,
+    },
     /// The times are coarse.
     Coarse {
         /// Their resolution, ns.
@@ -125,7 +130,7 @@ impl Oddity {
     /// whole answer wrong.
     #[must_use]
     pub const fn is_assumption(&self) -> bool {
-        matches!(self, Self::Coarse { .. })
+        matches!(self, Self::SameSectors { .. } | Self::Coarse { .. })
     }
 }
 
@@ -207,6 +212,13 @@ impl fmt::Display for Oddity {
                 } else {
                     "Lengths may have another unit, or the columns another meaning; if so, name the columns with --columns"
                 }
+            ),
+            Self::SameSectors { requests } => write!(
+                f,
+                "{} completed requests shared sectors with another request in flight. A block trace names a request \
+                 only by its sectors, so it does not show which one completed. iosched takes the one of the same \
+                 length, then the oldest; the latencies of these requests may be exchanged, also between processes",
+                grouped(*requests)
             ),
             Self::Coarse { resolution_ns } => write!(
                 f,
@@ -315,6 +327,8 @@ impl Survey {
             found.retain(|oddity| !matches!(oddity, Oddity::Rate { .. }));
             found.insert(0, Oddity::Epoch { units });
         }
+        let uncertain = Some(reader.uncertain_pairs()).filter(|&requests| requests > 0);
+        found.extend(uncertain.map(|requests| Oddity::SameSectors { requests }));
         found
     }
 

@@ -7,6 +7,7 @@ mod damage;
 mod formats;
 mod pass;
 mod rates;
+mod same_sectors;
 mod stages;
 mod tools;
 mod tracepoints;

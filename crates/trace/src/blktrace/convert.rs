@@ -4,9 +4,14 @@
 //! A submission is an event [`Action::Queue`]. It is held until its completion comes, so that
 //! requests are returned in order and with their latencies. At most [`HELD_MAX`] are held, and
 //! none longer than [`HELD_MAX_NS`] of the trace's time. A completion names the sectors of a
-//! whole request, with its merged bios. It completes every held submission within. If the trace
-//! also has issues, issued submissions come first. A write with preflush or FUA that the kernel
-//! carries out in steps completes twice: first the data, then, with a length of 0, the whole.
+//! whole request, with its merged bios. It completes the held submissions within, each sector once.
+//! If the trace also has issues, only issued submissions complete. A write with preflush or FUA
+//! that the kernel carries out in steps completes twice: first the data, then, with a length of 0,
+//! the whole.
+//!
+//! An event names a request only by its sectors. If several submissions of the same sectors are in
+//! flight, those of the same length as the event come first, then the oldest. Where another choice
+//! is possible, the submissions are [uncertain](Converter::uncertain).
 //!
 //! In a trace without submissions, other events become requests; [`Arrivals`] decides which.
 //!
@@ -77,7 +82,11 @@ struct Held {
     request: TraceRequest,
     /// Sectors that are not completed yet.
     remaining: u32,
+    /// Completed parts of a submission that completes in parts.
+    parts: Vec<(Sector, Sector)>,
     issued: bool,
+    /// Whether an event may belong to this submission or to another one of the same sectors.
+    uncertain: bool,
     /// Time at which the data of a write in steps was written.
     data_done: Option<Time>,
     resolved: bool,
@@ -107,6 +116,8 @@ pub(crate) struct Converter {
     arrivals: Arrivals,
     /// Requests whose submission is not in the trace.
     without_submission: u64,
+    /// Requests that may have exchanged their latencies with others.
+    uncertain: u64,
 }
 
 impl Converter {
@@ -130,7 +141,14 @@ impl Converter {
             found: Vec::new(),
             arrivals,
             without_submission: 0,
+            uncertain: 0,
         }
+    }
+
+    /// Returns the number of completed requests so far that may have exchanged their latencies with
+    /// others of the same sectors.
+    pub(crate) const fn uncertain(&self) -> u64 {
+        self.uncertain
     }
 
     /// Returns the number of requests so far whose submission is not in the trace.
@@ -241,7 +259,9 @@ impl Converter {
         self.held.push_back(Held {
             request,
             remaining: request.nr_sectors,
+            parts: Vec::new(),
             issued: false,
+            uncertain: false,
             data_done: None,
             resolved: !self.latencies,
         });
@@ -292,10 +312,45 @@ impl Converter {
             return;
         }
         self.find(event);
+        // A submission in parts is issued part by part.
+        self.choose(event, |held, within| !held.issued || !within);
         for number in &self.found {
             self.held[(number - self.first) as usize].issued = true;
         }
         self.set_priority_of_found(event);
+    }
+
+    /// Reduces `found` to the submissions to which an event belongs: those for which `can` holds,
+    /// each sector once. `can` also gets whether the submission lies within the event.
+    fn choose(&mut self, event: &BlkEvent, can: impl Fn(&Held, bool) -> bool) {
+        let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
+        let extent = |held: &Held| (held.request.sector.max(start), held.request.end().min(end));
+        let (first, all) = (self.first, &mut self.held);
+        let at = |number: u64| (number - first) as usize;
+        self.found.retain(|&number| {
+            let held = &all[at(number)];
+            can(held, held.request.sector >= start && held.request.end() <= end)
+                && held.parts.iter().all(|part| !overlap(*part, extent(held)))
+        });
+        if self.found.len() < 2 {
+            return;
+        }
+        self.found.sort_unstable_by_key(|&number| {
+            let request = &all[at(number)].request;
+            ((request.sector, request.end()) != (start, end), number)
+        });
+        let mut chosen: Vec<u64> = Vec::new();
+        for &number in &self.found {
+            let rivals = chosen.iter().filter(|&&rival| overlap(extent(&all[at(rival)]), extent(&all[at(number)])));
+            let rivals: Vec<u64> = rivals.copied().collect();
+            if rivals.is_empty() {
+                chosen.push(number);
+            }
+            for &rival in rivals.iter().chain((!rivals.is_empty()).then_some(&number)) {
+                all[at(rival)].uncertain = true;
+            }
+        }
+        self.found = chosen;
     }
 
     fn complete(&mut self, event: &BlkEvent) {
@@ -304,22 +359,19 @@ impl Converter {
             return;
         }
         self.find(event);
-        let found = std::mem::take(&mut self.found);
-        let index = |number: u64| (number - self.first) as usize;
-        let any_issued = found.iter().any(|&number| self.held[index(number)].issued);
+        let any_issued = self.found.iter().any(|number| self.held[(number - self.first) as usize].issued);
+        self.choose(event, |held, _| (held.issued || !any_issued) && held.data_done.is_none());
         let in_steps = self.flushes_on.contains(&event.device);
         let (start, end) = (event.sector, event.sector.saturating_add(u64::from(event.nr_sectors())));
-        for &number in &found {
-            let at = (number - self.first) as usize;
-            let held = &mut self.held[at];
-            if (any_issued && !held.issued) || held.data_done.is_some() {
-                continue;
-            }
-            let common = held.request.end().min(end).saturating_sub(held.request.sector.max(start));
-            held.remaining = held.remaining.saturating_sub(common.min(u64::from(u32::MAX)) as u32);
+        for number in std::mem::take(&mut self.found) {
+            let held = &mut self.held[(number - self.first) as usize];
+            let (from, to) = (held.request.sector.max(start), held.request.end().min(end));
+            held.remaining = held.remaining.saturating_sub((to - from).min(u64::from(u32::MAX)) as u32);
             if held.remaining > 0 {
+                held.parts.push((from, to));
                 continue;
             }
+            self.uncertain += u64::from(held.uncertain);
             held.request.latency_ns = Some(event.time.since(held.request.arrival));
             let steps = iosched::Flags::FUA | iosched::Flags::PREFLUSH;
             if in_steps && held.request.flags.intersects(steps) {
@@ -328,8 +380,6 @@ impl Converter {
                 self.resolve(number);
             }
         }
-        self.found = found;
-        self.found.clear();
     }
 
     /// Handles a completion without a length: of a flush, or of the last step of a write.
@@ -376,6 +426,11 @@ impl Converter {
             }
         }
     }
+}
+
+/// Returns whether two extents share sectors.
+fn overlap(a: (Sector, Sector), b: (Sector, Sector)) -> bool {
+    a.0 < b.1 && b.0 < a.1
 }
 
 fn key(request: &TraceRequest, number: u64) -> Key {

@@ -27,65 +27,80 @@ pub const WHOLE_RECORDING: &str = "iosched record: all CPUs, and nothing was los
 const CPUS_MAX: usize = 8_192;
 
 /// Direction, device, first sector.
-type Key = (u8, u32, Sector);
+type Place = (u8, u32, Sector);
+/// Place and number. Several requests of the same sectors can be in flight.
+type Key = (Place, u64);
 
-/// Extents that were sent and are not completed: end and number of each.
+/// Extents that were sent and are not completed.
 #[derive(Default)]
 struct Open {
-    extents: BTreeMap<Key, (Sector, u64)>,
-    /// Keys by number, with the number of completions before.
-    by_number: BTreeMap<u64, (Key, u64)>,
+    /// Their ends.
+    extents: BTreeMap<Key, Sector>,
+    /// Places by number, with the number of completions before.
+    by_number: BTreeMap<u64, (Place, u64)>,
     sent: u64,
     given_up: u64,
-    /// Requests that were sent again without having completed.
-    replaced: u64,
 }
 
 impl Open {
-    fn send(&mut self, key: Key, end: Sector, completions: u64) {
+    fn send(&mut self, place: Place, end: Sector, completions: u64) {
         let number = self.sent;
         self.sent += 1;
-        if let Some((_, replaced)) = self.extents.insert(key, (end, number)) {
-            self.by_number.remove(&replaced);
-            self.replaced += 1;
-        }
-        self.by_number.insert(number, (key, completions));
+        self.extents.insert((place, number), end);
+        self.by_number.insert(number, (place, completions));
         if self.by_number.len() > OPEN_MAX
-            && let Some((_, (oldest, _))) = self.by_number.pop_first()
+            && let Some((oldest, (place, _))) = self.by_number.pop_first()
         {
-            self.extents.remove(&oldest);
+            self.extents.remove(&(place, oldest));
             self.given_up += 1;
         }
     }
 
     /// Removes a request that comes back to be sent again.
-    fn take_back(&mut self, key: Key) {
-        if let Some((_, number)) = self.extents.remove(&key) {
-            self.by_number.remove(&number);
+    fn take_back(&mut self, place: Place) {
+        let oldest = self.extents.range((place, 0)..=(place, u64::MAX)).next().map(|(key, _)| *key);
+        if let Some(key) = oldest {
+            self.extents.remove(&key);
+            self.by_number.remove(&key.1);
         }
     }
 
-    /// Returns whether an open request shares sectors with the completion. The
-    /// completed part is removed.
-    fn complete(&mut self, (way, device, start): Key, end: Sector) -> bool {
-        let before = self.extents.range((way, device, 0)..(way, device, start)).next_back();
-        let before = before.filter(|(_, (other_end, _))| *other_end > start).map(|(key, _)| *key);
-        let within = self.extents.range((way, device, start)..(way, device, end.max(start))).map(|(key, _)| *key);
-        let found: Vec<Key> = before.into_iter().chain(within).collect();
-        for key in &found {
-            let Some((own_end, number)) = self.extents.remove(key) else { continue };
-            let sent_at = self.by_number.remove(&number).map_or(0, |(_, completions)| completions);
-            if own_end > end {
-                let rest = (key.0, key.1, end);
-                self.extents.insert(rest, (own_end, number));
-                self.by_number.insert(number, (rest, sent_at));
+    /// Returns whether an open request shares sectors with the completion. The completed part is
+    /// removed, each sector once: a request of the same sectors comes first, then the oldest.
+    fn complete(&mut self, (way, device, start): Place, end: Sector) -> bool {
+        let place = (way, device, start);
+        let same = self.extents.range((place, 0)..=(place, u64::MAX)).find(|&(_, &other_end)| other_end == end);
+        if let Some((&key, _)) = same {
+            self.extents.remove(&key);
+            self.by_number.remove(&key.1);
+            return true;
+        }
+        let before = self.extents.range(((way, device, 0), 0)..(place, 0)).next_back().map(|((place, _), _)| *place);
+        let before = before.into_iter().flat_map(|place| self.extents.range((place, 0)..=(place, u64::MAX)));
+        let within = self.extents.range((place, 0)..((way, device, end.max(start)), 0));
+        let mut covered = start;
+        let mut found: Vec<(Key, Sector)> = Vec::new();
+        for (&key, &other_end) in before.chain(within) {
+            let from = key.0.2.max(start);
+            if other_end > start && (found.is_empty() || from >= covered) {
+                covered = other_end;
+                found.push((key, other_end));
+            }
+        }
+        for &(key, other_end) in &found {
+            self.extents.remove(&key);
+            let sent_at = self.by_number.remove(&key.1).map_or(0, |(_, completions)| completions);
+            if other_end > end {
+                let rest = (way, device, end);
+                self.extents.insert((rest, key.1), other_end);
+                self.by_number.insert(key.1, (rest, sent_at));
             }
         }
         !found.is_empty()
     }
 
     fn pending(&self) -> u64 {
-        self.extents.len() as u64 + self.given_up + self.replaced
+        self.extents.len() as u64 + self.given_up
     }
 
     /// Returns the number of open requests that were sent in the earlier half,
@@ -93,7 +108,7 @@ impl Open {
     fn stale(&self, completions: u64) -> u64 {
         let middle = self.sent / 2;
         let is_stale =
-            |(number, (_, sent_at)): (&u64, &(Key, u64))| *number < middle || completions - sent_at > OVERTAKEN_MAX;
+            |(number, (_, sent_at)): (&u64, &(Place, u64))| *number < middle || completions - sent_at > OVERTAKEN_MAX;
         self.given_up + self.by_number.iter().filter(|request| is_stale(*request)).count() as u64
     }
 }
