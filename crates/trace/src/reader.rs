@@ -64,6 +64,7 @@ struct Requests {
     /// Steps of times back to before those of the preceding request.
     steps: StepsBack,
     of_completions: bool,
+    in_sectors: bool,
     warnings: Warnings,
     names: Names,
 }
@@ -146,6 +147,11 @@ impl TraceReader {
             Body::Events { events, .. } => events.resolution_ns,
             Body::Requests(requests) => requests.resolution_ns,
         }
+    }
+
+    /// Returns whether the file counts sectors, and by mistake may count bytes.
+    pub(crate) fn counts_sectors(&self) -> bool {
+        matches!(&self.body, Body::Requests(Requests { in_sectors: true, .. }))
     }
 
     /// Returns the unit of times that the options gave.
@@ -302,7 +308,8 @@ impl Iterator for TraceReader {
 
 impl Requests {
     fn new(mut input: Input, format: Format, options: &ReadOptions) -> Self {
-        let Times { as_written, resolution_ns, of_completions } = formats::times(&mut input, format, options);
+        let Times { as_written, resolution_ns, of_completions, in_sectors } =
+            formats::times(&mut input, format, options);
         Self {
             source: formats::reader(input, format, options),
             window: Reorder::new(WINDOW_REQUESTS),
@@ -314,6 +321,7 @@ impl Requests {
             latest: Time::ZERO,
             steps: StepsBack { kept: format.keeps_order(), ..StepsBack::default() },
             of_completions,
+            in_sectors,
             warnings: Warnings::default(),
             names: Names::default(),
         }

@@ -30,6 +30,8 @@ const BARE_RATE_MAX: f64 = 1e6;
 /// Fewest requests per second of a log of fio whose times have the assumed
 /// unit. A slower log has a shorter unit, or a job that is almost idle.
 const FIO_RATE_MIN: f64 = 10.0;
+/// The same for a table whose times are whole numbers of its unit.
+const TABLE_RATE_MIN: f64 = 0.1;
 /// Fewest requests for a meaningful rate.
 const RATE_REQUESTS_MIN: u64 = 16;
 /// The rate by which a unit of time is judged, requests per second: the middle
@@ -39,6 +41,10 @@ const RATE_USUAL: f64 = 1e3;
 const EXTENT_MAX: u64 = 1_000_000_000_000_000;
 /// Capacity that a device hardly has if its times are impossible, too, bytes.
 const EXTENT_DOUBTED: u64 = 100_000_000_000_000;
+/// Capacity from which offsets in sectors are doubted if they look like bytes, bytes.
+const BYTES_EXTENT_MIN: u64 = 4_000_000_000_000;
+/// Number that divides all starts and lengths in bytes.
+const BYTES_GRAIN: u64 = SECTOR_BYTES;
 /// Smallest length that no read or write has, bytes.
 const LENGTH_MAX: u64 = 1 << 30;
 /// Largest step back that several writers cause, ns.
@@ -72,7 +78,7 @@ pub enum Oddity {
         /// Whether the unit is only a convention of the format, so that another one can be given.
         bare: bool,
     },
-    /// There are fewer requests per second than a load generator makes.
+    /// There are fewer requests per second than a load generator makes, or hardly any.
     Slow {
         /// Number of requests.
         requests: u64,
@@ -80,6 +86,13 @@ pub enum Oddity {
         span_ns: u64,
         /// The assumed unit of the times and a possible one.
         units: (TimeUnit, TimeUnit),
+        /// Whether it is a table, whose columns name the unit.
+        in_table: bool,
+    },
+    /// All starts and lengths in sectors are multiples of 512, and the device would be large.
+    Bytes {
+        /// Largest end, bytes.
+        bytes: u64,
     },
     /// The times are times of this century only in another unit.
     Epoch {
@@ -132,6 +145,10 @@ impl Oddity {
     pub const fn is_assumption(&self) -> bool {
         matches!(self, Self::SameSectors { .. } | Self::Coarse { .. })
     }
+
+    const fn is_of_place(&self) -> bool {
+        matches!(self, Self::Extent { .. } | Self::Length { .. })
+    }
 }
 
 /// Formats a time in the largest unit in which it is whole.
@@ -181,12 +198,23 @@ impl fmt::Display for Oddity {
                     None => f.write_str("the times may be in another unit"),
                 }
             }
-            Self::Slow { requests, span_ns, units: (read, likely) } => write!(
+            Self::Slow { requests, span_ns, units: (read, likely), in_table } => {
+                let (few, remedy) = match in_table {
+                    true => ("few", format!("name the columns with --columns, as in time_{likely}")),
+                    false => ("few for a log of fio", format!("add --time-unit {likely}")),
+                };
+                write!(
+                    f,
+                    "{} requests in {} s are {few}. The times may be in {likely}, not {read}; if so, {remedy}",
+                    grouped(*requests),
+                    *span_ns as f64 / SECOND_NS as f64
+                )
+            }
+            Self::Bytes { bytes } => write!(
                 f,
-                "{} requests in {} s are few for a log of fio. The times may be in {likely}, not {read}; if so, \
-                 add --time-unit {likely}",
-                grouped(*requests),
-                *span_ns as f64 / SECOND_NS as f64
+                "all starts and lengths are multiples of 512 sectors, and requests end at {} bytes. They may be in \
+                 bytes, not sectors; if so, give --columns with offset_bytes and length_bytes",
+                grouped(*bytes)
             ),
             Self::Epoch { units: (read, likely) } => {
                 write!(f, "as Unix times, the times are in {likely}, not {read}: read them with --time-unit {likely}")
@@ -246,6 +274,10 @@ pub struct Survey {
     fewest: u64,
     most: u64,
     latency_max_ns: u64,
+    /// All bits that any start or length in sectors has.
+    place_bits: u64,
+    shortest: u32,
+    longest: u32,
     end_bytes: u64,
     longest_bytes: u64,
     long: u64,
@@ -280,6 +312,7 @@ impl Survey {
         let at_ns = request.arrival.as_ns();
         if self.requests == 0 {
             (self.first_ns, self.last_ns, self.fewest) = (at_ns, at_ns, u64::MAX);
+            self.shortest = u32::MAX;
         }
         self.requests += 1;
         if at_ns > self.last_ns {
@@ -294,6 +327,9 @@ impl Survey {
         }
         self.together += 1;
         self.latency_max_ns = self.latency_max_ns.max(request.latency_ns.unwrap_or(0));
+        self.place_bits |= request.sector | u64::from(request.nr_sectors);
+        self.shortest = self.shortest.min(request.nr_sectors);
+        self.longest = self.longest.max(request.nr_sectors);
         self.end_bytes = self.end_bytes.max(request.end().saturating_mul(SECTOR_BYTES));
         let bytes = u64::from(request.nr_sectors) * SECTOR_BYTES;
         if bytes > LENGTH_MAX && matches!(request.op, Op::Read | Op::Write) {
@@ -321,6 +357,9 @@ impl Survey {
     pub fn oddities_of(&self, reader: &TraceReader) -> Vec<Oddity> {
         let (format, given, steps) = (reader.format(), reader.time_unit(), reader.steps_back());
         let mut found = self.oddities(format, reader.resolution_ns(), given, steps);
+        if self.looks_like_bytes() && reader.counts_sectors() && !found.iter().any(Oddity::is_of_place) {
+            found.insert(0, Oddity::Bytes { bytes: self.end_bytes });
+        }
         let units = assumed_unit(format, reader.resolution_ns()).zip(reader.likely_unit());
         if let Some(units) = units {
             // The first time shows the unit better than the rate.
@@ -330,6 +369,15 @@ impl Survey {
         let uncertain = Some(reader.uncertain_pairs()).filter(|&requests| requests > 0);
         found.extend(uncertain.map(|requests| Oddity::SameSectors { requests }));
         found
+    }
+
+    /// Returns whether starts and lengths in sectors have the values of bytes. Streams of large requests
+    /// have such values, too, but their lengths are equal.
+    const fn looks_like_bytes(&self) -> bool {
+        self.requests >= REQUESTS_MIN
+            && self.place_bits.is_multiple_of(BYTES_GRAIN)
+            && self.shortest < self.longest
+            && self.end_bytes > BYTES_EXTENT_MIN
     }
 
     /// Returns the oddities, the worst first. `written_ns` is the resolution of
@@ -358,7 +406,12 @@ impl Survey {
         let is_slow = format.keeps_order() && self.requests >= REQUESTS_MIN && span_ns > 0 && rate < FIO_RATE_MIN;
         if is_slow && given.is_none() {
             let units = (TimeUnit::Us, TimeUnit::Ns);
-            found.push(Oddity::Slow { requests: self.requests, span_ns, units });
+            found.push(Oddity::Slow { requests: self.requests, span_ns, units, in_table: false });
+        }
+        let read = assumed_unit(format, written_ns).filter(|unit| *unit >= TimeUnit::Ms && format == Format::Csv);
+        let is_slow = self.requests >= REQUESTS_MIN && span_ns > 0 && rate < TABLE_RATE_MIN;
+        if let Some(units) = read.filter(|_| is_slow).and_then(|read| Some((read, shorter_unit(read, rate)?))) {
+            found.push(Oddity::Slow { requests: self.requests, span_ns, units, in_table: true });
         }
         // A user who gives the unit of times has a trace of another tool, whose
         // other units may differ, too.
@@ -394,9 +447,17 @@ fn assumed_unit(format: Format, written_ns: u64) -> Option<TimeUnit> {
 
 /// Returns the longer unit that gives the most usual rate.
 fn likely_unit(read: TimeUnit, rate: f64) -> Option<TimeUnit> {
-    let distance = |unit: &TimeUnit| (rate / (unit.ns() / read.ns()) as f64 / RATE_USUAL).ln().abs();
-    let longer = TimeUnit::ALL.into_iter().filter(|unit| *unit > read);
-    longer.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    most_usual(TimeUnit::ALL.into_iter().filter(|unit| *unit > read), read, rate)
+}
+
+/// Returns the shorter unit that gives the most usual rate.
+fn shorter_unit(read: TimeUnit, rate: f64) -> Option<TimeUnit> {
+    most_usual(TimeUnit::ALL.into_iter().filter(|unit| *unit < read), read, rate)
+}
+
+fn most_usual(units: impl Iterator<Item = TimeUnit>, read: TimeUnit, rate: f64) -> Option<TimeUnit> {
+    let distance = |unit: &TimeUnit| (rate * read.ns() as f64 / unit.ns() as f64 / RATE_USUAL).ln().abs();
+    units.min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 #[cfg(test)]
@@ -471,6 +532,32 @@ mod tests {
         assert_eq!(super::tests::warnings(&slow(), Format::Alibaba), [""; 0], "machines may be idle");
         let given = slow().oddities(Format::FioV3, 1_000, Some(TimeUnit::Us), StepsBack::default());
         assert!(given.is_empty(), "{given:?}");
+    }
+
+    #[test]
+    fn tables_with_hardly_any_requests_may_have_a_shorter_unit() {
+        let table = |step_ns: u64, written_ns| {
+            let survey = survey((0..300).map(|i| (i * step_ns, i, 8)));
+            let found = survey.oddities(Format::Csv, written_ns, None, StepsBack::default());
+            found.iter().map(ToString::to_string).collect::<String>()
+        };
+        let slow = table(10_000 * SECOND_NS, SECOND_NS);
+        assert!(slow.contains("300 requests in 2990000 s are few. The times may be in us, not s"), "{slow}");
+        assert!(table(20 * SECOND_NS, MILLISECOND_NS).contains("may be in us, not ms"));
+        // Times with decimals have the right unit, and devices may be slow.
+        assert!(!table(60 * SECOND_NS, 1_000).contains("few") && !table(SECOND_NS, SECOND_NS).contains("few"));
+    }
+
+    #[test]
+    fn starts_and_lengths_that_look_like_bytes_are_doubted() {
+        let looks = |lengths: [u32; 2], scale: u64| {
+            let requests = (0..300).map(|i| (i, i * 30_000_000 * scale, lengths[i as usize % 2]));
+            survey(requests).looks_like_bytes()
+        };
+        assert!(looks([4_096, 65_536], 512));
+        assert!(!looks([8, 128], 1), "sectors");
+        assert!(!looks([2_048, 2_048], 512), "a stream of large requests");
+        assert!(!looks([4_096, 4_104], 512), "a length that no number of bytes has");
     }
 
     #[test]

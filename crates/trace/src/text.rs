@@ -146,23 +146,24 @@ pub(crate) fn plain(arrival: Time, op: Op, sector: u64, nr_sectors: u32) -> Trac
     }
 }
 
-/// Parses a number of `unit_ns`, possibly with decimals, in ns. Fractions of ns are dropped.
-pub(crate) fn decimal(text: &[u8], unit_ns: u64) -> Option<u64> {
+/// Parses a number of `unit`, possibly with decimals. Fractions of the result are dropped.
+pub(crate) fn decimal(text: &[u8], unit: u64) -> Option<u64> {
     let (whole, fraction) = match text.iter().position(|&b| b == b'.') {
         Some(dot) => (&text[..dot], &text[dot + 1..]),
         None => (text, &[][..]),
     };
-    let mut ns = 0;
-    let mut scale = unit_ns;
+    // Digits that are too many for the numbers here are less than 1 of the result.
+    let (mut digits, mut scale) = (0u64, 1u64);
     for &digit in fraction {
         let digit = digit.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        scale /= 10;
-        ns += u64::from(digit) * scale;
+        if scale <= u64::MAX / 10 / unit {
+            (digits, scale) = (digits * 10 + u64::from(digit), scale * 10);
+        }
     }
-    number(whole)?.checked_mul(unit_ns)?.checked_add(ns)
+    number(whole)?.checked_mul(unit)?.checked_add(digits * unit / scale)
 }
 
 /// Parses a decimal number without other characters.

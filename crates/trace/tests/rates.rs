@@ -156,6 +156,8 @@ fn rates_printed_by_iostat_here_are_read() {
     for (command, tool) in [
         ("iostat -x 1 2", RatesTool::Iostat),
         ("iostat -x -o JSON 1 2", RatesTool::Iostat),
+        ("iostat -xh 1 2", RatesTool::Iostat),
+        ("sar -dh 1 1", RatesTool::Sar),
         ("sar -d 1 1", RatesTool::Sar),
     ] {
         let output = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
@@ -187,4 +189,46 @@ fn quoted_tables_and_units_of_their_own_are_read() {
     assert_eq!(sda.read_bytes_per_s.as_ref().unwrap().mean, 480.0 * 1_024.0);
     assert_eq!(sda.write_bytes_per_s.as_ref().unwrap().mean, 2.5 * 1_048_576.0);
     assert_eq!(sda.busy_percent.as_ref().unwrap().mean, 60.0);
+}
+
+#[test]
+fn a_device_in_several_parts_or_below_its_name_is_one_row() {
+    // iostat -h of versions 12, of version 11, and of versions 10.
+    let part = |more: &str| {
+        format!(
+            "     r/s     rkB/s   rrqm/s r_await rareq-sz Device\n{more}  12.31    345.6k     0.10    5.21    28.1k sda\n   \
+             0.05      1.2k     0.00    0.40    24.0k sdb\n\n     w/s     wkB/s   wrqm/s w_await wareq-sz Device\n  \
+             45.20      2.1M    10.00   11.02    47.6k sda\n   0.01      0.0k     0.00    0.00     4.0k sdb\n\n     \
+             f/s f_await  aqu-sz  %util Device\n    0.50    1.20    0.61  21.3% sda\n    0.00    0.00    0.00   0.0% \
+             sdb\n\n"
+        )
+    };
+    let columns = "r/s w/s rkB/s wkB/s r_await w_await aqu-sz %util";
+    let values = "12.31 45.20 345.60 2150.40 5.21 11.02 0.61 21.3";
+    for text in [
+        part(""),
+        format!("{columns} Device\n{values} sda\n0.05 0.01 1 0 0 0 0 0 sdb\n"),
+        format!("Device: {columns}\nsda\n       {values}\nsdb\n       0.05 0.01 1 0 0 0 0 0\n"),
+    ] {
+        let found = rates_of(&text).unwrap_or_else(|| panic!("{text}"));
+        let names: Vec<_> = found.devices.iter().map(|device| (device.device.as_str(), device.intervals)).collect();
+        assert_eq!(names, [("sda", 1), ("sdb", 1)], "{text}");
+        let sda = &found.devices[0];
+        let means = [sda.reads_per_s, sda.writes_per_s, sda.read_wait_ms, sda.write_wait_ms, sda.busy_percent];
+        let means = means.map(|spread| (spread.unwrap().mean * 100.0).round());
+        assert_eq!(means, [1_231.0, 4_520.0, 521.0, 1_102.0, 2_130.0], "{text}");
+        assert!((sda.queue_while_busy.unwrap().mean - 0.61 / 0.213).abs() < 1e-9, "{text}");
+    }
+    // Each report begins with the reads.
+    let several = rates_of(&format!("{0}{0}{0}", part(""))).unwrap();
+    assert!(several.leaves_out_first && several.devices[0].intervals == 2);
+}
+
+#[test]
+fn numbers_may_have_thousands() {
+    let of =
+        |rate: &str| rates_of(&format!("{HEADING}sda {rate} 16 6 5 20 12 0 0 0,08 10\n")).unwrap().devices[0].clone();
+    for rate in ["1.234,50", "1234,5", "1,234.50"] {
+        assert_eq!(of(rate).reads_per_s.unwrap().mean, 1_234.5, "{rate}");
+    }
 }

@@ -111,7 +111,7 @@ fn wrong_columns_are_explained() {
         "only for the column op can you give the \
          meaning of values"
     ));
-    assert!(problem("time_s,end_s,op,sector,nr_sectors,latency_s").contains("mean the same"));
+    assert!(problem("time_s,time_ms,op,sector,nr_sectors,latency_s").contains("mean the same"));
 }
 
 #[test]
@@ -226,9 +226,32 @@ fn refusals_say_which_change_makes_a_file_readable() {
         (lines("systor"), "the table of Systor '17 without its heading"),
         (lines("iosnoop"), "the table of iosnoop -ts without its heading"),
         ("COMM PID TYPE DEV BLOCK BYTES LATms\nx 4 R 8,0 8 4096 1\n".to_owned(), "iosnoop without times"),
+        (
+            marked(&|_| String::new(), &lines("msr")).replace(',', "\",\"").replace('\n', "\"\n\"") + "\"",
+            "msr with fields in quotes; remove the quotes with tr -d",
+        ),
+        (
+            format!("{heading}{}", lines("biosnoop")).replace(' ', "\u{a0} "),
+            "csv with the blanks of a web page (no-break spaces); convert them with sed",
+        ),
+        ("PERFILE2 and more\n".to_owned(), "print its events with perf script"),
+        ("{\n \"fio version\" : \"fio-3.28\",\n \"jobs\" : []\n}\n".to_owned(), "a result of fio"),
+        ("@usecs:\n[256, 512)   2 |@@   |\n[512, 1K)   10 |@@@@ |\n".to_owned(), "it is a histogram"),
+        ("[    1.234567] sda: a\n[   12.345678] sdb: b\n".to_owned(), "the log of the kernel"),
+        (
+            "Device r/s w/s rkB/s aqu-sz %util\nsda 1.00 x 2.00 0.10 5.00\n".to_owned(),
+            "a table of rates from iostat or sar. However, \"x\" in line 2 is not a number",
+        ),
+        (
+            "Device r/s w/s rkB/s aqu-sz %util\nsda 1.00 2.00\n".to_owned(),
+            "However, line 2 has 3 values, but the heading has 6",
+        ),
         ("fio version 1 iolog\nrw, 0, 4096, 512\n".to_owned(), "it is version 1 of fio's I/O log"),
         ("{\"time_us\": 1, \"op\": \"R\"}\n".to_owned(), "convert its objects to a table"),
-        ("r/s rkB/s r_await rareq-sz Device\n12 480.0k 9.00 40.0k sda\n".to_owned(), "a table of iostat -h or sar -h"),
+        (
+            "r/s rkB/s r_await rareq-sz Device\n12 480.0k 9.00 40.0k sda\n".to_owned(),
+            "a part of a table of iostat -h or sar -h",
+        ),
     ] {
         let message = open(text.as_bytes()).err().unwrap_or_else(|| panic!("read: {text}")).to_string();
         assert!(message.contains(expected), "{expected}: {message}");
@@ -263,15 +286,62 @@ fn headings_with_units_are_read() {
 }
 
 #[test]
-fn numbers_for_operations_and_clock_times_are_refused_with_a_remedy() {
+fn numbers_and_unknown_words_for_operations_are_refused_with_a_remedy() {
     let text = "time_us,op,sector,nr_sectors\n0,1,8,8\n5,0,8,8\n";
     let error = strictly(text.as_bytes(), &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
     let expected = "give numbers their meaning, such as --columns time_us,op=1:read,sector,nr_sectors";
     assert!(error.to_string().contains(expected), "{error}");
     assert_eq!(read_with("time_us,op=1:read,sector,nr_sectors", text.as_bytes()).len(), 2);
-    let text = b"time_s,op,sector,nr_sectors\n10:00:01.5,R,8,8\n10:00:02.5,R,8,8\n";
+    let text = b"time_us,op,sector,nr_sectors\n0,In,8,8\n5,Out,8,8\n";
     let error = strictly(text, &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
-    assert!(error.to_string().contains("convert dates and clock times to seconds"), "{error}");
+    assert!(error.to_string().contains("--columns time_us,op=In:read/OTHER:write,sector,nr_sectors"), "{error}");
+    for (read_word, write_word) in [("Reads", "Writes"), ("rd", "wr"), ("pread64", "PWRITE64")] {
+        let text = format!("time_us,op,sector,nr_sectors\n0,{read_word},8,8\n5,{write_word},8,8\n");
+        let ops: Vec<Op> = read(text.as_bytes()).0.iter().map(|request| request.op).collect();
+        assert_eq!(ops, [Op::Read, Op::Write]);
+    }
+}
+
+#[test]
+fn clock_times_are_read_also_over_midnight() {
+    let of = |rows: &[&str]| {
+        let rows: String = rows.iter().map(|time| format!("\"{time}\",R,8,8\n")).collect();
+        let (requests, warnings) = read(format!("time_s,op,sector,nr_sectors\n{rows}").as_bytes());
+        assert!(warnings.is_empty(), "{warnings:?}");
+        requests.iter().map(|request| request.arrival.as_ns() / 1_000_000).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&["10:00:01.5", "10:00:02.750"]), [0, 1_250]);
+    assert_eq!(of(&["23:59:59,9", "00:00:00,1", "00:00:01,0"]), [0, 200, 1_100]);
+    assert_eq!(of(&["2026-02-28 23:59:59.5", "2026-03-01T00:00:00Z"]), [0, 500]);
+    let error = strictly(b"time_s,op,sector,nr_sectors\n10:00,R,8,8\n", &ReadOptions::default()).unwrap();
+    let error = error.into_iter().find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("a clock time such as 23:59:59.5 or 2026-11-20T23:59:59.5"), "{error}");
+}
+
+#[test]
+fn values_with_units_exponents_and_other_digits_are_numbers() {
+    let expected = [(0, Op::Read, 2_048, 8, Some(294_000)), (2_250_000_000, Op::Write, 4_096, 256, None)];
+    for text in [
+        "time_s,op,offset_bytes,length_bytes,latency_ms\n1.5s,R,1M,4K,294us\n3.75s,W,2 MiB,128KB,\n",
+        "time_s,op,offset_bytes,length_bytes,latency_ms\n1.5e+00,R,1.048576e+06,4096.0,2.94e-01\n\
+         3.75e+00,W,2097152.0,1.31072E+05,NaN\n",
+        "time_ms,op,sector,nr_sectors,latency_us\n1500,R,0x800,0x8,294\n3750,W,0x1000,0x100,-\n",
+        // A heading again, a row that ends in a comma, and one without its last column.
+        "time_ms,op,sector,nr_sectors,latency_us\n1500,R,2048,8,294,\n\
+         time_ms,op,sector,nr_sectors,latency_us\n3750,W,4096,256\n",
+        // A completion in place of a latency.
+        "start_ms,end_ms,op,offset_mib,length_kib\n1500,1500.294,R,1,4\n3750,,W,2,128\n",
+        "time_ms;op;offset_bytes;length_bytes;latency_us\n1.500,0;R;1.048.576;4096;294\n3.750,0;W;2.097.152;131072;\n",
+    ] {
+        let (requests, warnings) = read(text.as_bytes());
+        let found: Vec<_> =
+            requests.iter().map(|r| (r.arrival.as_ns(), r.op, r.sector, r.nr_sectors, r.latency_ns)).collect();
+        assert_eq!(found, expected, "{text}");
+        assert!(warnings.is_empty(), "{text}: {warnings:?}");
+    }
+    let rounded = "time_ms,op,offset_bytes,length_bytes\n0,R,1.28E+11,4096\n1,R,1.28E+11,4096\n";
+    let error = strictly(rounded.as_bytes(), &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
+    assert!(error.to_string().contains("a spreadsheet has rounded this number"), "{error}");
 }
 
 #[test]
@@ -316,7 +386,7 @@ fn a_comma_that_may_mean_two_things_is_refused() {
     for (text, found) in [
         ("time_ms\top\tsector\tnr_sectors\n1,234\tR\t8\t8\n", "1,234"),
         ("time_s;op;offset_bytes;length_bytes\n1;R;4096,5;512\n", "4096,5"),
-        ("time_s;op;offset_bytes;length_bytes\n1.234,5;R;4096;512\n", "1.234,5"),
+        ("time_s;op;offset_bytes;length_bytes\n1.23,5;R;4096;512\n", "1.23,5"),
     ] {
         let problem = open(text.as_bytes()).unwrap().find_map(Result::err).unwrap().to_string();
         assert!(problem.contains(&format!("found {found:?}")), "{problem}");

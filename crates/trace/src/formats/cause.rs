@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::columns::{DELIMITERS, Delimiter, Fields};
-use super::lines::{BYTES_EXPECTED, LINES_MAX, is_passed_over};
+use super::lines::{BYTES_EXPECTED, LINES_MAX, is_passed_over, is_rounded};
 use super::{csv, heading, rewritten, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};
@@ -14,6 +14,12 @@ const COLUMNS_MIN: usize = 4;
 /// Returns the cause for a file that begins with `head`. `misfits` are the text
 /// formats that were tried.
 pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static, str> {
+    let text = String::from_utf8_lossy(head);
+    if crate::rates::looks_like_rates(&text) {
+        let Some(fault) = crate::rates::fault(&text) else { return RATES.into() };
+        return format!("it looks like a table of rates from iostat or sar. However, {fault}; paste the table again")
+            .into();
+    }
     if let Some(known) = known_content(head) {
         return known.into();
     }
@@ -81,7 +87,8 @@ fn table(head: &[u8]) -> Option<(usize, &'static str)> {
         let of_line = |line: &&[u8]| Fields::new(line, delimiter).count();
         let columns = of_line(lines.last()?);
         let is_row = |line: &&[u8]| {
-            let numbers = Fields::new(line, delimiter).filter(|field| decimal(field, 1).is_some()).count();
+            let is_number = |field: &&[u8]| field.iter().find(|b| **b != b'"').is_some_and(u8::is_ascii_digit);
+            let numbers = Fields::new(line, delimiter).filter(is_number).count();
             of_line(line) == columns && numbers > 1
         };
         let rows = lines.iter().filter(|line| is_row(line)).count();
@@ -104,14 +111,33 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
         [0xfd, b'7', b'z', b'X', b'Z', ..] => "it is compressed with xz; decompress it with xz -dc",
         [b'B', b'Z', b'h', ..] => "it is compressed with bzip2; decompress it with bzip2 -dc",
         [0x04, 0x22, 0x4d, 0x18, ..] => "it is compressed with lz4; decompress it with lz4 -dc",
+        [b'P', b'K', 3, 4, ..] if head.windows(3).any(|part| part == b"xl/") => {
+            "it is a spreadsheet; export the sheet as CSV"
+        }
         [b'P', b'K', 3, 4, ..] => "it is a zip archive; unpack it first",
+        [b'7', b'z', 0xbc, 0xaf, ..] => "it is a 7z archive; unpack it first",
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => "it is a document of an office program; export the table as CSV",
+        [b'P', b'A', b'R', b'1', ..] => "it is a Parquet table; convert it to CSV, or use it in Python",
+        head if head.starts_with(b"PERFILE2") => {
+            "it is the file of perf record; print its events with perf script -i FILE > trace.txt"
+        }
+        head if head.starts_with(b"\x17\x08\x44tracing") => {
+            "it is the file of trace-cmd record; print its events with trace-cmd report FILE > trace.txt"
+        }
+        [0xd4, 0xc3, 0xb2, 0xa1, ..]
+        | [0xa1, 0xb2, 0xc3, 0xd4, ..]
+        | [0x4d, 0x3c, 0xb2, 0xa1, ..]
+        | [0x0a, 0x0d, 0x0d, 0x0a, ..] => {
+            "it is a capture of network packets (pcap), which has no requests of a disk; record requests with \
+             `iosched record`"
+        }
         head if head.get(257..262) == Some(b"ustar") => "it is a tar archive; unpack it first",
         head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
             "it has only zero bytes, so its data was lost; copy it again"
         }
-        head if crate::rates::looks_like_rates(&String::from_utf8_lossy(head)) => {
-            "it is a table of rates from iostat or sar, which does not contain the requests; show it with `iosched \
-             trace info`, or make a trace with `iosched record`"
+        head if head.trim_ascii_start().starts_with(b"{") && has(head, b"\"fio version\"") => FIO_RESULT,
+        head if head.starts_with(b"AAA,progname") => {
+            "it is the file of nmon, which has rates; record requests with `iosched record`"
         }
         head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), not a trace",
         head if head.trim_ascii_start().starts_with(b"{") => {
@@ -139,8 +165,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     }
     if has_words([b"r_await", b"rareq-sz"]) || has_words([b"aqu-sz", b"%util"]) {
         return Some(
-            "it is a table of iostat -h or sar -h, which splits each device into several lines or puts its name \
-             last; run iostat -x 1 60 without -h, or sar -d",
+            "it is a part of a table of iostat -h or sar -h; paste the whole report, with its parts for reads, \
+             writes and %util",
         );
     }
     if has_words([b"kr/s", b"kw/s"]) {
@@ -158,7 +184,7 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
             lines().take(LINES_MAX).fold((0, 0), |(all, such), line| (all + 1, such + usize::from(is_such(line))));
         such > 1 && 2 * such >= all
     };
-    if has_most(has_rounded_number) {
+    if has_most(|line| line.split(|b| b",;\t|\" ".contains(b)).any(is_rounded)) {
         return Some(
             "a spreadsheet has rounded its numbers (such as 1.28E+17), so digits are lost; export the table again \
              with whole numbers, or use the original file",
@@ -176,7 +202,15 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
         );
     }
     if lines().take(LINES_MAX).any(is_fio_result) {
-        return Some("it is a result of fio, not a trace; give the job file to `iosched compare --workload`");
+        return Some(FIO_RESULT);
+    }
+    if has_most(is_bar) {
+        return Some(HISTOGRAM);
+    }
+    if has_most(is_kernel_message) {
+        return Some(
+            "it is the log of the kernel (dmesg), which has no requests; record requests with `iosched record`",
+        );
     }
     let first: Vec<&[u8]> = Words::new(lines().next()?).take(6).collect();
     let is_action = |word: &&[u8]| {
@@ -221,7 +255,7 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
 }
 
 /// Two words of the headings of tools that print no requests, and the remedy.
-const OTHER_TOOLS: [([&str; 2], &str); 18] = [
+const OTHER_TOOLS: [([&str; 2], &str); 25] = [
     (["usecs", "distribution"], HISTOGRAM),
     (["msecs", "distribution"], HISTOGRAM),
     (["nsecs", "distribution"], HISTOGRAM),
@@ -241,6 +275,21 @@ const OTHER_TOOLS: [([&str; 2], &str); 18] = [
     (["rtps", "wtps"], "it is the table of sar -b, which has sums of all disks; run sar -d, or use `iosched record`"),
     (["AVG", "MAX"], "it is the output of btt, which has times of stages; give the files of blktrace themselves"),
     (["[OVERALL],", "RunTime(ms),"], "it is the result of YCSB, not a trace; record requests with `iosched record`"),
+    (
+        ["DiskRead,", "TimeStamp,"],
+        "it looks like the events of Windows as xperf -a dumper prints them; keep the lines of disks with \
+         grep -E '^ *Disk(Read|Write),', and name the columns: --columns \
+         op,completed_us,process,-,-,offset_bytes,length_bytes,latency_us,device,-,-,-,-,-,-",
+    ),
+    (["osd", "commit_latency(ms)"], CEPH),
+    (["sec", "Cur"], CEPH),
+    (
+        ["capacity", "operations"],
+        "it is the table of zpool iostat, which has rates; record requests with `iosched record`",
+    ),
+    (["KB/t", "tps"], "it is a table of iostat of macOS or BSD; iosched reads only iostat -x and sar -d of Linux"),
+    (["Reads", "Queued:"], "it is the summary of blkparse without its events; give the files of blktrace themselves"),
+    (["DSK", "busy"], "it is the screen of atop, which has rates; record requests with `iosched record`"),
     (["Smart", "Log"], HEALTH),
     (["smartctl", "local"], HEALTH),
     (["Copyright", "www.smartmontools.org"], HEALTH),
@@ -248,20 +297,31 @@ const OTHER_TOOLS: [([&str; 2], &str); 18] = [
 const DSTAT: &str = "it is the table of dstat, which has sums of all disks; record requests with `iosched record`";
 const SLOWER: &str = "it is a table of slow file operations (ext4slower and similar), not of requests of the disk; use \
                       biosnoop of bcc, or `iosched record`";
+const CEPH: &str = "it is the output of a tool of Ceph, which has means and no requests; record the disks of the OSDs with \
+                    `iosched record`";
 const HEALTH: &str = "it shows the health of a disk (smartctl, nvme smart-log), and has no requests; record \
     requests with `iosched record`";
 const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \
                          bcc, or `iosched record`";
 
-/// Whether a field is a number with a positive exponent, as spreadsheets write large ones.
-fn has_rounded_number(line: &[u8]) -> bool {
-    line.split(|b| b",;\t|\" ".contains(b)).any(|field| {
-        let mut parts = field.splitn(2, |b| b.eq_ignore_ascii_case(&b'e'));
-        let (Some(number), Some(exponent)) = (parts.next(), parts.next()) else { return false };
-        let number: Vec<u8> = number.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
-        decimal(&number, 1).is_some()
-            && exponent.strip_prefix(b"+").is_some_and(|digits| decimal(digits, 1).is_some_and(|power| power > 0))
-    })
+const RATES: &str = "it is a table of rates from iostat or sar, which does not contain the requests; show it with \
+                     `iosched trace info`, or make a trace with `iosched record`";
+const FIO_RESULT: &str = "it is a result of fio, not a trace; give the job file to `iosched compare --workload`";
+
+fn has(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|found| found == part)
+}
+
+/// A bar of a histogram: `[256, 512)   2 |@@@   |`
+fn is_bar(line: &[u8]) -> bool {
+    let is_range = line.starts_with(b"[") || line.starts_with(b"(");
+    is_range && line.contains(&b',') && line.ends_with(b"|") && has(line, b" |")
+}
+
+/// `[    1.234567] text`
+fn is_kernel_message(line: &[u8]) -> bool {
+    let inner = line.strip_prefix(b"[").and_then(|rest| Some(&rest[..rest.iter().position(|&b| b == b']')?]));
+    inner.is_some_and(|time| time.contains(&b'.') && decimal(time.trim_ascii(), 1).is_some())
 }
 
 /// `name(pid): RW   /path`
@@ -280,8 +340,7 @@ fn is_disk_statistics(line: &[u8]) -> bool {
 
 /// A line of fio's results for people, or for programs (`--minimal`).
 fn is_fio_result(line: &[u8]) -> bool {
-    let has = |part: &[u8]| line.windows(part.len()).any(|found| found == part);
-    (has(b"(g=") && has(b"ioengine="))
+    (has(line, b"(g=") && has(line, b"ioengine="))
         || (matches!(line.first(), Some(b'2'..=b'5')) && line.get(1..6) == Some(b";fio-"))
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use iosched::{MICROSECOND_NS, MILLISECOND_NS, Op, SECOND_NS};
 
-use super::heading;
+use super::{heading, value};
 use crate::error::TraceError;
 use crate::text::{decimal, number};
 
@@ -15,7 +15,8 @@ use crate::text::{decimal, number};
 pub enum Column {
     /// Time of arrival, with its unit, ns.
     Arrival(u64),
-    /// Time of completion, with its unit, ns. The arrival is this minus the latency.
+    /// Time of completion, with its unit, ns. Without an arrival, the arrival is this minus the latency.
+    /// Without a latency, the latency is this minus the arrival.
     Completion(u64),
     /// The number of the process.
     Pid,
@@ -56,6 +57,7 @@ pub enum Column {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Time,
+    End,
     Start,
     Length,
     Latency,
@@ -131,12 +133,12 @@ impl Column {
     }
 
     /// Whether it takes numbers only.
-    const fn is_number(self) -> bool {
-        self.has_fraction() || matches!(self, Self::Sector | Self::Sectors | Self::OffsetBytes | Self::LengthBytes)
+    pub(super) const fn is_number(self) -> bool {
+        self.has_fraction() || self.is_place()
     }
 
     /// Whether its numbers may have a fraction.
-    const fn has_fraction(self) -> bool {
+    pub(super) const fn has_fraction(self) -> bool {
         matches!(
             self,
             Self::Arrival(_)
@@ -146,6 +148,29 @@ impl Column {
                 | Self::Offset(_)
                 | Self::Length(_)
         )
+    }
+
+    /// Whether a row may lack it.
+    pub(super) const fn is_optional(self) -> bool {
+        !matches!(self, Self::Arrival(_) | Self::Completion(_) | Self::Op) && !self.is_place()
+    }
+
+    const fn is_place(self) -> bool {
+        let is_start = matches!(self, Self::Sector | Self::OffsetBytes | Self::Offset(_));
+        is_start || matches!(self, Self::Sectors | Self::LengthBytes | Self::Length(_))
+    }
+
+    /// Returns the same column with another unit, in ns or bytes.
+    pub(super) const fn in_units_of(self, unit: u64) -> Self {
+        match self {
+            Self::Arrival(_) => Self::Arrival(unit),
+            Self::Completion(_) => Self::Completion(unit),
+            Self::Latency(_) => Self::Latency(unit),
+            Self::Queued(_) => Self::Queued(unit),
+            Self::OffsetBytes | Self::Offset(_) => Self::Offset(unit),
+            Self::LengthBytes | Self::Length(_) => Self::Length(unit),
+            other => other,
+        }
     }
 }
 
@@ -212,14 +237,22 @@ impl Columns {
         Some(vec![op.letter() as u8].into())
     }
 
-    /// A field of a line as [`Columns::value`] gives it. Numbers may have separators of thousands, or
-    /// a decimal comma. `None`: the field is not among the words, or it is no clear number.
-    pub(crate) fn of_field<'v>(&self, column: Column, field: &'v [u8], delimiter: Delimiter) -> Option<Cow<'v, [u8]>> {
-        let value = unquoted(field)?;
-        if !column.is_number() || value.iter().all(|&b| b.is_ascii_digit() || b == b'.') {
-            return self.value(column, value);
-        }
-        plain_number(&value, column, delimiter).map(Cow::Owned)
+    /// Returns a field of a line as [`Columns::value`] gives it, and its column with the unit of the
+    /// field. Returns `None` if the field is not among the words, or not a clear number.
+    pub(crate) fn of_field<'v>(
+        &self,
+        column: Column,
+        field: &'v [u8],
+        delimiter: Delimiter,
+    ) -> Option<(Column, Cow<'v, [u8]>)> {
+        Some(match unquoted(field)? {
+            value if !column.is_number() => (column, self.value(column, value)?),
+            Cow::Borrowed(value) => value::plain(value, column, delimiter)?,
+            Cow::Owned(value) => {
+                let (column, value) = value::plain(&value, column, delimiter)?;
+                (column, Cow::Owned(value.into_owned()))
+            }
+        })
     }
 
     /// Returns the words for operations, for messages, or `None` for the usual ones.
@@ -304,7 +337,8 @@ impl Columns {
             return Err(format!("there are {} columns; at most {COLUMNS_MAX} are allowed", columns.len()));
         }
         let role = |column: &Column| match column {
-            Column::Arrival(_) | Column::Completion(_) => Role::Time,
+            Column::Arrival(_) => Role::Time,
+            Column::Completion(_) => Role::End,
             Column::Sector | Column::OffsetBytes | Column::Offset(_) => Role::Start,
             Column::Sectors | Column::LengthBytes | Column::Length(_) => Role::Length,
             Column::Latency(_) => Role::Latency,
@@ -325,14 +359,20 @@ impl Columns {
             (Role::Start, "sector, offset_bytes, offset_kib or offset_mib"),
             (Role::Length, "nr_sectors, length_bytes, length_kib or length_mib"),
         ] {
-            if !columns.iter().any(|column| role(column) == needed) {
+            let is_needed = |column: &Column| {
+                let found = role(column);
+                found == needed || found == Role::End && needed == Role::Time
+            };
+            if !columns.iter().any(is_needed) {
                 return Err(format!("{names} is missing"));
             }
         }
         let completes = columns.iter().position(|column| matches!(column, Column::Completion(_)));
-        if let Some(at) = completes.filter(|_| !columns.iter().any(|column| role(column) == Role::Latency)) {
+        let has_start = columns.iter().any(|column| matches!(role(column), Role::Time | Role::Latency));
+        if let Some(at) = completes.filter(|_| !has_start) {
             return Err(format!(
-                "{} needs a latency column too (latency_ns, _us, _ms or _s), from which iosched computes the arrival",
+                "{} needs a latency column too (latency_ns, _us, _ms or _s), from which iosched computes the arrival; \
+                 or a column with the time of submission",
                 names[at]
             ));
         }
@@ -355,14 +395,21 @@ impl Columns {
     pub(crate) fn resolution_ns(&self, line: &[u8], delimiter: Delimiter) -> Option<u64> {
         let fields = self.fields(line, delimiter);
         let has_completions = self.has_completions();
-        let parts = self.columns.iter().enumerate().filter_map(|(at, column)| match column {
-            Column::Arrival(unit_ns) | Column::Completion(unit_ns) => Some((at, *unit_ns)),
+        let parts = self.columns.iter().enumerate().filter(|(_, column)| match column {
+            Column::Arrival(_) => true,
             // A computed arrival is as exact as the values from which it is computed.
-            Column::Latency(unit_ns) | Column::Queued(unit_ns) if has_completions => Some((at, *unit_ns)),
-            _ => None,
+            Column::Completion(_) | Column::Latency(_) | Column::Queued(_) => has_completions,
+            _ => false,
         });
-        let resolutions = parts.map(|(at, unit_ns)| {
-            let field = self.of_field(self.columns[at], fields.get(at)?, delimiter)?;
+        let resolutions = parts.map(|(at, column)| {
+            let (column, field) = self.of_field(*column, fields.get(at)?, delimiter)?;
+            let (Column::Arrival(unit_ns)
+            | Column::Completion(unit_ns)
+            | Column::Latency(unit_ns)
+            | Column::Queued(unit_ns)) = column
+            else {
+                return None;
+            };
             decimal(&field, unit_ns)?;
             let digits = field.iter().position(|&b| b == b'.').map_or(0, |dot| field.len() - dot - 1);
             Some((0..digits).fold(unit_ns, |ns, _| ns / 10).max(1))
@@ -370,10 +417,25 @@ impl Columns {
         resolutions.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Returns whether times are those of completions.
+    /// Returns whether the times of a line are times of day without a date.
+    pub(super) fn are_times_of_day(&self, line: &[u8], delimiter: Delimiter) -> bool {
+        let fields = self.fields(line, delimiter);
+        let is_arrival = |column: &Column| match column {
+            Column::Arrival(_) => true,
+            Column::Completion(_) => self.has_completions(),
+            _ => false,
+        };
+        let at = self.columns.iter().position(is_arrival);
+        let field = at.and_then(|at| unquoted(fields.get(at)?));
+        let clock = field.and_then(|field| value::Clock::of(std::str::from_utf8(&field).ok()?));
+        clock.is_some_and(|clock| !clock.is_dated)
+    }
+
+    /// Returns whether the only times are those of completions.
     #[must_use]
     pub fn has_completions(&self) -> bool {
-        self.columns.iter().any(|column| matches!(column, Column::Completion(_)))
+        let has = |is_such: fn(&Column) -> bool| self.columns.iter().any(is_such);
+        has(|column| matches!(column, Column::Completion(_))) && !has(|column| matches!(column, Column::Arrival(_)))
     }
 
     /// Returns the separator of the fields of `line`: the first that gives as
@@ -479,39 +541,6 @@ impl<'a> Iterator for Fields<'a> {
         });
         Some(rest[..end.unwrap_or(rest.len())].trim_ascii())
     }
-}
-
-/// A number without separators of thousands, and with a decimal point for a decimal comma; as it is
-/// if it has none of these. `None` if the comma may be both.
-fn plain_number(text: &[u8], column: Column, delimiter: Delimiter) -> Option<Vec<u8>> {
-    let text = String::from_utf8_lossy(text);
-    // Blanks, also the ones that keep a number together, and the apostrophe are between thousands only.
-    let number = without_thousands(&text, |c| matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\'' | '\u{2019}'));
-    let commas = number.matches(',').count();
-    let joined = without_thousands(&number, |c| c == ',');
-    let is_grouped = joined.len() < number.len();
-    let number = match (commas, column.has_fraction()) {
-        (0, _) => number,
-        (1, true) if delimiter != Delimiter::Byte(b',') && !number.contains('.') => {
-            // A semicolon between columns goes with the decimal comma.
-            (delimiter == Delimiter::Byte(b';') || !is_grouped).then(|| number.replace(',', "."))?
-        }
-        _ => joined,
-    };
-    Some(number.into_bytes())
-}
-
-/// A number without what is between its groups of three digits; the text as it is if the groups are
-/// others.
-fn without_thousands(text: &str, is_between: fn(char) -> bool) -> String {
-    let whole = &text[..text.find('.').unwrap_or(text.len())];
-    let whole = if is_between(',') { whole } else { &whole[..whole.find(',').unwrap_or(whole.len())] };
-    let mut groups = whole.split(is_between);
-    let first = groups.next().unwrap_or("");
-    let is_grouped = (1..=3).contains(&first.len())
-        && !first.starts_with('0')
-        && groups.all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()));
-    if is_grouped { whole.replace(is_between, "") + &text[whole.len()..] } else { text.to_owned() }
 }
 
 /// Returns a field without its quotes, or `None` if they do not match.

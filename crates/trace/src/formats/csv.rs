@@ -12,10 +12,10 @@
 
 use std::io::{self, Write};
 
-use iosched::Flags;
+use iosched::{Flags, SECOND_NS, Time};
 
 use super::columns::{Column, Columns, Delimiter, Fields};
-use super::lines::{is_passed_over, is_preamble, is_rule};
+use super::lines::{is_passed_over, is_preamble, is_rounded, is_rule};
 use super::row::{TableRow, flag_letters, ioprio_text};
 use super::times::Times;
 use crate::blktrace::ProcessName;
@@ -31,35 +31,78 @@ const HEADING: &str = "arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_n
 pub(crate) struct Csv {
     columns: Option<Columns>,
     delimiter: Option<Delimiter>,
+    /// The first line, if it is a heading. Some tools repeat it.
+    heading: Vec<u8>,
+    midnight: Midnight,
+}
+
+/// Times of day without a date begin again at midnight.
+struct Midnight {
+    /// Whether the times are times of day, once the first is known.
+    is_clock: Option<bool>,
+    last_ns: u64,
+    /// The days that have ended, ns.
+    past_ns: u64,
+}
+
+const DAY_NS: u64 = 86_400 * SECOND_NS;
+
+impl Midnight {
+    /// Returns `time` with the days that have ended. A day has ended if times step back by more than half a day.
+    fn passed(&mut self, time: Time) -> Time {
+        let at_ns = time.as_ns().saturating_add(self.past_ns);
+        let has_ended = at_ns.saturating_add(DAY_NS / 2) < self.last_ns;
+        self.past_ns += if has_ended { DAY_NS } else { 0 };
+        self.last_ns = at_ns + if has_ended { DAY_NS } else { 0 };
+        Time::from_ns(self.last_ns)
+    }
 }
 
 impl Csv {
     /// Creates a reader whose columns are named by the heading.
     pub(crate) const fn new() -> Self {
-        Self { columns: None, delimiter: None }
+        Self::with(None)
     }
 
     /// Creates a reader with these columns. A first line with names is skipped.
     pub(crate) const fn of(columns: Columns) -> Self {
-        Self { columns: Some(columns), delimiter: None }
+        Self::with(Some(columns))
     }
 
-    fn request(&self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
+    const fn with(columns: Option<Columns>) -> Self {
+        let midnight = Midnight { is_clock: None, last_ns: 0, past_ns: 0 };
+        Self { columns, delimiter: None, heading: Vec::new(), midnight }
+    }
+
+    fn request(&mut self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         let (columns, delimiter) = self.columns.as_ref().zip(self.delimiter)?;
         let mut row = TableRow::default();
-        let mut take = |column, field| row.take(column, &columns.of_field(column, field, delimiter)?, names);
+        let mut take = |column, field| {
+            let (column, value) = columns.of_field(column, field, delimiter)?;
+            row.take(column, &value, names)
+        };
         if delimiter == Delimiter::Blanks {
             let fields = columns.fields(line, delimiter);
             (fields.len() == columns.columns.len()).then_some(())?;
             columns.columns.iter().zip(fields).try_for_each(|(&column, field)| take(column, field))?;
         } else {
             let mut fields = Fields::new(line, delimiter);
-            columns.columns.iter().try_for_each(|&column| take(column, fields.next()?))?;
-            fields.next().is_none().then_some(())?;
+            // Some programs omit the last columns of a row if they are empty, or end each row with a separator.
+            for &column in &columns.columns {
+                match fields.next() {
+                    Some(field) => take(column, field)?,
+                    None => column.is_optional().then_some(())?,
+                }
+            }
+            fields.all(<[u8]>::is_empty).then_some(())?;
         }
-        let request = row.request(names).ok()?;
+        let mut request = row.request(names).ok()?;
         if !row.process().is_empty() {
             names.process(request.pid, ProcessName::new(row.process()));
+        }
+        let is_clock = || columns.are_times_of_day(line, delimiter);
+        if *self.midnight.is_clock.get_or_insert_with(is_clock) {
+            request.arrival = self.midnight.passed(request.arrival);
         }
         Some(request)
     }
@@ -77,6 +120,7 @@ impl LineFormat for Csv {
         let Some(columns) = &self.columns else {
             if let Some((columns, delimiter)) = Columns::of_heading(line) {
                 (self.columns, self.delimiter) = (Some(columns), Some(delimiter));
+                self.heading = line.trim_ascii().to_vec();
                 // fio's log has no heading.
                 return self.request(line, names).map_or(Line::Other, Line::Request);
             }
@@ -91,12 +135,13 @@ impl LineFormat for Csv {
             let is_heading =
                 !line.split(|b| b",\t;| ".contains(b)).any(|field| field.first().is_some_and(u8::is_ascii_digit));
             if is_heading {
+                self.heading = line.trim_ascii().to_vec();
                 return Line::Other;
             }
         }
         match self.request(line, names) {
             Some(request) => Line::Request(request),
-            None if is_rule(line) || line.starts_with(b"^C") => Line::Other,
+            None if is_rule(line) || line.starts_with(b"^C") || line.trim_ascii() == self.heading => Line::Other,
             None => Line::Bad,
         }
     }
@@ -112,16 +157,24 @@ impl LineFormat for Csv {
         let (mut row, mut names) = (TableRow::default(), Names::default());
         for (number, ((name, column), field)) in (1..).zip(columns.iter().zip(fields)) {
             let value = columns.of_field(column, field, self.delimiter.unwrap_or(Delimiter::Byte(b',')));
-            if value.and_then(|value| row.take(column, &value, &mut names)).is_none() {
+            if value.and_then(|(column, value)| row.take(column, &value, &mut names)).is_none() {
                 let takes = columns.op_takes().filter(|_| column == Column::Op).unwrap_or_else(|| column.takes());
                 let remedy = match column {
                     Column::Op if !field.is_empty() && field.iter().all(u8::is_ascii_digit) => {
-                        let name = |(name, of)| if of == Column::Op { "op=1:read" } else { name };
-                        let names: Vec<_> = columns.iter().map(name).collect();
-                        format!("; give numbers their meaning, such as --columns {}", names.join(","))
+                        give_meaning(columns, "numbers", "op=1:read")
+                    }
+                    Column::Op if !field.is_empty() && field.iter().all(u8::is_ascii_alphanumeric) => {
+                        give_meaning(columns, "words", &format!("op={}:read/OTHER:write", excerpt(field)))
                     }
                     Column::Arrival(_) | Column::Completion(_) if field.contains(&b':') => {
-                        "; convert dates and clock times to seconds, for example with date +%s.%N -d TIME".to_owned()
+                        "; or a clock time such as 23:59:59.5 or 2026-11-20T23:59:59.5; convert other dates to \
+                         seconds, for example with date +%s.%N -d TIME"
+                            .to_owned()
+                    }
+                    _ if is_rounded(field) => {
+                        "; a spreadsheet has rounded this number, so digits are lost. Export the table again with \
+                         whole numbers"
+                            .to_owned()
                     }
                     _ => String::new(),
                 };
@@ -130,6 +183,13 @@ impl LineFormat for Csv {
         }
         row.request(&mut names).err().map(|expected| (excerpt(line), expected.to_owned()))
     }
+}
+
+/// Returns the remedy for values of the operation that iosched does not know.
+fn give_meaning(columns: &Columns, values: &str, example: &str) -> String {
+    let name = |(name, of)| if of == Column::Op { example } else { name };
+    let names: Vec<_> = columns.iter().map(name).collect();
+    format!("; give {values} their meaning, such as --columns {}", names.join(","))
 }
 
 impl RecordFormat for Csv {
@@ -168,13 +228,14 @@ pub(crate) fn times(head: &[u8], given: Option<&Columns>) -> Times {
     let mut text = lines.clone().filter(|line| !is_passed_over(line));
     let heading = text.next().and_then(Columns::of_heading);
     let Some(columns) = given.or(heading.as_ref().map(|(columns, _)| columns)) else {
-        return Times { as_written: true, resolution_ns: 1, of_completions: false };
+        return Times { as_written: true, resolution_ns: 1, of_completions: false, in_sectors: false };
     };
     let of_line = |line| columns.resolution_ns(line, columns.delimiter(line)?);
     Times {
         as_written: !columns.are_times_from_first(),
         resolution_ns: lines.filter_map(of_line).min().unwrap_or(1),
         of_completions: columns.has_completions(),
+        in_sectors: columns.columns.iter().any(|column| matches!(column, Column::Sector | Column::Sectors)),
     }
 }
 

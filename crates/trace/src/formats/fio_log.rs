@@ -13,9 +13,17 @@ use crate::text::number;
 const LATENCY_MIN_NS: f64 = 1_000.0;
 /// Plausible numbers of I/Os in flight according to the latencies.
 const DEPTH_PLAUSIBLE: std::ops::Range<f64> = 0.5..4_096.0;
+/// Number of I/Os in flight below which a load generator would be almost idle.
+const IDLE_DEPTH: f64 = 0.1;
 /// Factor between fio's bandwidths and latencies. The bandwidth of one I/O is its bytes divided
 /// by its latency, in KiB/s. So a latency in ns is bytes times this factor divided by the value.
 const NS_KIB: f64 = 1e9 / 1_024.0;
+
+/// The reason for latencies in us.
+const MICROSECONDS: &str = "its latencies seem to be in us, as fio before version 3 writes them, because in ns the disk \
+                            would be idle almost all the time; if so, add --columns \
+                            completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes; if they are \
+                            in ns, add --input-format csv";
 
 /// The values of a line.
 struct Sample {
@@ -62,10 +70,21 @@ pub(super) fn refusal(lines: &[u8], name: &str) -> Option<&'static str> {
     } else if samples.iter().all(|sample| sample.rest.first().is_none_or(|&offset| offset < 2)) && samples.len() > 1 {
         "it is a log of fio without offsets; record with log_offset=1"
     } else if is_called("_lat.") || is_called("_clat.") {
-        return None;
+        return (in_flight_if_old(&samples)? < IDLE_DEPTH).then_some(MICROSECONDS);
     } else {
         return by_values(&samples);
     })
+}
+
+/// Returns the mean number of I/Os in flight according to latencies in ns, if the log may be of a
+/// version of fio that wrote us. fio wrote us before version 3. Since about version 3.20 its lines
+/// have a sixth value, so these are in ns.
+fn in_flight_if_old(samples: &[Sample]) -> Option<f64> {
+    let is_old = samples.iter().all(|sample| sample.rest.len() == 1);
+    let (first, last) = (samples.first()?, samples.last()?);
+    let span_ns = (last.time_ms.saturating_sub(first.time_ms) * MILLISECOND_NS) as f64;
+    let in_flight = samples.iter().map(|sample| sample.value as f64).sum::<f64>() / span_ns;
+    (is_old && span_ns > 0.0).then_some(in_flight)
 }
 
 /// Distinguishes latencies and bandwidths by the number of I/Os in flight that they give.
@@ -79,16 +98,20 @@ fn by_values(samples: &[Sample]) -> Option<&'static str> {
     };
     let are_latencies = span_ns <= 0.0 || is_plausible(|sample| sample.value as f64);
     let are_bandwidths = is_plausible(|sample| sample.bytes as f64 * NS_KIB / sample.value as f64);
-    match (are_latencies, are_bandwidths) {
-        (true, false) => None,
-        (false, true) => Some(
+    let in_us = in_flight_if_old(samples).map(|in_flight| in_flight * 1_000.0);
+    let are_microseconds = in_us.is_some_and(|in_flight| DEPTH_PLAUSIBLE.contains(&in_flight));
+    match (are_latencies, are_bandwidths, are_microseconds) {
+        (true, false, _) => None,
+        (false, false, true) => Some(MICROSECONDS),
+        (false, true, false) => Some(
             "it looks like a bandwidth log of fio, which does not list single I/Os; record with write_lat_log and \
              log_offset=1. If its values are latencies, add --input-format csv",
         ),
         _ => Some(
             "it is a log of fio, but neither its name (_lat, _bw, _iops) nor its values show the kind of log. \
-             If its values are latencies, add --input-format csv. Logs of bandwidth and IOPS do not list \
-             single I/Os",
+             If its values are latencies in ns, add --input-format csv; if they are in us, as fio before version 3 \
+             writes them, add --columns completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. \
+             Logs of bandwidth and IOPS do not list single I/Os",
         ),
     }
 }
@@ -120,6 +143,23 @@ mod tests {
         assert!(of(&log(8_000, |_| 512, ""), "log").contains("looks like a bandwidth log"));
         assert!(of(&log(100, |_| 60_000, ""), "log").contains("but neither its name"));
         assert!(of(&log(100, |_| 1, ""), "log").contains("an IOPS log"));
+    }
+
+    #[test]
+    fn latencies_in_microseconds_are_not_taken_for_nanoseconds() {
+        let of = |text: &str, name: &str| refusal(text.as_bytes(), name).unwrap_or("a trace");
+        // 100 us of 4 KiB may be a bandwidth, too.
+        assert!(of(&log(100, |at| 100 + at % 7, ""), "log").contains("neither its name"));
+        for (latency_us, name) in [(100, "a_lat.1.log"), (8_000, "a_clat.log"), (8_000, "log")] {
+            let old = log(latency_us, |at| latency_us + at % 7, "");
+            assert!(of(&old, name).contains("latency_us"), "{latency_us} {name}: {}", of(&old, name));
+            // Later versions of fio write ns.
+            assert_eq!(of(&log(latency_us, |at| latency_us * 1_000 + at, ""), "a_lat.1.log"), "a trace");
+            assert_eq!(of(&log(latency_us, |at| latency_us + at % 7, ", 0x0000"), "a_lat.1.log"), "a trace");
+        }
+        // Few I/Os per second of a fast disk.
+        let rare = |at: u64| format!("{}, 80000, 0, 4096, {}, 0, 1\n", at * 10, at * 4_096);
+        assert_eq!(of(&(1..200).map(rare).collect::<String>(), "a_lat.1.log"), "a trace");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Lines that are not records, and the limits of what detection looks at.
 
+use crate::text::decimal;
+
 /// Most lines that are examined.
 pub(super) const LINES_MAX: usize = 100;
 /// The expectation of a format that has lengths in bytes.
@@ -26,4 +28,15 @@ pub(super) fn is_rule(line: &[u8]) -> bool {
 /// `sep=;`, as spreadsheets write it above a table.
 fn is_separator_mark(line: &[u8]) -> bool {
     line.len() == 5 && line.get(..4).is_some_and(|mark| mark.eq_ignore_ascii_case(b"sep="))
+}
+
+/// A number whose exponent stands for digits that are not written, as spreadsheets write large
+/// numbers: `1.28E+17`.
+pub(super) fn is_rounded(field: &[u8]) -> bool {
+    let mut parts = field.splitn(2, |b| b.eq_ignore_ascii_case(&b'e'));
+    let (Some(number), Some(exponent)) = (parts.next(), parts.next()) else { return false };
+    let number: Vec<u8> = number.iter().map(|&b| if b == b',' { b'.' } else { b }).collect();
+    let decimals = number.iter().position(|&b| b == b'.').map_or(0, |dot| number.len() - dot - 1);
+    let power = exponent.strip_prefix(b"+").and_then(|digits| decimal(digits, 1));
+    decimal(&number, 1).is_some() && power.is_some_and(|power| power > decimals as u64)
 }

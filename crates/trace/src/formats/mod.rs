@@ -24,6 +24,7 @@ mod spc;
 mod tencent;
 mod times;
 mod tracepoints;
+mod value;
 mod vscsi;
 
 use bare::BareTimes;
@@ -50,6 +51,7 @@ pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) ->
             as_written: false,
             resolution_ns: tracepoints::resolution_ns(input.peek(HEAD_BYTES)),
             of_completions: false,
+            in_sectors: false,
         },
         _ => Times {
             as_written: !format.spec().from_first,
@@ -58,6 +60,7 @@ pub(crate) fn times(input: &mut Input, format: Format, options: &ReadOptions) ->
                 None => format.resolution_ns(),
             },
             of_completions: false,
+            in_sectors: matches!(format, Format::Tencent | Format::Fiu | Format::Mqsim | Format::Blkreplay),
         },
     }
 }

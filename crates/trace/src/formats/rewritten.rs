@@ -25,6 +25,7 @@ const SEPARATORS: [(u8, &str, &str); 5] = [
 pub(super) fn remedy(head: &[u8]) -> Option<String> {
     let lines = head.iter().rposition(|&b| b == b'\n').map_or(head, |end| &head[..end]);
     marked(lines)
+        .or_else(|| odd_bytes(lines))
         .or_else(|| lines_above(lines))
         .or_else(|| other_separators(lines))
         .or_else(|| other_unit(lines))
@@ -47,6 +48,19 @@ fn marked(lines: &[u8]) -> Option<String> {
     }
     let format = stripped(&numbered).and_then(|lines| of_lines(&lines, None))?;
     Some(format!("it looks like {format} with line numbers; remove them with sed 's/^[0-9]*://'"))
+}
+
+/// Fields are in quotes, or blanks are those of a web page, which keep words together.
+fn odd_bytes(lines: &[u8]) -> Option<String> {
+    let unquoted: Vec<u8> = lines.iter().copied().filter(|&b| b != b'"').collect();
+    if let Some(format) = of_lines(&unquoted, None).filter(|_| lines.contains(&b'"')) {
+        return Some(format!("it looks like {format} with fields in quotes; remove the quotes with tr -d '\"'"));
+    }
+    let text = std::str::from_utf8(lines).ok().filter(|text| text.contains('\u{a0}'))?;
+    let format = of_lines(text.replace('\u{a0}', " ").as_bytes(), None)?;
+    Some(format!(
+        "it looks like {format} with the blanks of a web page (no-break spaces); convert them with sed 's/\\xc2\\xa0/ /g'"
+    ))
 }
 
 /// The first lines are a prompt or a heading, and the others are records.

@@ -13,6 +13,14 @@ use crate::text::{decimal, number, number_u32, plain, sectors_of_bytes};
 const FLAGS: [(Flags, u8); 5] =
     [(Flags::IDLE, b'I'), (Flags::PRIO, b'P'), (Flags::FUA, b'F'), (Flags::PREFLUSH, b'B'), (Flags::AHEAD, b'A')];
 
+/// Words for operations.
+const OP_WORDS: [(Op, &[&str]); 4] = [
+    (Op::Read, &["read", "reads", "rd", "pread", "pread64", "preadv", "diskread"]),
+    (Op::Write, &["write", "writes", "wr", "pwrite", "pwrite64", "pwritev", "diskwrite"]),
+    (Op::Discard, &["discard", "trim", "unmap"]),
+    (Op::Flush, &["flush", "sync", "fsync", "fdatasync", "diskflush"]),
+];
+
 /// Returns the letters of flags, except for sync.
 #[must_use]
 pub fn flag_letters(flags: Flags) -> String {
@@ -32,6 +40,7 @@ pub fn ioprio_text(ioprio: IoPriority) -> String {
 #[derive(Clone, Debug)]
 pub struct TableRow {
     request: TraceRequest,
+    has_arrival: bool,
     has_pid: bool,
     process: Vec<u8>,
     offset_bytes: Option<u64>,
@@ -49,6 +58,7 @@ impl Default for TableRow {
         let request = plain(Time::ZERO, Op::Read, 0, 0);
         Self {
             request,
+            has_arrival: false,
             has_pid: false,
             process: Vec::new(),
             offset_bytes: None,
@@ -65,7 +75,11 @@ impl TableRow {
     pub fn take(&mut self, column: Column, value: &[u8], names: &mut Names) -> Option<()> {
         let request = &mut self.request;
         match column {
-            Column::Arrival(unit_ns) => request.arrival = Time::from_ns(decimal(value, unit_ns)?),
+            Column::Arrival(unit_ns) => {
+                request.arrival = Time::from_ns(decimal(value, unit_ns)?);
+                self.has_arrival = true;
+            }
+            Column::Completion(_) if value.is_empty() => {}
             Column::Completion(unit_ns) => self.completion_ns = Some(decimal(value, unit_ns)?),
             Column::Queued(_) if value.is_empty() => {}
             Column::Queued(unit_ns) => self.queued_ns = decimal(value, unit_ns)?,
@@ -121,7 +135,13 @@ impl TableRow {
         if let Some(latency_ns) = &mut request.latency_ns {
             *latency_ns = latency_ns.saturating_add(self.queued_ns);
         }
-        if let Some(completion_ns) = self.completion_ns {
+        if self.has_arrival {
+            if let (None, Some(completion_ns)) = (request.latency_ns, self.completion_ns) {
+                let latency_ns = completion_ns.checked_sub(request.arrival.as_ns());
+                request.latency_ns = Some(latency_ns.ok_or("a completion that is not earlier than the submission")?);
+            }
+        } else {
+            let completion_ns = self.completion_ns.ok_or("a time")?;
             let latency_ns = request.latency_ns.ok_or(
                 "a latency, because the time in this table is the time of \
                  the completion",
@@ -178,15 +198,8 @@ fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
     if let Some(op) = letters.into_iter().find(|op| field.eq_ignore_ascii_case(&[op.letter() as u8])) {
         return Some((op, Flags::empty()));
     }
-    let words: [(&str, Op); 6] = [
-        ("read", Op::Read),
-        ("write", Op::Write),
-        ("discard", Op::Discard),
-        ("trim", Op::Discard),
-        ("flush", Op::Flush),
-        ("sync", Op::Flush),
-    ];
-    if let Some((_, op)) = words.into_iter().find(|(word, _)| field.eq_ignore_ascii_case(word.as_bytes())) {
+    let is_any = |words: &[&str]| words.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes()));
+    if let Some((op, _)) = OP_WORDS.into_iter().find(|(_, words)| is_any(words)) {
         return Some((op, Flags::empty()));
     }
     Category::from_letters(field)?.to_op(true)

@@ -247,6 +247,14 @@ pub(crate) fn looks_like_rates(head: &str) -> bool {
     table::has_heading(head) || document::looks_like(head)
 }
 
+/// Returns why a text that looks like iostat's or sar's has no report, or `None` if it has one.
+pub(crate) fn fault(text: &str) -> Option<String> {
+    if rates_of(text).is_some() {
+        return None;
+    }
+    Some(table::fault(text).unwrap_or_else(|| "no line follows the heading".to_owned()))
+}
+
 fn summary(tool: RatesTool, reports: &[Report]) -> RatesSummary {
     let leaves_out_first = tool == RatesTool::Iostat && reports.len() > 1;
     let is_since_start = tool == RatesTool::Iostat && reports.len() == 1;

@@ -1,6 +1,8 @@
 //! Tables in text. Versions of iostat and sar have different columns in
 //! different orders. The heading defines each column.
 
+use std::collections::BTreeSet;
+
 use super::{Field, RatesTool, Report, Row};
 
 /// A parsed heading: positions of the device's name and of the other columns.
@@ -18,28 +20,38 @@ fn words(line: &str, semicolons: bool) -> Vec<&str> {
 }
 
 impl Heading {
-    /// Parses a line, if it is a heading: it names devices and their busy time.
-    /// iostat translates the word for devices, which comes first; sar does not.
+    /// Parses a line, if it is a heading of rates. iostat translates the word for devices, which comes
+    /// first, or last with `-h`; sar does not translate it.
     fn of(line: &str) -> Option<Self> {
         let semicolons = line.starts_with("# ") && line.contains(';');
         let words = words(line, semicolons);
         let column = |(at, word): (usize, &&str)| Field::of(word).map(|(field, unit)| (at, field, unit));
         let columns: Vec<_> = words.iter().enumerate().filter_map(column).collect();
-        let has = |wanted: Field| columns.iter().any(|&(_, field, _)| field == wanted);
+        let is_name = |word: &&str| Field::of(word).is_none() && !word.contains('/');
         let (tool, device) = match words.iter().position(|word| *word == "DEV") {
             Some(device) => (RatesTool::Sar, device),
-            None if Field::of(words.first()?).is_none() => (RatesTool::Iostat, 0),
+            None if is_name(words.first()?) => (RatesTool::Iostat, 0),
+            None if is_name(words.last()?) => (RatesTool::Iostat, words.len() - 1),
             None => return None,
         };
-        let has_rates = has(Field::Requests) || has(Field::Reads) && has(Field::Writes);
-        let is_extended = has(Field::Busy) && has_rates;
-        is_extended.then_some(Self { tool, semicolons, words: words.len(), device, columns })
+        // iostat -h has a table for reads, one for writes, and so on.
+        let is_part = device > 0 && tool == RatesTool::Iostat && columns.len() > 1;
+        let fields = columns.iter().map(|column| column.1).collect();
+        (is_whole(&fields) || is_part).then_some(Self { tool, semicolons, words: words.len(), device, columns })
     }
 
-    /// Parses a line. Returns `None` if it is not a line of this table, or a mean of other lines.
-    /// sar marks those lines with `Average:` in front, in any language and also as two words.
-    fn row(&self, line: &str) -> Option<Row> {
+    /// Returns the name of a device that stands alone in its line, above its values. iostat prints
+    /// long names in this form, and all names with the `-h` of its versions 10 and 11.
+    fn name_alone<'l>(&self, line: &'l str) -> Option<&'l str> {
         let words = words(line, self.semicolons);
+        (self.device == 0 && words.len() == 1 && number(words[0]).is_none()).then(|| words[0])
+    }
+
+    /// Parses a line. `above` is a name that stands alone above. Returns `None` if it is not a line of
+    /// this table, or a mean of other lines. sar marks those lines with `Average:` in front, in any
+    /// language and also as two words.
+    fn row(&self, above: Option<&str>, line: &str) -> Option<Row> {
+        let words: Vec<&str> = above.into_iter().chain(words(line, self.semicolons)).collect();
         if words.len() != self.words || words[0].ends_with(':') && self.tool == RatesTool::Sar {
             return None;
         }
@@ -47,6 +59,17 @@ impl Heading {
         let values = self.columns.iter().map(value).collect::<Option<_>>()?;
         Some(Row { device: words[self.device].to_owned(), values })
     }
+
+    /// Returns whether the report has these columns already, so that another one begins.
+    fn repeats(&self, report: &Report) -> bool {
+        report.iter().any(|row| self.columns.iter().any(|column| row.values.contains_key(&column.1)))
+    }
+}
+
+/// Whether columns have the busy time and the rate of requests.
+fn is_whole(fields: &BTreeSet<Field>) -> bool {
+    let has = |field| fields.contains(&field);
+    has(Field::Busy) && (has(Field::Requests) || has(Field::Reads) && has(Field::Writes))
 }
 
 /// Parses a value in a column of this unit. With `-h`, percentages have a sign, and sizes a unit of
@@ -63,32 +86,74 @@ fn unquoted(line: &str) -> &str {
     line.trim_start_matches(['>', '\u{a0}']).strip_prefix(' ').filter(|_| line.starts_with('>')).unwrap_or(line)
 }
 
-/// Parses a number in the format of any locale.
+/// Parses a number in the format of any locale. Of a dot and a comma, the last is the decimal mark.
 fn number(word: &str) -> Option<f64> {
-    let number: f64 = word.parse().ok().or_else(|| word.replace(',', ".").parse().ok())?;
+    let dot_is_last = word.rfind('.') > word.rfind(',');
+    let plain = if dot_is_last { word.replace(',', "") } else { word.replace('.', "").replace(',', ".") };
+    let number: f64 = word.parse().ok().or_else(|| plain.parse().ok())?;
     number.is_finite().then_some(number)
 }
 
-/// Returns whether some of the first lines are a heading.
+/// Returns whether some of the first lines are a heading, or several that make one together.
 pub(super) fn has_heading(head: &str) -> bool {
-    head.lines().any(|line| Heading::of(unquoted(line)).is_some())
+    let mut fields = BTreeSet::new();
+    head.lines().filter_map(|line| Heading::of(unquoted(line))).any(|heading| {
+        let new: BTreeSet<Field> = heading.columns.iter().map(|column| column.1).collect();
+        if !fields.is_disjoint(&new) {
+            fields.clear();
+        }
+        fields.extend(new);
+        is_whole(&fields)
+    })
 }
 
 /// Returns the reports of a text, or `None` if there is none.
 pub(super) fn reports(text: &str) -> Option<(RatesTool, Vec<Report>)> {
     let (mut tool, mut reports) = (None, Vec::<Report>::new());
     let mut heading: Option<Heading> = None;
+    let mut above = None;
     for line in text.lines().map(unquoted) {
+        let name = above.take();
         if let Some(new) = Heading::of(line) {
             tool = tool.or(Some(new.tool));
             heading = Some(new).filter(|new| Some(new.tool) == tool);
-            reports.push(Vec::new());
+            let is_next = |report: &Report| heading.as_ref().is_none_or(|heading| heading.repeats(report));
+            if reports.last().is_none_or(|report| report.is_empty() || is_next(report)) {
+                reports.push(Vec::new());
+            }
         } else if line.trim().is_empty() {
             heading = None;
         } else if let (Some(heading), Some(report)) = (&heading, reports.last_mut()) {
-            report.extend(heading.row(line));
+            above = heading.name_alone(line);
+            let Some(row) = heading.row(name, line) else { continue };
+            let is_rest = |other: &&mut Row| other.device == row.device && !heading.repeats(&vec![(**other).clone()]);
+            match report.iter_mut().find(is_rest) {
+                Some(other) => other.values.extend(row.values),
+                None => report.push(row),
+            }
         }
+    }
+    for report in &mut reports {
+        report.retain(|row| is_whole(&row.values.keys().copied().collect()));
     }
     reports.retain(|report| !report.is_empty());
     tool.filter(|_| !reports.is_empty()).map(|tool| (tool, reports))
+}
+
+/// Returns the first line below a heading that does not fit it, and the reason.
+pub(super) fn fault(text: &str) -> Option<String> {
+    let mut heading = None;
+    (1..).zip(text.lines().map(unquoted)).find_map(|(number, line)| {
+        if let Some(new) = Heading::of(line) {
+            heading = Some(new);
+            return None;
+        }
+        let heading = heading.as_ref().filter(|_| !line.trim().is_empty())?;
+        let words = words(line, heading.semicolons);
+        if words.len() != heading.words {
+            return Some(format!("line {number} has {} values, but the heading has {}", words.len(), heading.words));
+        }
+        let wrong = heading.columns.iter().find(|(at, _, unit)| value(words[*at], *unit).is_none())?;
+        Some(format!("{:?} in line {number} is not a number", words[wrong.0]))
+    })
 }
