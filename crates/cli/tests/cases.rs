@@ -439,7 +439,9 @@ fn pasted_lines_are_simulated_or_refused_with_a_way_out() {
         "hdparm -tT /dev/sda",
         "ioping -c 3 .",
         "iozone -a -g 1m",
-        "bonnie++ -d /tmp -s 64M -r 32 -n 0",
+        "bonnie++ -d /tmp -s 64M -r 32M -n 0",
+        "export S=1M; fio --name=a --rw=read --size=$S & iostat -x 1",
+        "PS C:\\> fio.exe \u{2013}-name=a \u{2013}rw=read \u{2013}size=1m --ioengine=windowsaio",
         "sysbench fileio --file-total-size=16M --file-num=4 --file-test-mode=rndrd --time=1 run",
     ] {
         let args = ["compare", "-j", "1", "-n", "1", "-d", "sata-ssd", "-s", "none", "-w", line];
@@ -447,7 +449,7 @@ fn pasted_lines_are_simulated_or_refused_with_a_way_out() {
         assert_eq!(code, 0, "{line}: {err}");
     }
     for (line, part) in [
-        ("pgbench -c 10 -T 60 bench", "pgbench: iosched does not simulate this program"),
+        ("pgbench -i b && pgbench -c 10 -T 60 b", "pgbench: iosched does not simulate this program"),
         ("mysqlslap --concurrency=50", "iosched record DISK"),
         ("docker run x fio --name=a --rw=read --size=1m", "give only that command"),
         ("sysbench oltp_read_write run", "simulate tpcc"),
@@ -487,6 +489,37 @@ fn text_of_block_events_and_logs_of_fio_are_requests() {
     let (text, json) = info(&here, "x_lat.1.log", &log, &[]);
     assert_eq!(json["all"]["requests"], 100, "{json}");
     has_all(&text, &["recorded times are only exact to 1 ms", "8.002"]);
+}
+
+#[test]
+fn a_log_of_an_old_fio_is_not_read_in_the_wrong_unit() {
+    let here = directory("case-old-log");
+    // fio before version 3 writes us: 8 ms here.
+    let log: String =
+        (1..200u64).map(|at| format!("{}, {}, 0, 4096, {}\n", at * 9, 8_000 + at % 9, at * 40_960)).collect();
+    let err = refusal(&here, "old_lat.1.log", &log);
+    has_all(&err, &["its latencies seem to be in us, as fio before version 3 writes them"]);
+    let columns = err.split("add --columns ").nth(1).unwrap().split(';').next().unwrap();
+    let (text, json) = info(&here, "old_lat.1.log", &log, &["--columns", columns]);
+    assert_eq!(json["all"]["requests"], 199, "{json}");
+    has_all(&text, &["8.00"]);
+}
+
+#[test]
+fn a_table_is_read_with_the_columns_that_the_error_names() {
+    let here = directory("case-columns");
+    let rows: String = (0..100u64)
+        .map(|at| {
+            format!("{at},C2 Compiler,0.{at:03}100000,0.{at:03}394000,Read,0,\"0x{:x}\",\"4,096\"\n", at * 40_960)
+        })
+        .collect();
+    let table = format!("Line #,Process,Init Time (s),Complete Time (s),IO Type,Disk,Min Offset,Size (B)\n{rows}");
+    let err = refusal(&here, "windows.csv", &table);
+    let columns = err.split("--columns ").nth(1).unwrap().trim();
+    assert!(columns.starts_with("-,process,time_s,completed_s,op"), "{err}");
+    let (text, json) = info(&here, "windows.csv", &table, &["--columns", columns]);
+    assert_eq!((&json["all"]["requests"], &json["all"]["size_max_bytes"]), (&100.into(), &4_096.into()), "{json}");
+    has_all(&text, &["C2 Compiler", "0.294"]);
 }
 
 #[test]

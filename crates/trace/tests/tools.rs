@@ -234,6 +234,7 @@ fn refusals_say_which_change_makes_a_file_readable() {
             format!("{heading}{}", lines("biosnoop")).replace(' ', "\u{a0} "),
             "csv with the blanks of a web page (no-break spaces); convert them with sed",
         ),
+        ("[global]\nbs=4k\n[a]\nrw=read\n".to_owned(), "a job file of fio"),
         ("PERFILE2 and more\n".to_owned(), "print its events with perf script"),
         ("{\n \"fio version\" : \"fio-3.28\",\n \"jobs\" : []\n}\n".to_owned(), "a result of fio"),
         ("@usecs:\n[256, 512)   2 |@@   |\n[512, 1K)   10 |@@@@ |\n".to_owned(), "it is a histogram"),

@@ -48,6 +48,8 @@ fn a_job_file_on_the_line_runs_the_sections_that_are_named() {
     same(&format!("fio {path}"), "[global]\nsize=1M\n[x]\nrw=read\n[y]\nrw=write\n");
     same(&format!("fio {path} --section=y --bs=8k"), "[global]\nsize=1M\nbs=8k\n[y]\nrw=write\n");
     assert!(error("fio no-such.fio").contains("no-such.fio: "));
+    let missing = error(&format!("fio {path} --section=z"));
+    assert!(missing.contains("--section=z: ") && missing.contains("has no such section; it has x, y"), "{missing}");
 }
 
 #[test]

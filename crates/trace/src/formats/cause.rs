@@ -204,6 +204,10 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     if lines().take(LINES_MAX).any(is_fio_result) {
         return Some(FIO_RESULT);
     }
+    let is_section = |line: &[u8]| line.starts_with(b"[") && line.ends_with(b"]");
+    if lines().next().is_some_and(is_section) && lines().take(LINES_MAX).any(|line| line.contains(&b'=')) {
+        return Some("it looks like a job file of fio or a file of tasks; give it to `iosched compare --workload`");
+    }
     if has_most(is_bar) {
         return Some(HISTOGRAM);
     }
@@ -297,8 +301,8 @@ const OTHER_TOOLS: [([&str; 2], &str); 25] = [
 const DSTAT: &str = "it is the table of dstat, which has sums of all disks; record requests with `iosched record`";
 const SLOWER: &str = "it is a table of slow file operations (ext4slower and similar), not of requests of the disk; use \
                       biosnoop of bcc, or `iosched record`";
-const CEPH: &str = "it is the output of a tool of Ceph, which has means and no requests; record the disks of the OSDs with \
-                    `iosched record`";
+const CEPH: &str = "it is the output of a tool of Ceph, which has means and no requests; record the disks of the \
+                    OSDs with `iosched record`";
 const HEALTH: &str = "it shows the health of a disk (smartctl, nvme smart-log), and has no requests; record \
     requests with `iosched record`";
 const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \

@@ -59,7 +59,8 @@ fn odd_bytes(lines: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(lines).ok().filter(|text| text.contains('\u{a0}'))?;
     let format = of_lines(text.replace('\u{a0}', " ").as_bytes(), None)?;
     Some(format!(
-        "it looks like {format} with the blanks of a web page (no-break spaces); convert them with sed 's/\\xc2\\xa0/ /g'"
+        "it looks like {format} with the blanks of a web page (no-break spaces); convert them with \
+         sed 's/\\xc2\\xa0/ /g'"
     ))
 }
 

@@ -58,7 +58,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         let remedy = "write -c 1, or describe the I/O to fio, with --numjobs";
         return Err(line.error("-c", format!("{} copies at the same time are not simulated", given.value), remedy));
     }
-    let memory = last("-r").map(|given| line.number(given, 1, 1 << 30)).transpose()?;
+    let memory = last("-r").map(|given| line.size(given, MIB)).transpose()?.map(|bytes| bytes.div_ceil(MIB));
     let (size, block) = match last("-s") {
         None => (None, None),
         Some(given) => {

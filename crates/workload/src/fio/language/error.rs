@@ -104,6 +104,16 @@ pub enum ProblemKind {
         /// The error of the system.
         problem: String,
     },
+    /// A job file of a command line has no section with the name in `--section`.
+    #[error("--section={}: {path} has no such section; it has {}", Short(.section), .sections.join(", "))]
+    NoSuchSection {
+        /// The name.
+        section: String,
+        /// Path of the file.
+        path: String,
+        /// Names of its sections.
+        sections: Vec<String>,
+    },
     /// With this option of the command line, fio does not run jobs.
     #[error("--{option}: with this option, fio runs no jobs; leave the option out")]
     NotARun {

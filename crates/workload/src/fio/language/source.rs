@@ -99,6 +99,15 @@ pub(super) fn of_command(
                     }
                 }
                 let read = reader.sections.split_off(first);
+                let names: Vec<String> =
+                    read.iter().filter(|section| !section.is_global).map(|section| section.name.clone()).collect();
+                let missing =
+                    wanted.iter().filter(|name| !names.is_empty() && !names.iter().any(|known| known == *name));
+                for section in missing {
+                    let (section, path) = ((*section).to_owned(), path.to_owned());
+                    let kind = ProblemKind::NoSuchSection { section, path, sections: names.clone() };
+                    reader.problem(&place, kind);
+                }
                 let runs = |section: &Section| {
                     section.is_global || wanted.is_empty() || wanted.contains(&section.name.as_str())
                 };

@@ -6,13 +6,18 @@
 //! Every simulation starts with a cold cache, so a `sync` and a write to `drop_caches` in front
 //! change nothing.
 
+mod shell;
+
 use std::path::Path;
 
 use iosched::{IoClass, IoPriority};
 use iosched_trace::TraceError;
 
-use crate::app::command_line;
+use crate::app::{Spec, command_line, programs_as_fio};
 use crate::error::{WorkloadError, shortened};
+use shell::{
+    is_variable, plain_dashes, plain_punctuation, prompt, put_values, split, variable, without_windows_prompt,
+};
 
 /// Options of `sudo` and `numactl` whose value is the next word.
 const SUDO_VALUES: [&str; 4] = ["-u", "-g", "-h", "-p"];
@@ -34,11 +39,63 @@ pub(crate) struct Pasted {
 
 /// Returns a program's name without its folder.
 pub(crate) fn base(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
+    let name = program.rsplit('/').next().unwrap_or(program);
+    name.strip_suffix(".exe").unwrap_or(name)
 }
 
-/// Commands next to the program whose I/O does not matter.
-const BESIDE: [&str; 5] = ["cd", "echo", "mkdir", "rm", "sleep"];
+/// Returns whether iosched simulates a program.
+fn is_simulated(program: &str) -> bool {
+    let program = base(program);
+    program == "fio" || Spec::is_command(program) || programs_as_fio().iter().any(|known| known.name == program)
+}
+
+/// Commands next to the program whose I/O does not matter: small ones, and those that observe.
+const BESIDE: [&str; 44] = [
+    "cd",
+    "echo",
+    "mkdir",
+    "rm",
+    "sleep",
+    "export",
+    "unset",
+    "set",
+    "source",
+    "ulimit",
+    "umask",
+    "clear",
+    "true",
+    "printf",
+    "pwd",
+    "date",
+    "ls",
+    "df",
+    "du",
+    "free",
+    "uname",
+    "lsblk",
+    "touch",
+    "chmod",
+    "chown",
+    "mount",
+    "umount",
+    "modprobe",
+    "sysctl",
+    "systemctl",
+    "apt",
+    "apt-get",
+    "yum",
+    "dnf",
+    "iostat",
+    "vmstat",
+    "iotop",
+    "sar",
+    "dstat",
+    "top",
+    "htop",
+    "blktrace",
+    "btrace",
+    "truncate",
+];
 /// Words that begin a loop or a condition of the shell, or that repeat a command.
 const CONTROL: [&str; 8] = ["for", "while", "until", "if", "repeat", "watch", "parallel", "xargs"];
 /// Programs that run a command elsewhere: on another machine or in a container.
@@ -122,11 +179,14 @@ impl Pasted {
             problem: problem.to_owned(),
             remedy: remedy.to_owned(),
         };
-        let mut words = split(text).ok_or_else(|| wrong("quotes", "a quote is not closed", "close it"))?;
+        let plain = plain_punctuation(without_windows_prompt(text));
+        let mut words = split(&plain).ok_or_else(|| wrong("quotes", "a quote is not closed", "close it"))?;
         words.drain(..prompt(&words));
+        words.iter_mut().for_each(plain_dashes);
+        put_values(&mut words);
         without_parentheses(&mut words);
         let mut whole = Self::default();
-        let mut prepared = None;
+        let (mut prepared, mut beside) = (None, None);
         let mut end = 0;
         for command in words.split(|word| word == ";" || word == "&&" || word == "&") {
             let is_beside = end > 0 && words[end - 1] == "&";
@@ -160,7 +220,9 @@ impl Pasted {
             }
             match one.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 [] => {}
-                [beside, ..] if BESIDE.contains(&base(beside)) => {}
+                [program, ..] if BESIDE.contains(&base(program)) => {
+                    beside.get_or_insert(one.words);
+                }
                 [control, ..] if CONTROL.contains(control) => {
                     let remedy = "give only the command line inside the loop, and --runs for repetitions";
                     return Err(wrong(control, "iosched does not run loops and conditions of the shell", remedy));
@@ -197,13 +259,25 @@ impl Pasted {
                     whole.words.append(&mut one.words);
                 }
                 [program, ..] if !whole.words.is_empty() => {
-                    return Err(wrong(program, "a second program", "compare one command line at a time"));
+                    let first = &whole.words[0];
+                    if is_simulated(first) {
+                        return Err(wrong(program, "a second program", "compare one command line at a time"));
+                    }
+                    // The error names this program.
+                    if is_simulated(program) {
+                        let remedy = format!("give only the command line of {program}");
+                        return Err(wrong(first, "iosched does not simulate this program", &remedy));
+                    }
                 }
                 _ => whole = Self { syncs: whole.syncs, ..one },
             }
         }
-        if let Some(prepared) = prepared.filter(|_| whole.words.is_empty()) {
-            whole.words = prepared;
+        if let Some(words) = prepared.or(beside).filter(|_| whole.words.is_empty()) {
+            whole.words = words;
+        }
+        if let Some(name) = whole.words.iter().find_map(|word| variable(word)) {
+            let remedy = format!("write its value, or {name}=VALUE; in front of the command line");
+            return Err(wrong(&format!("${name}"), "this variable of the shell has no value here", &remedy));
         }
         if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
             return Err(wrong(
@@ -315,17 +389,6 @@ impl Pasted {
     }
 }
 
-/// Returns the number of words at the front that are a prompt of a shell: `$`, `root@db:~#`,
-/// `[root@db ~]#`.
-fn prompt(words: &[String]) -> usize {
-    let ends = |word: &String| word.ends_with('$') || word.ends_with('#');
-    match words {
-        [first, ..] if first == "$" || first == "#" || (first.contains('@') && ends(first)) => 1,
-        [first, second, ..] if first.starts_with('[') && first.contains('@') && ends(second) => 2,
-        _ => 0,
-    }
-}
-
 /// Removes parentheses and braces around commands: `time (dd ... && sync)`.
 fn without_parentheses(words: &mut Vec<String>) {
     let is_open = |word: &String| word.starts_with('(') || word == "{";
@@ -377,15 +440,6 @@ fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
     };
     let level = value(words, 'n', "classdata").unwrap_or("4").parse().ok().filter(|level| *level <= 7)?;
     Some((class > 0).then_some((class, level)))
-}
-
-/// Returns whether a word is an assignment `NAME=value` in front of a program.
-fn is_variable(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !name.starts_with(char::is_numeric)
-    })
 }
 
 /// Returns whether a command drops caches: `echo 3 > /proc/sys/vm/drop_caches`, also through tee or
@@ -448,46 +502,6 @@ fn without_redirections(words: Vec<String>, is_piped: bool) -> (Vec<String>, Red
         }
     }
     (all, redirected)
-}
-
-/// Splits a text into words as a shell does. `;`, `|`, `&` and `&&` are separate words. Returns
-/// `None` if a quote is not closed.
-fn split(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => {
-                let escaped = chars.next().filter(|escaped| *escaped != '\n');
-                word = word.or_else(|| escaped.map(|_| String::new()));
-                word.iter_mut().for_each(|word| word.extend(escaped));
-            }
-            '\'' | '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        end if end == c => break,
-                        '\\' if c == '"' => word.push(chars.next()?),
-                        inside => word.push(inside),
-                    }
-                }
-            }
-            // `2>&1` and `&>file` are redirections.
-            '&' if word.as_ref().is_some_and(|word| word.ends_with('>')) || chars.peek() == Some(&'>') => {
-                word.get_or_insert_default().push(c);
-            }
-            ';' | '|' | '&' => {
-                words.extend(word.take());
-                let twice = c == '&' && chars.next_if_eq(&'&').is_some();
-                words.push(if twice { "&&".to_owned() } else { c.to_string() });
-            }
-            c if c.is_whitespace() => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Some(words)
 }
 
 #[cfg(test)]
@@ -656,5 +670,39 @@ mod tests {
         assert!(error("timeout x fio --name=x").contains("timeout: `x` is not a time from 0 to 30 days"));
         assert!(error("fio --name='x").contains("a quote is not closed"));
         assert!(error("fio --name=x; iozone -a").contains("iozone: a second program"));
+        let formatted = "mkfs.ext4 /dev/sdb && fio --name=x";
+        assert!(error(formatted).contains("mkfs.ext4: iosched does not simulate this program; give only"));
+        is("pgbench -i b && pgbench -c 10 b", "pgbench -i b", None);
+        is("iostat -dx 1 & fio --name=x", "fio --name=x", None);
+        is("mount /dev/sdb /mnt; fio --name=x & vmstat 1", "fio --name=x", None);
+        is("iostat -dx 1", "iostat -dx 1", None);
+    }
+
+    #[test]
+    fn variables_of_the_shell_get_their_values() {
+        for text in [
+            "BS=4k; S=1M fio --bs=$BS --size=${S} --name=$BS.x",
+            "export BS=4k S=1M && fio --bs=\"$BS\" --size=$S --name=${BS}.x",
+        ] {
+            is(text, "fio --bs=4k --size=1M --name=4k.x", None);
+        }
+        is("A=1; AB=2; fio --name=$AB$A", "fio --name=21", None);
+        is("fio --filename_format=$jobname.$jobnum", "fio --filename_format=$jobname.$jobnum", None);
+        let missing = Pasted::read("fio --bs=$BS").unwrap_err().to_string();
+        assert!(missing.contains("$BS: this variable of the shell has no value here; write its value"), "{missing}");
+    }
+
+    #[test]
+    fn lines_from_word_processors_and_windows_are_read() {
+        for text in [
+            "fio \u{2013}-name=a \u{2014}rw=read \u{2013}size=1m",
+            "fio --name=\u{201c}a\u{201d} --rw=\u{2018}read\u{2019} --size=1m",
+            "C:\\Users\\me> fio.exe --name=a --rw=read --size=1m",
+            "PS C:\\> fio --name=a --rw=read --size=1m",
+        ] {
+            let words = Pasted::read(text).unwrap().words;
+            assert_eq!((base(&words[0]), words[1..].join(" ").as_str()), ("fio", "--name=a --rw=read --size=1m"));
+        }
+        is("hdparm \u{2013}t /dev/sda", "hdparm -t /dev/sda", None);
     }
 }
