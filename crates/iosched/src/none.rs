@@ -66,6 +66,12 @@ impl Elevator for NoElevator {
         env.run_queue();
     }
 
+    fn insert_at_head(&mut self, env: &mut Env, id: RequestId) {
+        let hw_queue = env.requests[id].hw_queue;
+        self.fifos[usize::from(hw_queue)].push_front(env.requests.list_nodes(), id);
+        env.run_queue();
+    }
+
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         self.take(env, usize::from(env.hw_queue))
     }

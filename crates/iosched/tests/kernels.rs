@@ -269,6 +269,85 @@ fn a_driver_without_a_budget_empties_the_elevator_from_5_9_to_5_13() {
     }
 }
 
+/// Journal commits have both flags; writes with `O_DSYNC` have FUA.
+#[test]
+fn data_of_flush_sequences_goes_through_the_elevator_from_6_5() {
+    let order = |scheduler: &str, kernel: &str, flags: Flags, writer: IoClass| {
+        let mut queue = queue_of(scheduler, &QueueConfig { write_cache: true, ..config(kernel) });
+        let reader = process_in(&mut queue, IoClass::RealTime, CgroupId::ROOT);
+        let writer = process_in(&mut queue, writer, CgroupId::ROOT);
+        queue.submit(NOW, &Bio { flags: Flags::SYNC | flags, ..bio(Op::Write, 5000, writer) });
+        if flags.contains(Flags::PREFLUSH) {
+            let flush = queue.dispatch(NOW).expect("a flush is due");
+            assert_eq!(queue.request(flush).op(), Op::Flush);
+            queue.submit(NOW, &bio(Op::Read, 1000, reader));
+            queue.submit(NOW, &Bio { flags: Flags::SYNC, ..bio(Op::Write, 9000, writer) });
+            complete(&mut queue, flush);
+        } else {
+            queue.submit(NOW, &bio(Op::Read, 1000, reader));
+            queue.submit(NOW, &Bio { flags: Flags::SYNC, ..bio(Op::Write, 9000, writer) });
+        }
+        queue.check();
+        let (mut order, mut done, mut now) = (Vec::new(), 0, NOW);
+        while done < 3 {
+            let Some(id) = queue.dispatch(now) else {
+                now = queue.next_timer().expect("bfq idles");
+                queue.timer(now);
+                continue;
+            };
+            // The flush after the data is not in the order.
+            if queue.request(id).op() != Op::Flush {
+                order.push(queue.request(id).sector());
+            }
+            queue.complete(now, id, Ok(()), |_, _| done += 1);
+            queue.check();
+        }
+        assert_eq!((order.len(), done), (3, 3), "{scheduler} {kernel}");
+        order
+    };
+    let both = Flags::PREFLUSH | Flags::FUA;
+    let [real_time, usual] = [IoClass::RealTime, IoClass::BestEffort];
+    for scheduler in ["none", "mq-deadline", "kyber", "adios"] {
+        for flags in [Flags::FUA, both] {
+            assert_eq!(order(scheduler, "6.4", flags, usual)[0], 5000, "{scheduler}: it bypasses the elevator");
+        }
+    }
+    for kernel in ["6.5", "6.12", "7.0"] {
+        assert_eq!(order("mq-deadline", kernel, Flags::FUA, usual), [1000, 5000, 9000], "reads are first");
+        assert_eq!(order("bfq", kernel, Flags::FUA, usual)[0], 1000);
+        assert_eq!(order("none", kernel, both, usual), [5000, 1000, 9000], "the head of the list");
+    }
+    // Data after a flush is at the head of its class, or of all classes.
+    for (kernel, first) in [("6.5", 1000), ("6.12.62", 1000), ("6.18", 1000), ("6.12.63", 5000), ("6.19", 5000)] {
+        assert_eq!(order("mq-deadline", kernel, both, usual)[0], first, "{kernel}");
+        assert_eq!(order("mq-deadline", kernel, both, real_time)[0], 5000, "{kernel}");
+    }
+}
+
+/// The new elevator meets a process that has exited only when its data follows the flush.
+#[test]
+fn data_after_a_flush_survives_its_process_and_a_switch() {
+    for (from, to) in
+        [("none", "bfq"), ("bfq", "mq-deadline"), ("mq-deadline", "cfq"), ("cfq", "adios"), ("bfq", "bfq")]
+    {
+        let mut queue = queue_of(from, &QueueConfig { write_cache: true, ..config("6.12") });
+        let writer = process(&mut queue);
+        let write = Bio { flags: Flags::PREFLUSH | Flags::FUA, ..bio(Op::Write, 5000, writer) };
+        assert!(queue.submit(NOW, &bio(Op::Read, 100, writer)).accepted() && queue.submit(NOW, &write).accepted());
+        let flush = queue.dispatch(NOW).expect("a flush is due");
+        queue.exit(NOW, writer);
+        queue.switch(NOW, Registry::linux().get(to).unwrap());
+        complete(&mut queue, flush);
+        let mut done = 0;
+        while let Some(id) = queue.dispatch(NOW) {
+            queue.complete(NOW, id, Ok(()), |_, _| done += 1);
+            queue.check();
+        }
+        assert_eq!((done, queue.scheduler(), queue.is_switching()), (2, to, false), "{from}");
+        assert!(queue.env().requests.is_empty());
+    }
+}
+
 #[test]
 fn an_emptied_elevator_can_be_switched() {
     let mut queue = queue_of("mq-deadline", &QueueConfig { driver_has_budget: false, ..config("5.10") });
@@ -329,6 +408,34 @@ fn writers_finish_before_wbt_is_switched_off_but_in_6_5_to_6_10() {
         assert_eq!(queue.attribute("wbt_lat_usec").unwrap(), "0", "{kernel}");
         queue.check();
     }
+}
+
+#[test]
+fn io_cost_switches_wbt_off_from_6_2() {
+    let target = |queue: &RequestQueue| queue.attribute("wbt_lat_usec").unwrap();
+    let switch_on = |queue: &mut RequestQueue, on: bool| {
+        let text = format!("enable={}", u8::from(on));
+        queue.set_cgroup_attribute(NOW, CgroupId::ROOT, "io.cost.qos", &text).unwrap();
+    };
+    for (kernel, stays) in [("5.15", true), ("6.1", true), ("6.2", false), ("6.12", false), ("7.0", false)] {
+        let mut queue = queue_of("none", &QueueConfig { throttles_writeback: true, ..config(kernel) });
+        switch_on(&mut queue, true);
+        assert_eq!(target(&queue) != "0", stays, "{kernel}");
+        let writes = writes_with_a_tag(&mut queue, Flags::empty());
+        assert_eq!(writes < 32, stays, "{kernel}: {writes} writes, the queue has 32 requests");
+    }
+    let config = QueueConfig { throttles_writeback: true, ..config("6.12") };
+    let mut queue = queue_of("none", &config);
+    switch_on(&mut queue, true);
+    queue.switch(NOW, Registry::linux().get("bfq").unwrap());
+    switch_on(&mut queue, false);
+    assert_eq!(target(&queue), "0", "bfq still switches it off");
+    queue.switch(NOW, Registry::linux().get("none").unwrap());
+    assert_eq!(target(&queue), "75000");
+    let mut queue = queue_of("none", &config);
+    queue.set_attribute(NOW, "wbt_lat_usec", "9000").unwrap();
+    switch_on(&mut queue, true);
+    assert_eq!(target(&queue), "9000", "a written target stays");
 }
 
 // ---- bfq

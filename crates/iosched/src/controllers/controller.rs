@@ -191,6 +191,11 @@ pub trait Controller: Send {
         let _ = (site, elevator);
     }
 
+    /// Reports that a file of another controller was written.
+    fn other_written(&mut self, site: &mut Site) {
+        let _ = site;
+    }
+
     /// Returns whether the controller needs no bios until one of its
     /// files is written. Bios bypass it until then.
     fn begins_when_written(&self) -> bool {
@@ -283,7 +288,10 @@ impl Controllers {
         if let Err(place) = self.in_force.binary_search_by_key(&at, |met| met.at) {
             self.in_force.insert(place, Met { at, points: self.list[at].points() });
         }
-        Some(self.list[at].write(&mut self.site, file, group, text))
+        let result = self.list[at].write(&mut self.site, file, group, text);
+        let others = self.list.iter_mut().enumerate().filter(|&(other, _)| other != at);
+        others.for_each(|(_, other)| other.other_written(&mut self.site));
+        Some(result)
     }
 
     /// Reads a file. Returns `None` if no controller has it.

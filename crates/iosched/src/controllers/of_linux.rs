@@ -107,6 +107,10 @@ impl Controller for Wbt {
         }
     }
 
+    fn other_written(&mut self, site: &mut Site) {
+        self.follow_io_cost(site);
+    }
+
     fn begins_when_written(&self) -> bool {
         self.read() == 0
     }

@@ -95,6 +95,8 @@ pub struct Site {
     pub wheel: Wheel,
     /// Recorded decisions.
     pub log: EventLog,
+    /// Whether io.cost is on.
+    pub(super) io_cost_is_on: bool,
     /// Bios whose wait has ended, in the order in which they continue.
     going_on: Vec<BioId>,
     /// Processes marked by [`rests`](Site::rests), by number.
@@ -114,6 +116,7 @@ impl Site {
             groups: Groups::default(),
             wheel: Wheel::new(now.as_ns() / jiffy_ns),
             log: EventLog::default(),
+            io_cost_is_on: false,
             going_on: Vec::new(),
             resting: Vec::new(),
         }

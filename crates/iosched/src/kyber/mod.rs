@@ -199,6 +199,15 @@ impl Kyber {
         Some(bucket)
     }
 
+    /// Returns the list that a new request joins, and counts the request.
+    fn arrived(&mut self, env: &mut Env, id: RequestId) -> &mut List<Fifo> {
+        let request = &mut env.requests[id];
+        request.elevator = NIL;
+        let HwQueue { arrived, queued, .. } = &mut self.hw_queues[usize::from(request.hw_queue)];
+        *queued += 1;
+        &mut arrived[domain_of(request.op)]
+    }
+
     /// Sets the number of tokens of `domain` from its latencies,
     /// which are `bucket` quarters of the target.
     fn scale(&mut self, env: &mut Env, domain: usize, bucket: u32) {
@@ -229,12 +238,11 @@ impl Elevator for Kyber {
     }
 
     fn insert(&mut self, env: &mut Env, id: RequestId) {
-        let request = &mut env.requests[id];
-        request.elevator = NIL;
-        let (hw_queue, domain) = (usize::from(request.hw_queue), domain_of(request.op));
-        let HwQueue { arrived, queued, .. } = &mut self.hw_queues[hw_queue];
-        arrived[domain].push_back(env.requests.list_nodes(), id);
-        *queued += 1;
+        self.arrived(env, id).push_back(env.requests.list_nodes(), id);
+    }
+
+    fn insert_at_head(&mut self, env: &mut Env, id: RequestId) {
+        self.arrived(env, id).push_front(env.requests.list_nodes(), id);
     }
 
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {

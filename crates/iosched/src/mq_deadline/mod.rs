@@ -66,6 +66,9 @@ struct Direction {
 #[derive(Debug, Default)]
 struct Class {
     directions: [Direction; 2],
+    /// Requests that were inserted at the head, oldest first. If all classes share the list, it is
+    /// that of the first class.
+    head: List<Fifo>,
     /// Number of requests that are inserted and not complete.
     under_way: u32,
 }
@@ -126,6 +129,16 @@ impl MqDeadline {
         &mut self.classes[class].directions[direction]
     }
 
+    /// Removes the first request that was inserted at the head of `class`, and moves the position of
+    /// its direction.
+    fn pop_head(&mut self, env: &mut Env, class: usize) -> Option<RequestId> {
+        let id = self.classes[class].head.first()?;
+        self.classes[class].head.remove(env.requests.list_nodes(), id);
+        let sector = env.requests[id].sector;
+        self.direction_of(env, id).position = sector;
+        Some(id)
+    }
+
     fn remove(&mut self, env: &mut Env, id: RequestId) {
         let Direction { sorted, fifo, .. } = self.direction_of(env, id);
         sorted.remove(&mut env.requests, id);
@@ -155,6 +168,10 @@ impl MqDeadline {
     /// Returns the request of `class` to dispatch, if it was inserted at `latest` (in jiffies) or
     /// before. This check may end the present batch.
     fn pick(&mut self, env: &mut Env, class: usize, latest: i64) -> Option<RequestId> {
+        if let Some(id) = self.classes[class].head.first() {
+            let is_old = deadline(env, id) as i64 <= latest;
+            return if is_old { self.pop_head(env, class) } else { None };
+        }
         let by_position = self.rules.onward == Onward::Position;
         let onward = |direction: &Direction| match by_position {
             true => direction.sorted.at_or_after(&env.requests, direction.position),
@@ -191,6 +208,11 @@ impl MqDeadline {
     }
 
     fn choose(&mut self, env: &mut Env) -> Option<RequestId> {
+        if self.rules.shares_head
+            && let Some(id) = self.pop_head(env, 0)
+        {
+            return Some(id);
+        }
         if self.rules.classes != Classes::Aging {
             return (0..CLASSES).find_map(|class| self.pick(env, class, i64::MAX));
         }
@@ -280,6 +302,12 @@ impl Elevator for MqDeadline {
         fifo.push_back(env.requests.list_nodes(), id);
     }
 
+    fn insert_at_head(&mut self, env: &mut Env, id: RequestId) {
+        let class = if self.rules.shares_head { 0 } else { self.place(env, id).0 };
+        env.requests[id].deadline = Time::from_ns(env.jiffies());
+        self.classes[class].head.push_back(env.requests.list_nodes(), id);
+    }
+
     fn dispatch(&mut self, env: &mut Env) -> Option<RequestId> {
         let chosen = self.choose(env);
         env.note(|| {
@@ -320,7 +348,8 @@ impl Elevator for MqDeadline {
             assert!(of_class <= class.under_way as usize, "what is queued is under way");
             queued += of_class;
         }
-        assert_eq!(queued, env.queued());
+        let has_head = self.classes.iter().any(|class| !class.head.is_empty());
+        assert!(if has_head { queued < env.queued() } else { queued == env.queued() }, "the others are at the head");
     }
 
     fn tunables(&self) -> Option<&dyn TunableSet> {

@@ -45,6 +45,9 @@ pub(super) struct Rules {
     pub(super) onward: Onward,
     pub(super) classes: Classes,
     pub(super) limit: Limit,
+    /// Whether all classes share one list of requests that are inserted at the head. This list is
+    /// served before everything else. Otherwise each class has a list, and waits for its turn.
+    pub(super) shares_head: bool,
     /// Whether `async_depth` starts at three quarters of `nr_requests` instead of all.
     pub(super) starts_at_three_quarters: bool,
 }
@@ -70,6 +73,7 @@ impl Rules {
                 () if has_all || is_shared && !is_plain_again => Limit::Shared,
                 () => Limit::Plain,
             },
+            shares_head: !kernel.is_since(5, 14) || kernel.has((6, 19), &[(6, 12, 63)]),
             starts_at_three_quarters: !has_all,
         }
     }

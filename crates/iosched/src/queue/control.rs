@@ -47,6 +47,14 @@ impl RequestQueue {
             return Ok(Registry::linux().listed(self.scheduler()));
         }
         if name == WBT_FILE && self.throttles_writeback {
+            if let Some(target) = self
+                .controlled
+                .as_ref()
+                .filter(|_| self.is_multi_queue())
+                .and_then(|controlled| controlled.read(WBT_FILE, CgroupId::ROOT))
+            {
+                return Ok(target);
+            }
             let throttles = self.is_multi_queue() && self.scheduler() != "bfq";
             let target_us = if throttles { Wbt::target_default_us(self.attributes.rotational) } else { 0 };
             return Ok(target_us.to_string());
@@ -411,11 +419,8 @@ impl RequestQueue {
             }
         }
         // The old elevator has handled these exits; the new one has just met the processes.
-        exited.retain(|&context| !self.exits_later(context));
-        if let Some(elevator) = self.elevator.per_process() {
-            for context in exited {
-                elevator.exit(&mut self.env, context);
-            }
+        for context in exited {
+            self.exit_elevator(context);
         }
     }
 }

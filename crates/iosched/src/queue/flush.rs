@@ -3,8 +3,10 @@
 //! A flush guarantees that all writes that completed before its submission are on stable storage.
 //! It waits for nothing else. On a device with a volatile cache, this needs a device flush that
 //! begins after the submission. Flushes that wait at the same time share one device flush. A write
-//! with the flag PREFLUSH first waits for a device flush and then bypasses the elevator. A FUA
-//! write on a device without FUA is followed by a device flush.
+//! with the flag PREFLUSH first waits for a device flush. A FUA write on a device without FUA is
+//! followed by a device flush. The data of both kinds goes through the elevator since Linux 6.5: at
+//! the head if it comes after a flush, else as usual. Up to 6.4, and in the single-queue layer, this
+//! data bypasses the elevator. A device flush always bypasses it.
 //!
 //! Up to Linux 2.6.36, flushes and bios with the flag PREFLUSH were *barriers*
 //! (`Documentation/block/barrier.txt` of those versions, ordering by draining). Everything
@@ -19,6 +21,7 @@
 use std::collections::VecDeque;
 
 use super::{IoError, RequestQueue, Submit};
+use crate::context::ContextId;
 use crate::issued::Part;
 use crate::request::{Bio, BioDone, Flags, Op, Request, RequestId, RequestStage};
 
@@ -131,12 +134,19 @@ impl RequestQueue {
         } else if preflush && self.write_cache {
             self.flushes.pending.push(id);
         } else {
-            self.release_data(id);
+            self.release_data(id, false);
         }
     }
 
-    /// Sends the data of a flush sequence directly to the device.
-    fn release_data(&mut self, id: RequestId) {
+    /// Inserts the data of a flush sequence, or sends it directly to the device. `at_head`: the data
+    /// comes after a device flush.
+    fn release_data(&mut self, id: RequestId, at_head: bool) {
+        if self.queues_flush_data
+            && self.next.is_none()
+            && let Some(rules) = self.allocation.rules()
+        {
+            return self.insert_flush_data(&rules, id, at_head);
+        }
         self.env.requests[id].stage = RequestStage::Released;
         self.env.dispatch_list.push_back(&mut self.env.requests, id);
     }
@@ -148,7 +158,7 @@ impl RequestQueue {
             self.env.requests[id].stage = RequestStage::Released;
             self.env.dispatch_list.return_barrier(&mut self.env.requests, id);
         } else {
-            self.release_data(id);
+            self.release_data(id, true);
         }
     }
 
@@ -205,7 +215,7 @@ impl RequestQueue {
         Some(id)
     }
 
-    /// Completes a request that the elevator does not know: a
+    /// Completes a request that the elevator does not know, or not any more: a
     /// device flush, or the data of a flush sequence.
     pub(super) fn complete_flush(
         &mut self,
@@ -231,6 +241,8 @@ impl RequestQueue {
         }
         self.env.requests.release(id);
         let mut served = std::mem::take(&mut self.flushes.running);
+        let contexts = served.iter().map(|&id| self.env.requests[id].context);
+        let exited: Vec<ContextId> = contexts.filter(|&context| self.env.contexts.get(context).exited).collect();
         for id in served.drain(..) {
             let written = self.flushes.written.iter().position(|&w| w == id);
             if let Some(position) = written {
@@ -243,5 +255,18 @@ impl RequestQueue {
             }
         }
         self.flushes.running = served;
+        for context in exited {
+            self.exit_elevator(context);
+        }
+    }
+
+    /// Returns whether the elevator will get data of a process that waits for a flush.
+    pub(super) fn has_data_after_flush(&self, context: ContextId) -> bool {
+        let Flushes { pending, running, written, .. } = &self.flushes;
+        self.queues_flush_data
+            && pending.iter().chain(running).any(|id| {
+                let request = &self.env.requests[*id];
+                request.context == context && request.op != Op::Flush && !written.contains(id)
+            })
     }
 }

@@ -122,6 +122,8 @@ pub struct RequestQueue {
     /// Requests on the driver's list, oldest first.
     pulled: VecDeque<RequestId>,
     flushes: Flushes,
+    /// Whether data of flush sequences goes through the elevator, as in Linux since 6.5.
+    queues_flush_data: bool,
     /// Requests that arrived during a switch of elevators.
     held: List<Fifo>,
     /// Elevator to switch to when the present elevator is empty.
@@ -198,6 +200,7 @@ impl RequestQueue {
                 && !config.kernel.is_since(5, 14),
             pulled: VecDeque::new(),
             flushes: Flushes::default(),
+            queues_flush_data: config.kernel.is_since(6, 5),
             held: List::default(),
             next: None,
             elevator_requests: 0,
@@ -361,6 +364,11 @@ impl RequestQueue {
     fn join_elevator(&mut self, id: RequestId) {
         self.env.requests[id].in_elevator = true;
         self.elevator_requests += 1;
+    }
+
+    fn leave_elevator(&mut self, id: RequestId) {
+        self.env.requests[id].in_elevator = false;
+        self.elevator_requests -= 1;
     }
 
     fn give_to_elevator(&mut self, id: RequestId) {
@@ -601,7 +609,12 @@ impl RequestQueue {
         }
         if self.env.requests[id].in_elevator {
             self.elevator.complete(&mut self.env, id);
-            self.finish(id, result, &mut done);
+            if self.env.requests[id].flags.contains(Flags::FUA) && !self.device_fua {
+                self.leave_elevator(id);
+                self.complete_flush(id, result, &mut done);
+            } else {
+                self.finish(id, result, &mut done);
+            }
         } else {
             self.complete_flush(id, result, &mut done);
         }
@@ -758,12 +771,19 @@ impl RequestQueue {
         self.env.note(|| Decision::Exit { pid });
         self.leave_controlled(context);
         self.allocation.exit(now, self.attributes.nr_requests, context);
+        self.exit_elevator(context);
+        self.env.contexts.exit(context);
+    }
+
+    /// Reports the exit of a process to the elevator, unless the elevator still gets requests of
+    /// the process: bios that are held, or data that waits for a flush.
+    fn exit_elevator(&mut self, context: ContextId) {
         if !self.exits_later(context)
+            && !self.has_data_after_flush(context)
             && let Some(elevator) = self.elevator.per_process()
         {
             elevator.exit(&mut self.env, context);
         }
-        self.env.contexts.exit(context);
     }
 
     /// Gives the turn of the process `from` to `to`, because `from` will wait for I/O of `to`. For

@@ -140,6 +140,7 @@ impl IoCost {
                 self.touch(site.now);
                 let set = &mut self.settings;
                 (set.on, set.qos) = files::parse_qos(text, set.on, set.qos)?;
+                site.io_cost_is_on = set.on;
                 set.refresh(site.now, &mut self.clock, true);
             }
             (IoCostFile::Model, CgroupId::ROOT) => {

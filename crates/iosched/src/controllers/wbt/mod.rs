@@ -39,6 +39,15 @@ fn drains(kernel: KernelVersion) -> bool {
     !kernel.is_since(6, 5) || kernel.is_since(6, 11)
 }
 
+/// Returns whether io.cost switches wbt off while io.cost is on.
+fn yields_to_io_cost(kernel: KernelVersion) -> bool {
+    kernel.is_since(6, 2)
+}
+
+/// Causes for which wbt is off by default.
+const BFQ: usize = 0;
+const IO_COST: usize = 1;
+
 /// Controller wbt of a queue.
 #[derive(Debug)]
 pub struct Wbt {
@@ -49,8 +58,10 @@ pub struct Wbt {
     written: bool,
     /// Whether a write to the file waits until no bio is in flight.
     drains: bool,
-    /// Whether wbt is off because bfq is the elevator.
-    off_for_bfq: bool,
+    /// Causes for which wbt is off by default: bfq is the elevator, io.cost is on.
+    off_for: [bool; 2],
+    /// Whether io.cost switches wbt off.
+    yields_to_io_cost: bool,
     write_cache: bool,
     queue_depth: u32,
     step: i32,
@@ -80,7 +91,8 @@ impl Wbt {
             enabled: true,
             written: false,
             drains: drains(KernelVersion::default()),
-            off_for_bfq: false,
+            off_for: [false; 2],
+            yields_to_io_cost: yields_to_io_cost(KernelVersion::default()),
             write_cache,
             queue_depth,
             step: 0,
@@ -101,7 +113,7 @@ impl Wbt {
 
     /// Selects the rules of a version of Linux.
     pub(super) fn of_kernel(self, kernel: KernelVersion) -> Self {
-        Self { drains: drains(kernel), ..self }
+        Self { drains: drains(kernel), yields_to_io_cost: yields_to_io_cost(kernel), ..self }
     }
 
     /// Returns whether a write to the file waits until no bio is in flight.
@@ -322,7 +334,7 @@ impl Wbt {
         if target_ns != self.target_ns {
             self.target_ns = target_ns;
             self.enabled = target_ns != 0;
-            (self.written, self.off_for_bfq) = (true, false);
+            (self.written, self.off_for) = (true, [false; 2]);
             self.begin_anew(site);
         }
         self.note_set(site);
@@ -349,15 +361,31 @@ impl Wbt {
 
     /// Handles a switch to bfq, which throttles writes itself.
     pub fn bfq_taken(&mut self, site: &mut Site) {
-        if self.enabled && !self.written {
-            (self.enabled, self.off_for_bfq) = (false, true);
-            site.wheel.cancel(self.timer);
-        }
+        self.turn_off_for(site, BFQ);
     }
 
     /// Handles a switch from bfq to another elevator.
     pub fn bfq_given_up(&mut self) {
-        if std::mem::take(&mut self.off_for_bfq) {
+        self.turn_on_for(BFQ);
+    }
+
+    /// Turns wbt off while io.cost is on, and on again, unless a target was written.
+    pub(super) fn follow_io_cost(&mut self, site: &mut Site) {
+        match self.yields_to_io_cost && site.io_cost_is_on {
+            true => self.turn_off_for(site, IO_COST),
+            false => self.turn_on_for(IO_COST),
+        }
+    }
+
+    fn turn_off_for(&mut self, site: &mut Site, cause: usize) {
+        if !self.written {
+            (self.enabled, self.off_for[cause]) = (false, true);
+            site.wheel.cancel(self.timer);
+        }
+    }
+
+    fn turn_on_for(&mut self, cause: usize) {
+        if std::mem::take(&mut self.off_for[cause]) && self.off_for == [false; 2] {
             self.enabled = true;
         }
     }

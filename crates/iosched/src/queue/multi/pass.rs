@@ -357,11 +357,8 @@ impl RequestQueue {
         self.env.contexts.get_mut(context).bios -= 1;
         let held = self.controlled().held(context);
         held.bios -= 1;
-        if held.bios == 0
-            && std::mem::take(&mut held.exits)
-            && let Some(elevator) = self.elevator.per_process()
-        {
-            elevator.exit(&mut self.env, context);
+        if held.bios == 0 && std::mem::take(&mut held.exits) {
+            self.exit_elevator(context);
         }
     }
 

@@ -211,13 +211,28 @@ impl RequestQueue {
     /// Submits a bio that is inserted at the head.
     pub(in crate::queue) fn submit_at_head(&mut self, bio: &Bio) -> Submit {
         let Some(id) = self.allocate(bio) else { return Submit::Full };
+        self.insert_at_head(id);
+        Submit::Queued(id)
+    }
+
+    fn insert_at_head(&mut self, id: RequestId) {
         self.note_insert(id);
         self.join_elevator(id);
         self.elevator.prepare(&mut self.env, id);
         self.env.requests[id].mergeable = false;
         self.env.enqueue(id);
         self.elevator.insert_at_head(&mut self.env, id);
-        Submit::Queued(id)
+    }
+
+    /// Inserts the data of a flush sequence.
+    pub(in crate::queue) fn insert_flush_data(&mut self, rules: &MultiQueueRules, id: RequestId, at_head: bool) {
+        if at_head {
+            self.insert_at_head(id);
+        } else {
+            self.note_insert(id);
+            self.insert_multi(rules, id);
+        }
+        self.env.run_queue();
     }
 
     /// Tries to merge `new`, which is not queued, into the request merged last, then into one that
