@@ -1,6 +1,6 @@
 //! Buffered jobs of fio on a machine with a page cache, on a device of fixed speed.
 
-use iosched::{Flags, Op};
+use iosched::{Flags, IoClass, IoPriority, Op};
 use iosched_disk::Profile;
 use iosched_machine::description::Machine;
 use iosched_sim::{JobResult, Note, Observer, Plan, RunResult, Submitted, run};
@@ -65,6 +65,26 @@ impl Observer for Bios {
     fn submitted(&mut self, now_ns: u64, bio: &Submitted) {
         self.0.push((bio.task, bio.op, bio.flags, now_ns));
     }
+}
+
+#[test]
+fn ionice_reaches_buffered_reads_from_linux_6_0() {
+    let share = |scheduler: &str| {
+        let reader = |name: &str, class, copy| {
+            let job =
+                Job { placement: RANDOM, ioprio: IoPriority::new(class, 4), copy, ..job(name, Mode::Read, 256 * MIB) };
+            timed(job, 5)
+        };
+        let mut jobs = vec![reader("idle", IoClass::Idle, 0)];
+        jobs.extend((0..4).map(|copy| reader("usual", IoClass::BestEffort, copy)));
+        let (workload, profile, machine) = (workload(jobs), device(), machine(4000));
+        let plan = Plan { machine: Some(&machine), ..Plan::new(&workload, &profile, scheduler.parse().unwrap()) };
+        let result = run(&plan, ()).unwrap();
+        let bytes: Vec<u64> = result.jobs.iter().map(|job| job.read.bytes).collect();
+        bytes[0] as f64 / bytes.iter().sum::<u64>() as f64
+    };
+    let (before, after) = (share("mq-deadline @ 5.19"), share("mq-deadline @ 6.0"));
+    assert!((0.18..0.22).contains(&before) && after < 0.05, "{before} {after}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Io {
     pub nr_sectors: u32,
     /// Tag that the caller passes to [`Model::completed`].
     pub tag: u32,
+    /// Whether the I/O reads or writes pages of the page cache.
+    pub buffered: bool,
 }
 
 /// Purpose of an I/O, which selects the action at its completion.
@@ -137,8 +139,9 @@ impl Model {
                 Purpose::Begun { begun } => self.ios.begun[begun as usize].left += 1,
                 _ => {}
             }
+            let buffered = matches!(purpose, Purpose::Fill { .. } | Purpose::Clean { .. });
             let tag = self.ios.add(purpose);
-            let io = Io { disk, op, flags, sector: sector + done, nr_sectors: part as u32, tag };
+            let io = Io { disk, op, flags, sector: sector + done, nr_sectors: part as u32, tag, buffered };
             self.tasks[task as usize].outbox.push_back(io);
             done += part;
         }
@@ -150,7 +153,8 @@ impl Model {
         let tag = self.ios.add(Purpose::Own { task });
         let this = &mut self.tasks[task as usize];
         this.own_ios += 1;
-        this.outbox.push_back(Io { disk, op: Op::Flush, flags: Flags::SYNC, sector: 0, nr_sectors: 0, tag });
+        let (op, flags) = (Op::Flush, Flags::SYNC);
+        this.outbox.push_back(Io { disk, op, flags, sector: 0, nr_sectors: 0, tag, buffered: false });
     }
 
     /// Reads pages that are not cached from their place on a disk.

@@ -3,7 +3,7 @@
 
 use iosched::controllers::ControllerWaits;
 use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step};
-use iosched::{Submit, Time, TunableError};
+use iosched::{KernelVersion, Submit, Time, TunableError};
 use iosched_disk::{Command, Device};
 
 use super::tally::Tally;
@@ -34,6 +34,15 @@ pub(super) struct NewIo {
     pub(super) issued: Option<Issued>,
     /// Position of the I/O in a longer one.
     pub(super) part: Part,
+}
+
+/// Treatment of the bios of an I/O that differs from the usual one.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Treatment {
+    /// Whether the requests are inserted at the head.
+    pub(super) at_head: bool,
+    /// Whether the bios have no ioprio, whatever the task has.
+    pub(super) without_ioprio: bool,
 }
 
 /// Values that a bio keeps while it waits to be submitted.
@@ -73,7 +82,7 @@ struct Partial {
     /// Values of the next bio, if it was issued.
     issued: Option<Issued>,
     part: Part,
-    at_head: bool,
+    treatment: Treatment,
     op: Op,
     flags: Flags,
     sector: u64,
@@ -290,6 +299,11 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.owners[task as usize].context
     }
 
+    /// Returns the version of Linux whose rules the request queue has.
+    pub(super) fn kernel(&self) -> KernelVersion {
+        self.driver.queue().env().kernel
+    }
+
     pub(super) fn observer(&mut self) -> &mut O {
         &mut self.observer
     }
@@ -301,13 +315,12 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// until it is woken and [`resume`](Self::resume) has succeeded.
     #[inline]
     pub(super) fn submit(&mut self, task: u32, io: &NewIo) -> bool {
-        self.submit_to(task, io, false)
+        self.submit_with(task, io, Treatment::default())
     }
 
-    /// Submits an I/O as [`submit`](Self::submit) does. `at_head`: its requests
-    /// are inserted at the head.
+    /// Submits an I/O as [`submit`](Self::submit) does, with another treatment of its bios.
     #[inline]
-    pub(super) fn submit_to(&mut self, task: u32, io: &NewIo, at_head: bool) -> bool {
+    pub(super) fn submit_with(&mut self, task: u32, io: &NewIo, treatment: Treatment) -> bool {
         let (sector, nr_sectors) = self.place(io);
         let &NewIo { op, flags, tag, asked_ns, .. } = io;
         let parts = if nr_sectors <= self.part_max(op) { 1 } else { self.count_parts(nr_sectors) };
@@ -316,7 +329,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.submitted += 1;
         self.tasks[task as usize].first_submit_ns.get_or_insert(asked_ns);
         let (issued, part) = (io.issued, io.part);
-        self.send(task, Partial { slot, issued, part, at_head, op, flags, sector, nr_sectors }, false)
+        self.send(task, Partial { slot, issued, part, treatment, op, flags, sector, nr_sectors }, false)
     }
 
     /// Issues bios of `task` now that are submitted later. Returns the values of the first of them.
@@ -369,12 +382,13 @@ impl<D: Device, O: Observer> Core<D, O> {
             let number = left.issued.map_or_else(|| self.next_bios(1), |issued| issued.bio);
             let cookie = number << SLOT_BITS | u64::from(left.slot);
             let bio = Bio { op: left.op, flags: left.flags, sector: left.sector, nr_sectors, context, cookie };
-            let ioprio = left.issued.map(|issued| issued.ioprio);
+            let Treatment { at_head, without_ioprio } = left.treatment;
+            let ioprio = left.issued.map(|issued| issued.ioprio).or(without_ioprio.then(IoPriority::default));
             let part = match left.part {
                 Part::Whole if nr_sectors < left.nr_sectors => Part::First { of_sectors: left.nr_sectors },
                 part => part,
             };
-            let issued = iosched::Issued { ioprio, part, at_head: left.at_head };
+            let issued = iosched::Issued { ioprio, part, at_head };
             let submit = self.driver.submit_issued(ORIGIN + self.now_ns, &bio, &issued);
             self.observe(task, &bio, again, submit);
             match submit {

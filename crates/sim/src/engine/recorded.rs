@@ -17,7 +17,7 @@ use iosched::{Bio, CgroupId, ContextId, Decision, Driver, Due, IoError, Issued, 
 use iosched_disk::{Card, Command, Device};
 
 use super::ORIGIN;
-use super::core::{Core, NewIo};
+use super::core::{Core, NewIo, Treatment};
 use super::drive::{Source, drive_one};
 use crate::observer::Observer;
 use crate::plan::{Limit, SimError};
@@ -386,10 +386,10 @@ impl<R: Recording> Recorded<'_, R> {
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;
-        if !core.submit_to(
+        if !core.submit_with(
             task,
             &NewIo { op, flags, sector, nr_sectors, tag: 0, asked_ns, issued: None, part: issued.part },
-            issued.at_head,
+            Treatment { at_head: issued.at_head, ..Treatment::default() },
         ) {
             // The submission after the wait is recorded separately.
             core.give_up(task);

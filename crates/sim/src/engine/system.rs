@@ -17,7 +17,7 @@ use iosched_disk::Device;
 use iosched_machine::model::{Model, Outcome};
 use iosched_workload::app::{Application, Step};
 
-use super::core::{Core, NewIo};
+use super::core::{Core, NewIo, Treatment};
 use super::drive::{Driven, Source, add_up, attend, drive, now_ns};
 use super::heap::Heap;
 use crate::observer::Observer;
@@ -279,7 +279,9 @@ impl<'a> System<'a> {
             let iosched_machine::model::Io { op, flags, sector, nr_sectors, tag, .. } = io;
             let new =
                 NewIo { op, flags, sector, nr_sectors, tag, asked_ns: now_ns(disks), issued: None, part: Part::Whole };
-            if !disks[io.disk].submit(task, &new) {
+            // Up to Linux 5.19, the page cache submits bios without ioprio.
+            let without_ioprio = io.buffered && !disks[io.disk].kernel().is_since(6, 0);
+            if !disks[io.disk].submit_with(task, &new, Treatment { without_ioprio, ..Treatment::default() }) {
                 all = false;
                 break;
             }

@@ -6,7 +6,7 @@ use iosched::{CgroupId, Driver, Flags, IoPriority, Op, Part};
 use iosched_disk::Device;
 use iosched_workload::{After, CgroupMove, CgroupRemoval, Task, TaskLoop, TaskNumbers, TaskSet};
 
-use super::core::{Core, Issued, NewIo};
+use super::core::{Core, Issued, NewIo, Treatment};
 use super::drive::Source;
 use super::heap::Heap;
 use crate::observer::{Change, Observer};
@@ -295,10 +295,10 @@ impl<'a> Tasks<'a> {
                     let arrival = self.set.arrivals[index as usize];
                     let (op, flags) = (arrival.2.into(), arrival.flags());
                     let (asked_ns, sector, nr_sectors) = (arrival.0, arrival.4, arrival.5);
-                    core.submit_to(
+                    core.submit_with(
                         task,
                         &NewIo { op, flags, sector, nr_sectors, tag: ARRIVAL, asked_ns, issued, part: Part::Whole },
-                        arrival.6.at_head,
+                        Treatment { at_head: arrival.6.at_head, ..Treatment::default() },
                     );
                 }
                 None
