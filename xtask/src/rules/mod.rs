@@ -124,3 +124,26 @@ fn files(root: &Path, extension: &str) -> Result<Vec<SourceFile>> {
 fn file(path: &str, text: &str) -> SourceFile {
     SourceFile { path: path.to_owned(), text: text.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the words between two texts.
+    fn words<'t>(text: &'t str, from: &str, to: char) -> Vec<&'t str> {
+        let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from:?} is missing"));
+        let list = rest.split(to).next().unwrap_or_default();
+        list.split([' ', ',']).filter(|word| !word.is_empty()).collect()
+    }
+
+    #[test]
+    fn the_public_workflow_runs_every_part_of_ci() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+        let (script, workflow) = (read(".ci/run"), read(".github/workflows/ci.yml"));
+        let parts = words(&script, "\nparts=\"", '"');
+        assert_eq!(words(&workflow, "part: [", ']'), parts);
+        let begun: Vec<&str> = script.lines().filter_map(|line| line.strip_prefix("begin ")).collect();
+        assert_eq!(begun, parts);
+    }
+}
