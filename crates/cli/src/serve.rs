@@ -122,7 +122,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode> {
     let control = args.control.as_deref().map(bind_control).transpose()?;
     let served = disk.serve(Some(Config { listeners, exports, tls, plain, limits }))?;
     let about = about(&served, &chosen);
-    warn_if_ignored(&served.handle, shares, by_options);
+    warn_if_ignored(&served.handle, &declared, chosen.kept, by_options);
     if let Some(hangups) = hangups {
         reread_exports(args, declared, served.handle.clone(), hangups)?;
     }
@@ -162,7 +162,7 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
                 return;
             }
             if exports.shares() != declared.shares() {
-                warn_if_ignored(&disk, exports.shares(), |shares| format!("set {}", shares.written()));
+                warn_if_ignored(&disk, &exports, None, |shares| format!("set {}", shares.written()));
             }
             let changes = changes(&declared, &exports);
             changes.iter().for_each(|change| say!("export {change}"));

@@ -11,6 +11,7 @@ use iosched::{Registry, Setting};
 use iosched_live::backend::Spec;
 use iosched_live::disk::attribute_spec;
 use iosched_live::metrics::Listening;
+use iosched_live::nbd::Exports;
 use iosched_live::reactor::{Ended, Recorded, Recording, ServeOptions, Served, nbd};
 use iosched_live::{Handle, OwnedListener, Shares, is_printable, reactor};
 
@@ -115,7 +116,7 @@ pub(crate) struct Chosen {
     depth: Option<u32>,
     shows_depth: bool,
     /// The declared shares for which the setting was chosen.
-    kept: Option<Shares>,
+    pub(crate) kept: Option<Shares>,
 }
 
 /// A disk that is ready to be served. Its errors have been found, and nothing has changed yet.
@@ -361,13 +362,20 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     format!("{}, {}, {setting}{depth}{why}", served.about, size(served.handle.capacity_bytes()))
 }
 
-/// Warns if the scheduler of a disk ignores the declared shares. `way` describes how to apply them.
-pub(crate) fn warn_if_ignored(disk: &Handle, declared: Option<Shares>, way: impl Fn(Shares) -> String) {
-    let Some(shares) = declared else { return };
+/// Warns if the scheduler of a disk ignores the declared shares, or applies weights only to reads.
+/// `way` describes how to apply them. `kept` has the shares for which iosched chose the scheduler.
+pub(crate) fn warn_if_ignored(disk: &Handle, exports: &Exports, kept: Option<Shares>, way: impl Fn(Shares) -> String) {
+    let Some(shares) = exports.shares() else { return };
     // A disk that has ended ignores nothing.
-    let ignored = disk.control(move |disk, _| disk.ignores(shares).then(|| disk.queue().scheduler()));
-    if let Ok(Some(scheduler)) = ignored {
+    let looked = disk.control(move |disk, _| (disk.ignores(shares), disk.queue().scheduler()));
+    let Ok((is_ignored, scheduler)) = looked else { return };
+    if is_ignored {
         say!("warning: {scheduler} ignores the declared {}; {} to apply them", shares.declared(), way(shares));
+    } else if shares == Shares::Weights && kept.is_none() && exports.has_async_writes() {
+        say!(
+            "warning: {scheduler} applies the declared weights to writes only roughly; to apply them to writes, too, \
+             declare sync=all for each export"
+        );
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &UblkArgs) -> Result<ExitCode> {
         }
     };
     let stopper = devices.stopper();
-    warn_if_ignored(&served.handle, exports.shares(), by_options);
+    warn_if_ignored(&served.handle, &exports, chosen.kept, by_options);
     announce(&served, &chosen, &devices, args);
     ending.by(move || stop(&stopper));
     // Without systemd, nothing receives the message.

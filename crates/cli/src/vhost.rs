@@ -86,7 +86,7 @@ pub(crate) fn run(args: &VhostArgs) -> Result<ExitCode> {
     let served = disk.serve(config)?;
     let control = control.map(|listener| Forest::new(vec![served.handle.clone()]).serve(listener)).transpose()?;
     let sockets = vhost::serve(&served.handle, &exports, doors)?;
-    warn_if_ignored(&served.handle, exports.shares(), by_options);
+    warn_if_ignored(&served.handle, &exports, chosen.kept, by_options);
     ending.stops(&served);
     sockets.warnings().iter().for_each(|warning| say!("warning: {warning}"));
     announce(&served, &chosen, args, &each);

@@ -135,16 +135,39 @@ fn declared_shares_are_kept_or_the_server_says_how() {
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);
+    let roughly =
+        " applies the declared weights to writes only roughly; to apply them to writes, too, declare sync=all";
+    let sync = ["memory:1M", "--export", "db,weight=800,sync=all", "--export", "backup,weight=200,read-only"];
     // The announced setting, the warning, and the values in effect.
     let cases = [
         (&weights[..], &[][..], at_8.as_str(), None, ["0", "8"]),
         (&weights, &["--depth", "5"], &at_5, None, ["0", "5"]),
-        (&weights, &["--scheduler", "cfq"], "\n", None, ["", "128"]),
-        (&weights, &["--for", "shared"], ":slice_idle=0, depth 8\n", None, ["0", "8"]),
+        (&weights, &["--scheduler", "cfq"], "\n", Some(roughly), ["", "128"]),
+        (&weights, &["--scheduler", "bfq"], "", Some(roughly), ["", "128"]),
+        (&sync, &["--scheduler", "cfq"], "\n", None, ["", "128"]),
+        (&weights, &["--for", "shared"], ":slice_idle=0, depth 8\n", Some(roughly), ["0", "8"]),
         (&classes, &[], "\n", None, ["", "128"]),
-        (&weights, &["--scheduler", "none"], "", Some("weights; use --for shared"), ["", "128"]),
-        (&weights, &["--scheduler", "bfq:slice_idle=0"], "", Some("weights; use --for shared"), ["0", "128"]),
-        (&classes, &["--scheduler", "kyber"], "", Some("classes and levels; use --scheduler cfq"), ["", "128"]),
+        (
+            &weights,
+            &["--scheduler", "none"],
+            "",
+            Some(" ignores the declared weights; use --for shared to apply them"),
+            ["", "128"],
+        ),
+        (
+            &weights,
+            &["--scheduler", "bfq:slice_idle=0"],
+            "",
+            Some(" ignores the declared weights; use --for shared to apply them"),
+            ["0", "128"],
+        ),
+        (
+            &classes,
+            &["--scheduler", "kyber"],
+            "",
+            Some(" ignores the declared classes and levels; use --scheduler cfq to apply them"),
+            ["", "128"],
+        ),
     ];
     for (exports, options, announced, warned, in_force) in cases {
         let server = Server::serving(&here, &[exports, options].concat());
@@ -153,9 +176,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
             None => {
                 assert!(messages.contains(&format!("{cfq}{announced}")) && !messages.contains("warning"), "{messages}")
             }
-            Some(way) => {
-                assert!(messages.contains(&format!(" ignores the declared {way} to apply them")), "{messages}")
-            }
+            Some(warning) => assert!(messages.contains(warning), "{messages}"),
         }
         for (name, value) in ["slice_idle", "device/queue_depth"].into_iter().zip(in_force) {
             if !value.is_empty() {

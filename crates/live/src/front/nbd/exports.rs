@@ -289,6 +289,13 @@ impl Exports {
         self.exports.iter().any(declares_priority).then_some(Shares::Priorities)
     }
 
+    /// Returns whether an export can be written with async writes. CFQ and bfq share these only
+    /// roughly, because they wait for the next request of a client only after sync requests.
+    #[must_use]
+    pub fn has_async_writes(&self) -> bool {
+        self.exports.iter().any(|export| !export.read_only && export.sync != SyncWrites::All)
+    }
+
     /// Returns the group of the clients of `export`, and its weight (`None`: the scheduler's
     /// default).
     ///
