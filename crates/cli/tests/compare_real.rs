@@ -230,6 +230,9 @@ fn the_baseline_is_what_is_set_now_if_it_is_compared() {
         document["plan"]["baseline"].as_u64().unwrap()
     };
     assert_eq!((baseline(["none", "mq-deadline"]), baseline(["none", "bfq"])), (1, 0));
+    let args = ["compare", "--on", on, "--runs", "2", "--scheduler", "none,bfq", "--", "true"];
+    let (out, _) = iosched(&here, &args, 0);
+    assert!(!out.contains("sample"), "a command is no sample: {out}");
     choose(&device, before.split(['[', ']']).nth(1).unwrap());
 }
 

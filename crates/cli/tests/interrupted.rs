@@ -3,8 +3,11 @@
 mod common;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use common::{command_in, directory, ended_by_sigterm, interrupt, iosched, wait_for};
 
@@ -29,6 +32,41 @@ fn sigterm_ends_a_simulated_run() {
     fs::write(here.join("long.fio"), job).unwrap();
     let args = ["compare", "--workload", "long.fio", "--device", "sata-7200", "--runs", "1", "--no-fairness"];
     ended_by_sigterm(&here, &args);
+}
+
+/// Starts a command whose trace comes from standard input and does not end. Each signal must end
+/// the command while it reads.
+#[track_caller]
+fn ended_while_reading(here: &Path, args: &[&str]) {
+    let rows: String = (0..40_000).map(|i| format!("{},1,R,{},8\n", i * 1_000, i * 8)).collect();
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut command = command_in(here, args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // The pipe holds less than this, so the command is reading.
+        input.write_all(b"arrival_ns,pid,op,sector,nr_sectors\n").unwrap();
+        input.write_all(rows.as_bytes()).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let done = child.wait_with_output().unwrap();
+        drop(input);
+        assert!(!done.status.success(), "{args:?}, {signal:?}");
+        assert!(done.stdout.is_empty(), "{args:?}, {signal:?}");
+    }
+}
+
+#[test]
+fn signals_end_commands_that_read_a_trace() {
+    let here = directory("interrupted-reading");
+    for args in [
+        &["advise", ".", "--workload", "-"][..],
+        &["compare", "--workload", "-"],
+        &["compare", "--on", ".", "--workload", "-"],
+        &["tune", "--workload", "-", "--goal", "throughput", "--scheduler", "bfq"],
+        &["trace", "info", "-"],
+    ] {
+        ended_while_reading(&here, args);
+    }
 }
 
 #[test]

@@ -173,6 +173,11 @@ impl Watched {
 /// Makes the first Ctrl-C end the work after the current runs. Another signal also ends these: a
 /// run can take minutes, and `timeout` and service managers send only one signal.
 pub fn on_interrupt(control: &Arc<Control>) -> Result<()> {
+    on_interrupt_saying(control, "")
+}
+
+/// As [`on_interrupt`], with a sentence about the end of the current run.
+pub fn on_interrupt_saying(control: &Arc<Control>, ending: &'static str) -> Result<()> {
     let control = Arc::clone(control);
     on_signal(move |signal| {
         if is_patient(signal) {
@@ -180,7 +185,7 @@ pub fn on_interrupt(control: &Arc<Control>) -> Result<()> {
             say!("\nstopping after the current runs; a second Ctrl-C stops them too");
         } else {
             control.abort();
-            say!("\nstopping; results of finished runs are kept");
+            say!("\nstopping; results of finished runs are kept{ending}");
         }
     })
 }

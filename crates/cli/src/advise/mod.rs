@@ -169,13 +169,15 @@ const EXAMPLES: &str = "Examples:
       --profile advice/profile.toml --apply";
 
 pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
+    // A long trace is read before signals are handled, so a signal ends the reading at once.
+    let request = args.request()?;
     // Signals are handled before anything is created or set that must be removed or restored.
     let control = Arc::new(Control::new(options::or_cpus(None)));
     on_interrupt(&control)?;
     let mut outputs = Outputs::new(args.write).prints("the advice").reads_all(&args.profile).reads_all(&args.machine);
     outputs = outputs.reads_all(options::files(&args.workload));
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
-    let mut plan = AdvicePlan::of(args.request()?).map_err(of_advice)?;
+    let mut plan = AdvicePlan::of(request).map_err(of_advice)?;
     plan.command = args.command(given, plan.schedulers());
     let is_measured = args.profile.is_none();
     let mut kept = AdviceDirectory::open(args.output.as_deref(), plan.disk().name(), is_measured, &mut outputs)?;

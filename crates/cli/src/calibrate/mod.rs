@@ -159,8 +159,6 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     let interrupt = Arc::new(AtomicBool::new(false));
     let name = args.output.as_deref().unwrap_or_else(|| Path::new(NAME_DEFAULT)).display().to_string();
     if let Some(file) = &args.trace {
-        let flag = Arc::clone(&interrupt);
-        on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
         return trace::run(args, given, file, &name, &interrupt);
     }
     if let Some(file) = &args.table {

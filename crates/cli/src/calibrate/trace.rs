@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
@@ -16,6 +17,7 @@ use iosched_terminal::fail::{INTERRUPTED, all_of, usage};
 use iosched_terminal::output::{Kind, Outputs};
 use iosched_terminal::progress::Meter;
 use iosched_terminal::show::calibration;
+use iosched_terminal::signals::on_signal;
 
 /// Capacity above that of any disk, sectors.
 const CAPACITY_SECTORS_MAX: u64 = 1 << 48;
@@ -25,12 +27,15 @@ pub(super) fn run(
     given: &Invocation,
     trace: &Path,
     name: &str,
-    interrupt: &AtomicBool,
+    interrupt: &Arc<AtomicBool>,
 ) -> Result<ExitCode> {
     let start = args.start.as_deref().map(Profile::load).transpose()?;
     let capacity_sectors = start.as_ref().map_or(CAPACITY_SECTORS_MAX, |start| start.card().capacity_sectors);
     let shown = trace.display().to_string();
     let services = service_times(&shown, &import::read(trace)?, capacity_sectors).map_err(usage)?;
+    // A signal while the trace is read ends the command at once. Then it ends the search.
+    let flag = Arc::clone(interrupt);
+    on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
     let mut outputs = Outputs::new(args.write).prints("the figures").reads(trace).reads_all(&args.start);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let bar = Meter::new("{spinner} fitting: {pos} models tried, {msg}");

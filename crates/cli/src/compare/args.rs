@@ -199,7 +199,8 @@ impl CompareArgs {
     /// is the default one. It says how to choose others.
     pub(crate) fn input(&self) -> Option<String> {
         let is_default = self.given_devices.is_empty() && self.real.on.is_none();
-        sample(self.workload.is_none(), is_default, "--device PROFILE or --on DEVICE")
+        let is_sample = self.workload.is_none() && self.real.command.is_empty();
+        sample(is_sample, is_default, "--device PROFILE or --on DEVICE")
     }
 
     /// Returns the number of runs of each setting.

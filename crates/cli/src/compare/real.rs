@@ -19,7 +19,7 @@ use super::{CompareArgs, Comparing, Written, outputs};
 use crate::invocation::Invocation;
 use crate::options::{RunLength, UNTIL_SURE_PERCENT, open_workload, percent};
 use iosched_terminal::fail::{of_comparison, of_device_request, usage};
-use iosched_terminal::progress::on_interrupt;
+use iosched_terminal::progress::on_interrupt_saying;
 
 /// Options of runs on a real device.
 #[derive(Args, Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct RealArgs {
 
     /// Command whose duration iosched measures, instead of a workload; $IOSCHED_TARGET holds the path of the target
     #[arg(last = true, value_name = "COMMAND", requires = "on", conflicts_with = "workload")]
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
 }
 
 pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Result<ExitCode> {
@@ -73,7 +73,13 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Resu
     }
     // Signals are handled before anything is created or set that must be removed or restored.
     let control = Arc::new(Control::new(1));
-    on_interrupt(&control)?;
+    on_interrupt_saying(
+        &control,
+        match &work {
+            Work::Command(_) => "; the command gets SIGTERM, and SIGKILL if it still runs after 5 s",
+            Work::Workload(_) => "",
+        },
+    )?;
     let target = open_target(&roots, &state, on, real.destroy_data.as_deref(), &work).map_err(of_device_request)?;
     let device = scheduled_disk(&target, &on.display().to_string(), Some(&work)).map_err(of_device_request)?;
     let settings = named_settings(&args.schedulers, &device).map_err(of_device_request)?;

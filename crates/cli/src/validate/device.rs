@@ -102,10 +102,11 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let control = Arc::new(Control::new(1));
-    on_interrupt(&control)?;
     let (measured, recorded) = match (&args.from, &args.target) {
+        // Nothing must be restored, so a signal ends the reading at once.
         (Some(file), _) => (read(file)?, Ok(())),
         (None, Some(target)) => {
+            on_interrupt(&control)?;
             let mut records = outputs.records(&args.records, Kind::Validation)?;
             let measured = measure(args, given, target, &mut records, &control)?;
             (measured, records.finish())
