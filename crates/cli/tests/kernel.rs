@@ -119,8 +119,13 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     let (code, out, _) = restore(&state, &[]);
     assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
+    let requests_with_it = was("nr_requests");
     let (code, out, err) = restore(&state, &[name]);
     assert!(code == 0 && out.contains("restored: scheduler mq-deadline -> none"), "{out}{err}");
+    assert!(
+        out.contains(&format!(", nr_requests {requests_with_it} -> {requests}")),
+        "also what the kernel did: {out}"
+    );
     assert_eq!(Recorded::of(&device).unwrap(), recorded);
     assert_eq!(restore(&state, &[]).1, "nothing to restore\n");
     assert_eq!(set(&[name, "scheduler=none"]), "", "nothing changed");

@@ -239,11 +239,13 @@ impl Recorded {
         scheduler.into_iter().chain(self.values.iter().filter(is_to_be_written).cloned()).collect()
     }
 
-    /// Restores all values that differ, and checks the result. Returns the changes that were made.
+    /// Restores all values that differ, and checks the result. Returns all values that changed, also
+    /// those that the kernel changed with the scheduler.
     ///
     /// # Errors
     /// Some value still differs.
     pub fn put_back(&self, device: &BlockDevice) -> Result<Vec<Change>, NotRestored> {
+        let before = self.changes(device);
         let mut done: Vec<Change> = Vec::new();
         let mut errors: Vec<(String, AttributeError)> = Vec::new();
         // First the scheduler. Then its tunables and the values that it changed. Then values that
@@ -269,6 +271,10 @@ impl Recorded {
             self.changes(device).into_iter().partition(|change| is_gone(device, change));
         if left.is_empty() {
             done.extend(gone);
+            let is_new =
+                |change: &Change| !self.is_kept_finer(&change.name) && done.iter().all(|done| done.name != change.name);
+            let by_kernel: Vec<Change> = before.into_iter().filter(is_new).collect();
+            done.extend(by_kernel);
             return Ok(done);
         }
         let mut error_of = |name: &str| {
