@@ -1,6 +1,6 @@
 //! The decision of advice, its doubts, and the comparison of predicted and measured values.
 
-use iosched_lab::{Comparison, Decision, Verdict, decide, marked};
+use iosched_lab::{Comparison, Decision, Verdict, decide, marked, significant};
 
 use super::{Advice, Prediction};
 use crate::tune::{Finding, MeasureRecord, TuneResults};
@@ -77,14 +77,41 @@ impl Advice<'_> {
                     .to_owned(),
             );
         }
-        doubts.extend(self.predicted.model_error());
+        doubts.extend(self.model_of_search());
         doubts.extend(self.predictions.iter().filter_map(|prediction| self.missed(prediction)));
-        if self.measured.finding == Finding::CannotTell {
-            let runs = self.measured.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
-            doubts.push(format!("more runs on the device may decide the open verdicts: --runs{runs}, or --until-sure"));
+        if self.measured.finding == Finding::CannotTell
+            && let Some((open, runs)) = self.measured.more_runs()
+        {
+            doubts.push(format!("more runs on the device may decide {open}: --runs{runs}, or --until-sure"));
         }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));
         doubts
+    }
+
+    /// Returns a sentence about the known error of the model. It concerns only the search: the
+    /// figures of the advice are from the device.
+    fn model_of_search(&self) -> Option<String> {
+        let device = &self.predicted.header.device;
+        let fit = device.fit?;
+        let error = if fit.rates_only {
+            format!(
+                "was made only from maximum rates. Predicted rates may be wrong by {} %",
+                significant(fit.rate_error_percent, 2)
+            )
+        } else {
+            format!(
+                "{} the device. In four cases of five, predicted rates are wrong by at most {} % and the slowest \
+                 I/Os by at most {} %",
+                if fit.fits { "fits, but is not" } else { "does not fit" },
+                significant(fit.rate_error_percent, 2),
+                significant(fit.tail_error_percent, 2)
+            )
+        };
+        Some(format!(
+            "the search in simulation used the model of {}. This model {error}. The runs on the device do not depend \
+             on it",
+            device.name
+        ))
     }
 
     /// Returns a sentence about a prediction with the wrong direction.

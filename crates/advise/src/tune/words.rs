@@ -3,7 +3,7 @@
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
 use iosched_lab::request::quoted;
-use iosched_lab::{Comparison, Doubt, RUNS_WORTH, listed, significant};
+use iosched_lab::{Comparison, Doubt, RUNS_WORTH, listed, marked, significant};
 
 use super::controllers::Controller;
 use super::results::{Finding, Standing, TuneResults};
@@ -52,10 +52,11 @@ impl TuneResults<'_> {
             );
         }
         doubts.extend(self.model_error());
-        if self.finding == Finding::CannotTell {
-            let runs = self.unsure_runs().map_or_else(String::new, |runs| format!(" {runs}"));
+        if self.finding == Finding::CannotTell
+            && let Some((open, runs)) = self.more_runs()
+        {
             doubts.push(format!(
-                "more runs may decide the open verdicts: give a larger --budget, or use iosched compare --runs{runs}"
+                "more runs may decide {open}: give a larger --budget, or use iosched compare --runs{runs}"
             ));
         }
         if let Some(best) = self.recommended() {
@@ -92,9 +93,16 @@ impl TuneResults<'_> {
         Some((standing, goal, standing.figures[goal].as_ref()?.comparison.as_ref()?))
     }
 
-    /// Returns the number of runs of each setting that would decide, if that number is practical.
-    pub(crate) fn unsure_runs(&self) -> Option<u32> {
-        self.unsure_comparison()?.2.runs_needed.filter(|&runs| runs <= RUNS_WORTH)
+    /// Returns the open question about the setting that may be better, and the number of runs of each
+    /// setting that would decide it, after a space. The number is left out if it is not practical.
+    /// Other open comparisons may need more runs.
+    pub(crate) fn more_runs(&self) -> Option<(String, String)> {
+        let (standing, goal, comparison) = self.unsure_comparison()?;
+        let runs = comparison.runs_needed.filter(|&runs| runs <= RUNS_WORTH);
+        Some((
+            format!("whether {} is better in {}", marked(&standing.label), self.header.measures[goal].name),
+            runs.map_or_else(String::new, |runs| format!(" {runs}")),
+        ))
     }
 
     /// Returns a sentence about the known error of the model.

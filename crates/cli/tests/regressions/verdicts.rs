@@ -226,7 +226,9 @@ pub(crate) const CASES: &[Case] = &[
         place
             .iosched(&[&common[..], &few].concat())
             .code(0)
-            .says(&["does not fit the device", "no model fits the device"]);
+            .says(&["does not fit the device", "no model fits the device"])
+            .says(&["The runs on the device do not depend on it"])
+            .never(&["compare on the device itself"]);
     }),
     case("how wrong a profile is cannot be less than nothing", |place| {
         place.file("tasks.toml", TASKS);
