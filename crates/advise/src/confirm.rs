@@ -48,7 +48,7 @@ impl Confirmed {
             simulated_ns: record.result.finished_ns,
             utilisation_percent: Figure::Utilisation.of(&record.result),
             values: measures.iter().map(|measure| measure.as_ref()?.of(&record.result)).collect(),
-            starved: starved_tasks(&record.result),
+            starved: starved_tasks(&record.result, plan.workload.kind),
         };
         let device = records.on(0);
         let complete = |setting: usize| device.map(|of_device| of_device.complete_runs(setting)).unwrap_or_default();

@@ -286,6 +286,17 @@ impl Experiment {
         vec![(first.profile.clone(), setting.clone()); first.more_disks[0].len()]
     }
 
+    /// Returns the kind of the workload.
+    #[must_use]
+    pub fn workload_kind(&self) -> WorkloadKind {
+        match &self.workload {
+            Workload::Tasks(_) => WorkloadKind::Tasks,
+            Workload::Trace(_) => WorkloadKind::Trace,
+            Workload::Jobs(_) => WorkloadKind::Jobs,
+            Workload::Application(_) => WorkloadKind::Application,
+        }
+    }
+
     /// Returns the numbers of the tasks that also run alone, rising. These are the busiest
     /// [`ALONE_TASKS_MAX`] tasks with [`ALONE_IOS_MIN`] I/Os or more. The list is empty if fewer
     /// than two tasks are left, or without [`Self::fairness`].

@@ -394,3 +394,42 @@ fn the_baseline_of_a_set_of_schedulers_is_mq_deadline() {
     }
     assert_eq!(baseline(&["bfq", "mq-deadline"]), "bfq");
 }
+
+/// Returns a recording of two processes that read at random and are always busy: `db` with one I/O
+/// in flight, and `backup` with 16 in the idle class.
+fn backup_beside_db(seconds: u64) -> Workload {
+    let mut rows: Vec<(u64, String)> = Vec::new();
+    for i in 0..seconds * 100 {
+        let sector = i * 7_919_993 % 90_000_000 / 8 * 8;
+        let at_ns = i * 10_000_000;
+        rows.push((at_ns, format!("{at_ns},7,R,1,{},16,9900000,db,be/4\n", 700_000_000 + sector)));
+        // Each I/O starts when the sixteenth before it ends.
+        let at_ns = i.saturating_sub(16) * 10_000_000 + 1_000;
+        let latency_ns = (i + 1).min(16) * 10_000_000 - 1_000;
+        rows.push((at_ns, format!("{at_ns},1234,R,1,{sector},8,{latency_ns},backup,idle\n")));
+    }
+    rows.sort();
+    let header = "arrival_ns,pid,op,sync,sector,nr_sectors,latency_ns,process,ioprio\n".to_owned();
+    let text = rows.into_iter().fold(header, |text, (_, row)| text + &row);
+    let reader = TraceReader::from_reader(std::io::Cursor::new(text), "two.csv", &ReadOptions::default()).unwrap();
+    Workload::Trace(Arc::new(Trace::read("two.csv", reader).unwrap()))
+}
+
+#[test]
+fn the_decision_about_a_trace_names_the_process_that_starves() {
+    let mut experiment = experiment(backup_beside_db(20), &["none", "bfq"], 2);
+    experiment.replay = Replay::Closed;
+    experiment.fairness = false;
+    let results = results(&records(&experiment));
+    // Every process finishes its I/Os, so only the time with both processes shows it.
+    let is_it = |doubt: &&Doubt| {
+        matches!(doubt, Doubt::Starved { settings, task, percent }
+            if settings == &["bfq"] && task == "backup (1234)" && *percent < 5.0)
+    };
+    assert_eq!(results.doubts.iter().filter(is_it).count(), 1, "{:?}", results.doubts);
+    let sentences = results.decision.sentences.join(" ");
+    assert!(
+        sentences.contains("`bfq` takes ") && sentences.contains("starves the process backup (1234)"),
+        "{sentences}"
+    );
+}

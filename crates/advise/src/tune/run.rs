@@ -117,7 +117,11 @@ impl Runner<'_> {
                     simulated_ns: result.finished_ns,
                     utilisation_percent: Figure::Utilisation.of(&result),
                     values: self.measures.iter().map(value).collect(),
-                    starved: if phase == Phase::Confirm { starved_tasks(&result) } else { Vec::new() },
+                    starved: if phase == Phase::Confirm {
+                        starved_tasks(&result, self.experiment.workload_kind())
+                    } else {
+                        Vec::new()
+                    },
                 })
             },
         )

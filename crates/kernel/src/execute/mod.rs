@@ -373,6 +373,7 @@ impl Prepared<'_> {
             self.has_holes.store(true, Ordering::Relaxed);
         }
         self.add_notes(&mut gathered);
+        gathered.result.find_contention();
         Ok(gathered.result)
     }
 

@@ -100,6 +100,7 @@ impl Recorder {
         histogram.record(latency_ns);
         result.latency.record(latency_ns);
         result.last_completion_ns = Some(now_ns);
+        result.progress.completed(now_ns);
         self.timeline.completed(now_ns, kind, bytes, latency_ns);
     }
 

@@ -87,7 +87,7 @@ pub struct Criterion {
 /// A task that gets almost no service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Starving {
-    /// Name of the task, or `process PID`.
+    /// Name of the task; `NAME (PID)` or `process PID` for a process of a trace.
     pub task: String,
     /// Indices of the settings under which it starves.
     pub settings: Vec<usize>,

@@ -123,7 +123,8 @@ impl Rules<'_> {
         let starves = |task: &str| {
             let differs =
                 |starving: &&Starving| starving.settings.contains(&setting) != starving.settings.contains(&base);
-            all.iter().filter(differs).any(|starving| starving.task == task)
+            let is_of = |starving: &str| starving == task || starving.starts_with(&format!("{task} ("));
+            all.iter().filter(differs).any(|starving| is_of(&starving.task))
         };
         let mut tasks: Vec<&str> = Vec::new();
         let mut is_new = |criterion: &&Criterion| match criterion.figure.task() {

@@ -4,6 +4,7 @@ use iosched::Setting;
 use iosched_kernel::checks::Finding;
 use iosched_kernel::knobs::{Inert, Reason, hands_on_at_once, looks_at_classes};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
+use iosched_workload::outcome::{BUSY_NS, BUSY_SHARE};
 use serde::{Deserialize, Serialize};
 
 use super::{Doubt, SECONDS_PUBLISHED};
@@ -29,13 +30,9 @@ const OVERLOAD_LATE_SHARE: f64 = 0.05;
 /// or by this time, s.
 const OVERLOAD_LATE_S: f64 = 1.0;
 
-/// A task starves if it has less than this share of the I/Os, and of the bytes, of the busiest
-/// task,
+/// A busy task starves if it has less than this share of the I/Os, and of the bytes, of the
+/// busiest task.
 const STARVED_SHARE: f64 = 0.05;
-/// while it has I/O in flight for at least this share of its time,
-const WAITING_SHARE: f64 = 0.9;
-/// and its time is at least this long, ns.
-const STARVED_AFTER_NS: u64 = 2_000_000_000;
 
 /// Share of the I/Os that wait for a request, above which the queue's limits can decide, per cent.
 const RAN_OUT_PERCENT: f64 = 1.0;
@@ -346,7 +343,8 @@ impl Finder<'_> {
         let mut found: Vec<(String, Vec<(usize, f64)>)> = Vec::new();
         for setting in 0..settings {
             let runs = self.records.complete_runs(setting);
-            let starved = starved_in_all(runs.iter().map(|run| starved_tasks(&run.result)));
+            let kind = self.records.header().workload.kind;
+            let starved = starved_in_all(runs.iter().map(|run| starved_tasks(&run.result, kind)));
             for StarvedTask { task, percent } in starved {
                 match found.iter_mut().find(|(known, _)| *known == task) {
                     Some((_, of)) => of.push((setting, percent)),
@@ -410,7 +408,7 @@ impl Finder<'_> {
 /// A task that starves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StarvedTask {
-    /// Name of the task, or `process PID`.
+    /// Name of the task; `NAME (PID)` or `process PID` for a process of a trace.
     pub task: String,
     /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
     pub percent: f64,
@@ -428,31 +426,47 @@ pub fn starved_in_all(runs: impl IntoIterator<Item = Vec<StarvedTask>>) -> Vec<S
     runs.into_iter().reduce(both).unwrap_or_default()
 }
 
-/// Returns the tasks that starve in one run. Tasks with the same name are one entry, with the
-/// largest share of any of them.
+/// Returns the tasks that starve in one run: in the whole run, or until the first busy task ended.
+/// Tasks with the same name are one entry, with the largest share of any of them. Processes of a
+/// trace (`kind`) have their pid in the name.
 #[must_use]
-pub fn starved_tasks(run: &RunResult) -> Vec<StarvedTask> {
-    let waits = |task: &TaskResult| {
-        let first_ns = task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
-        let present_ns = run.finished_ns.saturating_sub(first_ns);
-        present_ns >= STARVED_AFTER_NS && task.latency.sum_ns() as f64 >= WAITING_SHARE * present_ns as f64
+pub fn starved_tasks(run: &RunResult, kind: WorkloadKind) -> Vec<StarvedTask> {
+    let first_ns = |task: &TaskResult| task.first_submit_ns.unwrap_or(run.finished_ns).max(run.counted_from_ns);
+    let is_busy = |task: &&TaskResult| {
+        let present_ns = run.finished_ns.saturating_sub(first_ns(task));
+        present_ns >= BUSY_NS && task.latency.sum_ns() as f64 >= BUSY_SHARE * present_ns as f64
     };
-    let waiting: Vec<&TaskResult> = run.tasks.iter().filter(|task| waits(task)).collect();
     let bytes = |task: &TaskResult| task.bytes_read + task.bytes_written;
-    let ios_most = waiting.iter().map(|task| task.ios).max().unwrap_or(0).max(1) as f64;
-    let bytes_most = waiting.iter().map(|task| bytes(task)).max().unwrap_or(0).max(1) as f64;
-    // A task with large requests has few I/Os. A task with small requests has few bytes.
-    let share = |task: &TaskResult| (task.ios as f64 / ios_most).max(bytes(task) as f64 / bytes_most);
+    let whole = run.tasks.iter().filter(is_busy).map(|task| (task, task.ios as f64, bytes(task) as f64));
+    let contended = run.tasks.iter().filter_map(|task| {
+        let contended =
+            task.contended.filter(|contended| contended.until_ns.saturating_sub(first_ns(task)) >= BUSY_NS)?;
+        let share = contended.ios as f64 / task.ios.max(1) as f64;
+        Some((task, contended.ios as f64, bytes(task) as f64 * share))
+    });
     let mut found: Vec<StarvedTask> = Vec::new();
-    for task in waiting.iter().filter(|task| share(task) < STARVED_SHARE) {
-        let name = if task.name.is_empty() { format!("process {}", task.pid) } else { task.name.clone() };
-        let percent = share(task) * 100.0;
+    for (task, percent) in starved(whole.collect()).into_iter().chain(starved(contended.collect())) {
+        let name = match (task.name.as_str(), kind) {
+            ("", _) => format!("process {}", task.pid),
+            (name, WorkloadKind::Trace) if task.pid > 0 => format!("{name} ({})", task.pid),
+            (name, _) => name.to_owned(),
+        };
         match found.iter_mut().find(|known| known.task == name) {
             Some(known) => known.percent = known.percent.max(percent),
             None => found.push(StarvedTask { task: name, percent }),
         }
     }
     found
+}
+
+/// Returns the tasks that starve, given busy tasks with their I/Os and bytes. The second value is
+/// the share of the busiest task's work, per cent.
+fn starved(busy: Vec<(&TaskResult, f64, f64)>) -> Vec<(&TaskResult, f64)> {
+    let (ios_most, bytes_most) =
+        busy.iter().fold((1.0f64, 1.0f64), |most, &(_, ios, bytes)| (most.0.max(ios), most.1.max(bytes)));
+    // A task with large requests has few I/Os. A task with small requests has few bytes.
+    let shares = busy.into_iter().map(|(task, ios, bytes)| (task, (ios / ios_most).max(bytes / bytes_most)));
+    shares.filter(|&(_, share)| share < STARVED_SHARE).map(|(task, share)| (task, share * 100.0)).collect()
 }
 
 /// Returns a remedy if all data of a program stayed in the page cache: how to make them reach the

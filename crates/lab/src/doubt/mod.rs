@@ -199,7 +199,7 @@ pub enum Doubt {
     Starved {
         /// Labels of the settings; empty for all settings.
         settings: Vec<String>,
-        /// Name of the task, or `process PID`.
+        /// Name of the task; `NAME (PID)` or `process PID` for a process of a trace.
         task: String,
         /// Larger of the task's shares of the I/Os and of the bytes of the busiest task, per cent.
         percent: f64,

@@ -683,6 +683,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
         task_result.latency.record(latency_ns);
         task_result.last_completion_ns = Some(self.now_ns);
+        task_result.progress.completed(self.now_ns);
         let io = Completed { task: task as usize, op, nr_sectors, sync, latency_ns };
         self.observer.completed(self.now_ns, &io);
     }
@@ -745,7 +746,7 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
         let now = self.now();
         let queue: QueueStat = self.driver.stat(now).into();
-        RunResult {
+        let mut result = RunResult {
             finished_ns: self.finished_ns,
             ios: self.tasks.iter().map(|task| task.ios).sum(),
             requests_dispatched: self.dispatched - self.tally.dispatched,
@@ -764,6 +765,8 @@ impl<D: Device, O: Observer> Core<D, O> {
             counted_from_ns: self.tally.counted_from_ns(),
             lateness: None,
             io_timeline: None,
-        }
+        };
+        result.find_contention();
+        result
     }
 }

@@ -1,11 +1,13 @@
 //! Results of a run of a workload: plain data, the same for simulations and real devices.
 
+mod contention;
 mod job;
 mod timeline;
 
 use iosched_trace::Fit;
 use serde::{Deserialize, Serialize};
 
+pub use contention::{BUSY_NS, BUSY_SHARE, Contended, Progress};
 pub use iosched_numbers::Histogram;
 pub use job::{DirectionResult, JobResult, SAMPLE_NS, Samples, SyncCalls, SyncKind};
 pub(crate) use job::{batch_class, level_class};
@@ -205,6 +207,13 @@ pub struct TaskResult {
     pub first_submit_ns: Option<u64>,
     /// Time of the last completion, ns; `None` if there was none.
     pub last_completion_ns: Option<u64>,
+    /// Work until the first busy task of the run ended. `None` if the task was not busy, or no
+    /// busy task ended before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contended: Option<Contended>,
+    /// Progress during the run; empty after [`RunResult::find_contention`].
+    #[serde(skip)]
+    pub progress: Progress,
 }
 
 impl TaskResult {
