@@ -20,10 +20,10 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Reads and writes are separate. Each kind is sorted by sector, and also by age.",
         "A batch has up to fifo_batch requests, all reads or all writes, in sector order.",
-        "If reads wait, the next batch is of reads. After writes_starved batches of reads, \
-         waiting writes get a batch.",
-        "A batch begins after the last request of its kind. If the oldest request is past its deadline, the \
-         batch begins with that request.",
+        "If reads wait, the next batch is of reads. After writes_starved batches of reads, the next batch is of \
+         writes, if writes wait.",
+        "A batch continues after the last request of its kind. If the oldest request is past its deadline, the batch \
+         begins with that request.",
         "It does not distinguish processes.",
     ],
     when: "Databases and servers that need throughput and a limited waiting time, and no fairness \
@@ -69,7 +69,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             2,
             0..=MAX,
             "2.6.0",
-            "number of batches of reads before waiting writes get a batch",
+            "largest number of consecutive batches of reads while writes wait",
             { tuning: Span::or_zero(1, 16) }
         ),
         tunable!(

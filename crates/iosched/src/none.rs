@@ -26,8 +26,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Bios are merged in the plug of their process. If the device is full, they are merged with one of the \
          newest eight waiting requests.",
     ],
-    when: "A fast device (NVMe) that orders requests itself, or above a layer that orders them. Processes need \
-        no fairness.",
+    when: "A fast device (NVMe) that orders requests itself, or a disk above a layer that orders requests. Processes \
+        need no fairness.",
     ..Registered::new("none", &|env| Box::new(NoElevator::new(env.hw_queues)))
 };
 

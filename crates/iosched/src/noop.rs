@@ -19,8 +19,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "The request \
         queue still merges neighbouring requests.",
     ],
-    when: "A device that orders requests itself, such as a RAID controller or an SSD. It is also a baseline for \
-        other schedulers.",
+    when: "A device that orders requests itself, such as a RAID controller or an SSD. Comparisons also use noop as a \
+        baseline.",
     ..Registered::new("noop", &|_| Box::new(Noop::default()))
 };
 

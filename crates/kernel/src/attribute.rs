@@ -278,8 +278,7 @@ static NUMBERS: [Spec; 5] = [
             Unit::Switch,
             0,
             SWITCH,
-            "whether the kernel polls for the completion of I/Os that \
-             ask for polling",
+            "whether the kernel polls for completions, if an I/O requests polling",
         )
     },
     Spec {

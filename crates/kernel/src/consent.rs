@@ -81,7 +81,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// No person has allowed destroying the data, and the device has known contents.
-    #[error("{}: holds {what}, which writing would destroy", path.display())]
+    #[error("{}: holds {what}; a write would destroy this data", path.display())]
     Holds {
         /// Path of the device file.
         path: PathBuf,
@@ -257,7 +257,7 @@ mod tests {
         image[..4].copy_from_slice(b"XFSB");
         fill(&image);
         assert!(
-            message("sdc").ends_with("sdc: holds an XFS file system, which writing would destroy"),
+            message("sdc").ends_with("sdc: holds an XFS file system; a write would destroy this data"),
             "{}",
             message("sdc")
         );

@@ -98,7 +98,7 @@ impl fmt::Display for Inert {
         write!(f, "{} does nothing: ", self.knob)?;
         match &self.reason {
             Reason::Ignored { scheduler, by_others } => {
-                write!(f, "{scheduler} ignores it, but {by_others} would use it")
+                write!(f, "{scheduler} ignores this setting, but {by_others} would use it")
             }
             Reason::NothingWaits { outstanding_max, driver_depth } => write!(
                 f,
@@ -109,8 +109,11 @@ impl fmt::Display for Inert {
                 write!(f, "at most {outstanding_max} I/Os are in flight, and the limit is {limit}")
             }
             Reason::Without { what } => write!(f, "the workload has no {what}"),
-            Reason::Alone => f.write_str("it decides between processes, but the workload has only one process"),
-            Reason::Default { value } => write!(f, "{value} is its present value"),
+            Reason::Alone => f.write_str(
+                "this setting decides between processes, but the workload has only one \
+                process",
+            ),
+            Reason::Default { value } => write!(f, "the present value is already {value}"),
         }
     }
 }
@@ -269,7 +272,7 @@ mod tests {
         }
         assert_eq!(
             reasons("none", 128, classes),
-            ["ioprio class does nothing: none ignores it, but mq-deadline and bfq would use it"]
+            ["ioprio class does nothing: none ignores this setting, but mq-deadline and bfq would use it"]
         );
         let levels = Demand { levels: true, weights: true, ..READERS };
         assert_eq!(reasons("mq-deadline", 128, levels).len(), 2);
@@ -335,7 +338,10 @@ mod tests {
 
     #[test]
     fn a_default_does_nothing_and_an_unknown_knob_is_not_judged() {
-        assert_eq!(reasons("bfq:slice_idle=8", 4, READERS), ["slice_idle does nothing: 8 is its present value"]);
+        assert_eq!(
+            reasons("bfq:slice_idle=8", 4, READERS),
+            ["slice_idle does nothing: the present value is already 8"]
+        );
         assert!(reasons("bfq:brand_new=8,nr_requests=x", 4, READERS).is_empty());
     }
 }

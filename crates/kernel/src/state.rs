@@ -45,8 +45,7 @@ pub struct StateDirectory {
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The system refuses.
-    #[error("{}: {error}; {VARIABLE} can name another directory for the records of settings, which must survive a \
-         crash", path.display())]
+    #[error("{}: {error}; set {VARIABLE} to another directory for the records of settings, which must survive a crash", path.display())]
     Io {
         /// Path of the file or directory.
         path: PathBuf,
@@ -66,8 +65,8 @@ pub enum StateError {
     },
     /// No directory is known.
     #[error(
-        "neither HOME nor XDG_STATE_HOME is set; {VARIABLE} can name a directory for the records of settings, \
-         which must survive a crash"
+        "neither HOME nor XDG_STATE_HOME is set; set {VARIABLE} to a directory for the records of settings, which \
+         must survive a crash"
     )]
     NoHome,
 }

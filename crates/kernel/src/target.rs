@@ -215,7 +215,12 @@ impl DirectoryTarget {
 
     /// Returns the directory of iosched.
     pub(crate) fn own_directory(&self) -> io::Result<&Arc<Held>> {
-        let none = || io::Error::other("is the directory of a command; workloads of iosched do not run in it");
+        let none = || {
+            io::Error::other(
+                "only the measured command uses this directory; iosched's own workloads do \
+            not run in it",
+            )
+        };
         self.own_directory.as_ref().map(OwnDirectory::held).ok_or_else(none)
     }
 

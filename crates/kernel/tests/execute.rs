@@ -419,5 +419,5 @@ fn nothing_is_made_in_the_directory_of_a_command() {
     let target = Target::directory_of_command(&Roots::default(), &place.data()).unwrap();
     assert!(place.is_clean());
     let error = execute::prepare(&jobs("[a]\nrw=read\nsize=64k\n"), &target, None).unwrap_err().to_string();
-    assert!(error.contains("workloads of iosched do not run in it"), "{error}");
+    assert!(error.contains("iosched's own workloads do not run in it"), "{error}");
 }

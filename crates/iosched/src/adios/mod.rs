@@ -39,8 +39,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          arrival and merges none.",
         "Reads and other requests are sorted by deadline. A deadline is the start plus the lat_target plus the \
          predicted time. The deadline of a sync request is its start.",
-        "While both wait, they take turns by predicted time. With the default read_priority, reads get about \
-         six times as much time as other requests.",
+        "While reads and other requests wait, the two kinds take turns by predicted time. With the default \
+         read_priority, reads get about six times as much time as other requests.",
         "A batch is full when its requests and the requests in flight together have a predicted time of \
          global_latency_window,",
         "or when an operation reaches its batch_limit. Within a batch, reads go first, then \

@@ -35,7 +35,7 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Values.window_ns, "global_latency_window", Nanoseconds, 1, 16_000_000, 0..=u64::MAX, "3.3.0",
-            "largest sum of the predicted times of a batch and of the requests in flight. Default on devices with \
+            "largest sum of the predicted times of a batch plus of the requests in flight. Default for devices on devices with \
             seek times: 22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
         tunable!(Values.refill_percent, "bq_refill_below_ratio", Count, 1, 20, 0..=100, "3.3.0",
             "percentage of global_latency_window. If the predicted time of the requests in flight is below this \
@@ -62,14 +62,14 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
             "time from the start of an async discard to its deadline; writing to this file clears \
              the learnt latencies of discards", { reads: Reads::U64 }),
         tunable!(Values.shrink_kreqs, "shrink_at_kreqs", Count, 1, 5_000, 1..=100_000, "3.3.0",
-            "after this many thousands of small samples, old samples lose weight", { reads: Reads::U64 }),
+            "number of small samples, in thousands, after which ADIOS reduces the weight of old samples", { reads: Reads::U64 }),
         tunable!(Values.shrink_gbytes, "shrink_at_gbytes", Count, 1, 50, 1..=1_000, "3.3.0",
-            "after this many GiB of large samples, old samples lose weight", { reads: Reads::U64 }),
+            "amount of large samples, in GiB, after which ADIOS reduces the weight of old samples", { reads: Reads::U64 }),
         tunable!(Values.shrink_resist, "shrink_resist", Count, 1, 2, 1..=3, "3.3.0",
-            "how much weight old samples lose; 1: half, 2: a quarter, 3: an eighth", { reads: Reads::U64 }),
+            "reduction of the weight of old samples. 1: by half; 2: by a quarter; 3: by an eighth", { reads: Reads::U64 }),
         tunable!(Values.read_priority, "read_priority", Count, 1, 8, 0..=19, "3.3.0",
-            "priority of reads while other requests wait too. 0: reads and other requests get equal time; 19: \
-             reads get most; -20: reads get least", { signed: true, min: NICE_MIN, tuning: Span::or_zero(1, 19) }),
+            "priority of reads while other requests also wait. 0: reads and other requests get equal time; 19: reads \
+             get most; -20: reads get least", { signed: true, min: NICE_MIN, tuning: Span::or_zero(1, 19) }),
     ],
 };
 

@@ -48,8 +48,8 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A request that has waited read_expire or write_expire goes first.",
         "After a sync request, it waits up to antic_expire for the next request of the same process, or for a \
          near request of another process.",
-        "It does not wait for a process that has ended, or whose think time is longer. For a new process, it \
-         uses the average think time of earlier processes.",
+        "It does not wait for a process that has ended, or whose think time is longer than antic_expire. For a new \
+         process, it uses the average think time of earlier processes.",
     ],
     when: "A few sequential readers with short pauses, on one disk without command queueing. Do \
            not use it for RAID, SSDs, databases, or more than about five readers.",

@@ -99,16 +99,16 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A slow queue pays for its time, not for its sectors, so that random I/O cannot take the whole disk.",
         "A queue that looks interactive (new, or with small and regular requests) gets a higher \
          weight for some time.",
-        "If a queue will soon send more, bfq can wait for this queue (slice_idle). It waits only if waiting is \
-         faster, or if the queue needs this to get its share.",
-        "While bfq waits, it serves a few requests of other queues. It learns how many do no harm.",
+        "If a queue will soon send more, bfq can wait for this queue (slice_idle). It waits only if this makes the \
+         disk faster, or if the queue would otherwise miss its share.",
+        "While bfq waits, it serves a few requests of other queues. bfq learns how many such requests do no harm.",
         "Processes that work at the same place of the disk, or started together, share a queue \
          while this saves seeks.",
         "Async requests and sync writes can use only a part of the tags. While any queue has a raised weight, this \
          part is smaller.",
     ],
-    when: "Rotating disks and slow flash on which a person waits, or which processes share by \
-           ionice or cgroup weight. Not for fast SSDs.",
+    when: "Rotating disks and slow flash of a desktop, or of processes that share the disk by ionice or cgroup \
+        weight. Not for fast SSDs.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("bfq", &|env| Box::new(Bfq::new(env)))
 };

@@ -104,8 +104,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.32",
-            "1: shorten slices to give every queue a turn within 300 ms; send few async requests after delayed \
-             sync requests",
+            "1: shorten slices to give every queue a turn within 300 ms; allow fewer async requests while sync \
+             requests are slow",
             { clamps: true, tuning: Span::SWITCH }
         ),
         YIELD,

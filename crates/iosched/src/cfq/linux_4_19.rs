@@ -123,7 +123,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             1..=MAX,
             "2.6.6",
-            "requests that one queue can have in the device while other queues wait; late in a slice, half as many",
+            "requests that one queue can have in the device while other queues wait; half as many late in a slice",
             { tuning: Span::of(1, 64) }
         ),
         tunable!(
@@ -233,7 +233,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1,
             "2.6.32",
-            "1: shorten slices to meet target_latency; send few async requests after delayed sync requests",
+            "1: shorten slices to meet target_latency; allow fewer async requests while sync requests are slow",
             { tuning: Span::SWITCH }
         ),
         tunable!(

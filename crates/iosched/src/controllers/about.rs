@@ -48,7 +48,7 @@ const POLICIES: &[About] = &[
         name: "io.max",
         about: "limits a group to a number of bytes and bios per second",
         since: "4.5",
-        when: "Tenants with a paid rate, and work for which nobody waits.",
+        when: "Tenants that pay for a rate, and background work.",
         how: &[
             "At the start of each slice of 0.1 s, a group gets its whole allowance for the slice.",
             "A bio beyond the allowance waits in its group, then in each group above. Its process \
@@ -89,18 +89,17 @@ const POLICIES: &[About] = &[
     },
     About {
         name: "io.cost",
-        about: "shares the device by weight; the cost of each bio counts, not only its size",
+        about: "shares the device by weight; the share counts the cost of each bio, not only its size",
         since: "5.4",
         when: "Containers and services that should share the device without a fixed limit. If one does not use \
             its share, the others get it.",
         how: &[
             "The cost of a bio depends on its size, and on whether it is sequential (io.cost.model).",
-            "Virtual time runs at a rate (vrate). Bios of a group go on until they have used up \
-             the group's share of virtual time.",
+            "Virtual time runs at a rate (vrate). A group can send bios until its share of virtual time is used up.",
             "A group with little I/O lends its share to others until it needs the share again.",
             "In each period, vrate falls if requests miss the latency targets of io.cost.qos, or if they wait \
              for tags.",
-            "vrate rises if a group needs more and requests meet the latency targets.",
+            "vrate rises if a group needs more I/O and requests meet the latency targets.",
         ],
         harms: &[
             "Without latency targets in io.cost.qos, vrate rises until io.cost throttles no group. Then weights \

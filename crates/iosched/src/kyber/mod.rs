@@ -40,8 +40,8 @@ pub(crate) const REGISTERED: Registered = Registered {
          99th percentile and its target.",
         "Async writes can use three quarters of the tags.",
     ],
-    when: "A fast device with a deep queue, on which reads must not wait for writes. The order by \
-           sector does not matter there.",
+    when: "A fast device with a deep queue, on which reads must not wait for writes. The order of sectors does not \
+        matter on such a device.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("kyber", &|env| Box::new(Kyber::new(env)))
 };

@@ -34,7 +34,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "A batch has up to fifo_batch requests, all reads or all writes, in sector order. The \
          next batch continues where the last one ended.",
         "If the oldest request is past its deadline (read_expire, write_expire), the batch begins with it.",
-        "Reads go first. After writes_starved batches of reads, waiting writes get a batch.",
+        "Reads go first. After writes_starved batches of reads, the next batch is of writes, if writes wait.",
         "A lower class is served if the higher classes have no request, neither waiting nor in the device,",
         "or if its requests are older than prio_aging_expire.",
         "async_depth limits the tags for all requests except reads.",

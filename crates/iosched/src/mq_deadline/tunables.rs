@@ -34,7 +34,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",
             "requests in one batch", { clamps: true, reads: Reads::I32, tuning: Span::of(1, 128) }),
         tunable!(Tunables.writes_starved, "writes_starved", Count, 1, 2, 0..=MAX, "4.11",
-            "number of batches of reads before waiting writes get a batch; negative: no limit", { clamps: true, reads: Reads::I32, signed: true, min: MIN, tuning: Span::or_zero(1, 16) }),
+            "largest number of consecutive batches of reads while writes wait; negative: no limit", { clamps: true, reads: Reads::I32, signed: true, min: MIN, tuning: Span::or_zero(1, 16) }),
         tunable!(Tunables.front_merges, "front_merges", Switch, 1, 1, 0..=1, "4.11",
             "1: also merge a bio with the beginning of a request", { clamps: true, reads: Reads::I32, tuning: Span::SWITCH }),
         tunable!(Tunables.async_depth, "async_depth", Requests, 1, 256, 1..=MAX, "5.14",

@@ -128,8 +128,8 @@ impl CgroupFile {
         match self.form {
             Form::Weight(max) => {
                 format!(
-                    "write a weight from 1 to {max}, or {DEFAULT} for the weight on disks that have no \
-                     separate weight"
+                    "write a weight from 1 to {max}, or {DEFAULT} to use the weight that the cgroup has on other \
+                     disks"
                 )
             }
             Form::Words(_) | Form::Choice(_) => what_it_takes(self.name),

@@ -48,8 +48,8 @@ pub(super) fn remedy(disk: &Disk) -> Option<String> {
 /// Describes how to examine a scheduler that is not part of Linux.
 fn unknown(scheduler: &str) -> String {
     format!(
-        "iosched does not know whether {scheduler} uses ionice. To find out, compare it with none on a directory of \
-         this disk, with a job file of two jobs with different prioclass: iosched compare --on DIR --workload JOBS.fio"
+        "iosched does not know whether {scheduler} uses ionice. To find out, compare it with none: iosched compare \
+         --on DIR --workload JOBS.fio. DIR is on this disk, and JOBS.fio has two jobs with different prioclass"
     )
 }
 

@@ -28,8 +28,8 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
     match layer {
         Layer::Lvm => {
             let meaning = format!(
-                "a logical volume over {below}: {decide}; linear and striped volumes pass on ioprio and cgroup; for \
-                 thin, cached and mirrored ones this is unknown"
+                "this is a logical volume over {below}; {decide}. Linear and striped volumes pass on ioprio and \
+                 cgroup. For thin, cached and mirrored volumes this is unknown"
             );
             of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
@@ -38,26 +38,29 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let (lost, are) =
                 if machine.is_since((6, 9)) { ("the cgroup", "is") } else { ("ioprio and cgroup", "are") };
             let meaning = format!(
-                "encrypted, over {below}: {decide}; kernel threads encrypt and send writes, and {lost} of the writer \
-                 {are} lost below"
+                "this is an encrypted device over {below}; {decide}. Kernel threads encrypt and send writes, so \
+                 {lost} of the writer {are} lost"
             );
             of(Id::LayerCrypt, "dm/uuid", meaning).sure(Sure::Likely)
         }
         Layer::Multipath => match &disk.scheduler {
             Some(scheduler) => {
                 let meaning = format!(
-                    "several paths to one disk, {below}: requests bypass the schedulers of the paths, and its own \
-                     scheduler, {scheduler}, decides"
+                    "this device joins several paths to one disk ({below}). Requests bypass the schedulers of the \
+                     paths; the scheduler of this device, {scheduler}, decides"
                 );
                 of(Id::LayerMultipath, "dm/uuid", meaning)
             }
             None => {
-                let meaning = format!("several paths to one disk, {below}: {decide}, path by path");
+                let meaning = format!("this device joins several paths to one disk ({below}); {decide}");
                 of(Id::LayerMultipath, "dm/uuid", meaning).sure(Sure::Likely)
             }
         },
         Layer::Other => {
-            let meaning = format!("made of {below}; it is unknown whether ioprio and cgroup reach the disks below");
+            let meaning = format!(
+                "this device is made of {below}; it is unknown whether ioprio and cgroup reach the \
+                disks below"
+            );
             of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
         }
         Layer::NvmePaths { paths } => {
@@ -69,7 +72,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 |(_, scheduler): &(String, Option<String>)| matches!(scheduler.as_deref(), Some("none" | "kyber"));
             let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
             let meaning = format!(
-                "it has no scheduler, and the schedulers of its paths decide ({}){ionice}",
+                "it has no scheduler, so the schedulers of its paths decide ({}){ionice}",
                 paths_text.join(", ")
             );
             let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
@@ -77,30 +80,33 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::Raid { level } if layer.is_written_by_kernel() => {
             let meaning = format!(
-                "{level} over {below}: {decide}; the kernel writes whole stripes, and ioprio and cgroup of the writer \
-                 are lost below"
+                "this is {level} over {below}; {decide}. The kernel writes whole stripes, so ioprio and cgroup of \
+                 the writer are lost"
             );
             of(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } if ["raid0", "linear"].contains(&level.as_str()) => {
-            let meaning = format!("{level} over {below}: {decide}; ioprio and cgroup are passed on");
+            let meaning = format!("this is {level} over {below}; {decide}. It passes on ioprio and cgroup");
             of(Id::LayerRaid, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } => {
-            let meaning = format!("{level} over {below}: {decide}; it is unknown whether ioprio and cgroup reach them");
+            let meaning = format!(
+                "this is {level} over {below}; {decide}. It is unknown whether ioprio and cgroup \
+                reach these disks"
+            );
             of(Id::LayerRaid, "md/level", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: true } => {
             let meaning = format!(
-                "a loop device over {file} that bypasses the page cache. Kernel threads send its requests to \
+                "this is a loop device over {file} that bypasses the page cache. Kernel threads send its requests to \
                  {below}; it is unknown whether ioprio and cgroup reach {below}"
             );
             of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: false } => {
             let meaning = format!(
-                "a loop device over {file} that uses the page cache of {below}, so data is cached twice. Writes \
-                 reach the disk at writeback, without the ioprio of the writer"
+                "this is a loop device over {file} that uses the page cache of {below}, so data is cached twice. \
+                 Writes reach the disk at writeback, without the ioprio of the writer"
             );
             let finding = of(Id::LoopThroughCache, "loop/dio", meaning);
             // A read-only loop device, such as a mounted package, is usually intended this way.
@@ -119,7 +125,7 @@ fn deciding(machine: &Snapshot, disk: &Disk) -> String {
     let names: Vec<&str> = scheduled.map(|device| device.name.as_str()).collect();
     match names[..] {
         [] => "it has no scheduler".to_owned(),
-        [one] => format!("it has no scheduler, and that of {one} decides"),
-        _ => format!("it has no scheduler, and the schedulers of {} decide", names.join(", ")),
+        [one] => format!("it has no scheduler, so the scheduler of {one} decides"),
+        _ => format!("it has no scheduler, so the schedulers of {} decide", names.join(", ")),
     }
 }

@@ -131,7 +131,7 @@ mod tests {
         };
         let (weight, meaning) = of("0.08");
         assert_eq!(weight, Weight::Note, "{meaning}");
-        let part = "The printed queue length is 0.08, but rates times waits give 1.86 requests; rely on neither";
+        let part = "The printed queue length is 0.08, but rates times waits give 1.86 requests; do not rely on either";
         assert!(meaning.contains("the values of 2 of 2 intervals contradict each other") && meaning.contains(part));
         let (_, meaning) = of("1.86");
         assert!(!meaning.contains("contradict"), "{meaning}");

@@ -37,8 +37,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     layer: Layer::SingleQueue,
     how: &[
         "Each process has one queue for all its requests. Async writers with the same ioprio share a queue.",
-        "Queues of one level take turns. Levels take turns in the order 0, 0 1, 0 1 2 ... 7. The real-time \
-         class has no precedence. The idle class waits until the disk was quiet for 100 ms.",
+        "Queues of one level take turns. Levels take turns in the order 0, then 0 1, then 0 1 2, and so on. The \
+         real-time class has no precedence. The idle class waits until the disk was quiet for 100 ms.",
         "A queue gets its next turn only after its requests in flight are complete.",
         "The active queue sends up to quantum requests at once: sync requests first, then in \
          sector order from the lowest sector.",
@@ -46,10 +46,10 @@ pub(crate) const REGISTERED: Registered = Registered {
          fifo_expire_async.",
         "A slice lasts slice_sync or slice_async, scaled by level. An async slice has at most 2 * \
          slice_async_rq * (8 - level) requests.",
-        "If a queue becomes empty within its slice, the scheduler waits slice_idle for it, unless \
-         its process thinks longer.",
-        "A queue for which the scheduler does not wait gets a turn only while the device has \
-         fewer than max_depth requests.",
+        "If a queue becomes empty within its slice, the scheduler waits slice_idle for it, unless the think time of \
+         its process is longer.",
+        "The scheduler does not wait for some queues. These queues get a turn only while the device has fewer than \
+         max_depth requests.",
     ],
     when: "Comparisons with experiments on Linux 2.6.13 to 2.6.16. On a device with command \
            queueing, small requests of many processes are slow: see max_depth.",
