@@ -52,8 +52,8 @@ const EMBEDDED: &[(&str, &str)] = &[
 pub enum ProfileError {
     /// There is no built-in profile with this name.
     #[error(
-        "there is no device profile {name:?}; available: {known} and those of iosched device list --family ssd; the \
-         name of a file must contain a / or end in .toml"
+        "there is no device profile {name:?}; available: {known} and the profiles of iosched device list --family \
+         ssd; the name of a file must contain a / or end in .toml"
     )]
     Unknown {
         /// The name that was given.
@@ -439,15 +439,15 @@ impl Profile {
             rates_only: latencies.is_none(),
             validated: None,
         };
-        let mut fitted_to = vec!["servers, times: the six rates of the io.cost model".to_owned()];
+        let mut fitted_to = vec!["servers and times: computed from the six rates of the io.cost model".to_owned()];
         let mut assumed = vec!["flush_ns, max_hw_sectors_kb".to_owned()];
         match latencies {
             Some(Latencies { rows, .. }) => fitted_to.extend([
-                format!("transit_ns of reads: the first quartile of read latencies per row, smallest of {rows} rows"),
-                "settling.bytes_per_second: the largest write rate of rows with at least 50 % of the model's rate"
+                format!("transit_ns of reads: smallest first quartile of read latencies among {rows} rows"),
+                "settling.bytes_per_second: largest write rate among the rows that reach 50 % of the model's rate"
                     .to_owned(),
-                "settling.longest_ns: 99th percentiles of reads, least squares of their logarithms".to_owned(),
-                "settling.share: 14 % of reads, over 36 disks of the project iocost-benchmarks".to_owned(),
+                "settling.longest_ns: least-squares fit to the logarithms of the 99th percentiles of reads".to_owned(),
+                "settling.share: 14 % of reads, from 36 disks of the project iocost-benchmarks".to_owned(),
             ]),
             None => assumed.push("latency of a lone read: 80 us".to_owned()),
         }
@@ -677,7 +677,7 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
     for (i, Anchor { figure, value, unit, .. }) in anchors.iter().enumerate() {
         let field = |name| format!("anchors[{i}].{name}");
         if !measure::applies(model, card, *figure) {
-            let remedy = "use the metrics of its kind, see docs/devices.md";
+            let remedy = "use a metric of this kind of device, see docs/devices.md";
             return Err(ConfigError::new(
                 &field("figure"),
                 format!("a device of this kind has no metric {figure}"),

@@ -23,8 +23,8 @@ impl RestConfig {
         within(&format!("{table}.ns"), self.ns, 1..=config::LATENCY_NS_MAX)?;
         if self.extra.is_empty() {
             let remedy = format!(
-                "it has at least the shortest time (share 0) and the longest time (share 1); otherwise \
-                 leave out the table {table}"
+                "give at least the shortest time (share 0) and the longest time (share 1), or leave out the table \
+                 {table}"
             );
             return Err(ConfigError::new(&format!("{table}.extra"), "it is empty", remedy));
         }

@@ -167,7 +167,7 @@ fn contradictory_parameters_are_refused_by_name() {
     let mut short = config();
     short.random_reads[0].ns.pop();
     let bad = [
-        (no_grid, "each size must appear exactly once with each number"),
+        (no_grid, "each size must appear exactly once with each number of commands in flight"),
         (falls, "times must not fall"),
         (short, "one for each of the 3 shares"),
         (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "must rise from 0 to 1"),

@@ -57,8 +57,8 @@ pub enum SocketError {
     },
     /// Another user could replace the socket.
     #[error(
-        "{path}: {way}, so another user could replace the socket; name a socket in a directory that, like all \
-         directories above it, only root and you may write to",
+        "{path}: {way}, so another user could replace the socket. Only root and you may have write access to its \
+         directory and to all directories above it",
         path = path.display()
     )]
     Replaceable {

@@ -360,10 +360,9 @@ impl Held {
             opened => opened,
         };
         opened.map_err(|error| match error {
-            Errno::LOOP => io::Error::other(
-                "is a symbolic link, or is reached through one, which iosched does not \
-                 follow",
-            ),
+            Errno::LOOP => {
+                io::Error::other("is a symbolic link, or is behind one, and iosched does not follow symbolic links")
+            }
             error => error.into(),
         })
     }

@@ -304,7 +304,7 @@ fn track_order(file: &str, layout: &Block, zones: &[ZoneConfig]) -> Result<Track
                 file,
                 located.line,
                 problem,
-                "in the model, the direction of the surfaces starts again in each zone, as in mapping scheme 1",
+                "in the model, each zone starts with the same direction of the surfaces, as in mapping scheme 1",
             ))
         }
         other => {

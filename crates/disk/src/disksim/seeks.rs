@@ -29,7 +29,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
     if points.is_empty() {
         return Err(DiskSimError::of(
             file,
-            "it has no seek times",
+            "the table has no seek times",
             "the table needs at least the seek over one \
              cylinder",
         ));
@@ -53,6 +53,6 @@ mod tests {
         assert!(message("Seek distances measured: 1\n1 1.2\n").starts_with("a.seek:2: \"1 1.2\" is not a seek time"));
         assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances must ascend"));
         assert!(message("2,1.2\n").contains("from 1 on"));
-        assert!(message("Seek distances measured: 0\n").contains("it has no seek times"));
+        assert!(message("Seek distances measured: 0\n").contains("the table has no seek times"));
     }
 }

@@ -40,7 +40,7 @@ impl Description {
         }
         writeln!(
             out,
-            "\n# Model: sectors per track, skews, slipped slots and where the spares are, from the outer edge inwards."
+            "\n# Model: sectors per track, skews, slipped slots and positions of spares, from the outer edge inwards."
         )?;
         config.zones.iter().try_for_each(|zone| write_zone(out, zone))?;
         for (figure, ns) in [("track_to_track_read_seek", one_cylinder_ns), ("full_stroke_read_seek", full_seek_ns)] {
@@ -97,7 +97,7 @@ fn write_caches(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     writeln!(out, "# \"Read-ahead over requested\".\nreplace_requested = {}", read.replace_requested)?;
     writeln!(out, "# \"Allow read hits on write data\".\nkeep_written = {}", read.keep_written)?;
     let write = &config.write_cache;
-    writeln!(out, "\n# Specs: the write segments; written back at once.\n[hdd.write_cache]")?;
+    writeln!(out, "\n# Specs: the write segments. Their data is written back at once.\n[hdd.write_cache]")?;
     writeln!(out, "enabled = {}\nsectors = {}\nextents = {}", write.enabled, write.sectors, write.extents)?;
     writeln!(out, "high_percent = {}\nidle_ns = {}", write.high_percent, write.idle_ns)?;
     writeln!(out, "destage_sectors = {}", write.destage_sectors)

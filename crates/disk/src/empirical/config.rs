@@ -125,7 +125,7 @@ impl EmpiricalConfig {
 
     fn validate_factors(&self, field: &str, factors: &[f64]) -> Result<(), ConfigError> {
         if !factors.is_empty() && factors.len() != self.shares.len() {
-            let remedy = format!("there must be one for each of the {} shares, or none", self.shares.len());
+            let remedy = format!("there must be one value for each of the {} shares, or no value", self.shares.len());
             return Err(ConfigError::new(field, format!("there are {}", factors.len()), remedy));
         }
         factors.iter().try_for_each(|&factor| within(field, factor, 1.0 / FACTOR_MAX..=FACTOR_MAX))
@@ -137,7 +137,7 @@ impl EmpiricalConfig {
             within(&format!("{field}.under_way"), cell.under_way, 1..=config::DEPTH_MAX)?;
             let of_cell = format!("{field} of {} sectors, {} in flight", cell.sectors, cell.under_way);
             if cell.ns.len() != self.shares.len() {
-                let remedy = format!("there must be one for each of the {} shares", self.shares.len());
+                let remedy = format!("there must be one time for each of the {} shares", self.shares.len());
                 return Err(ConfigError::new(&of_cell, format!("there are {} times", cell.ns.len()), remedy));
             }
             cell.ns.iter().try_for_each(|&ns| within(&of_cell, ns, 1..=config::LATENCY_NS_MAX))?;
@@ -157,7 +157,12 @@ impl EmpiricalConfig {
                 sizes.len(),
                 numbers.len()
             );
-            return Err(ConfigError::new(field, problem, "each size must appear exactly once with each number"));
+            return Err(ConfigError::new(
+                field,
+                problem,
+                "each size must appear exactly once with each number of \
+                commands in flight",
+            ));
         }
         Ok(())
     }

@@ -332,7 +332,7 @@ impl HddConfig {
         within("hdd.zones: cylinders in all", cylinders, 1..=1 << 28)?;
         let fits = sectors.saturating_sub(last_sectors) + 1..=sectors;
         if !fits.contains(&self.capacity_sectors) {
-            let problem = format!("{} sectors do not end in the last zone", self.capacity_sectors);
+            let problem = format!("a disk of {} sectors does not end in the last zone", self.capacity_sectors);
             let remedy = format!("the zones hold {sectors} sectors, so it must be from {} to {sectors}", fits.start());
             return Err(ConfigError::new("hdd.capacity_sectors", problem, remedy));
         }
@@ -423,7 +423,7 @@ impl ZoneConfig {
             None => Ok(()),
             Some(chunk) => Err(ConfigError::new(
                 &field("slips"),
-                format!("{} are in the region of slot {}", chunk.len(), chunk[0]),
+                format!("{} slips are in the region of slot {}", chunk.len(), chunk[0]),
                 format!("a region has {} spares, and each slip uses one", self.spare_slots),
             )),
         }

@@ -56,8 +56,8 @@ impl Family {
     /// All families.
     pub const ALL: &'static [Self] = &[Self {
         name: "ssd",
-        about: "SSDs by their rates at saturation and, of most, read latencies beside writes, measured for io.cost by the \
-                project iocost-benchmarks",
+        about: "SSDs that the project iocost-benchmarks measured for io.cost: maximum rates and, for most SSDs, \
+            latencies of reads during writes",
         text: include_str!("../../profiles/families/ssd.csv"),
         latencies: include_str!("../../profiles/families/ssd-latency.csv"),
     }];
@@ -159,10 +159,10 @@ impl Member {
     pub fn about(&self) -> String {
         let spread = match self.runs.len() {
             1 => "one run".to_owned(),
-            runs => format!("mean of {runs} runs, which differ from it by at most {:.0} %", self.most_percent()),
+            runs => format!("mean of {runs} runs; each run is within {:.0} % of the mean", self.most_percent()),
         };
         let size = self.size_bytes as f64 / 1e9;
-        let latencies = if self.latencies().is_some() { "read latencies beside writes" } else { "no latencies" };
+        let latencies = if self.latencies().is_some() { "latencies of reads during writes" } else { "no latencies" };
         format!("{size:.0} GB SSD, depth {}, rates at saturation ({spread}), {latencies}", self.depth)
     }
 

@@ -190,12 +190,11 @@ impl ServerConfig {
         within("server.servers", self.servers, 1..=SERVERS_MAX)?;
         within("server.write_servers", self.write_servers.unwrap_or(1), 1..=SERVERS_MAX)?;
         if self.write_servers.is_some() && self.batch.is_some() {
-            let problem = "servers take several commands at the same time, both reads and writes";
+            let problem = "with server.batch, the same servers serve reads and writes";
             return Err(ConfigError::new(
                 "server.write_servers",
                 problem,
-                "leave it out, or leave out the table \
-                 server.batch",
+                "leave out this field, or the table server.batch",
             ));
         }
         CreditsConfig::validate("server.credits", &self.credits)?;
@@ -226,8 +225,8 @@ impl ServerConfig {
         if let Some(stalls) = &self.stalls {
             within("server.stalls.every_ns", stalls.every_ns, 1_000..=1_000 * SECOND_NS)?;
             if stalls.length.is_empty() {
-                let remedy = "it has at least the shortest time (share 0) and the longest time (share 1); otherwise \
-                        leave out the table server.stalls";
+                let remedy = "give at least the shortest time (share 0) and the longest time (share 1), or leave out \
+                    the table server.stalls";
                 return Err(ConfigError::new("server.stalls.length", "it is empty", remedy));
             }
             distribution::validate("server.stalls.length", &stalls.length)?;

@@ -51,8 +51,9 @@ pub struct FaultPlan {
 /// Error: the text is not a fault plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} is not a fault: write eio=N, enospc=N or late=N (of a million commands), late_ms=N, bad=OFFSET+BYTES, \
-     seed=N or cache=SIZE, and after cache=SIZE tear=BYTES, lie=flush, lie=fua, lie=write or lie=hole"
+    "{given:?} is not a fault. Write eio=N, enospc=N or late=N (N of a million commands), late_ms=N, \
+     bad=OFFSET+BYTES, seed=N or cache=SIZE. After cache=SIZE you can add tear=BYTES or lie=flush, fua, write or \
+     hole"
 )]
 pub struct FaultPlanError {
     given: String,

@@ -285,10 +285,15 @@ impl<'a> Run<'a> {
         let written = write(&mut self.disk, self.now, path, value);
         let after = read(&mut self.disk, self.now, path);
         if written.is_err() {
-            assert!(before == after, "{path}: {value:?} is refused and changes it");
+            assert!(before == after, "{path}: the file refuses {value:?}, but its content changes");
         } else {
             self.tally.taken += 1;
-            let after = after.unwrap_or_else(|error| panic!("{path}: written and not read: {error}"));
+            let after = after.unwrap_or_else(|error| {
+                panic!(
+                    "{path}: the file was written, but cannot be read: \
+                {error}"
+                )
+            });
             assert!(after.ends_with('\n') && !after.trim().is_empty(), "{path}: {after:?}");
         }
         written

@@ -380,9 +380,9 @@ impl<R: Recording> Recorded<'_, R> {
             return Err(format!("a bio of {nr_sectors} sectors at sector {sector} is not valid"));
         }
         if issued.ioprio.is_some() {
-            return Err("the bio was issued before it was submitted; only bios of simulations can have such \
-             times"
-                .to_owned());
+            return Err(
+                "the bio has an issue time before its submission, which only simulated bios can have".to_owned()
+            );
         }
         let task = self.task(context)?;
         let asked_ns = core.now_ns;

@@ -60,8 +60,8 @@ pub enum MountError {
     /// For root: another user could replace the directory, and root would mount the disk on the
     /// replacement.
     #[error(
-        "{directory}: {way}, so another user could put another directory in its place before the disk is mounted; \
-         name a directory that, like all directories above it, only root may write to",
+        "{directory}: {way}, so another user could replace the directory before the disk is mounted. Only root may \
+         have write access to the directory and to all directories above it",
         directory = directory.display()
     )]
     Replaceable {
@@ -287,7 +287,10 @@ mod tests {
         let open = |mode| std::fs::set_permissions(&above, std::fs::Permissions::from_mode(mode)).unwrap();
         open(0o777);
         let message = check(&point).unwrap_err().to_string();
-        assert!(message.contains("other users may write to") && message.contains("only root may write"), "{message}");
+        assert!(
+            message.contains("other users may write to") && message.contains("Only root may have write access"),
+            "{message}"
+        );
         open(0o1777);
         assert_eq!(check(&point).unwrap(), point.canonicalize().unwrap());
         // The owner of the mount point can replace it in a sticky directory.

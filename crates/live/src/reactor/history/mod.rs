@@ -292,7 +292,7 @@ fn live(
     [tally.digest, *answers, *failures, turns, world.now_ns()].into_iter().for_each(|number| digest.add(number));
     tally.digest = digest.value();
     if let Some(wrong) = wrong {
-        return Life::Wrong(format!("{wrong}; at the end {at_end}"));
+        return Life::Wrong(format!("{wrong}; at the end, {at_end}"));
     }
     let is_cut = world.is_cut;
     medium.stamps = world.witness.last_stamp();
@@ -319,7 +319,8 @@ fn about(disk: &LiveDisk) -> String {
         tunables.iter().map(|spec| format!(" {}={}", spec.name, queue.tunable(spec.name).unwrap_or_default()));
     let [reads, writes] = disk.inflight();
     format!(
-        "{} wait in {}{}, {} are in the driver, {reads} reads and {writes} writes in the device of depth {}; its timer is {:?}",
+        "{} requests wait in {}{}, {} are in the driver, {reads} reads and {writes} writes in the device of depth \
+         {}; its timer is {:?}",
         queue.waiting(),
         queue.scheduler(),
         tunables.collect::<String>(),
@@ -372,14 +373,17 @@ fn look(reactor: &mut Reactor<World>, closely: bool) {
     let clients: usize = disk.clients().map(|client| client.operations as usize).sum();
     if clients > front_ends {
         witness.is_wrong(|| {
-            format!(
-                "clients have {clients} operations in flight, but front ends wait for \
-                 {front_ends}"
-            )
+            format!("clients have {clients} operations in flight, but the front ends have only {front_ends}")
         });
     }
     if is_idle && (audit.operations + replies.len() > 0 || disk.inflight() != [0, 0]) {
-        witness.is_wrong(|| format!("an idle disk has {front_ends} operations, {:?} in the device", disk.inflight()));
+        witness.is_wrong(|| {
+            format!(
+                "the disk should be idle, but it has {front_ends} operations, {:?} of them in \
+            the device",
+                disk.inflight()
+            )
+        });
     }
 }
 

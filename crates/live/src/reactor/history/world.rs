@@ -400,7 +400,7 @@ impl World {
                 self.phase = Phase::Ending(self.hurry());
             }
             Phase::Draining(until) if until <= self.now => {
-                self.witness.is_wrong(|| format!("{waits} operations are never answered"));
+                self.witness.is_wrong(|| format!("{waits} operations never get a reply"));
             }
             Phase::Ending(until) if until <= self.now => {
                 self.witness.is_wrong(|| "the disk got the order to end, but it still runs".to_owned());
@@ -432,7 +432,7 @@ impl Calls for World {
     /// histories have none.
     fn cancel(&mut self, tag: Tag) {
         if tag.0 != Source::Accept {
-            self.witness.is_wrong(|| "a call ended that was never made".to_owned());
+            self.witness.is_wrong(|| "a call ended, but it never began".to_owned());
         } else if self.accepts.contains(&tag) {
             self.accepts.retain(|accept| *accept != tag);
             self.ready.push(Completed { tag, result: -libc::ECANCELED, memory: Memory::Accepting });
