@@ -295,21 +295,21 @@ impl fmt::Display for Gap {
             }
             Self::CompletionsAlone { completions } => write!(
                 f,
-                "{} requests completed, but no request was submitted or issued in the recording: it has only \
-                 completions (C), so it shows no request",
+                "{} requests completed, but the recording has no submissions (Q) and no issues (D), so it shows no \
+                 request",
                 grouped(*completions)
             ),
             Self::NoSubmissions { issued } => write!(
                 f,
                 "{} requests have no submission (Q): iosched takes their insertion (I), allocation (G) or issue (D) \
-                 as the submission, so latency begins there",
+                 as the submission, so latency begins at this event",
                 grouped(*issued)
             ),
             Self::MissingCpus { missing, read, unmatched } => {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };
                 write!(f, "the {is} of {missing} {are} missing (files read: {})", list(read))?;
-                f.write_str(if *unmatched { "" } else { "; all submissions that were read have a completion" })
+                f.write_str(if *unmatched { "" } else { "; every submission in these files has a completion" })
             }
             Self::Dropped { records, of } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));

@@ -342,7 +342,8 @@ const FIO_V2: FormatSpec = FormatSpec {
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
     read: "the reads, writes and trims of each file. sync and datasync count as flushes. The time of an I/O is the \
-        sum of the waits before it, or 0. sync_file_range is ignored, because it does not reach the device",
+        sum of \
+        the waits before it, or 0. sync_file_range is ignored, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits

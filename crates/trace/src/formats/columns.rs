@@ -198,8 +198,7 @@ impl Columns {
         for name in &names {
             if let Some((other, _)) = name.split_once('=').filter(|(other, _)| *other != "op") {
                 return Err(wrong(format!(
-                    "{other:?}: only for the column op can you give the meaning of values, \
-                     as in op=1:read"
+                    "{other:?}: you can give the meaning of values only for the column op, as in op=1:read"
                 )));
             }
             let column = meaning(name, &mut op_words).map_err(wrong)?;

@@ -142,8 +142,8 @@ impl DeviceRates {
     fn contradiction(&self) -> Option<String> {
         let [queue, by_waits] = self.contradiction?;
         Some(format!(
-            "the values of {} of {} intervals contradict each other. The printed queue length is {queue:.2}, \
-             but rates times waits give {by_waits:.2} requests; rely on neither of them",
+            "the values of {} of {} intervals contradict each other. The printed queue length is {queue:.2}, but \
+             rates times waits give {by_waits:.2} requests; do not rely on either value",
             grouped(self.contradicting_intervals),
             grouped(self.intervals)
         ))

@@ -191,7 +191,7 @@ impl TraceSummary {
             let more = if self.other_processes_requests > 0 { " or more" } else { "" };
             write!(f, ", {}{more} processes", grouped(processes as u64))?;
         }
-        write!(f, ", {} s recorded, times to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
+        write!(f, ", {} s recorded, times exact to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
         if self.steps_back > 0 {
             let times = if self.steps_back == 1 { "time" } else { "times" };
             let (count, by) = (grouped(self.steps_back), seconds(self.step_back_max_ns));

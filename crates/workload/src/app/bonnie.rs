@@ -16,27 +16,27 @@ use crate::outcome::Note;
 /// Name and options of bonnie++.
 pub(in crate::app) const ABOUT: About = About {
     name: "bonnie++",
-    about: "writes, rewrites and reads files of twice the memory, and seeks in them",
+    about: "writes, rewrites and reads files that are twice as large as the memory, and seeks in them",
     options: &[
         option(
             "-s",
             "SIZE[:BLOCK]",
-            "size of all files together, in MiB or with k, m, g (default: twice the memory of -r); size of a block \
+            "size of all files together, in MiB or with k, m, g (default: twice the size of -r); size of a block \
              (default: 8k)",
         ),
         option("-r", "MIB", "size of the memory in MiB"),
-        option("-d", "DIR", "accepted: where the files are"),
+        option("-d", "DIR", "directory of the files; no effect in iosched"),
         option("-n", "FILES", "must be 0, because small files are not simulated"),
         flag("-f", "skip the phases that move single characters"),
         flag("-b", "fsync after each write"),
         flag("-D", "bypass the page cache"),
-        option("-u", "USER", "accepted: whose process it is"),
-        option("-g", "GROUP", "accepted: whose process it is"),
-        option("-m", "NAME", "accepted: affects only the output"),
-        option("-z", "SEED", "accepted: each run has a seed"),
-        flag("-q", "accepted: affects only the output"),
+        option("-u", "USER", "user or group of the process; no effect in iosched"),
+        option("-g", "GROUP", "user or group of the process; no effect in iosched"),
+        option("-m", "NAME", "no effect in iosched: affects only the output"),
+        option("-z", "SEED", "no effect in iosched: each run has a seed"),
+        flag("-q", "no effect in iosched: affects only the output"),
         option("-c", "N", "number of copies at the same time; must be 1"),
-        option("-x", "N", "accepted: number of repetitions; use --runs instead"),
+        option("-x", "N", "number of repetitions; no effect in iosched, use --runs instead"),
     ],
 };
 

@@ -27,12 +27,12 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-R", "the same as -i 0 -w 3 -S 64m"),
         flag("-Y", "with O_SYNC"),
         flag("-y", "with O_DSYNC"),
-        flag("-q", "accepted: affects only the output"),
-        flag("-B", "accepted: affects only the output"),
-        flag("-J", "accepted: affects only the output"),
-        flag("-k", "accepted: the file is kept"),
-        option("-p", "PERIOD", "accepted: affects only the output"),
-        option("-P", "PERIOD", "accepted: affects only the output"),
+        flag("-q", "no effect in iosched: affects only the output"),
+        flag("-B", "no effect in iosched: affects only the output"),
+        flag("-J", "no effect in iosched: affects only the output"),
+        flag("-k", "no effect in iosched: the file is always kept"),
+        option("-p", "PERIOD", "no effect in iosched: affects only the output"),
+        option("-P", "PERIOD", "no effect in iosched: affects only the output"),
     ],
 };
 

@@ -23,7 +23,7 @@ pub(in crate::app) const ABOUT: About = About {
         option("--file-num", "N", "number of files; default 128"),
         option("--file-block-size", "SIZE", "size of a request; default 16384"),
         option("--file-io-mode", "MODE", "sync"),
-        option("--file-async-backlog", "N", "accepted: only for asynchronous I/O, which is not simulated"),
+        option("--file-async-backlog", "N", "no effect in iosched: only for asynchronous I/O, which is not simulated"),
         option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
         option("--file-fsync-freq", "N", "sync all files after this number of requests; 0: never; default 100"),
         option("--file-fsync-all", "[on|off]", "sync after each write; default off"),
@@ -41,12 +41,12 @@ pub(in crate::app) const ABOUT: About = About {
         option("--num-threads", "N", "the same as --threads"),
         option("--max-time", "SECONDS", "the same as --time"),
         option("--max-requests", "N", "the same as --events"),
-        option("--report-interval", "SECONDS", "accepted: affects only the output"),
-        option("--percentile", "N", "accepted: the 95th is reported"),
-        option("--verbosity", "N", "accepted: affects only the output"),
-        flag("--histogram", "accepted: affects only the output"),
-        option("--rand-seed", "N", "accepted: each run has a seed"),
-        flag("--init-rng", "accepted: each run has a seed"),
+        option("--report-interval", "SECONDS", "no effect in iosched: affects only the output"),
+        option("--percentile", "N", "no effect in iosched, which reports the 95th percentile"),
+        option("--verbosity", "N", "no effect in iosched: affects only the output"),
+        flag("--histogram", "no effect in iosched: affects only the output"),
+        option("--rand-seed", "N", "no effect in iosched: each run has a seed"),
+        flag("--init-rng", "no effect in iosched: each run has a seed"),
     ],
 };
 
@@ -60,7 +60,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let first = line.arguments().find(|word| !word.starts_with('-'));
     if let Some(test) = first.filter(|word| word.starts_with("oltp") || word.ends_with(".lua")) {
-        let problem = format!("the test `{test}` is not simulated, because a database makes its I/O");
+        let problem = format!("the test `{test}` is not simulated, because its I/O comes from a database");
         let remedy = "simulate tpcc, or record the disk of the database: iosched record DISK --for 60";
         return Err(line.error("TEST", problem, remedy));
     }
@@ -296,10 +296,10 @@ mod tests {
         let error = |text: &str| Spec::parse(&format!("sysbench {text}")).map(|_| ()).unwrap_err().to_string();
         assert!(error("cpu run").contains("TEST: the test `cpu` makes no I/O; write sysbench fileio"));
         let database = error("oltp_read_write --tables=10 --mysql-user=x run");
-        assert!(database.contains(
-            "TEST: the test `oltp_read_write` is not simulated, because a database makes \
-             its I/O"
-        ));
+        assert!(
+            database
+                .contains("TEST: the test `oltp_read_write` is not simulated, because its I/O comes from a database")
+        );
         assert!(error("fileio --file-test-mode=rndrw prepare").contains("prepare: only run is simulated"));
         assert!(error("fileio --file-test-mode=rndrw").contains("run: is missing"));
         assert!(error("fileio run").contains("--file-test-mode: is missing"));

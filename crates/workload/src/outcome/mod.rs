@@ -340,7 +340,7 @@ pub enum Note {
         capacity_sectors: u64,
     },
     /// I/Os longer than the queue's `max_sectors_kb` were sent in parts.
-    #[error("{} longer than max_sectors_kb ({max_sectors_kb} KiB), sent in {parts} parts", counted(*.ios, "I/O"))]
+    #[error("iosched split {} longer than max_sectors_kb ({max_sectors_kb} KiB) into {parts} parts", counted(*.ios, "I/O"))]
     Split {
         /// Number of I/Os.
         ios: u64,
@@ -479,7 +479,7 @@ pub enum Note {
     },
     /// Tasks on a real device do not wait for their writes.
     #[error(
-        "{} without waiting for it. These writes went to the page cache, and the kernel's writeback sent them \
+        "{} without waiting for the write. These writes went to the page cache, and the kernel's writeback sent them \
          to the device later", tasks_write(*.tasks)
     )]
     ThroughPageCache {
@@ -487,8 +487,7 @@ pub enum Note {
         tasks: u64,
     },
     /// Recorded async writes ran as direct I/O on a real device.
-    #[error("{} that no process waited for. iosched replays them as direct I/O, which the scheduler treats as \
-        sync", counted(*.ios, "recorded write"))]
+    #[error("no process waited for {}. iosched replays these writes as direct I/O, which the scheduler treats as sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
         /// Number of writes.
         ios: u64,

@@ -110,31 +110,28 @@ const STRACE_VALUES: [&str; 12] = ["-e", "-o", "-s", "-E", "-P", "-a", "-b", "-I
 const PERF_VALUES: [&str; 5] = ["-e", "-r", "-o", "-x", "-I"];
 
 /// The remedy for servers, whose I/O depends on their clients.
-const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate tpcc, a database";
+const SERVER: &str = "record the disk of the server: iosched record DISK --for 60; or simulate the database tpcc";
 /// The remedy for programs that copy files.
 const COPY: &str = "dd does the same I/O: dd if=FILE of=COPY bs=128k count=8192, with of=/dev/null to read only";
 /// The remedy for other programs.
-const RECORD: &str = "record the disk while it runs: iosched record DISK --for 60; or describe its I/O to fio";
+const RECORD: &str = "record the disk while it runs: iosched record DISK --for 60; or write its I/O as a fio job";
 
 /// Frequently requested programs that iosched does not simulate, each with a remedy.
 const NOT_MODELLED: &[(&str, &str)] = &[
     (
         "pgbench",
-        "record the disk of the database while pgbench runs: iosched record DISK --for 60 -o pgbench.blktrace.0, then \
-         iosched compare --workload pgbench.blktrace.0; for its log alone, describe the I/O to fio: fio --name=wal \
-         --rw=write --bs=8k --size=64m --overwrite=1 --fdatasync=1",
+        "while pgbench runs, record the disk of its database: iosched record DISK --for 60 -o pgbench.blktrace.0; \
+         then run iosched compare --workload pgbench.blktrace.0. For the log of the database alone, use fio \
+         --name=wal --rw=write --bs=8k --size=64m --overwrite=1 --fdatasync=1",
     ),
-    (
-        "pg_test_fsync",
-        "describe its I/O to fio: fio --name=wal --rw=write --bs=8k --size=16m --overwrite=1 --fdatasync=1",
-    ),
+    ("pg_test_fsync", "for the same I/O, use fio --name=wal --rw=write --bs=8k --size=16m --overwrite=1 --fdatasync=1"),
     ("mysqld", SERVER),
     ("mysqlslap", SERVER),
     ("postgres", SERVER),
     ("mongod", SERVER),
     ("redis-server", SERVER),
     ("redis-benchmark", SERVER),
-    ("etcd", "for its log, describe the I/O to fio: fio --name=wal --rw=write --bs=2300 --size=22m --fdatasync=1"),
+    ("etcd", "for the log of etcd alone, use fio --name=wal --rw=write --bs=2300 --size=22m --fdatasync=1"),
     ("cat", COPY),
     ("cp", COPY),
     ("pv", COPY),
@@ -242,7 +239,7 @@ impl Pasted {
                 }
                 [program, ..] if IN_CGROUP.contains(&base(program)) => {
                     let remedy = "give only the command, or a fio job file with cgroup= and cgroup_weight=";
-                    return Err(wrong(base(program), "iosched does not make its cgroup", remedy));
+                    return Err(wrong(base(program), "iosched does not create the cgroup of this program", remedy));
                 }
                 [program, ..] if is_beside && !whole.words.is_empty() => {
                     let remedy = "describe both in one fio job file, with a section for each";

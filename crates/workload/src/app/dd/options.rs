@@ -69,7 +69,7 @@ pub(in crate::app) const ABOUT: About = About {
             "fsync, fdatasync (before it ends), notrunc, separated by commas; noerror, sync, nocreat and excl \
              have no effect",
         ),
-        option("status", "LEVEL", "accepted: affects only the output on a terminal"),
+        option("status", "LEVEL", "no effect in iosched: affects only the output"),
         option(
             "jobs",
             "N",

@@ -21,7 +21,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-o",
             value: Some("DIR"),
-            about: "accepted: the tree is made in the root of the file system",
+            about: "no effect in iosched: the tree is in the root of the file system",
         },
     ],
 };

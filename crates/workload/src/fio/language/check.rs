@@ -255,7 +255,7 @@ impl Checker {
             "verify" if !is_off(&setting.text) => {
                 let reads_back = settings.is_on("do_verify").unwrap_or(true);
                 if reads_back && job.mode != Mode::Read && job.mode != Mode::Trim {
-                    let why = "comparing written data with what is read back is not modelled";
+                    let why = "the comparison of written data with read data is not modelled";
                     self.refuse(
                         setting,
                         why,

@@ -91,7 +91,7 @@ pub static IO_ENGINES: &[IoEngine] = &[
         ),
     ),
     engine("splice", &[], runs(Client::Sync, "runs as psync does")),
-    engine("null", &[], refused("it moves no data, so no device sees anything", "ioengine=libaio makes real I/Os")),
+    engine("null", &[], refused("it moves no data, so no I/O reaches a device", "ioengine=libaio makes real I/Os")),
     engine(
         "cpuio",
         &[],

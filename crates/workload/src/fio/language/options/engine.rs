@@ -33,7 +33,7 @@ options! {
     "fixedbufs", Flag, NO_CPU, "register buffers";
     "registerfiles", Flag, NO_CPU, "register files";
     "sqthread_poll", Flag, NO_CPU, "a kernel thread submits";
-    "sqthread_poll_cpu", COUNT, NO_CPU, "the CPU it runs on";
+    "sqthread_poll_cpu", COUNT, NO_CPU, "the CPU of this thread";
     "nonvectored", SIGNED, NO_CPU, "calls without vectors";
     "force_async", COUNT, NO_CPU, "a kernel thread submits every Nth I/O";
 }
@@ -58,8 +58,8 @@ options! {
 options! {
     /// I/Os that fail instead of waiting.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
-    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a free request", "leave it out"), "I/Os \
-     that would have to wait fail";
+    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a free request", "leave it out"), "I/Os fail if \
+        they would have to wait";
 }
 
 options! {
@@ -200,8 +200,8 @@ options! {
     "libblkio_queue_size", COUNT, OfEngine, "size of a queue";
     "libblkio_vectored", Flag, OfEngine, "calls with vectors";
     "libblkio_write_zeroes_on_trim", Flag, OfEngine, "trims write zeros";
-    "libblkio_wait_mode", Text, OfEngine, "how completions are waited for";
-    "libblkio_force_enable_completion_eventfd", Flag, OfEngine, "completions wake by a file";
+    "libblkio_wait_mode", Text, OfEngine, "method of waiting for completions";
+    "libblkio_force_enable_completion_eventfd", Flag, OfEngine, "report completions through an eventfd";
 }
 
 options! {
@@ -267,7 +267,7 @@ options! {
 options! {
     /// Options of e4defrag.
     E4DEFRAG, Engine, &["e4defrag"];
-    "donorname", Text, OfEngine, "file whose blocks are taken";
+    "donorname", Text, OfEngine, "file that gives its blocks to another file";
     "inplace", COUNT, OfEngine, "when blocks are allocated";
 }
 

@@ -5,7 +5,7 @@ use super::{BYTES, COUNT, Category, JobOption, Treatment, Unit, options};
 use Treatment::Honoured;
 
 const NO_LOGS: Treatment = Treatment::none("no logs are written; `iosched compare --records` keeps the results");
-const FIO_OUTPUT: Treatment = Treatment::none("shapes fio's own output only");
+const FIO_OUTPUT: Treatment = Treatment::none("affects only fio's own output");
 const NO_ERRORS: Treatment = Treatment::none("I/Os to a modelled device have no errors");
 const NO_COST: Treatment = Treatment::none("measuring costs no time here, so all results are kept");
 const PROFILE: Treatment = Treatment::none("an option of fio's profiles, without meaning in a job");

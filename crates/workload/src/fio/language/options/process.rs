@@ -26,7 +26,8 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end after this time";
     "time_based", Flag, Honoured, "start the work again until runtime is over";
     "ramp_time", SECONDS, Honoured, "time at the start whose I/Os do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched leaves out only a time, not an amount", "use \
+    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can leave out a time at the start, but not a number of \
+        bytes", "use \
      ramp_time"), "number of bytes at the start that do not count";
     "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end when a metric is steady";
@@ -35,7 +36,7 @@ options! {
     "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "how often it is checked";
     "clocksource", Choice(&["gettimeofday", "clock_gettime", "cpu"]), Treatment::none("time is virtual"), "where the time comes from";
     "gtod_cpu", COUNT, NO_CPU, "CPU that does nothing but read the clock";
-    "job_start_clock_id", COUNT, Treatment::none("shapes fio's own output only"), "clock of the job's start in the output";
+    "job_start_clock_id", COUNT, Treatment::none("affects only fio's own output"), "clock of the job's start in the output";
 }
 
 options! {
@@ -53,8 +54,9 @@ options! {
     "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "end \
         the other jobs when this job has an error";
     "thread", Flag, Treatment::none("threads and processes are scheduled alike"), "a thread instead of a process";
-    "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each its rate_iops"), "I/Os in proportion to other jobs";
-    "flow_id", COUNT, FLOW, "jobs in proportion to each other";
+    "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each its rate_iops"), "weight \
+        of this job's I/Os among the jobs of a flow";
+    "flow_id", COUNT, FLOW, "number of the flow that this job belongs to";
     "flow_sleep", COUNT, FLOW, "time in us that a job waits if it is ahead of the others";
     "flow_watermark", COUNT, FLOW, "how far a job can be ahead of the others";
 }

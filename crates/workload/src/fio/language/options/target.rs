@@ -22,7 +22,7 @@ options! {
     "lockfile", Choice(&["none", "exclusive", "readwrite"]), Treatment::unless(&["none"], "locks between jobs are not modelled", ""), "lock a file for each I/O";
     "nrfiles" | "nr_files", COUNT_1, Honoured, "files of each job";
     "openfiles", COUNT, Honoured, "files open at a time";
-    "file_service_type", FileService, Honoured, "which file the next I/O goes to";
+    "file_service_type", FileService, Honoured, "choice of the file for the next I/O";
     "filetype", Choice(&["file", "block", "char"]), Treatment::none("the name of a file decides its kind"), "kind of file";
     "filesize", Range(Unit::Bytes), Honoured, "size of each file";
     "create_serialize", Bool, LAID_OUT, "create files one after another";
@@ -40,7 +40,8 @@ options! {
      hints about the order of I/Os";
     "invalidate", Bool, UNCACHED, "drop the page cache first";
     "overwrite", Bool, Honoured, "lay files out before writing to them";
-    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed extent", "start at an offset instead"), "append: start at the end of the files";
+    "file_append", Bool, Treatment::unless(&["0"], "files have a fixed extent", "use offset to start later in the \
+        file"), "append: start at the end of the files";
     "fill_device" | "fill_fs", Bool, Honoured, "write until the device is full";
     "ioscheduler", Text, Treatment::none("--scheduler chooses the schedulers"), "switch the device to this scheduler";
 }
@@ -49,7 +50,7 @@ options! {
     /// Recordings of I/Os.
     REPLAY, Replay, &[];
     "read_iolog", Text, Honoured, "replay this log; the path is relative to the current directory";
-    "read_iolog_chunked", Bool, Treatment::none("a log is replayed the same, however much of it is in memory"), "read the log piece by piece";
+    "read_iolog_chunked", Bool, Treatment::none("the replay is the same with and without this option"), "read the log piece by piece";
     "write_iolog", Text, Treatment::none("no log is written; `iosched compare --decisions` lists the \
      decisions"), "write I/Os into a log";
     "replay_no_stall", Bool, Honoured, "replay as fast as possible";
@@ -81,7 +82,7 @@ options! {
     "job_max_open_zones", Number(Unit::Count, 0, INT_MAX), IN_ZONES, "largest number of zones that a job writes \
      at the same time";
     "ignore_zone_limits", Bool, IN_ZONES, "ignore the device's limit of open zones";
-    "zone_reset_threshold", Float(0.0, 1.0), IN_ZONES, "share of written blocks from which zones are reset";
+    "zone_reset_threshold", Float(0.0, 1.0), IN_ZONES, "share of written blocks above which zones are reset";
     "zone_reset_frequency", Float(0.0, 1.0), IN_ZONES, "how often a zone is reset";
     "recover_zbd_write_error", Bool, IN_ZONES, "continue after an error of a zone";
 }
