@@ -42,7 +42,7 @@ pub fn decide(evidence: &Evidence) -> Decision {
     }
 }
 
-const ONE_SETTING: &str = "One setting has nothing to be compared with. Add another with --scheduler.";
+const ONE_SETTING: &str = "A single setting cannot be compared. Add another with --scheduler.";
 
 fn decision(kind: DecisionKind, setting: Option<usize>, metric: Option<Figure>, sentences: Vec<String>) -> Decision {
     let sentences = sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect();
@@ -226,7 +226,7 @@ impl Rules<'_> {
             return Some((DecisionKind::CannotTell, base, vec![keep, format!("{name} breaks {broken}.")]));
         };
         let set =
-            format!("Set {}: it meets the constraint that {} breaks, {broken}.", self.name(best), self.name(base));
+            format!("Set {0}: {1} breaks the constraint {broken}, and {0} meets it.", self.name(best), self.name(base));
         let gain = match compared(first, best).map(|comparison| comparison.verdict) {
             Some(Verdict::Better) => format!("It also {}.", self.effect(first, best)),
             Some(Verdict::Equal) => format!("{} is equal.", capital(noun(first))),
@@ -277,7 +277,7 @@ impl Rules<'_> {
         let costs = self.changes(best, Verdict::Worse);
         let feeds = self.starves(base, best);
         let (name, base_name) = (self.name(best), self.name(base));
-        let serves = feeds.as_ref().map(|task| format!("serves {task}, starved under {base_name}"));
+        let serves = feeds.as_ref().map(|task| format!("serves {task}, which starves under {base_name}"));
         let equal = (verdict == Some(Verdict::Equal))
             .then(|| format!("{} is equal within {} %.", capital(noun(first)), self.evidence.equal_within_percent));
         let mut gained = self.clauses(&gains, best, EFFECTS_MAX);
@@ -374,9 +374,9 @@ impl Rules<'_> {
         let more = match runs {
             Some(runs) if runs <= RUNS_WORTH => {
                 let option = self.evidence.runs_option.map_or_else(String::new, |option| format!(": {option} {runs}"));
-                format!("About {} of each setting would decide{option}.", runs_in_words(runs))
+                format!("About {} of each setting would give a verdict{option}.", runs_in_words(runs))
             }
-            Some(_) => format!("More than {RUNS_WORTH} runs of each setting would be needed to decide."),
+            Some(_) => format!("More than {RUNS_WORTH} runs of each setting would be needed for a verdict."),
             None => self.untold(first, &open),
         };
         let mut sentences = vec![head, format!("{nothing} for sure.")];
@@ -425,11 +425,11 @@ impl Rules<'_> {
         let off = open.iter().filter_map(|&number| Some(compared(first, number)?.model_error_percent));
         let off = off.fold(0.0, f64::max);
         if off <= 0.0 {
-            return "More runs would not decide.".to_owned();
+            return "More runs would not give a verdict.".to_owned();
         }
         format!(
-            "More runs would not decide, because the model may be wrong by {} %. Compare on the \
-             device itself: --on.",
+            "More runs would not give a verdict, because the model may be wrong by {} %. Compare on the device \
+             itself: --on.",
             significant(off, 2)
         )
     }
@@ -501,7 +501,11 @@ impl Rules<'_> {
             open.into_iter().partition(|&number| may_be_better(first, number));
         let each = |&number: &usize| {
             let ends = compared(first, number).map_or_else(String::new, |found| found.both_ends(first.figure.unit()));
-            format!("{}{ends}", self.name_and_place(number))
+            if self.can_be_set(number) || ends.is_empty() {
+                return format!("{}{ends}", self.name_and_place(number));
+            }
+            // One pair of brackets holds the place and the range.
+            format!("{}{}", self.name(number), ends.replacen(" (", " (only on served disks; ", 1))
         };
         for (settings, be) in [(at_best, "at best equal"), (open, "better or worse")] {
             let all: Vec<String> = settings.iter().map(each).collect();

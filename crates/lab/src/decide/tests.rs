@@ -142,7 +142,7 @@ fn open_decision_says_how_many_runs_are_needed() {
     assert_eq!(found.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
     assert_eq!(found.sentences[1], "Nothing is faster for sure.");
     assert!(found.sentences[2].starts_with("`bfq` (-"), "{found}");
-    assert_eq!(found.sentences[3], format!("About {runs} runs of each setting would decide: --runs {runs}."));
+    assert_eq!(found.sentences[3], format!("About {runs} runs of each setting would give a verdict: --runs {runs}."));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn starving_settings_are_not_advised() {
     let given = Evidence { starving: starving(&[0]), ..evidence(&["none", "bfq"], &equal) };
     let expected = [
         "Set `bfq`: it shortens sync p99 by 20 %.",
-        "It also serves the job backup, starved under `none`.",
+        "It also serves the job backup, which starves under `none`.",
         "The time to finish is equal within 5 %.",
     ];
     check(&given, DecisionKind::Change, 1, &expected);
@@ -226,7 +226,7 @@ fn starving_settings_are_not_advised() {
     let expected = [
         "Set `bfq` if the time to finish or progress of the job backup matters more than sync p99. Otherwise keep \
          `none`.",
-        "The gain: it finishes 20 % sooner and serves the job backup, starved under `none`.",
+        "The gain: it finishes 20 % sooner and serves the job backup, which starves under `none`.",
         "The cost: it lengthens sync p99 by 20 %.",
     ];
     check(&given, DecisionKind::Trade, 1, &expected);
@@ -323,6 +323,13 @@ fn setting_of_served_disks_is_announced_where_it_is_named_first() {
         "`cfq` (only on served disks) takes 20 % longer.",
     ];
     check(&compared, DecisionKind::Keep, 0, &text);
+}
+
+#[test]
+fn served_setting_with_a_range_has_one_pair_of_brackets() {
+    let compared = with_noise(&["none", "bfq", "cfq"], &[(FINISH, &[10.0, 10.0, 10.4])], 0.2, 10);
+    let found = decide(&Evidence { served: vec![2], ..compared }).to_string();
+    assert!(found.contains("`bfq` (-") && found.contains("`cfq` (only on served disks; -"), "{found}");
 }
 
 #[test]
@@ -480,7 +487,7 @@ fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
             "Keep `noop` for now: the runs do not show whether `cfq` is better.",
             "Nothing is faster for sure.",
             "`cfq` was worse in simulation (7.1 times the baseline's value), but the model is too inexact to prove that.",
-            "More runs would not decide, because the model may be wrong by 640 %. Compare on the \
+            "More runs would not give a verdict, because the model may be wrong by 640 %. Compare on the \
              device itself: --on.",
         ],
     );
@@ -498,7 +505,7 @@ fn a_baseline_that_breaks_a_bound_gives_way() {
         DecisionKind::Change,
         1,
         &[
-            "Set `bfq`: it meets the constraint that `none` breaks, p99(db) <= 1 ms (28.9 ms).",
+            "Set `bfq`: `none` breaks the constraint p99(db) <= 1 ms (28.9 ms), and `bfq` meets it.",
             "The cost: it lowers throughput by 10 % (9.9 to 10 %).",
         ],
     );
