@@ -54,11 +54,11 @@ impl IoCost {
         {
             let runs = member.runs.len();
             let origin = if runs == 1 { "published".to_owned() } else { format!("published: mean of {runs} runs") };
-            let latencies = [0, 1].map(|_| format!("published: the results of tuning, {}", run.result));
+            let latencies = [0, 1].map(|_| format!("published: results of tuning, {}", run.result));
             return Self::with(member.mean(), run.qos, vec![origin; IoCostModel::NAMES.len()], latencies);
         }
         let found = saturation(profile);
-        let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} under way");
+        let at = |(_, depth): (f64, u32), what: &str| format!("simulated: {what}, {depth} in flight");
         let busy = |saturated: &Saturated, what: &str| {
             format!("simulated: 95th percentile of random {what} of 4 KiB with {} in flight", saturated.busy_depth)
         };
@@ -104,12 +104,12 @@ impl IoCost {
                 busy.min_by_key(|(probe, _)| probe.depth)
             });
             let latency = busy.map(|(probe, summary)| {
-                (summary.latency.quantile_ns(QOS_SHARE) as f64 / 1e3, format!("95 of 100 of: {probe}"))
+                (summary.latency.quantile_ns(QOS_SHARE) as f64 / 1e3, format!("95th percentile of: {probe}"))
             });
             ([bytes, sequential, random], latency)
         };
         let ((reads, rlat), (writes, wlat)) = (of(false), of(true));
-        let not_measured = |origin: &Origin| format!("not measured; from the model, {}", origin.from);
+        let not_measured = |origin: &Origin| format!("not measured, but taken from the model: {}", origin.from);
         let mut figures = simulated.model.figures();
         let mut rates: Vec<String> = simulated.origins.iter().take(6).map(not_measured).collect();
         for (place, found) in reads.into_iter().chain(writes).enumerate() {
@@ -219,7 +219,7 @@ mod tests {
         let io_cost = IoCost::of_measurements(&measured(&profile, false), &profile);
         let from = |name: &str| io_cost.origins.iter().find(|origin| origin.name == name).unwrap().from.clone();
         for name in ["wbps", "wseqiops", "wrandiops", "wlat"] {
-            assert!(from(name).starts_with("not measured; from the model, simulated: "), "{}", from(name));
+            assert!(from(name).starts_with("not measured, but taken from the model: simulated: "), "{}", from(name));
         }
         assert!(from("rrandiops").starts_with("random read 4 KiB, depth "), "{}", from("rrandiops"));
     }

@@ -48,7 +48,7 @@ impl Advice<'_> {
         }
         let simulated = match (self.predicted.finding, predicted) {
             (_, Some(best)) => format!("In simulation {} was best.", marked(&best)),
-            (Finding::CannotTell, _) => "Simulation alone could not tell.".to_owned(),
+            (Finding::CannotTell, _) => "The simulation alone could not decide.".to_owned(),
             (Finding::NothingBetter, _) => "In simulation nothing was better.".to_owned(),
             _ => "Simulation alone decided nothing.".to_owned(),
         };

@@ -211,7 +211,7 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
             let runs = runs.figures[0].as_ref().unwrap().comparison.unwrap().runs_needed.unwrap();
             assert_eq!(decision.kind, DecisionKind::CannotTell);
             assert_eq!(decision.sentences[0], "Keep `none` for now: the runs do not show whether `bfq` is better.");
-            let would = format!("About {runs} runs of each setting would decide: --runs {runs}.");
+            let would = format!("About {runs} runs of each setting would give a verdict: --runs {runs}.");
             assert!(decision.sentences.contains(&would), "{decision}");
             // Other settings may need more runs, so the doubt names the setting.
             let named = format!("may decide whether `bfq` is better in mean(lookup): --runs {runs}, or");

@@ -114,9 +114,9 @@ fn wrong_later(
     let elevator = Registry::linux().get(scheduler).ok()?;
     let texts = elevator.texts.iter().map(|spec| spec.name);
     let names: Vec<&str> = (elevator.tunables)().into_iter().map(|spec| spec.name).chain(texts).collect();
-    let has = if names.is_empty() { "no tunables".to_owned() } else { names.join(", ") };
+    let has = if names.is_empty() { "no tunables".to_owned() } else { format!("the tunables {}", names.join(", ")) };
     let meant = did_you_mean(tunable, names.iter().copied());
-    Some(format!("{disk}: there is no attribute {tunable}, and {scheduler} has {has}{meant}"))
+    Some(format!("{disk}: there is no attribute {tunable}; {scheduler} has {has}{meant}"))
 }
 
 /// Returns the one file that the assignment names.
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(wrong(name, disk, "4"), None, "{name}");
             assert!(wrong(name, disk, "x").unwrap().starts_with("sdb: slice_idle"), "{name}");
         }
-        let no_such = "there is no attribute fifo_batch, and none has no tunables";
+        let no_such = "there is no attribute fifo_batch; none has no tunables";
         assert_eq!(wrong("fifo_batch", Some("sda"), "4").unwrap(), format!("sda: {no_such}"));
         assert_eq!(wrong("sda/queue/iosched/fifo_batch", None, "4").unwrap(), format!("sda: {no_such}"));
         assert!(wrong("slice_ide", Some("sdb"), "4").unwrap().ends_with("did you mean slice_idle?"));

@@ -43,9 +43,9 @@ impl Directory {
         let problem = match error.kind() {
             io::ErrorKind::PermissionDenied if is_read_only() => "it is read-only".to_owned(),
             io::ErrorKind::PermissionDenied => {
-                "only its owner may do this; for disks of the kernel this is root".to_owned()
+                "only the owner of the file may do this (root, for disks of the kernel)".to_owned()
             }
-            io::ErrorKind::InvalidInput => "it does not accept this value".to_owned(),
+            io::ErrorKind::InvalidInput => "the file does not accept this value".to_owned(),
             io::ErrorKind::NotConnected => "the server of this mount has ended".to_owned(),
             _ => error.to_string(),
         };

@@ -64,14 +64,14 @@ impl Earlier {
                 say(format!("{disk}: {}", line(change)));
             }
             for change in others {
-                say(format!("{disk}: {}: the kernel changed it too", line(change)));
+                say(format!("{disk}: {}: the kernel changed this attribute too", line(change)));
             }
             // A new scheduler brings its tunables, which did not exist before.
             for file in files.iter().filter(|file| file.disk.name == disk) {
                 let name = file.of_disk().strip_prefix(QUEUE).unwrap_or_default();
                 if name.starts_with(TUNABLE) && !before.had(name) {
                     let value = before.device().attribute(name).map(|read| read.value).unwrap_or_default();
-                    say(format!("{disk}: {name} is {value}; the scheduler before does not have it"));
+                    say(format!("{disk}: {name} is {value}; the previous scheduler does not have this attribute"));
                 }
             }
             if !changes.is_empty() {

@@ -173,7 +173,7 @@ impl Disks {
             Err(FindError::Io { error, .. }) => return Err(absent(at, &error)),
             Err(FindError::NoDevice { path, kind }) => {
                 return Err(wrong(format!(
-                    "{}: is in a file system ({kind}) that is not on a disk; name a disk as sda or {SYS_BLOCK}/sda, \
+                    "{}: is in a file system ({kind}) that is not on a disk; name a disk (sda or {SYS_BLOCK}/sda), \
                      the directory of a mounted disk, or a control socket",
                     path.display()
                 )));

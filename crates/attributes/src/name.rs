@@ -117,7 +117,7 @@ impl Disks {
             let hint = meant.map_or_else(
                 || {
                     format!(
-                        "disks are {}, and iosched get {} lists attributes",
+                        "the disks are {}; iosched get {} lists their attributes",
                         names().collect::<Vec<_>>().join(", "),
                         disk.name
                     )

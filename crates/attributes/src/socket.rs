@@ -34,12 +34,15 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => wrong(format!("{shown}: does not answer as a control socket does")),
+            true => wrong(format!("{shown}: does not answer like a control socket")),
             false => error.into(),
         };
     };
     let hint = control_of(server).map_or_else(
-        || "this server has no known control socket; iosched serve makes one with --control SOCKET".to_owned(),
+        || {
+            "this server has no known control socket; to have one, start it with iosched serve --control SOCKET"
+                .to_owned()
+        },
         |control| format!("the control socket of this server is {control}"),
     );
     wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {hint}"))

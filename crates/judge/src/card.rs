@@ -149,7 +149,7 @@ fn shares_table(all: &[Share], text: &mut String) {
     }
     let header: String = shares::DEVICES.iter().map(|device| format!(" {device} |")).collect();
     let rule = "---|".repeat(shares::DEVICES.len());
-    let _ = write!(text, "\n| share of the first side |{header}\n|---|{rule}\n");
+    let _ = write!(text, "\n| share of the first process or cgroup |{header}\n|---|{rule}\n");
     for rivalry in &RIVALRIES {
         let of_rivalry = all.iter().filter(|share| share.rivalry == rivalry.about);
         let cells: String = of_rivalry.map(|share| format!(" {:.0} % |", share.first * 100.0)).collect();

@@ -34,7 +34,7 @@ const COUNTED: [&str; 3] = ["sequential", "random", "random, half writes"];
 #[non_exhaustive]
 pub enum CostError {
     /// valgrind is not installed.
-    #[error("valgrind counts the instructions, and is not installed here (apt-get install valgrind)")]
+    #[error("valgrind, which counts the instructions, is not installed (apt-get install valgrind)")]
     NoValgrind,
     /// valgrind cannot be started.
     #[error("valgrind cannot be started: {0}")]

@@ -273,7 +273,7 @@ fn message(elevator: &str, decision: &Decision) -> Option<String> {
             return of(queue, &format!("active class={class} kind={kind} cgroup={}", cgroup.index()));
         }
         Decision::Expire { queue, timed_out } => {
-            return of(queue, if *timed_out { "expired, rest of its slice counts" } else { "expired" });
+            return of(queue, if *timed_out { "expired, gets the rest of its slice later" } else { "expired" });
         }
         Decision::Preempt { queue } => return of(queue, "preempts"),
         Decision::Slice { queue, slice_ns } => return of(queue, &format!("slice_ns={slice_ns}")),

@@ -11,10 +11,10 @@ pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workloa
         return format!("{file}: the workload has no cgroup {cgroup:?}; it has {}{meant}", known.join(", "));
     }
     let remedy = match workload {
-        Workload::Trace(_) => format!("; --cgroup {cgroup}=PROCESS puts processes of the trace into one"),
-        Workload::Jobs(_) => format!("; cgroup={cgroup} puts a job of the file into one"),
+        Workload::Trace(_) => format!("; --cgroup {cgroup}=PROCESS puts processes of the trace into this cgroup"),
+        Workload::Jobs(_) => format!("; cgroup={cgroup} puts a job of the file into this cgroup"),
         Workload::Tasks(_) => {
-            format!("; cgroup = {cgroup:?} of a task puts it into one, which [[cgroups]] of the file declares")
+            format!("; cgroup = {cgroup:?} puts a task into this cgroup, which [[cgroups]] of the file must declare")
         }
         Workload::Application(_) => {
             "; applications never have cgroups: use a trace, a fio job file or a task file".to_owned()

@@ -39,7 +39,7 @@ pub enum LabError {
     NoRuns,
     /// A run ended within the warm-up, so nothing of it counts.
     #[error(
-        "a run ended after {} s, which is within the warm-up of {} s, so it has no result; give a shorter \
+        "a run ended after {} s, before the end of the warm-up of {} s, so it has no result; give a shorter \
          --warm-up, or a longer workload",
         *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
     )]

@@ -190,8 +190,8 @@ macro_rules! figures {
 
 figures! {
     Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written per second of the run";
-    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os per second of the run, counted as the tasks \
-        submitted them";
+    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os of the tasks per second of the run; a merged or \
+        split I/O counts once";
     Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, without the warm-up";
     SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of reads and sync writes (I/O \
      that a process waits for)";

@@ -252,11 +252,7 @@ fn too_few_runs_and_a_single_setting_decide_nothing() {
     assert!(overview.shared_doubts.contains(&Doubt::FewRuns { rounds: 1 }));
     let one_setting = records(&experiment(&["sata-7200", "sata-ssd"], &["cfq"], 2));
     let overview = Overview::of(&one_setting, &results(&one_setting));
-    assert!(
-        overview.sentences[0].starts_with("One setting has nothing to be compared with."),
-        "{:?}",
-        overview.sentences
-    );
+    assert!(overview.sentences[0].starts_with("A single setting cannot be compared."), "{:?}", overview.sentences);
 }
 
 #[test]

@@ -339,7 +339,7 @@ fn stopped_reproduction_lists_finished_and_open_cases() {
     // No round is complete. The message must not say that nothing was published.
     let (words, summary) = summary_of(&dd(1, 0)[..2], 3);
     assert_eq!(words, "not run");
-    let sentence = format!("stopped after 2 of {planned} runs; no case ran under all of its settings");
+    let sentence = format!("stopped after 2 of {planned} runs; no case ran under all settings of its experiment");
     assert_eq!(summary.sentence(), sentence);
 }
 

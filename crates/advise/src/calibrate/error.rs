@@ -28,16 +28,13 @@ pub enum CalibrateError {
         target: String,
     },
     /// A measurement that the fit needs is missing.
-    #[error(
-        "there are too few measurements for a fit: {missing} is missing; measure again, and let at least one round \
-         finish"
-    )]
+    #[error("the fit needs a measurement that is missing: {missing}; measure again, and let at least one round finish")]
     Incomplete {
         /// Title of the missing role of probes.
         missing: String,
     },
     /// The device cannot be of the kind that the user chose.
-    #[error("the device is not of this kind: {reason}")]
+    #[error("the device cannot be of the chosen kind: {reason}")]
     NoKind {
         /// Reason why the kind does not fit.
         reason: String,

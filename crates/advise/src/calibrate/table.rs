@@ -130,7 +130,7 @@ impl Table {
         let reads = self.rows.iter().filter(|row| row.is_for_fit && row.is_random_read());
         let lone = reads.min_by_key(|row| (row.depth, row.bytes));
         let Some(&lone) = lone else {
-            let problem = "no row of random reads for the fit; add one, best with 4 KiB and depth 1";
+            let problem = "the fit needs a row of random reads; add one, preferably with 4 KiB and depth 1";
             return Err(CalibrateError::Table { file: self.file.clone(), problem: problem.to_owned() });
         };
         Ok(self.measured_as(sectors, |row| role(row, &lone)))
@@ -170,8 +170,8 @@ const COLUMNS: [(&str, &[&str]); 10] = [
 ];
 
 fn columns_help() -> String {
-    "the first line names the columns: rw, bs, iops, and any of depth, jobs, read_percent, mean, p50, p99 (us, or with \
-     a unit such as p99_ms) and split (rows with kept are not used for the fit)"
+    "the first line must name the columns. rw, bs and iops are required; depth, jobs, read_percent, mean, p50, p99 \
+     and split are optional. Latencies are in us, or have a unit in the name, such as p99_ms"
         .to_owned()
 }
 
@@ -338,7 +338,7 @@ mod fio {
         for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
             let document = document.map_err(|error| format!("not JSON: {error}"))?;
             let jobs = document.get("jobs").and_then(Value::as_array);
-            let jobs = jobs.ok_or("no list jobs; fio writes one with --output-format=json")?;
+            let jobs = jobs.ok_or("there is no list of jobs; fio writes this list with --output-format=json")?;
             let global = document.get("global options").unwrap_or(&Value::Null);
             let groups = groups(jobs, global)?;
             for jobs in groups {
@@ -364,7 +364,8 @@ mod fio {
                 Some(group) if !waits(job, global) => {
                     let name = |job: &Value| job.get("jobname").and_then(Value::as_str).unwrap_or_default().to_owned();
                     return Err(format!(
-                        "jobs {:?} and {:?} ran at the same time; a row is one job alone: add stonewall to the job",
+                        "jobs {:?} and {:?} ran at the same time, but a row needs a job that ran alone; add \
+                         stonewall to the second job",
                         name(group[0]),
                         name(job)
                     ));
@@ -454,7 +455,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        assert!(wrong("").contains("t.csv: no rows; the first line names the columns"));
+        assert!(wrong("").contains("t.csv: no rows; the first line must name the columns"));
         assert!(wrong("rw,bs\nread,4k\n").contains("line 1: the column iops is missing"));
         let line = |row: &str| wrong(&format!("rw,bs,iops,depth,p50,p99\n{row}\n"));
         assert!(line("trim,4k,1,1,,").contains("line 2: rw: \"trim\" is not one of"));
@@ -493,6 +494,6 @@ mod tests {
         assert_eq!(rows(&document(&after)).len(), 2);
         let beside = [job("a", "", 1000), job("b", "\"bs\": \"64k\"", 500)];
         assert!(wrong(&document(&beside)).contains("jobs \"a\" and \"b\" ran at the same time"));
-        assert!(wrong("{\"x\": 1}").contains("no list jobs"));
+        assert!(wrong("{\"x\": 1}").contains("there is no list of jobs"));
     }
 }

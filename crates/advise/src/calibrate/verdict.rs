@@ -98,7 +98,7 @@ impl fmt::Display for Verdict {
         let (met, all) = self.met;
         let within = WITHIN * 100.0;
         if self.fits {
-            write!(f, "{} fits: {met} of {all} rates within {within:.0} %", self.kind)?;
+            write!(f, "{} fits: {met} of {all} rates are within {within:.0} %", self.kind)?;
         } else {
             write!(
                 f,

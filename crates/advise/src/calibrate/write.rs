@@ -73,8 +73,8 @@ pub(super) fn lists(table: &Table, model: &Model) -> (Vec<String>, Vec<String>) 
         ),
         _ => ("servers, service_ns, transit_ns, bytes_per_second of reads", "times of writes", "flush_ns"),
     };
-    let mut fitted = vec![format!("{reads}: rows with reads of {}, least squares", table.file)];
-    let mut assumed = vec![others.to_owned(), "size, queue depth: given, not measured".to_owned()];
+    let mut fitted = vec![format!("{reads}: least-squares fit to the rows with reads of {}", table.file)];
+    let mut assumed = vec![others.to_owned(), "size and queue depth: given by the user, not measured".to_owned()];
     if has_writes {
         fitted.push(format!("{writes}: rows with writes"));
     } else {
@@ -104,7 +104,7 @@ pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
             Model::Server(_) => "take as long as reads",
             _ => "have the usual times of such devices",
         };
-        let _ = writeln!(text, "# Nothing was written: writes and flushes {assumed}.");
+        let _ = writeln!(text, "# Writes were not measured: this model assumes that writes and flushes {assumed}.");
     }
     text.push('\n');
     text

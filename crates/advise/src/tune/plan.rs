@@ -71,7 +71,7 @@ pub enum TuneError {
     /// The controllers need cgroups, but the workload has none.
     #[error(
         "{controllers}: these controllers need cgroups, but {workload} has none; add cgroup= to its fio jobs or \
-         cgroup to its tasks, or name only wbt, which needs no cgroups (--controller wbt)"
+         tasks, or use --controller wbt, which needs no cgroups"
     )]
     NoCgroups {
         /// Names of the controllers.

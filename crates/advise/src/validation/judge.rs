@@ -366,7 +366,7 @@ impl Battery {
             ),
             (_, 0, 0) => format!("{no} {shows} The profile predicts none of these differences. {met}"),
             (_, 0, _) => {
-                let rest = if cannot_tell > 0 { format!(", and cannot tell {cannot_tell}") } else { String::new() };
+                let rest = if cannot_tell > 0 { format!("; {cannot_tell} are undecided") } else { String::new() };
                 format!(
                     "Use this profile to choose a scheduler. {shows} The profile predicts {right} of them \
                      correctly and none wrongly{rest}. {met}"

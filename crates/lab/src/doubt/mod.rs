@@ -315,9 +315,9 @@ impl fmt::Display for Doubt {
             Self::Incomplete { rounds, planned, alone_missing } => {
                 write!(f, "not all runs finished: only the {rounds} complete rounds of {planned} count")?;
                 if *alone_missing > 0 {
-                    write!(f, "; {alone_missing} runs of processes alone are missing, so fairness is unknown")?;
+                    write!(f, "; {alone_missing} runs of single processes are missing, so fairness is unknown")?;
                 }
-                f.write_str("; let it run to its end")
+                f.write_str("; let the comparison run to its end")
             }
             Self::FewRuns { rounds: 1 } => f.write_str(
                 "one run of each setting does not show how much runs vary, so there are no \
@@ -375,8 +375,8 @@ impl fmt::Display for Doubt {
             ),
             Self::ThinTail { label, ios, above, .. } => write!(
                 f,
-                "{}: only {above} of the {ios} I/Os of a run exceed it, so it depends on a few \
-                 I/Os; use a longer workload, or a lower percentile",
+                "{}: only {above} of the {ios} I/Os of a run exceed this percentile, so it depends on a few I/Os; \
+                 use a longer workload, or a lower percentile",
                 label
             ),
             Self::NothingReached { settings, remedy } => {
@@ -402,8 +402,9 @@ impl fmt::Display for Doubt {
             }
             Self::Overload { settings, arrivals_s, finish_s } => write!(
                 f,
-                "{}: the device cannot keep up: the I/Os of {} s took up to {} s, so latencies grow with the \
-                 length of the recording. Use --replay closed, a lower --speed or a faster device",
+                "{}: the device is too slow for this trace: I/Os recorded in {} s took up to {} s. Therefore \
+                 latencies grow with the length of the recording. Use --replay closed, a lower --speed or a faster \
+                 device",
                 marked_list(settings),
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)

@@ -277,12 +277,15 @@ impl Measure {
             (Self::Reported(_), false) => format!("the application reports {known}"),
             (_, true) => {
                 format!(
-                    "the tasks of the workload have no names; available: {cgroups}{calls}{WHOSE}, if there \
-                     is such I/O"
+                    "the tasks of the workload have no names; available: {cgroups}{calls}{WHOSE} (only kinds of I/O \
+                     that the workload has)"
                 )
             }
             (_, false) => {
-                format!("available: the tasks {known}, {cgroups}{calls}and {WHOSE}, if there is such I/O")
+                format!(
+                    "available: the tasks {known}, {cgroups}{calls}and {WHOSE} (only kinds of I/O that the \
+                    workload has)"
+                )
             }
         }
     }

@@ -43,7 +43,7 @@ impl Source {
             Self::Icpe24 => "Samsung 980 PRO 1 TB: sizes, depths, processes and schedulers",
             Self::Icpe24Interference => "eight Samsung 980 PRO 1 TB: a job beside background jobs",
             Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader beside a writer",
-            Self::SsdLatency => "25 models of SSDs: latencies of the device at rates of io.cost, under two loads",
+            Self::SsdLatency => "25 models of SSDs: latencies under two loads, at several rates of io.cost",
             Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader beside others",
         }
     }

@@ -44,9 +44,10 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
         (READER, "latency") => (Metric::P99, 1.0),
         (ALL_JOBS, "bandwidth") => (Metric::Iops, IOS_PER_MIB),
         (job, metric) => {
-            return Err(
-                line.error(format!("{metric} of {job}; there are latency of {READER} and bandwidth of {ALL_JOBS}"))
-            );
+            return Err(line.error(format!(
+                "there is no {metric} of {job}; available: latency of {READER} and bandwidth of \
+                    {ALL_JOBS}"
+            )));
         }
     };
     let job = if metric == Metric::P99 { READER } else { ALL_JOBS }.to_owned();
@@ -87,7 +88,10 @@ mod tests {
         let wrong = |from: &str, to: &str| {
             table::read(Source::IsolIocost, "t.csv", &TABLE.replacen(from, to, 1)).unwrap_err().to_string()
         };
-        assert!(wrong("lc,latency", "lc,mean").starts_with("t.csv: line 2: mean of lc; there are latency of lc"));
+        assert!(
+            wrong("lc,latency", "lc,mean")
+                .starts_with("t.csv: line 2: there is no mean of lc; available: latency of lc")
+        );
         assert!(wrong(",25,10.0", ",soon,10.0").starts_with("t.csv: line 2: rlat_us: \"soon\""));
     }
 

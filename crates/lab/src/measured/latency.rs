@@ -161,7 +161,7 @@ mod tests {
         let wrong = |from: &str, to: &str| {
             table::read(Source::SsdLatency, "t.csv", &TABLE.replacen(from, to, 1)).unwrap_err().to_string()
         };
-        assert_eq!(wrong("9000,500", "many,500"), "t.csv: line 2: ri: \"many\" is not a number of its kind");
+        assert_eq!(wrong("9000,500", "many,500"), "t.csv: line 2: ri: \"many\" is not a valid number for this column");
         assert!(wrong("970_EVO", "971_EVO").contains("is not one of iosched device list --family ssd"));
     }
 }

@@ -28,7 +28,7 @@ impl Line<'_> {
 
     pub(super) fn number<T: std::str::FromStr>(&self, column: &str) -> Result<T, LabError> {
         let text = self.text(column)?;
-        text.parse().map_err(|_| self.error(format!("{column}: {text:?} is not a number of its kind")))
+        text.parse().map_err(|_| self.error(format!("{column}: {text:?} is not a valid number for this column")))
     }
 }
 
@@ -119,7 +119,7 @@ fn grid_job(line: &Line<'_>, experiment: &str, job: &str) -> Result<String, LabE
     let (letter, rw) = match job {
         "reader" => ('r', "randread"),
         "writer" => ('w', "randwrite"),
-        _ => return Err(line.error(format!("job {job:?}; there are reader and writer"))),
+        _ => return Err(line.error(format!("there is no job {job:?}; available: reader and writer"))),
     };
     let depth = experiment.split('-').find_map(|part| part.strip_prefix(letter)?.parse().ok());
     let depth = depth.ok_or_else(|| {
@@ -174,7 +174,7 @@ mod tests {
         };
         assert_eq!(
             wrong("e,1a,none,r,4k,many,1,randread,1,iops,5"),
-            "t.csv: line 2: iodepth: \"many\" is not a number of its kind"
+            "t.csv: line 2: iodepth: \"many\" is not a valid number for this column"
         );
         assert!(wrong("e,1a,nine,r,4k,1,1,randread,1,iops,5").starts_with("t.csv: line 2: scheduler: "));
         let no_metric = read(Source::Icpe24, "t.csv", "experiment,job\na,b\n").unwrap_err().to_string();

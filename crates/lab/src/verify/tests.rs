@@ -230,7 +230,7 @@ fn a_run_under_another_setting_is_made_again() {
         warnings[0].contains("iosched repeats a run of a, because another program changed nr_requests from 64 to 256"),
         "{warnings:?}"
     );
-    let not_put_back = "not put back, because another program has changed the value: nr_requests is 256 (before: 64)";
+    let not_put_back = "not put back, because another program changed the value: nr_requests is 256 (before: 64)";
     assert_eq!(warnings[2], not_put_back);
     // The same setting is applied and run again.
     let first = &bench.log[2..8];
