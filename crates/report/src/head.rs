@@ -47,9 +47,9 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     };
     html! {
         p .legend {
-            "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of each setting. \
-                The shaded area reaches from the lowest to the highest position. The line joins the last \
-                positions of the bins. A shorter line means that the device seeks less. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
+            "Position on the device at dispatch, in bins of " (width(width_ns)) ", first run of each setting. The \
+                shaded area reaches from the lowest to the highest position. The line joins the last position in \
+                each bin. A shorter line means that the device seeks less. Requests went to " (bytes(low)) " to " (bytes(high)) " of "
             (bytes(view.device().capacity_sectors as f64 * SECTOR)) "."
         }
         (row(&pictures(view)))
@@ -106,8 +106,7 @@ fn plot(view: &View<'_>, setting: &Setting<'_>, timeline: &Timeline, frame: &Fra
         (plot.x_axis(&time_ticks(plot.x.domain().0, plot.x.domain().1, 5), false))
     };
     let title = format!("Position on the device over time, {}", setting.label);
-    let about =
-        format!("sum of the distances between the last positions of the bins: {}", bytes(travelled as f64 * SECTOR));
+    let about = format!("length of the line: {}", bytes(travelled as f64 * SECTOR));
     let (id, chart) = (view.id(&format!("head-{}", setting.number)), chart(view, setting, &bins, frame));
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }
 }

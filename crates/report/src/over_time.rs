@@ -39,7 +39,7 @@ pub(crate) const IOPS: Figure = Figure {
     title: "I/Os completed per second",
     name: "I/Os per second",
     direction: Direction::Higher,
-    legend: "I/Os completed per second, counted as the processes submitted them",
+    legend: "I/Os of the processes completed per second; a merged or split I/O counts once",
     sums: ios,
     per_second: 1.0,
 };
@@ -50,8 +50,8 @@ pub(crate) const DEPTH: Figure = Figure {
     title: "I/Os in flight",
     name: "I/Os in flight",
     direction: Direction::Neither,
-    legend: "Mean number of I/Os in flight in each bin: I/Os that wait (in the queue, or for a place in the \
-        queue) and I/Os in the device",
+    legend: "Mean number of I/Os in flight in each bin. It includes I/Os in the device, in the queue, and waiting \
+        for a place in the queue",
     sums: under_way,
     per_second: 1e-9,
 };

@@ -18,7 +18,7 @@ struct Plot {
 
 const PLOTS: [Plot; 14] = [
     plot("differences", "differences from the baseline, with confidence intervals", false, differences::pictures),
-    plot("scan", "metrics over a parameter that was scanned", false, scan::pictures),
+    plot("scan", "metrics for each value of a scanned parameter", false, scan::pictures),
     plot("runs", "each run as a dot, by metric", true, runs::pictures),
     plot("latency", "percentiles of sync latency", false, latency::pictures),
     plot("latency-async", "percentiles of async latency", false, latency::pictures_async),

@@ -82,8 +82,8 @@ fn method() -> Markup {
                  Then the runs show neither a difference nor equality."
             }
             li {
-                "Among many comparisons, a few differ by chance. Therefore Holm's correction \
-                 widens the intervals, so that all together hold with 95 % confidence."
+                "Among many comparisons, a few differ by chance. Therefore Holm's correction widens the intervals. \
+                 With 95 % confidence, every interval then contains its true difference."
             }
             li {
                 "Latency is the time from submission to completion, and includes any wait for a free request. \

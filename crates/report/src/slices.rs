@@ -126,7 +126,7 @@ fn summary(turns: &Turns, end_ns: u64) -> Markup {
         p .legend {
             "Whole run: " (counted(sum.turns, "turn", "turns")) ", "
             (counted(sum.preemptions, "preemption", "preemptions")) "; idling took " (share(sum.paid_ns))
-            "\u{a0}% of the time and paid, " (share(sum.vain_ns)) "\u{a0}% in vain"
+            "\u{a0}% of the time with success, " (share(sum.vain_ns)) "\u{a0}% in vain"
             @if sum.preempted_ns > 0 { ", " (share(sum.preempted_ns)) "\u{a0}% until another queue took the place" }
             "."
         }

@@ -215,10 +215,9 @@ fn short(description: &str) -> String {
 pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     html! {
         p {
-            "How much of the difference between the tried settings each tunable explains, most \
-             important first (main effects, omega squared, with 95 % bootstrap intervals). A \
-             tunable that explains no more than chance is not listed. The shares hold for the \
-             settings that the search tried, not for all settings."
+            "Share of the difference between the tried settings that each tunable explains, largest first (main \
+             effects, omega squared, with 95 % bootstrap intervals). A tunable that explains no more than chance is \
+             not listed. The shares hold for the settings that the search tried, not for all settings."
         }
         @for goal in 0..results.header.goals {
             @let bars_of_goal: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {

@@ -53,10 +53,9 @@ fn compared(validation: &Validation) -> Markup {
             dt { "Seed" } dd { (validation.seed) }
         }
         p .legend {
-            "The real disk got the requests one at a time. The model gets the same requests. After each \
-                completion, it gets the next request after the recorded time. The position of the \
-             platters is unknown. Therefore iosched compares the distributions rank by rank, not \
-             single requests."
+            "The real disk got the requests one at a time. The model gets the same requests. After each completion, \
+             the recorded time passes before the next request. The position of the platters is unknown. Therefore \
+             iosched compares the distributions rank by rank, not single requests."
         }
     }
 }
@@ -196,8 +195,8 @@ fn kinds(validation: &Validation, overall: &Closeness) -> Markup {
     let rows = std::iter::once(("all", overall)).chain(kinds.iter().map(|kind| (kind.name.as_str(), &kind.closeness)));
     html! {
         p .legend {
-            "For both columns, the model decides whether a request is served from the cache or from the medium. \
-             If the real disk decided differently, the distance in the row is large."
+            "The model sorts the requests of both columns: served from the cache, or from the medium. If the real \
+             disk decided differently, the error of the row is large."
         }
         div .scroll tabindex="0" {
             table .figures.many {

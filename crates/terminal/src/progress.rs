@@ -26,7 +26,7 @@ pub enum ProgressKind {
     /// A bar, only on a terminal
     #[default]
     Auto,
-    /// A line every 10 s, on a terminal or not
+    /// A line every 10 s, with or without a terminal
     Plain,
     /// No progress
     None,

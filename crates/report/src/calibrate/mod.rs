@@ -70,7 +70,7 @@ pub(super) fn sections(
 fn held_out(calibration: &Calibration) -> Markup {
     html! {
         p {
-            "The fit did not use these measurements. Expect the same error for other workloads."
+            "The fit did not use these workloads. Expect the same error for other workloads."
         }
         (table::table(&calibration.held_out))
         p .legend {
@@ -103,8 +103,7 @@ fn models(measurements: &Measurements, calibration: &Calibration) -> Markup {
     let profile = calibration.to_toml(&measurements.header).ok();
     html! {
         table {
-            thead { tr { th scope="col" { "Kind" } th scope="col" { "How far the best model of each kind is \
-                from the measurements, on average" } } }
+            thead { tr { th scope="col" { "Kind" } th scope="col" { "Mean error of the best model of each kind" } } }
             tbody {
                 @for (kind, fit) in &calibration.kinds {
                     tr {

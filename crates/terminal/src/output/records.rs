@@ -192,7 +192,7 @@ impl Records {
         if let Sink::File(file, target) = std::mem::take(&mut self.sink)
             && !target.is(&file)
         {
-            return Err(anyhow!("{name}: was replaced while records were written to it; they are lost"));
+            return Err(anyhow!("{name}: was replaced while records were written to it; the records are lost"));
         }
         match &self.problem {
             Some(error) if !self.unasked => Err(anyhow!("{name}: not all records are kept: {error}")),

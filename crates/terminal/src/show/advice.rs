@@ -65,8 +65,7 @@ pub fn text(view: &AdviceView<'_>, look: Look) -> String {
     if let (Some(best), Some(lasting)) = (advice.untried(), view.untried) {
         let found = advice.predicted.against_baseline(best);
         let line = format!(
-            "not tried on the device, because it belongs to cgroups: {}; the best value in simulation is {found}. \
-             To test it, set:",
+            "{} ran only in simulation, because it belongs to cgroups. Result: {found}. To try it on the device, set:",
             best.label
         );
         let _ = write!(text, "\n{}\n{}", look.wrap(&line, "  "), how(lasting, false));

@@ -106,9 +106,9 @@ fn near(fit: Fit) -> String {
         None => format!("calibrated: {errors}; not validated on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {
-                0 => "for no pair of schedulers does it predict the wrong order".to_owned(),
-                1 => "for one pair of schedulers it predicts the wrong order".to_owned(),
-                orders => format!("for {orders} pairs of schedulers it predicts the wrong order"),
+                0 => "it predicts the wrong order for no pair of schedulers".to_owned(),
+                1 => "it predicts the wrong order for one pair of schedulers".to_owned(),
+                orders => format!("it predicts the wrong order for {orders} pairs of schedulers"),
             };
             format!("validated on the device: score {trust_percent} %; {errors}; {orders}")
         }

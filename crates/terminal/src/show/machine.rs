@@ -296,7 +296,7 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
     let others: Vec<usize> = (0..labels.len()).filter(|&setting| setting != header.baseline).collect();
     if !others.is_empty() {
         let heads: Vec<&str> = others.iter().map(|&setting| labels[setting].as_str()).collect();
-        let _ = write!(text, "\nDifference from {} (95 % confidence in all):\n\n", labels[header.baseline]);
+        let _ = write!(text, "\nDifference from {} (95 % confidence for all rows):\n\n", labels[header.baseline]);
         let _ = writeln!(text, "| metric | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
         for figure in &results.figures {
             let cell = |&setting: &usize| {

@@ -23,7 +23,7 @@ pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elap
     if !not_run.is_empty() {
         let names: Vec<&str> = not_run.iter().map(|outcome| outcome.experiment.name.as_str()).collect();
         let names = names.join(", ");
-        let without = format!("experiments without a result, because no case ran under all of its settings: {names}");
+        let without = format!("these experiments have no result, because no case ran under all settings: {names}");
         let _ = writeln!(text, "{}", look.wrap(&without, "  "));
     }
     if results.len() > 1 || summary.experiments_run == 0 {

@@ -213,7 +213,7 @@ fn verdicts(sheet: &Sheet<'_>, look: Look) -> String {
 /// Returns the title of a table of verdicts.
 pub(super) fn verdicts_title(baseline: &str, equal_within_percent: f64) -> String {
     let baseline = marked(baseline);
-    format!("difference from {baseline} (95 % confidence in all; equal: within {equal_within_percent} %):")
+    format!("difference from {baseline} (95 % confidence for all rows; equal: within {equal_within_percent} %):")
 }
 
 fn verdict_cell(results: &FigureResults, setting: usize) -> (String, Tone) {

@@ -242,7 +242,7 @@ fn front(results: &TuneResults<'_>, look: Look) -> String {
         return String::new();
     }
     let mut text = format!(
-        "\nsettings to choose from; no other one is better in {} at once:\n",
+        "\nsettings to choose from; no other setting is better in {} at the same time:\n",
         results.goal_names().replace(" and ", " and in ")
     );
     for &number in &results.front {
