@@ -71,8 +71,9 @@ pub(crate) enum Command {
     Restore(crate::restore::RestoreArgs),
     /// Print a shell completion script
     ///
-    /// The script also completes the names of schedulers, tunables, profiles and disks. It looks them up each time. For
-    /// bash: echo 'source <(iosched completions bash)' >> ~/.bashrc
+    /// The script also completes the names of schedulers, tunables, profiles and disks. The script
+    /// looks these names up at each completion. For bash: echo 'source <(iosched completions bash)'
+    /// >> ~/.bashrc
     Completions {
         /// Shell to print the script for
         shell: clap_complete::Shell,

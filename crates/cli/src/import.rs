@@ -28,10 +28,11 @@ pub(crate) enum ImportCommand {
     IoCost(IoCostArgs),
     /// Make a profile from a result of resctl-bench, with latencies
     ///
-    /// A disk with the profile has the maximum rates of the io.cost model in the result. The job iocost-qos of the
-    /// result contains latencies of reads during writes, at about 20 rates of io.cost. To these latencies, iosched fits
-    /// the latency of a single read, and the time that reads wait for writes. `iosched device show --assumptions` lists
-    /// the fitted parameters.
+    /// A disk with the profile has the maximum rates of the io.cost model in the result. The job
+    /// iocost-qos of the result contains latencies of reads during writes, at about 20 rates of
+    /// io.cost. iosched fits two values to these latencies: the latency of a single read, and the
+    /// time that reads wait for writes. `iosched device show --assumptions` lists the fitted
+    /// parameters.
     #[command(name = "resctl-bench")]
     ResctlBench(ResctlBenchArgs),
 }
@@ -160,7 +161,7 @@ fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
     let latencies = Latencies::of(&found.rows);
     let of_latencies = latencies.map_or_else(
         || "no latencies".to_owned(),
-        |latencies| format!("read latencies beside writes ({} rates of io.cost)", latencies.rows),
+        |latencies| format!("latencies of reads during writes ({} rates of io.cost)", latencies.rows),
     );
     let bytes = found.size_bytes.unwrap_or(SIZE_DEFAULT);
     let about =
@@ -180,7 +181,7 @@ fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
     preface.extend(qos.into_iter().chain(conditions).map(|line| format!("# {line}\n")));
     out.text(&(preface + "\n" + &profile.to_toml()?))?;
     if latencies.is_none() {
-        say!("warning: {file}: it has no job iocost-qos with latencies; the profile has rates only");
+        say!("warning: {file}: there is no job iocost-qos with latencies, so the profile has only rates");
     }
     if !out.is_standard_output() {
         say!("{}: {}", args.output.display(), profile.about());

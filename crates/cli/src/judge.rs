@@ -21,15 +21,17 @@ const COUNTED: &str = "--counted";
 
 /// Print report cards of schedulers: comparisons, shares, longest waits, rules, cost
 ///
-/// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, with the judged scheduler and
-/// with the default scheduler of Linux. Shares show how a disk is divided between two sides. A search looks for the
-/// longest wait of a process among others of the same priority. Random operations check the rules that every scheduler
-/// must keep. valgrind counts the instructions per request, if it is installed.
+/// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, with the
+/// judged scheduler and with the default scheduler of Linux. Shares show how a disk is divided
+/// between two processes or cgroups. A search looks for the longest wait of a process among others
+/// of the same priority. Random operations check the rules that every scheduler must keep. valgrind
+/// counts the instructions per request, if it is installed.
 ///
-/// All five parts take minutes for each scheduler. To judge a scheduler of your own, see docs/elevator-howto.md: a
-/// program of ten lines prints the same card.
+/// All five parts take minutes for each scheduler. To judge a scheduler of your own, see
+/// docs/elevator-howto.md: a program of ten lines prints the same report card.
 ///
-/// The exit status is 1 if a scheduler broke a rule. After Ctrl-C, the cards have the parts that are complete.
+/// The exit status is 1 if a scheduler broke a rule. After Ctrl-C, the report cards contain the
+/// complete parts.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct JudgeArgs {
@@ -57,7 +59,7 @@ pub(crate) struct JudgeArgs {
     #[arg(long)]
     no_cost: bool,
 
-    /// Seed of the random numbers; the same seed gives the same cards
+    /// Seed of the random numbers; the same seed gives the same report cards
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
@@ -65,7 +67,7 @@ pub(crate) struct JudgeArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// Print the cards as JSON, not as Markdown
+    /// Print the report cards as JSON, not as Markdown
     #[arg(long)]
     json: bool,
 

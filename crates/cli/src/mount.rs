@@ -19,9 +19,9 @@ use iosched_terminal::output::{self, say};
 /// `iosched get` and `iosched set --at DIR`. The scheduler knows which process makes a request, and the priority of the
 /// process. Therefore ionice works.
 ///
-/// The command runs until the directory is unmounted or a signal (Ctrl-C, SIGTERM) arrives. After a signal, the command
-/// unmounts the directory. It serves processes that still have the disk open until they close the disk. Then it
-/// flushes. A second signal ends it at once.
+/// The command runs until the directory is unmounted or a signal (Ctrl-C, SIGTERM) arrives. After a
+/// signal, the command unmounts the directory. It continues to serve processes that have the disk
+/// open, until they close the disk. Then it flushes. A second signal ends it at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MountArgs {

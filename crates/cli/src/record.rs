@@ -32,10 +32,10 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// Record the requests of a disk as a trace for compare, tune and advise
 ///
-/// The trace has every request of every process, from its submission to its completion, as blktrace records it. iosched
-/// uses the kernel's tracer `blk` and restores its state at the end. It also records the priority (ionice) of each
-/// process, which blktrace does not. The disk keeps working during the recording. At the end, the command prints a
-/// summary. It needs root.
+/// The trace has every request of every process, from its submission to its completion. iosched
+/// uses the kernel's tracer `blk` and restores its state at the end. It also records the priority
+/// (ionice) of each process, which blktrace does not. The disk keeps working during the recording.
+/// At the end, the command prints a summary. It needs root.
 ///
 /// After Ctrl-C, the recording ends early, iosched keeps the recorded part, and the exit status is 0. If the file
 /// system of the trace becomes full, the recording also ends early. iosched keeps the recorded part, and the exit

@@ -19,11 +19,12 @@ use iosched_terminal::output::{self, say};
 
 /// Restore settings that iosched changed before it was killed
 ///
-/// Commands that change settings of the kernel's disks for a while, such as `iosched compare --on`, first record the
-/// old settings. They put them back at the end, also after Ctrl-C. If such a command was killed or the machine crashed,
-/// restore puts the settings back: scheduler, tunables, attributes and files of cgroups. It reads each value back after
-/// writing it, and reports cgroups that no longer exist. It also removes directories and cgroups that were made for a
-/// workload, and puts back the tracer of `iosched record`.
+/// Commands that change settings of the kernel's disks for a while, such as `iosched compare --on`,
+/// first record the old settings. They restore the old settings at the end, also after Ctrl-C. If
+/// such a command was killed or the machine crashed, restore puts the settings back: scheduler,
+/// tunables, attributes and files of cgroups. It reads each value back after writing it, and
+/// reports cgroups that no longer exist. It also removes directories and cgroups that were made for
+/// a workload, and puts back the tracer of `iosched record`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
@@ -53,8 +54,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     forget: bool,
 
-    /// Restore even after a reboot, if another program changed a setting later, or if another device now has the name;
-    /// also discard recorded settings of missing devices
+    /// Restore also in these cases: after a reboot, after a later change by another program, or if
+    /// another device now has the name. Also discard recorded settings of missing devices
     #[arg(long, conflicts_with = "forget")]
     force: bool,
 }
@@ -177,7 +178,7 @@ impl Messages {
                 if left.is_empty() { done } else { format!("{done}; {}", left_alone(device, left, options)) }
             }
             Restoration::Rebooted { changes } if changes.is_empty() => {
-                "the machine was restarted since then; the settings are the same as before".to_owned()
+                "the machine was restarted after the change; the settings are the same as before the change".to_owned()
             }
             Restoration::Rebooted { changes } => {
                 // These changes are in the opposite direction: the old and the present value.
@@ -185,7 +186,10 @@ impl Messages {
                     format!("{name} was {to} and is {}", from.as_deref().unwrap_or("gone"))
                 };
                 let differs: Vec<_> = changes.iter().map(was).collect();
-                format!("the machine was restarted since then, and has its default settings: {}", differs.join(", "))
+                format!(
+                    "the machine was restarted after the change, and has its default settings: {}",
+                    differs.join(", ")
+                )
             }
             Restoration::Forgotten if options.dry_run => {
                 "the device is gone; iosched would discard the recorded settings of this device".to_owned()
@@ -241,12 +245,12 @@ fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String 
     };
     let all: Vec<_> = left.iter().map(one).collect();
     let back = if options.dry_run {
-        "--force would restore it too".to_owned()
+        "--force would restore this too".to_owned()
     } else {
         let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
-        format!("to restore it too, run: iosched set {device} {}", words.join(" "))
+        format!("to restore this too, run: iosched set {device} {}", words.join(" "))
     };
-    format!("not restored, because another program has changed it since then: {}; {back}", all.join(", "))
+    format!("not restored, because another program changed this after iosched: {}; {back}", all.join(", "))
 }
 
 fn list(changes: &[Change]) -> String {
@@ -277,13 +281,17 @@ fn why(reason: &LeftAlone) -> String {
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
             format!(
-                "another program has changed {} since iosched set it; to restore it nevertheless, add --force: {}",
+                "another program has changed {} since iosched set it; to restore the old value nevertheless, add \
+                 --force: {}",
                 changes.join(", "),
                 list(undo)
             )
         }
         LeftAlone::Damaged { path } => {
-            format!("the record {} cannot be read; remove it when the settings are right", path.display())
+            format!(
+                "the record {} cannot be read; check the settings of the device, then remove this record",
+                path.display()
+            )
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum SchedulerCommand {
 pub(crate) enum ControllerCommand {
     /// List the controllers
     List,
-    /// Show what a controller is for, how it decides, when it does harm, and its settings
+    /// Show the purpose of a controller, its rules, its dangers and its settings
     Show {
         /// Name of the controller, or of one of its files
         #[arg(value_name = "NAME")]

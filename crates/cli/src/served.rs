@@ -346,7 +346,7 @@ pub(crate) fn end(served: Served) -> Result<()> {
 
 /// A clause about weights. On a fast backing, few requests wait,
 /// and CFQ idles this long for the next request of an export.
-const WITHIN: &str = "if the clients send each next request within 8 ms";
+const WITHIN: &str = "if each client sends its next request within 8 ms";
 
 /// Describes a disk: its backing, size and scheduler, and
 /// the reason for a scheduler that the user did not choose.
@@ -355,7 +355,10 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
     let why = match kept {
         // Async writes of all clients share few queues, so weights have little effect on them.
-        Some(Shares::Weights) => format!(" (keeps the declared weights {WITHIN}; for writes, too, declare sync=all)"),
+        Some(Shares::Weights) => format!(
+            " (keeps the declared weights {WITHIN}; to include async writes, declare \
+            sync=all)"
+        ),
         Some(shares) => format!(" (keeps the declared {})", shares.declared()),
         None => String::new(),
     };

@@ -17,13 +17,15 @@ use iosched_terminal::output::{self, WriteArgs, say};
 
 /// Change attributes of disks
 ///
-/// First, `iosched set` checks all values, and rejects values that are known to be wrong. Then it writes the values in
-/// the given order, reads each value back, and prints NAME=VALUE. If a write fails, or the value read back differs,
-/// `iosched set` stops with an error. Values that were already written stay in force, and the error lists them.
+/// First, `iosched set` checks all values, and rejects values that are known to be wrong. Then it
+/// writes the values in the given order, reads each value back, and prints NAME=VALUE. If a write
+/// fails, or the kernel stores a different value, `iosched set` stops with an error. Values that
+/// were already written stay in force, and the error lists them.
 ///
-/// For a disk of the kernel, `iosched set` prints to standard error the previous values, and a command that undoes the
-/// change. It also prints other attributes that the kernel changed as a result. `iosched restore DISK` undoes all
-/// changes by `iosched set` and `iosched advise --apply` since the system started.
+/// For a disk of the kernel, `iosched set` prints the previous values and a command that undoes the
+/// change, to standard error. It also prints other attributes that the kernel changed as a result.
+/// `iosched restore DISK` undoes all changes by `iosched set` and `iosched advise --apply` since
+/// the system started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {

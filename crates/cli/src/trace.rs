@@ -300,11 +300,13 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
     let fit = placement.fit();
     write_from(&source, files, vec![Step::Remap(placement)], &files.reading.options())?;
     match fit {
-        Fit::AsIs => say!("the trace fits as it is: {} of {capacity_sectors} sectors", extent.end_sector()),
+        Fit::AsIs => {
+            say!("the trace fits without changes: it ends at sector {} of {capacity_sectors}", extent.end_sector())
+        }
         Fit::GapsShrunk { gap_percent } => say!("gaps were shrunk to {gap_percent:.1} %"),
         Fit::Wrapped { touched_sectors } => say!(
-            "warning: the trace touches {touched_sectors} sectors, more than the {capacity_sectors} of the device: \
-             positions wrap around"
+            "warning: the trace touches {touched_sectors} sectors, more than the {capacity_sectors} of the device, \
+             so positions wrap around"
         ),
     }
     Ok(())
@@ -389,7 +391,7 @@ fn nothing_left(source: &Source, options: &ReadOptions) -> anyhow::Error {
         ))
     };
     match there_is() {
-        Ok(there_is) => usage(format_args!("no request matches in {}; the trace {there_is}", source.title())),
+        Ok(there_is) => usage(format_args!("no request of {} matches; the trace {there_is}", source.title())),
         Err(error) => error.into(),
     }
 }

@@ -24,12 +24,13 @@ use iosched_terminal::show::{Look, tuning};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
-/// iosched simulates settings of the given schedulers and searches for those that serve --goal best. It tries the
-/// values that `iosched scheduler show NAME` lists as worth trying. Each setting first runs once. The best third then
-/// runs more often, and so on. iosched compares each run with a run of the defaults that has the same seed. At the end,
-/// the best few settings and the defaults run again, with new seeds. iosched recommends a setting only if it is clearly
-/// better in these last runs, by more than --equal-within. Otherwise it recommends the defaults. Tunables that make no
-/// difference keep their defaults.
+/// iosched simulates settings of the given schedulers and searches for those that serve --goal
+/// best. It tries the values that `iosched scheduler show NAME` lists as worth trying. Each setting
+/// first runs once. Then the best third runs more often, and so on. iosched compares each run with
+/// a run of the defaults that has the same seed. At the end, the best few settings and the defaults
+/// run again, with new seeds. iosched recommends a setting only if it is clearly better in these
+/// last runs, by more than --equal-within. Otherwise it recommends the defaults. Tunables that make
+/// no difference keep their defaults.
 ///
 /// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are percentiles (such as
 /// p50 and p99.9), mean and worst. The classes are sync, async, reads, writes, all, and the name of a task or cgroup.
@@ -292,7 +293,7 @@ fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
         tuning.baseline = baseline.clone();
     }
     if tuning.space.size() <= 1 && args.schedulers.len() == 1 && !args.vary.is_empty() {
-        return Err(usage("--vary names only fixed tunables: there is nothing to search"));
+        return Err(usage("--vary names only fixed tunables, so there is nothing to search"));
     }
     Ok(tuning)
 }

@@ -163,7 +163,7 @@ fn validated_profile_carries_its_errors() {
     }
     // The profile carries the validation, and commands show it.
     let text = fs::read_to_string(&validated_profile).unwrap();
-    assert!(text.contains("# Tried on ") && text.contains("trust_percent = 100.0"), "{text}");
+    assert!(text.contains("# Validated on ") && text.contains("trust_percent = 100.0"), "{text}");
     let validated = Profile::load(&validated_profile).unwrap().fit().unwrap().validated.unwrap();
     assert_eq!(validated.wrong_orders, 0);
     let (code, out_of_show, _) = run(&["device", "show", &validated_profile]);
@@ -233,17 +233,17 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     assert!(!shown.contains("113033"), "a kept row is not in the list: {shown}");
     let (code, out, err) = run(&["validate", "--profile", &profile, "--table", &table]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("2 rows of ") && out.contains("5 others were used for the fit"), "{out}");
+    assert!(out.contains("2 rows of ") && out.contains("the fit used 5 other rows"), "{out}");
     assert!(out.contains("random read 4 KiB, depth 32") && !out.contains("random read 16 KiB"), "{out}");
     assert!(out.contains("2 of 2 rates within 10 %"), "{out}");
     // All rows of this table were used.
     let used = TABLE.lines().take(6).collect::<Vec<_>>().join("\n");
     fs::write(&table, used).unwrap();
     let (code, _, err) = run(&["validate", "--profile", &profile, "--table", &table]);
-    assert!(code == 2 && err.contains("used all its rows"), "{err}");
+    assert!(code == 2 && err.contains("used all rows of this table"), "{err}");
     for (text, message) in [
         ("rw,bs\n", "the column iops is missing"),
-        ("rw,bs,iops\nwrite,4k,100\n", "no row of random reads for the fit"),
+        ("rw,bs,iops\nwrite,4k,100\n", "the fit needs a row of random reads"),
     ] {
         fs::write(&table, text).unwrap();
         let (code, _, err) = run(&["calibrate", "--table", &table]);
@@ -269,5 +269,5 @@ fn results_of_fio_in_json_are_a_table() {
     fs::write(&results, out).unwrap();
     let (code, out, err) = run(&["calibrate", "--table", &results, "--kind", "ssd", "-o", &profile]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("ssd fits: 3 of 3 rates within 10 %"), "{out}");
+    assert!(out.contains("ssd fits: 3 of 3 rates are within 10 %"), "{out}");
 }

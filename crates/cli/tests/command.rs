@@ -496,7 +496,7 @@ fn traces_are_cut_scaled_remapped_and_filtered() {
     let (_, err) = ok(&["trace", "remap", SAMPLE, "small.csv", "--capacity", "1GB"]);
     assert!(err.contains("gaps were shrunk to"), "{err}");
     let (_, err) = ok(&["trace", "remap", SAMPLE, "same.csv", "--device", "sata-7200"]);
-    assert!(err.contains("fits as it is"), "{err}");
+    assert!(err.contains("fits without changes"), "{err}");
     let (_, err) = ok(&["trace", "convert", "a.csv", "a.iolog"]);
     assert!(err.contains("without their process"), "{err}");
     let (text, _) = ok(&["trace", "info", "a.iolog"]);

@@ -199,7 +199,7 @@ fn result_of_resctl_bench_is_one_disk_with_latencies() {
         let (code, _, err) = run(&["import", "resctl-bench", from, "-o", &profile]);
         assert_eq!(code, 0, "{err}");
         assert!(
-            err.contains("256 GB, depth 1023, rates of io.cost.model, read latencies beside writes (3 rates"),
+            err.contains("256 GB, depth 1023, rates of io.cost.model, latencies of reads during writes (3 rates"),
             "{err}"
         );
         texts.push(fs::read_to_string(&profile).unwrap().replace(".json.gz", ".json"));
@@ -212,7 +212,10 @@ fn result_of_resctl_bench_is_one_disk_with_latencies() {
     let rbps = model["model"]["rbps"].as_f64().unwrap();
     assert!((rbps / 1.9e9 - 1.0).abs() < 0.05, "the base model: {rbps}");
     let (_, out, _) = run(&["device", "show", &profile, "--assumptions"]);
-    assert!(out.contains("settling.longest_ns: 99th percentiles of reads"), "{out}");
+    assert!(
+        out.contains("settling.longest_ns: least-squares fit to the logarithms of the 99th percentiles of reads"),
+        "{out}"
+    );
     // The other import takes the same model, without latencies.
     let (code, _, err) = run(&["import", "io-cost", &packed, "-o", &profile]);
     assert!(code == 0 && err.contains("no latencies"), "{err}");

@@ -107,8 +107,10 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     let requests = was("nr_requests");
     let output = set(&[name, "scheduler=mq-deadline"]);
     assert!(output.starts_with(&format!("{name}: scheduler was none and is mq-deadline\n")), "{output}");
-    let with_it =
-        format!("{name}: nr_requests was {requests} and is {}: the kernel changed it too", was("nr_requests"));
+    let with_it = format!(
+        "{name}: nr_requests was {requests} and is {}: the kernel changed this attribute too",
+        was("nr_requests")
+    );
     assert!(output.contains(&with_it), "{output}");
     let undo = format!("undo: iosched set {name} scheduler=none nr_requests={requests}");
     assert!(output.contains(&undo) && output.ends_with(&format!("or: iosched restore {name}\n")), "{output}");
@@ -171,7 +173,9 @@ fn the_undo_line_brings_back_every_tunable() {
     // A tunable that was set together with its scheduler is reported.
     let (_, _, messages) = iosched(&state, &["set", name, "scheduler=mq-deadline", "fifo_batch=9"]);
     assert!(
-        messages.contains(&format!("{name}: iosched/fifo_batch is 9; the scheduler before does not have it\n")),
+        messages.contains(&format!(
+            "{name}: iosched/fifo_batch is 9; the previous scheduler does not have this attribute\n"
+        )),
         "{messages}"
     );
     assert_eq!(restore(&state, &[name]).0, 0);
@@ -190,9 +194,7 @@ fn restore_leaves_what_something_else_has_set_since() {
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
         let differences = format!(
-            "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore it \
-                nevertheless, \
-             add --force: {}",
+            "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore the old value nevertheless, add --force: {}",
             format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
         );
         assert!(code == 1 && out.contains(&differences), "{out}");
@@ -293,12 +295,12 @@ fn restore_reports_the_leftovers_it_undoes() {
     assert!(
         code == 0
             && out.contains(
-                "not restored, because another program has changed it since then: \
+                "not restored, because another program changed this after iosched: \
                  read_ahead_kb is 32"
             ),
         "{out}"
     );
-    assert!(out.contains(&format!("to restore it too, run: iosched set {name} read_ahead_kb=")), "{out}");
+    assert!(out.contains(&format!("to restore this too, run: iosched set {name} read_ahead_kb=")), "{out}");
     device
         .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
         .unwrap();
@@ -427,9 +429,12 @@ fn top_names_the_process_that_writes_through_the_page_cache() {
         (text, document)
     });
     assert_eq!(code, 0, "{err}");
-    let line = out.lines().find(|line| line.contains("writers, to any disk: ")).unwrap_or_else(|| panic!("{out}"));
+    let line = out
+        .lines()
+        .find(|line| line.contains("processes that write, to any disk: "))
+        .unwrap_or_else(|| panic!("{out}"));
     assert!(line.contains(&format!("({}) ", std::process::id())), "{line}");
-    assert!(document.contains("writers, to any disk"), "{document}");
+    assert!(document.contains("processes that write, to any disk"), "{document}");
 }
 
 #[test]
@@ -500,7 +505,7 @@ fn users_without_root_get_a_clear_error() {
         return;
     };
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && err.contains("only its owner may do this"), "{err}");
+    assert!(output.status.code() == Some(1) && err.contains("only the owner of the file may do this"), "{err}");
     drop(here);
 }
 

@@ -130,8 +130,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let cfq = "memory, 1 MiB, cfq";
     let keeps = |depth: u32| {
         format!(
-            ":slice_idle=0, depth {depth} (keeps the declared weights if the clients send each next request \
-             within 8 ms; for writes, too, declare sync=all)"
+            ":slice_idle=0, depth {depth} (keeps the declared weights if each client sends its next request within 8 ms; to include async writes, declare sync=all)"
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);

@@ -139,5 +139,8 @@ fn validate_names_file_and_line_of_an_error() {
         "b.model:15: sparing scheme 5 is not supported",
     );
     std::fs::write(here.join("b.model"), MODEL.replace("= 199000", "= 299000")).unwrap();
-    refused(&["import", "disksim", "b.model", "a.seek", "a.diskspecs"], "299000 sectors do not end in the last zone");
+    refused(
+        &["import", "disksim", "b.model", "a.seek", "a.diskspecs"],
+        "a disk of 299000 sectors does not end in the last zone",
+    );
 }

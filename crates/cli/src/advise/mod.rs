@@ -33,9 +33,10 @@ use iosched_terminal::show::{Look, advice};
 /// present one on the device itself. These runs use the kernel's schedulers and have a random order. iosched recommends
 /// a setting only if it is clearly better on the device. Otherwise it recommends the present setting.
 ///
-/// At the end and after Ctrl-C, iosched puts all settings back, unless you give --apply. After a crash, `iosched
-/// restore` puts them back. iosched writes to a device only if you name the device again with --destroy-data. In a
-/// directory, it writes only to files that it creates. It needs root to change schedulers.
+/// At the end and after Ctrl-C, iosched puts all settings back, unless you give --apply. After a
+/// crash, `iosched restore` restores them. iosched writes to a device only if you name the device
+/// again with --destroy-data. In a directory, it writes only to files that it creates. It needs
+/// root to change schedulers.
 ///
 /// After Ctrl-C, iosched finishes the current run and ends. The directory of --output has the results so far. To skip
 /// the measurement next time, use --profile with the profile in this directory.
@@ -99,8 +100,8 @@ pub(crate) struct AdviseArgs {
     #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
-    /// Add runs on the device until each verdict is clear, or each difference is known to within PERCENT of the present
-    /// value
+    /// Add runs on the device until each verdict is clear, or the error of each difference is at
+    /// most PERCENT of the present value
     ///
     /// --runs is then the maximum number of runs.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]
@@ -189,7 +190,7 @@ pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
         let kept = kept
             .directory()
             .map_or_else(String::new, |directory| format!("; the measurements are in {}", directory.display()));
-        eprintln!("interrupted before any setting was confirmed on the device: there is no advice{kept}");
+        eprintln!("interrupted before any setting was confirmed on the device, so there is no advice{kept}");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let advice = found.advice();

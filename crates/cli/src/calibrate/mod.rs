@@ -110,7 +110,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 1023, requires = "table", value_parser = clap::value_parser!(u16).range(1..))]
     depth: u16,
 
-    /// Profile from which the fit of --trace starts, such as one made by `iosched import`
+    /// Initial profile for the fit to --trace, such as a profile from `iosched import`
     #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
     start: Option<String>,
 

@@ -50,7 +50,10 @@ pub(crate) fn validate(profile: &Profile, file: &Path, as_json: bool) -> Result<
     let rows = Calibration::unused_rows(&table, profile).map_err(usage_of)?;
     if rows.is_empty() {
         let name = profile.name();
-        return Err(usage(format!("{}: the fit of {name} used all its rows; give a table with others", table.file)));
+        return Err(usage(format!(
+            "{}: the fit of {name} used all rows of this table; give a table with other rows",
+            table.file
+        )));
     }
     let used = table.rows.len() - rows.len();
     let text = if as_json {
@@ -62,7 +65,7 @@ pub(crate) fn validate(profile: &Profile, file: &Path, as_json: bool) -> Result<
         serde_json::to_string_pretty(&document)? + "\n"
     } else {
         let mut text = format!("{}    {}\n", profile.name(), profile.about());
-        let _ = writeln!(text, "{} rows of {}; {used} others were used for the fit\n", rows.len(), table.file);
+        let _ = writeln!(text, "{} rows of {}; the fit used {used} other rows\n", rows.len(), table.file);
         show::table(&mut text, "rows that were not used for the fit", &rows);
         let [rates, all] = counted(&rows, |row| row.iops.difference(), WITHIN);
         let [tails, of] = counted(&rows, |row| row.p99_ns.difference(), TAIL_WITHIN);

@@ -95,9 +95,9 @@ pub(crate) struct CompareArgs {
     /// Metric that matters, such as "p99(db)", "mean(sync)" or "throughput(backup)"; repeat the option for more
     /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
-    /// The decision and --until-sure consider only the goals. The first goal counts most. The correction for multiple
-    /// comparisons widens the confidence intervals. It widens the intervals of goals least. Therefore verdicts on goals
-    /// need fewer runs than verdicts on other metrics.
+    /// The decision and --until-sure consider only the goals. The first goal counts most. The
+    /// correction for multiple comparisons widens the confidence intervals. It widens the intervals
+    /// of goals less than those of other metrics. Therefore goals need fewer runs for a verdict.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 

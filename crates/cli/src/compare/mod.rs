@@ -93,7 +93,7 @@ impl<'a> Comparing<'a> {
         let (kept, of_last) = (records.kept().map(Path::to_owned), records.are_last());
         if gathered.rounds().is_empty() {
             let kept = kept.map_or_else(String::new, |path| format!("; the finished runs are in {}", path.display()));
-            eprintln!("interrupted before every setting ran once: there is nothing to compare{kept}");
+            eprintln!("interrupted before every setting ran once, so there is nothing to compare{kept}");
             all_of(written)?;
             return Ok(ExitCode::from(INTERRUPTED));
         }

@@ -31,11 +31,12 @@ pub(crate) struct RealArgs {
     /// In a directory, iosched reads and writes only files that it creates. iosched writes to a device only if you name
     /// the device again with --destroy-data.
     ///
-    /// iosched changes schedulers and tunables, so it needs root. It puts them back at the end. After a crash, `iosched
-    /// restore` puts them back. A setting such as bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for all
-    /// other tunables. The setting "present" stands for the scheduler and the tunables that the device has now. A
-    /// setting can contain a cgroup file, such as none:io.max=backup:wbps=50000000, for a cgroup of the workload.
-    /// iosched creates these cgroups for the runs and removes them afterwards.
+    /// iosched changes schedulers and tunables, so it needs root. At the end, iosched restores the
+    /// old values. After a crash, `iosched restore` restores them. A setting such as
+    /// bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for all other tunables. The
+    /// setting "present" stands for the scheduler and the tunables that the device has now. A
+    /// setting can contain a cgroup file, such as none:io.max=backup:wbps=50000000, for a cgroup of
+    /// the workload. iosched creates these cgroups for the runs and removes them afterwards.
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs", "no_fairness"])]
     pub(crate) on: Option<PathBuf>,
 
@@ -48,7 +49,8 @@ pub(crate) struct RealArgs {
     #[command(flatten)]
     pub(crate) length: RunLength,
 
-    /// Add runs until each verdict is clear, or each difference is known to within PERCENT of the baseline
+    /// Add runs until each verdict is clear, or the error of each difference is at most PERCENT of
+    /// the baseline
     #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
     pub(crate) until_sure: Option<f64>,
 

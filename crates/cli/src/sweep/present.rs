@@ -137,7 +137,7 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
     row("comparisons", grouped(count as u64));
     row("workloads", format!("{}, {}", grouped(workloads as u64), HumanBytes(bytes)));
-    row("runs", format!("{}, and runs of tasks alone", grouped(runs)));
+    row("runs", format!("{}, plus runs of each task alone", grouped(runs)));
     let jobs = jobs.min(count.max(1));
     let time = core_s.map_or("unknown: none of the sampled workloads can be read".to_owned(), |core_s| {
         let here = Duration::from_secs_f64(core_s / jobs as f64);

@@ -189,15 +189,18 @@ fn measure(
 /// Returns the comments of the profile, with one more about this validation.
 fn preface(named: &str, header: &Header, battery: &Battery) -> String {
     let text = if is_path(named) { std::fs::read_to_string(named).unwrap_or_default() } else { String::new() };
-    let lines = text.lines().take_while(|line| line.starts_with('#')).filter(|line| !line.starts_with("# Tried on "));
+    let lines = text
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .filter(|line| !["# Validated on ", "# Result: "].iter().any(|begin| line.starts_with(begin)));
     let mut comments: Vec<&str> = lines.collect();
     while comments.last().is_some_and(|line| line.trim() == "#") {
         comments.pop();
     }
     let mut preface: String = comments.into_iter().flat_map(|line| [line, "\n"]).collect();
     if preface.is_empty() {
-        let _ = writeln!(preface, "# A model of {}, tried by iosched {}.\n#", header.target.name, header.version);
+        let _ = writeln!(preface, "# A model of {}, validated by iosched {}.\n#", header.target.name, header.version);
     }
-    let _ = writeln!(preface, "# Tried on {} by: {}: {battery}.\n", header.target.name, header.command);
+    let _ = writeln!(preface, "# Validated on {} with: {}\n# Result: {battery}.\n", header.target.name, header.command);
     preface
 }

@@ -21,16 +21,17 @@ use iosched_terminal::show::{self, Look, validation};
 
 /// Check device models against measurements, and the simulator against recorded decisions
 ///
-/// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its schedulers, and
-/// simulates them with the profile. Calibration uses none of these workloads. The output shows predicted and measured
-/// rates and p99 latencies. If the schedulers differ on the device, the output says whether the profile predicts which
-/// one is better. The result is a score: the percentage of the values that the profile predicts well. With --output,
-/// iosched writes the profile to a file, together with the score and the prediction errors. A comparison with this
-/// profile then ignores differences that are smaller than these errors.
+/// `iosched validate DEVICE --profile P` runs twelve workloads on the device under each of its
+/// schedulers, and simulates them with the profile. Calibration uses none of these workloads. The
+/// output shows predicted and measured rates and p99 latencies. If the schedulers differ on the
+/// device, the output says whether the profile predicts the better scheduler. The result is a
+/// score: the percentage of the values that the profile predicts well. With --output, iosched
+/// writes the profile to a file, together with the score and the prediction errors. A comparison
+/// with this profile then ignores differences that are smaller than these errors.
 ///
-/// iosched writes to a device only if you name the device again with --destroy-data. It only reads a file. In a
-/// directory, iosched creates a file and writes to this file. It needs root, because it changes schedulers. It puts
-/// them back at the end.
+/// iosched writes to a device only if you name the device again with --destroy-data. It only reads
+/// a file. In a directory, iosched creates a file and writes to this file. It needs root, because
+/// it changes schedulers. At the end, iosched restores the old values.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {
@@ -44,11 +45,11 @@ pub(crate) struct ValidateArgs {
 enum ValidateCommand {
     /// Compare the response times of a model with measurements of a real disk
     ///
-    /// Each line of the trace is a request: `R|W Hit|Miss block count service_us next_us`. A block has 512 bytes.
-    /// service_us is the time to completion. next_us is the time from the completion to the next request. The model
-    /// gets the same requests. After each completion, it gets the next request after the recorded time (next_us). The
-    /// result, in the last line, is the root mean square distance between the two distributions of response times
-    /// (Ruemmler and Wilkes, 1994).
+    /// Each line of the trace is a request: `R|W Hit|Miss block count service_us next_us`. A block
+    /// has 512 bytes. service_us is the time to completion. next_us is the time from the completion
+    /// to the next request. The model gets the same requests. From each completion to the next
+    /// request, the recorded time (next_us) passes. The result, in the last line, is the root mean
+    /// square distance between the two distributions of response times (Ruemmler and Wilkes, 1994).
     Disk(DiskArgs),
     /// Replay a recording of a served disk in the simulator, and compare every decision
     ///

@@ -10,7 +10,7 @@ pub(super) fn nothing_left(place: &Sandbox) {
     let answer = place.iosched(&["trace", "filter", "--pid", "4711", "x.csv", "y.csv"]);
     answer.refused(
         2,
-        &["no request matches in x.csv; the trace has 50 requests, from 0 s to 0.049 s", "by process p0 (0), "],
+        &["no request of x.csv matches; the trace has 50 requests, from 0 s to 0.049 s", "by process p0 (0), "],
     );
     assert!(!place.path("y.csv").exists());
     place.file("y.csv", table(0));
@@ -24,8 +24,7 @@ pub(super) fn no_part(place: &Sandbox) {
         let nothing = |step: &str, args: &[&str]| {
             let answer = place.iosched(&[&["trace", step, sample.to_str().unwrap(), out], args].concat());
             let there_is = "; the trace has 7,638 requests, from 0 s to 2.488490765 s: by operation read 674, write 4,164, flush 2,800";
-            answer
-                .refused(2, &["no request matches in pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
+            answer.refused(2, &["no request of pgbench.blktrace.0.zst and ", there_is, "by process postgres ("]);
             answer.says(&[" more; to 7,0; up to sector 4536983"]);
             assert!(!place.path(out).exists());
         };

@@ -73,7 +73,7 @@ pub(super) fn idle_cpu(place: &Sandbox) {
     cpu(place, 1);
     place.file("pgbench.blktrace.3", "");
     let answer = place.iosched(&["trace", "info", "pgbench"]);
-    answer.code(0).says(&["the file of CPU 2 is missing", "all submissions that were read have a completion", "7,638"]);
+    answer.code(0).says(&["the file of CPU 2 is missing", "every submission in these files has a completion", "7,638"]);
     answer.never(&["warning"]);
 }
 
