@@ -329,7 +329,7 @@ def test_what_cannot_be_written_leaves_what_was_there(run, tmp_path, monkeypatch
     path = tmp_path / "a.png"
     path.write_text("before")
     ax = plot.latency_cdf(run)
-    with pytest.raises(iosched.UsageError, match=r"written as \.pdf, \.svg, \.png"):
+    with pytest.raises(iosched.UsageError, match=r"must end in \.pdf, \.svg, \.png"):
         plot.save(ax, tmp_path / "a.jpeg")
     with pytest.raises(FileNotFoundError):
         plot.save(ax, tmp_path / "none" / "a.png")
@@ -363,23 +363,23 @@ def test_a_style_ends_with_its_block(run):
     [
         (lambda run, _: plot.latency_cdf(run, op="trim"), iosched.UsageError, "op trim: this run has none; there are"),
         (lambda run, _: plot.latency_cdf({"x": run}, op="discard"), iosched.UsageError, "run x has none; there are"),
-        (lambda run, _: plot.latency_cdf(run, op="read", sync=False), iosched.UsageError, "no async read was done"),
+        (lambda run, _: plot.latency_cdf(run, op="read", sync=False), iosched.UsageError, "no async read was completed"),
         (lambda *_: plot.depth(iosched.simulate(requests=False)), iosched.UsageError, "requests=True"),
-        (lambda *_: plot.latency_cdf({}), iosched.UsageError, "none to draw"),
-        (lambda *_: plot.latency_cdf(3), TypeError, "runs are a Run"),
-        (lambda run, _: plot.latency_cdf([run]), TypeError, "runs are a Run"),
+        (lambda *_: plot.latency_cdf({}), iosched.UsageError, "no run to draw"),
+        (lambda *_: plot.latency_cdf(3), TypeError, "runs must be a Run"),
+        (lambda run, _: plot.latency_cdf([run]), TypeError, "runs must be a Run"),
         (lambda *_: plot.latency_cdf({"x": 3}), TypeError, "an iosched.Run"),
         (lambda _, c: plot.shares(c), TypeError, "an iosched.Run"),
-        (lambda run, _: plot.throughput(run, by="pid"), iosched.UsageError, "is 'process', 'op' or None"),
+        (lambda run, _: plot.throughput(run, by="pid"), iosched.UsageError, "must be 'process', 'op' or None"),
         (lambda run, _: plot.throughput(run, bins=0), iosched.UsageError, "at least 1"),
         (lambda run, _: plot.throughput(run, bins=-3), iosched.UsageError, "at least 1"),
-        (lambda run, _: plot.depth(run, bins=[1, 1]), iosched.UsageError, "that rise"),
-        (lambda run, _: plot.depth(run, bins=[1, float("nan")]), iosched.UsageError, "that rise"),
+        (lambda run, _: plot.depth(run, bins=[1, 1]), iosched.UsageError, "ascending"),
+        (lambda run, _: plot.depth(run, bins=[1, float("nan")]), iosched.UsageError, "ascending"),
         (lambda run, _: plot.shares(run, bins=[1000, 2000]), iosched.UsageError, "from 1000 to 2000 s"),
         (lambda run, _: plot.head(run, start=1000), iosched.UsageError, "the last was at 1"),
         (lambda run, _: plot.head(run, start=3, end=2), iosched.UsageError, "from 3 to 2 s: no request"),
         (lambda _, c: plot.verdicts(c, "p99"), iosched.UsageError, "not in this comparison; available: postgres_iops"),
-        (lambda _, c: plot.verdicts(c, "finish", device="nvme"), iosched.UsageError, "there are sata-7200"),
+        (lambda _, c: plot.verdicts(c, "finish", device="nvme"), iosched.UsageError, "available: sata-7200"),
         (lambda _, c: plot.verdicts(c, "finish", device=1), iosched.UsageError, "device 1: was not compared"),
     ],
 )
@@ -391,7 +391,7 @@ def test_what_is_wrong_is_told_with_what_would_be_right(run, compared, make, err
 
 @pytest.mark.parametrize("draw", [plot.latency_cdf, plot.throughput, plot.shares, plot.head, plot.depth])
 def test_a_run_that_did_nothing_is_told(draw):
-    with pytest.raises(iosched.UsageError, match="a longer one would have some"):
+    with pytest.raises(iosched.UsageError, match="use a longer run"):
         draw(iosched.simulate(tasks(count=1, total=0), "sata-7200", "none"))
 
 

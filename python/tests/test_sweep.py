@@ -299,7 +299,7 @@ def test_the_summary_is_told_in_every_way(made, tmp_path):
     [
         ({"devices": "sata-720"}, {}, iosched.UsageError, "sata-7200"),
         ({"worklods": 1}, {}, iosched.UsageError, "did you mean workloads"),
-        ({}, {"engine": "spark"}, iosched.UsageError, "is threads, ray or dask"),
+        ({}, {"engine": "spark"}, iosched.UsageError, "must be threads, ray or dask"),
         ({}, {"jobs": 0}, iosched.UsageError, "1 or more"),
         ({}, {"address": "here"}, iosched.UsageError, "address"),
     ],
@@ -336,7 +336,7 @@ def test_the_command_line(made, tmp_path):
 
 
 def test_summaries_of_nothing_are_told(tmp_path):
-    with pytest.raises(iosched.UsageError, match="there are no runs"):
+    with pytest.raises(iosched.UsageError, match="has no results"):
         sweep.summary(tmp_path)
     (tmp_path / "runs/device=x").mkdir(parents=True)
     (tmp_path / "runs/device=x/00.parquet").write_bytes(b"no")

@@ -1,4 +1,4 @@
-"""Dicts as text that the native part reads."""
+"""Converts dicts to the text that the native part reads."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def as_json(fields: Mapping[str, Any]) -> str:
-    """The fields as JSON. Numbers and arrays of numpy are taken; NaN and infinity are not."""
+    """Returns the fields as JSON. Accepts numbers and arrays of numpy, but not NaN and infinity."""
     return json.dumps(fields, allow_nan=False, default=_plain)
 
 

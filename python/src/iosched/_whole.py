@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Writes files completely or not at all."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_whole(place: Path, content: bytes) -> None:
-    """Writes a file beside its place and puts it there in one step."""
+    """Writes a temporary file in the same directory and renames it."""
     beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}.part")
     try:
         with beside.open("xb") as file:

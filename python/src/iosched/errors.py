@@ -45,7 +45,10 @@ class IoschedError(Exception):
         return Exception.__str__(self)
 
     def add_note(self, note: str, /) -> None:
-        """Keeps a note, as other exceptions do. The native part names the argument that it could not convert so."""
+        """Adds a note, as other exceptions do.
+
+        The native part uses it to name the wrong argument.
+        """
         named = re.fullmatch(r"while processing '(\w+)'", note)
         if named is None:
             self.__notes__ = [*getattr(self, "__notes__", ()), note]

@@ -90,7 +90,7 @@ def objective(
     `options` are those of `simulate`. The best trial is partly luck: compare it with fresh seeds.
     """
     if runs < 1:
-        raise UsageError(f"runs {runs}: a trial has 1 or more", argument="runs")
+        raise UsageError(f"runs {runs}: must be 1 or more", argument="runs")
     done, on = Workload.of(workload), Device.of(device)
     goals = [one if isinstance(one, Goal) else Goal(one) for one in ([goal] if isinstance(goal, (str, Goal)) else goal)]
     spaces = {own["setting"]: own["dimensions"] for own in space(scheduler, on, vary=vary, also=also, fix=fix)}
@@ -133,5 +133,5 @@ def signed(trial: optuna.Trial, number: int, goal: Goal, value: float, better: s
     if wanted == "minimize":
         return -value
     raise UsageError(
-        f"goal {goal}: lower is better, and the study maximizes; create it with direction minimize", argument="goal"
+        f"goal {goal}: lower is better, and the study maximizes; create it with direction='minimize'", argument="goal"
     )

@@ -104,7 +104,7 @@ def throughput(
     Bytes count at the completion of their bio. `bins` is the number of steps, or their edges in s.
     """
     if by not in (None, "process", "op"):
-        raise UsageError(f"by {by!r}: is 'process', 'op' or None", argument="by")
+        raise UsageError(f"by {by!r}: must be 'process', 'op' or None", argument="by")
     rows = [Rows(label, run) for label, run in _labelled(runs)]
     edges = _edges(bins, rows)
     ax = _axes(ax)
@@ -130,7 +130,7 @@ def shares(run: Run, *, bins: _Bins = 100, ax: Axes | None = None) -> Axes:
     total = np.sum([rate for _, rate in rates], axis=0)
     if not total.any():
         raise UsageError(
-            f"from {edges[0]:g} to {edges[-1]:g} s: no byte was read or written; other bins would have some",
+            f"from {edges[0]:g} to {edges[-1]:g} s: no byte was read or written; choose other bins",
             argument="bins",
         )
     total[total == 0] = np.nan
@@ -196,10 +196,10 @@ def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = 
     """
     columns, devices = comparison.verdicts.to_dict(), comparison.devices
     if device is None and len(devices) > 1:
-        raise UsageError(f"device: there are several, name one of {', '.join(devices)}", argument="device")
+        raise UsageError(f"device: there are several; name one of {', '.join(devices)}", argument="device")
     name = device if isinstance(device, str) else next(iter(devices[device or 0 :][:1]), str(device))
     if name not in devices:
-        raise UsageError(f"device {name}: was not compared; there are {', '.join(devices)}", argument="device")
+        raise UsageError(f"device {name}: was not compared; available: {', '.join(devices)}", argument="device")
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     rows = [row for row in rows if row["device"] == name]
     known = list(dict.fromkeys(row["metric"] for row in rows))
@@ -268,10 +268,10 @@ def save(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
     place = Path(path)
     kind = place.suffix.lower()
     if kind not in _METADATA:
-        raise UsageError(f"{place}: a picture is written as {', '.join(_METADATA)}", argument="path")
+        raise UsageError(f"{place}: the name of a picture must end in {', '.join(_METADATA)}", argument="path")
     drawn = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
     if drawn is None:
-        raise UsageError("this Axes was removed from its figure; draw another", argument="figure")
+        raise UsageError("these Axes were removed from their figure; draw again", argument="figure")
     file = io.BytesIO()
     with matplotlib.rc_context(_AS_TEXT):
         drawn.savefig(file, format=kind[1:], dpi=300, metadata=_METADATA[kind])
@@ -298,10 +298,10 @@ def _labelled(runs: _Runs) -> list[tuple[str, Run]]:
     try:
         pairs = [(str(label), run) for label, run in (runs.items() if isinstance(runs, Mapping) else runs)]
     except (TypeError, ValueError) as error:
-        told = "runs are a Run, a Comparison, a mapping of labels to Runs or a list of (label, Run)"
+        told = "runs must be a Run, a Comparison, a mapping of labels to Runs or a list of (label, Run)"
         raise ArgumentTypeError(told, argument="runs") from error
     if not pairs:
-        raise UsageError("runs: there are none to draw; one is enough", argument="runs")
+        raise UsageError("runs: there is no run to draw; give at least one", argument="runs")
     return pairs
 
 
@@ -310,13 +310,15 @@ def _edges(bins: _Bins, rows: list[Rows]) -> Floats:
     edges = np.linspace(0, last_s, max(bins, 0) + 1) if isinstance(bins, int | np.integer) else np.asarray(bins, float)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise UsageError(
-            f"bins {bins}: is how many there are, at least 1, or two or more edges in s that rise", argument="bins"
+            f"bins {bins}: must be a number of steps, at least 1, or two or more ascending edges in s", argument="bins"
         )
     return edges
 
 
 def _ranks(count: int) -> NDArray[np.intp]:
-    """Which of that many sorted values are drawn: all, or so many that the body is fine and the slowest all there."""
+    """Returns the indices of the sorted values to draw: all, or a sample of the body and all of the
+    slowest.
+    """
     if count <= _LINE_POINTS_MOST:
         return np.arange(count)
     half = _LINE_POINTS_MOST // 2
@@ -325,7 +327,7 @@ def _ranks(count: int) -> NDArray[np.intp]:
 
 
 def _axes(ax: Axes | None, rows: int = 0) -> Axes:
-    """Those given, or those of a new figure, which is as high as that many rows of text need."""
+    """Returns the given Axes, or those of a new figure with room for this many rows of text."""
     if ax is not None:
         return ax
     figure = _Figure(layout="constrained")
@@ -358,7 +360,7 @@ def _over_time(ax: Axes, y: str) -> Axes:
 
 
 def _told(ax: Axes, x: str, y: str, markerscale: float = 1) -> Axes:
-    """With names of the axes and, above them, where it hides nothing, the legend."""
+    """Adds names of the axes, and a legend above the axes."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     labels = ax.get_legend_handles_labels()[1]
@@ -375,5 +377,5 @@ def _told(ax: Axes, x: str, y: str, markerscale: float = 1) -> Axes:
 
 
 def _width(labels: list[str], columns: int) -> float:
-    """About how wide a legend is, in sizes of its font."""
+    """Returns the approximate width of a legend, in units of its font size."""
     return sum(0.58 * max(map(len, column)) + 3.8 for column in np.array_split(labels, columns))

@@ -1,4 +1,4 @@
-"""A run's table of requests as arrays, and what pictures show of it: latencies, rates, depths."""
+"""Converts a run's table of requests to arrays, and computes latencies, rates and depths."""
 
 from typing import Any, TypeAlias
 
@@ -16,17 +16,18 @@ OTHERS = "others"
 
 
 class Rows:
-    """Times in s, NaN where something did not happen; words as numbers, and the list of what they stand for."""
+    """Returns times in s, with NaN for missing times; and words as numbers, with the list of words.
+    """
 
     def __init__(self, label: str, run: Run) -> None:
         if not isinstance(run, Run):
-            told = f"a run is an iosched.Run, as simulate(...) gives it, not {type(run).__name__}"
+            told = f"a run must be an iosched.Run, a result of simulate(...), not {type(run).__name__}"
             raise ArgumentTypeError(told, argument="runs")
         table = run.requests
         self.label = label
         self.who = f"run {label}" if label else "this run"
         if len(table) == 0:
-            raise UsageError(f"{self.who}: has no I/O to draw; a longer one would have some", argument="runs")
+            raise UsageError(f"{self.who}: has no I/O to draw; use a longer run", argument="runs")
         try:
             columns = {name: table[name] for name in table.column_names}
         except ImportError:
@@ -48,13 +49,13 @@ class Rows:
         self.bytes = np.where(moves, _numbers(columns["nr_sectors"]) * SECTOR_BYTES, 0)
 
     def last_s(self) -> float:
-        """When the last I/O was done."""
+        """Returns the time of the last completion."""
         if np.isnan(self.completed_s).all():
-            raise UsageError(f"{self.who}: no I/O was done; a longer one would have some", argument="runs")
+            raise UsageError(f"{self.who}: no I/O was completed; use a longer run", argument="runs")
         return float(np.nanmax(self.completed_s))
 
     def latencies_s(self, op: str | None, sync: bool | None) -> Floats:
-        """Of what was done; no flushes, unless they are asked for."""
+        """Returns latencies of completed I/Os. Flushes are included only with op="flush"."""
         if op is not None and op not in self.ops:
             raise UsageError(f"op {op}: {self.who} has none; there are {', '.join(self.ops)}", argument="op")
         wanted = [number for number, own in enumerate(self.ops) if (own != "flush" if op is None else own == op)]
@@ -63,13 +64,16 @@ class Rows:
             chosen &= self.sync == sync
         if not chosen.any():
             kind = "" if sync is None else "sync " if sync else "async "
-            told = f"{self.who}: no {kind}{op or 'I/O'} was done; there are others, without op= and sync="
+            told = f"{self.who}: no {kind}{op or 'I/O'} was completed; leave out op= and sync= to select all"
             raise UsageError(told, argument="sync")
         return self.completed_s[chosen] - self.submitted_s[chosen]
 
     def groups(self, by: str | None, most: int) -> list[tuple[str, Chosen]]:
-        """Processes or ops in the order of their first I/O, and of more than `most` those that moved least as one;
-        None: all as one. What moved how much depends on the scheduler, and a process has one colour under all."""
+        """Returns the processes or operations in the order of their first I/O.
+
+        If there are more than `most`, those with the fewest bytes become one. None means one group.
+        The order does not depend on the scheduler, so a process has the same colour in every run.
+        """
         if by is None:
             return [("", np.full(len(self.bytes), True))]
         numbers, names = (self.process, self.processes) if by == "process" else (self.op, self.ops)
@@ -86,24 +90,27 @@ class Rows:
         return np.asarray(moved / np.diff(edges) / 1e6)
 
     def depth(self, edges: Floats) -> Floats:
-        """How many were under way, the mean from edge to edge."""
+        """Returns the mean number of bios in flight between two edges."""
         under_way_s = _elapsed(self.submitted_s, edges) - _elapsed(self.completed_s, edges)
         return np.asarray(under_way_s / np.diff(edges))
 
     def dispatched(self) -> Chosen:
-        """The rows that stand for a request of their own, and that was dispatched."""
+        """Selects the rows of dispatched requests. Rows of merged bios are left out."""
         own = self.request == np.arange(len(self.request))
         return np.asarray(own & ~np.isnan(self.dispatched_s))
 
     def first_sector(self) -> Floats:
-        """Where each row's request begins, of those that stand for one: what joined it may be in front."""
+        """Returns the first sector of each request.
+
+        A merged bio can be in front of the first one.
+        """
         first = self.sector.copy()
         np.minimum.at(first, self.request, self.sector)
         return first
 
 
 def _elapsed(times_s: Floats, edges: Floats) -> Floats:
-    """The time since each of `times_s`, added up: by how much it grows from edge to edge."""
+    """Returns, for each step between two edges, the sum of the times since each of `times_s`."""
     times_s = np.sort(times_s[~np.isnan(times_s)])
     passed = np.searchsorted(times_s, edges)
     return np.diff(passed * edges - np.r_[0, np.cumsum(times_s)][passed])

@@ -1,9 +1,8 @@
-"""Sweeps: many comparisons, on this machine's cores or on a cluster of Ray or Dask, and what a fleet gains.
+"""Sweeps: many comparisons, on this machine or on a cluster of Ray or Dask, and the gain of a fleet.
 
-A plan crosses workloads, devices, schedulers and seeds; it is cut into units, each a comparison that is named by all
-that goes into it, and each unit's rows go into a dataset of Parquet files as soon as they are there. Whoever makes
-them, in whatever order and after whatever failures, the dataset is the same. A sweep that was stopped makes what is
-missing.
+A plan lists workloads, devices, schedulers and seeds. A sweep divides the plan into units. Each unit is one
+comparison, and its name depends on all its inputs. When a unit ends, its rows go into a dataset of Parquet files. The
+dataset is the same for every engine, order and failure. If you stop a sweep, the same call runs the missing units.
 
 >>> import tempfile
 >>> import iosched

@@ -21,24 +21,25 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m iosched.sweep",
         description="Compare schedulers for many workloads, on many devices, with many seeds: the plan of iosched "
-        "sweep, on this machine or on a cluster. What is done is kept; the same command makes what is missing.",
+        "sweep, on this machine or on a cluster. Finished comparisons are kept; "
+        "the same command runs the missing ones.",
     )
     parser.add_argument("plan", help="the plan, TOML")
     parser.add_argument(
-        "-o", "--output", metavar="DIR|URL", help="the dataset: a directory, or a URL that fsspec opens"
+        "-o", "--output", metavar="DIR|URL", help="dataset: a directory, or a URL that fsspec opens"
     )
     parser.add_argument("--engine", choices=["threads", "ray", "dask"], default="threads", help="who works (threads)")
     parser.add_argument("--address", metavar="A", help="address of the cluster; without one, workers of this machine")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="workers of this machine (one per CPU)")
     parser.add_argument("--cpus", type=int, default=1, metavar="N", help="threads of each comparison (1)")
     parser.add_argument("--metric", default="sync_mean", help="metric to choose settings by (sync_mean)")
-    parser.add_argument("--report", metavar="FILE", help="write what was found, one HTML page")
-    parser.add_argument("--dry-run", action="store_true", help="only say what the plan is and what it will take")
+    parser.add_argument("--report", metavar="FILE", help="write a report (one HTML page) to this file")
+    parser.add_argument("--dry-run", action="store_true", help="only print the plan, and estimate its time and memory")
     return parser
 
 
 class Bar:
-    """How far it is, on a terminal only."""
+    """Shows the progress, on a terminal only."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -66,21 +67,21 @@ def told(outcome: Outcome, seconds: float) -> None:
         named = "" if one.workload in one.problem else f"{one.workload}: "
         print(f"not made: {named}{one.problem}", file=sys.stderr)
     if len(outcome.failed) > TOLD_MAX:
-        print(f"and {len(outcome.failed) - TOLD_MAX} more, which failed.json names", file=sys.stderr)
+        print(f"and {len(outcome.failed) - TOLD_MAX} more, listed in failed.json", file=sys.stderr)
     made, before, failed = outcome.made, outcome.before, len(outcome.failed)
     print(f"{made:,} comparisons ran in {seconds:.1f} s, {before:,} existed already, {failed:,} failed")
     if outcome.others:
-        print(f"{outcome.others:,} of the dataset are of another plan or version, and are counted below")
+        print(f"{outcome.others:,} of the dataset are from another plan or version, and the results below include them")
 
 
 def dry_run(plan: SweepPlan, jobs: int) -> None:
     found = estimate(plan)
     print(f"comparisons   {found['units']:,}")
-    print(f"runs          {found['runs']:,}, and those of tasks alone")
-    print(f"workloads     {found['bytes'] / 1e6:,.1f} MB; {found['refused']} are not there")
+    print(f"runs          {found['runs']:,}, plus runs of each task alone")
+    print(f"workloads     {found['bytes'] / 1e6:,.1f} MB; {found['refused']} do not exist")
     core_s = found["core_s"]
     if core_s is None:
-        print("time          unknown: none of those tried can be read")
+        print("time          unknown: none of the sampled workloads can be read")
     else:
         alone, here = timedelta(seconds=round(core_s)), timedelta(seconds=round(core_s / jobs))
         print(f"time          about {here} with {jobs} workers; {alone} of one core")
@@ -114,7 +115,7 @@ def main(words: list[str] | None = None) -> int:
         return 1 if outcome.failed else 0
     except KeyboardInterrupt:
         bar.clear()
-        print("stopped: the same command makes what is missing", file=sys.stderr)
+        print("stopped; to continue, run the same command", file=sys.stderr)
         return 130
     except (IoschedError, ImportError) as error:
         bar.clear()

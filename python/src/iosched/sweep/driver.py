@@ -1,4 +1,4 @@
-"""All units of a plan, by whichever engine, into one dataset; and what the dataset says."""
+"""Runs the units of a plan with an engine, and summarizes the dataset."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from . import engines
 from .store import Store, reader, remote
 
 TOGETHER_MAX = 8
-"""Units of one workload that a worker makes in one go, so that it reads the workload once."""
+"""Largest number of units of one workload in a batch. A worker reads the workload once per batch."""
 BATCHES_MIN = 1000
-"""Units of several workloads go together only if there are more batches than that all the same: batches are what costs
-a driver its time, and small ones are what keeps all workers busy to the end."""
+"""Number of batches above which a batch can have units of several workloads. Each batch costs the driver time, but
+small batches keep all workers busy to the end."""
 BATCH_MAX = 64
-"""Units that are made in one go at most: so many may be lost together with a worker."""
+"""Largest number of units in a batch. If a worker is lost, its batch is lost too."""
 
 PlanLike: TypeAlias = SweepPlan | str | os.PathLike[str] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, order=True)
 class Failed:
-    """What could not be made, and why."""
+    """A unit that failed, and the reason."""
 
     workload: str
     device: str | None
@@ -37,18 +37,18 @@ class Failed:
 
 @dataclass
 class Outcome:
-    """What came of a sweep."""
+    """The result of a sweep."""
 
     made: int = 0
     before: int = 0
     failed: list[Failed] = field(default_factory=list)
     others: int = 0
-    """Units of the dataset that are of another plan or version."""
+    """Units of the dataset that are from another plan or version."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is."""
+    """The progress of a sweep."""
 
     done: int
     of: int
@@ -65,20 +65,26 @@ def as_plan(plan: PlanLike) -> SweepPlan:
 
 
 def units(plan: PlanLike) -> tuple[list[SweepUnit], list[Failed]]:
-    """The units of a plan, and the workloads that cannot be found."""
+    """The units of a plan, and the workloads that do not exist."""
     found, refused = as_plan(plan).units(remote)
     return found, [Failed(workload, None, None, problem) for workload, problem in refused]
 
 
 def estimate(plan: PlanLike) -> dict[str, Any]:
-    """What a plan will take, by trying a few of its units with one run each: units, runs, bytes, core_s (seconds of one
-    core, None if nothing could be tried), memory_bytes (of one unit at most), unreadable (of those tried)."""
+    """Estimates the cost of a plan from one run of a few of its units.
+
+    The keys are units, runs, bytes, core_s (seconds of one core; None if no unit could be tried),
+    memory_bytes (of one unit, at most) and unreadable (of the tried units).
+    """
     found, refused = units(plan)
     return {**_native.estimate(found, reader), "refused": len(refused)}
 
 
 def batches(wanted: list[SweepUnit]) -> Iterator[engines.Batch]:
-    """Units that stand together: of one workload, and of several when there are many."""
+    """Returns batches of units.
+
+    A batch has units of one workload, or of several workloads if there are many units.
+    """
     enough = min(BATCH_MAX, len(wanted) // BATCHES_MIN)
     batch: list[SweepUnit] = []
     for _, same in itertools.groupby(wanted, key=lambda unit: unit.place):
@@ -107,15 +113,16 @@ def run(
     cpus: int = 1,
     progress: Callable[[Progress], object] | None = None,
 ) -> Outcome:
-    """Makes the units of a plan that are not in the dataset `output` yet: a directory, or a URL that fsspec opens.
-
-    `engine` is "threads" (of this process), "ray" or "dask"; `address` that of the cluster (for Dask also a Client),
-    none for one of this machine, of which `jobs` are the workers. Each unit takes `cpus` threads of a worker.
-    `progress` is called whenever something is done. Ctrl-C keeps what is done; the same call goes on.
+    """Runs the units of a plan that are missing in the dataset `output`, a directory or a URL that
+    fsspec opens. `engine` is "threads" (of this process), "ray" or "dask". `address` is the
+    address of the cluster; for Dask it can also be a Client. Without an address, the engine
+    starts `jobs` workers on this machine. Each unit uses `cpus` threads of a worker. `progress`
+    is called after each unit. After Ctrl-C, finished units are kept, and the same call continues
+    the sweep.
     """
     for argument, value in (("jobs", jobs), ("cpus", cpus)):
         if value is not None and value < 1:
-            raise UsageError(f"{argument} {value}: takes 1 or more", argument=argument)
+            raise UsageError(f"{argument} {value}: must be 1 or more", argument=argument)
     store = Store(output)
     found, refused = units(plan)
     done = store.done()
@@ -149,5 +156,5 @@ def summary(dataset: str | os.PathLike[str], metric: str = "sync_mean") -> Fleet
     """
     store = Store(dataset)
     if not store.files("runs"):
-        raise UsageError(f"{store.root}: there are no runs of a sweep", argument="output")
+        raise UsageError(f"{store.root}: has no results of a sweep", argument="output")
     return FleetSummary(store.table("runs"), store.table("verdicts"), metric)

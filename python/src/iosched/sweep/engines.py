@@ -1,7 +1,6 @@
-"""Who makes units: threads of this process, Ray, or Dask.
-
-An engine takes batches of units and hands back what became of each batch, in whatever order. A batch whose worker was
-lost is made again by another; making a unit twice does no harm, since both write the same file.
+"""Engines that run units: threads of this process, Ray, or Dask. An engine takes batches of units
+and returns the result of each batch, in any order. If a worker is lost, another worker runs its
+batch again. Running a unit twice does no harm, because both runs write the same file.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ from .store import Store, needed, reader
 
 @dataclass(frozen=True)
 class Batch:
-    """Units which one worker makes."""
+    """Units that one worker runs."""
 
     workload: str
-    """Whose they are, in a word."""
+    """The kind of workers, in a word."""
     ids: list[str]
     units: list[str]
     """As JSON."""
 
 
 Said: TypeAlias = list[tuple[str, str | None]]
-"""Of each unit its id, and what is wrong if it could not be made."""
+"""The id of each unit, and the error if the unit failed."""
 Engine: TypeAlias = Callable[[Iterable[Batch]], Iterator[tuple[Batch, Said]]]
 
 ASKED_EVERY_S = 2.0
-"""So often a cluster is asked how many workers it has."""
+"""Time between two queries for the number of workers of a cluster."""
 LOST_MAX = 100
-"""So many workers may be lost over one batch until it counts as what kills them."""
+"""Number of lost workers after which a batch fails, because it may be the cause."""
 
 
 def work(units: list[str], root: str, jobs: int) -> Said:
-    """Makes the units of a batch and writes what they give: what runs on a worker."""
+    """Runs the units of a batch and writes their results. Workers call this."""
     store = Store(root)
     said: Said = []
     for text in units:
@@ -62,7 +61,7 @@ def kept_busy(
     submit: Callable[[Batch], object],
     finished: Callable[[], Iterator[tuple[Batch, Said]]],
 ) -> Iterator[tuple[Batch, Said]]:
-    """Submits all batches, so many at once at most, and hands on what is finished."""
+    """Submits the batches, with a limit on batches in flight, and yields finished ones."""
     for batch in batches:
         while len(under_way) >= most():
             yield from finished()
@@ -72,7 +71,7 @@ def kept_busy(
 
 
 def threads(root: str, jobs: int) -> Engine:
-    """So many threads of this process: the GIL is released while a unit is made."""
+    """Runs batches in threads of this process. A unit releases the GIL while it runs."""
 
     def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
         pool = ThreadPoolExecutor(jobs, thread_name_prefix="sweep")
@@ -96,8 +95,10 @@ def threads(root: str, jobs: int) -> Engine:
 
 
 class Window:
-    """How many batches are under way at most, so that no worker waits for the next: asked anew now and then, since
-    workers come and go."""
+    """Returns the largest number of batches in flight, so that no worker waits.
+
+    The number is updated from time to time, because workers come and go.
+    """
 
     def __init__(self, workers: Callable[[], int]) -> None:
         self._workers = workers
@@ -113,7 +114,7 @@ class Window:
 
 
 class Lost:
-    """How often workers were lost over each batch."""
+    """Counts the lost workers of each batch."""
 
     def __init__(self) -> None:
         self._times: dict[str, int] = {}
@@ -122,16 +123,19 @@ class Lost:
         return self._times.get(batch.ids[0], 0)
 
     def once_more(self, batch: Batch, submit: Callable[[Batch], object]) -> Iterator[tuple[Batch, Said]]:
-        """Has it made again, or says that nothing comes of it."""
+        """Submits the batch again, or reports that it failed."""
         self._times[batch.ids[0]] = self.times(batch) + 1
         if self.times(batch) < LOST_MAX:
             submit(batch)
         else:
-            yield batch, [(one, f"{LOST_MAX} workers were lost while they made it") for one in batch.ids]
+            yield batch, [(one, f"{LOST_MAX} workers were lost while they ran this batch") for one in batch.ids]
 
 
 def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
-    """A cluster of Ray; its dashboard shows tasks by the names of workloads. Each unit takes `cpus` of a node."""
+    """Runs batches on a cluster of Ray, whose dashboard shows the names of workloads.
+
+    Each unit uses `cpus` of a node.
+    """
     cluster = needed("ray", "engine ray needs Ray: pip install 'iosched[ray]'")
 
     def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
@@ -176,7 +180,9 @@ def ray(root: str, jobs: int | None, address: str | None, cpus: int) -> Engine:
 
 
 def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
-    """A cluster of Dask: the address of its scheduler, a `distributed.Client`, or processes of this machine."""
+    """Runs batches on Dask: the address of a scheduler, a `distributed.Client`, or processes of
+    this machine.
+    """
     distributed = needed("distributed", "engine dask needs Dask: pip install 'iosched[dask]'")
 
     def go(batches: Iterable[Batch]) -> Iterator[tuple[Batch, Said]]:
@@ -217,13 +223,13 @@ def dask(root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
 
 
 def chosen(engine: str, root: str, jobs: int | None, address: Any, cpus: int) -> Engine:
-    """The engine of that name."""
+    """Returns the engine with this name."""
     if engine == "threads":
         if address is not None:
-            raise UsageError("address: is for engines ray and dask", argument="address")
+            raise UsageError("address: is only for the engines ray and dask", argument="address")
         return threads(root, jobs or os.cpu_count() or 1)
     if engine == "ray":
         return ray(root, jobs, address, cpus)
     if engine == "dask":
         return dask(root, jobs, address, cpus)
-    raise UsageError(f"engine {engine}: is threads, ray or dask", argument="engine")
+    raise UsageError(f"engine {engine}: must be threads, ray or dask", argument="engine")

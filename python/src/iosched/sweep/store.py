@@ -1,4 +1,5 @@
-"""Where datasets are, and workloads that are no plain files: directories of this machine, and whatever fsspec opens."""
+"""Stores of datasets and workloads: directories of this machine, and everything that fsspec opens.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from .._native import SweepUnit, Trace, read_trace
 from .._whole import write_whole
 
 FAILED = "failed.json"
-"""Units that could not be made."""
+"""Units that failed."""
 FILES_AT_ONCE = 64
-"""Files of an object store that are fetched together."""
+"""Number of files that are downloaded from an object store at the same time."""
 
 
 def is_url(place: str) -> bool:
@@ -23,7 +24,7 @@ def is_url(place: str) -> bool:
 
 
 def needed(module: str, told: str) -> Any:
-    """A library that is there if somebody wants it."""
+    """Imports an optional library."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -31,11 +32,11 @@ def needed(module: str, told: str) -> Any:
 
 
 def _fsspec() -> Any:
-    return needed("fsspec", "places that are URLs need fsspec: pip install fsspec, and what it needs for them")
+    return needed("fsspec", "URLs need fsspec: pip install fsspec, and the package of fsspec for this kind of URL")
 
 
 class Store:
-    """The files of one dataset, by their places in it. Each is written whole or not at all."""
+    """The files of one dataset. Each file is written completely or not at all."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = os.fspath(root)
@@ -64,7 +65,7 @@ class Store:
         write_whole(path, content)
 
     def files(self, table: str) -> list[str]:
-        """The places of a table's files, in order."""
+        """Returns the paths of a table's files, in order."""
         if self._files is not None:
             self._files.invalidate_cache()
             found = self._files.glob(f"{self._base}/{table}/device=*/*.parquet")
@@ -74,11 +75,11 @@ class Store:
         )
 
     def done(self) -> set[str]:
-        """The ids of units that are there."""
+        """Returns the ids of finished units."""
         return {place.rpartition("/")[2].removesuffix(".parquet") for place in self.files("runs")}
 
     def table(self, name: str) -> Iterator[tuple[str, bytes]]:
-        """The files of a table with their content."""
+        """Returns the files of a table with their content."""
         places = self.files(name)
         if self._files is None:
             for place in places:
@@ -91,7 +92,7 @@ class Store:
                 yield place, content[f"{self._base}/{place}"]
 
     def put_unit(self, unit: SweepUnit, runs: bytes, verdicts: bytes) -> None:
-        """Verdicts first: a unit is done when its runs are there."""
+        """Writes the verdicts first. A unit is finished when its runs are in the dataset."""
         of_runs, of_verdicts = unit.paths
         self.put(of_verdicts, verdicts)
         self.put(of_runs, runs)
@@ -106,9 +107,9 @@ def _has_directories(files: Any) -> bool:
 
 
 def remote(pattern: str) -> list[tuple[str, str, int]]:
-    """What a pattern of URLs stands for: each with what the store knows its content by, and its size.
-
-    An object's content is known by what its store says of it (ETag, version, time of change): nothing is fetched here.
+    """Returns the objects that match a pattern of URLs, each with its size and an identifier of its
+    content. The identifier comes from the store (ETag, version, time of change), so nothing is
+    downloaded.
     """
     files, path = _fsspec().core.url_to_fs(pattern)
     found = sorted(files.glob(path)) if any(sign in path for sign in "*?[") else [path]
@@ -130,7 +131,9 @@ def remote(pattern: str) -> list[tuple[str, str, int]]:
 
 
 def reader(unit: SweepUnit) -> Callable[[], IO[bytes] | Trace] | None:
-    """What opens the workload of a unit; None if it is a file that the native part opens itself."""
+    """Returns the function that opens the workload of a unit, or None if the native part opens the
+    file itself.
+    """
     place = unit.place
     if place.endswith(".parquet"):
         return lambda: read_trace(place)
