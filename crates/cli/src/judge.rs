@@ -31,7 +31,7 @@ const COUNTED: &str = "--counted";
 /// docs/elevator-howto.md: a program of ten lines prints the same report card.
 ///
 /// The exit status is 1 if a scheduler broke a rule. After Ctrl-C, the report cards contain the
-/// complete parts.
+/// finished parts.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct JudgeArgs {

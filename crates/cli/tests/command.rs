@@ -93,7 +93,11 @@ fn usage_errors_come_before_any_run() {
     compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; it has db; did you mean db?"]);
     let none = "the workload has no cgroups; ";
     compare(&["-s", "none:io.max=dc:riops=20"], 2, &[none, "--cgroup dc=PROCESS"]);
-    compare(&["-w", "tasks.toml", "-s", "none:io.max=dc:riops=20"], 2, &[none, "cgroup = \"dc\" of a task"]);
+    compare(
+        &["-w", "tasks.toml", "-s", "none:io.max=dc:riops=20"],
+        2,
+        &[none, "cgroup = \"dc\" puts a task into this cgroup"],
+    );
     compare(&["-w", "jobs.fio", "-s", "none:io.max=dc:riops=20"], 2, &[none, "cgroup=dc puts a job"]);
     let of_dd = ["-w", "dd if=/dev/zero of=f bs=1M count=1", "-s", "none:io.max=dc:riops=20"];
     compare(&of_dd, 2, &["applications never have cgroups"]);

@@ -174,7 +174,7 @@ impl fmt::Display for Oddity {
                 if *count == 1 { "time" } else { "times" },
                 *largest_ns as f64 / SECOND_NS as f64,
                 if *kept {
-                    "iosched keeps the order of the file; a step back takes no time, as in fio"
+                    "iosched keeps the order of the file; a step back counts as no time, as in fio"
                 } else {
                     "iosched sorted the requests by time; if the file contains several recordings, use only one \
                      of them"

@@ -46,7 +46,7 @@ impl Writers {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let others = if is_refused { "; only root sees other users' writes" } else { "" };
         match named.is_empty() {
-            false => Some(format!("processes that write, to any disk: {}{more}{others}", named.join(", "))),
+            false => Some(format!("writers (to any disk): {}{more}{others}", named.join(", "))),
             true if is_refused => Some(
                 "only root sees which processes write through the page cache \
                  (/proc/PID/io)"
@@ -96,11 +96,7 @@ mod tests {
         assert_eq!(writers.note(2.0), None);
         process(proc.path(), 11, "tar", 3_000_000);
         process(proc.path(), 12, "odd\tname", 8_000_000);
-        assert_eq!(
-            writers.note(2.0).unwrap(),
-            "processes that write, to any disk: odd?name (12) 4.0 MB/s, tar (11) \
-            1.0 MB/s"
-        );
+        assert_eq!(writers.note(2.0).unwrap(), "writers (to any disk): odd?name (12) 4.0 MB/s, tar (11) 1.0 MB/s");
         for pid in 20..25 {
             process(proc.path(), pid, "many", 2_000_000);
         }

@@ -182,7 +182,8 @@ fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
         Wish::Constraint(constraint) => Err(format!(
-            "compare does not use limits: write \"{}\"; for limits, use iosched tune or iosched advise",
+            "compare does not use limits; write only the metric, \"{}\". For limits, use iosched tune or iosched \
+             advise",
             constraint.measure
         )),
     }

@@ -86,7 +86,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             of(Id::RaidWritesByKernel, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } if ["raid0", "linear"].contains(&level.as_str()) => {
-            let meaning = format!("this is {level} over {below}; {decide}. It passes on ioprio and cgroup");
+            let meaning = format!("this is {level} over {below}; {decide}. ioprio and cgroup reach these disks");
             of(Id::LayerRaid, "md/level", meaning).sure(Sure::Likely)
         }
         Layer::Raid { level } => {

@@ -357,8 +357,8 @@ impl fmt::Display for Doubt {
                     "the setting that finished its work early ran a different part of the workload; give a \
                      shorter --run-for, or give the workload more to do"
                 } else {
-                    "requests that were in flight at the limit completed after it; give a longer --run-for, so \
-                     that these requests matter less"
+                    "requests that were in flight at the limit completed later; give a longer --run-for, so that \
+                     these requests matter less"
                 })
             }
             Self::FewIos { sync, ios } => write!(

@@ -26,9 +26,10 @@ pub(super) fn page(summary: &Summary) -> String {
             h2 { "What the fleet gains" }
             (gains(&summary.gains))
             p .quiet {
-                "iosched chooses a setting by one half of the runs and measures its gain in the other half. Then the \
-                 halves change places. Otherwise the gain would look too large. \"Typical volume\" is the geometric \
-                 mean over volumes, with its 95 % interval. In \"total\", each volume counts by its number of I/Os."
+                "In the runs that choose a setting, its gain looks too large. Therefore iosched chooses a setting by \
+                 one half of the runs and measures its gain in the other half, and vice versa. \"Typical volume\" is \
+                 the geometric mean over volumes, with its 95 % interval. In \"total\", each volume counts by its \
+                 number of I/Os."
             }
         }
         section id="chosen" {

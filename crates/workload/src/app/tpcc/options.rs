@@ -46,8 +46,8 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "log_mb",
             "MIB",
-            "size of each of the two log files, in MiB; a checkpoint occurs when one file is full and the other is \
-             next; default 32",
+            "size of each of the two log files, in MiB; a checkpoint occurs when the log changes to the other file; \
+             default 32",
         ),
         option("call_us", "US", "CPU time of a call from the client, in us; default 400"),
         option(
