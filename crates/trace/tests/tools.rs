@@ -234,6 +234,14 @@ fn refusals_say_which_change_makes_a_file_readable() {
             format!("{heading}{}", lines("biosnoop")).replace(' ', "\u{a0} "),
             "csv with the blanks of a web page (no-break spaces); convert them with sed",
         ),
+        (
+            (1..9).map(|i| format!("{},{}.5,R,{},4096\n", i % 3, i, i * 7_919 % 97 * 40_960)).collect(),
+            "their meaning is unknown; name the columns, perhaps --columns -,time_s,op,offset_bytes,length_bytes",
+        ),
+        (
+            (1..9).map(|i| format!("{i}.5,{},4096\n", i * 4_096)).collect(),
+            "a table of 3 columns separated by commas. A trace needs a time, an operation, a start and a length",
+        ),
         ("[global]\nbs=4k\n[a]\nrw=read\n".to_owned(), "a job file of fio"),
         ("PERFILE2 and more\n".to_owned(), "print its events with perf script"),
         ("{\n \"fio version\" : \"fio-3.28\",\n \"jobs\" : []\n}\n".to_owned(), "a result of fio"),

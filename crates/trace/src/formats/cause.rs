@@ -1,10 +1,11 @@
 //! The most likely reason why a file is in no known format, as a sentence with the remedy.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::columns::{DELIMITERS, Delimiter, Fields};
 use super::lines::{BYTES_EXPECTED, LINES_MAX, is_passed_over, is_rounded};
-use super::{csv, heading, rewritten, tracepoints};
+use super::{csv, guess, heading, rewritten, tracepoints};
 use crate::error::Misfit;
 use crate::text::{Words, decimal};
 
@@ -56,50 +57,63 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
         )
         .into();
     }
-    match table {
-        Some((columns, between)) => {
-            let example = first_line(head).filter(|_| is_headed).and_then(heading::guess);
-            let example = example.map_or_else(
-                || "such as --columns time_s,op,offset_bytes,length_bytes,-".to_owned(),
-                |names| format!("perhaps --columns {names}"),
-            );
-            format!(
-                "it is a table of {columns} columns separated by {between}, and their meaning is unknown; name the \
-                 columns, {example}"
-            )
-            .into()
-        }
-        None => "its lines are neither records of a known format nor rows of a table; name the format with \
-                 --input-format, or the columns with --columns"
-            .into(),
+    let Some(Table { columns, delimiter, rows }) = table else {
+        return "its lines are neither records of a known format nor rows of a table; name the format with \
+                --input-format, or the columns with --columns"
+            .into();
+    };
+    let between = match delimiter {
+        Delimiter::Byte(b',') => "commas",
+        Delimiter::Byte(b'\t') => "tabs",
+        Delimiter::Byte(b';') => "semicolons",
+        Delimiter::Byte(_) => "bars",
+        Delimiter::Blanks => "blanks",
+    };
+    if columns < COLUMNS_MIN {
+        return format!(
+            "it is a table of {columns} columns separated by {between}. A trace needs a time, an operation, a start \
+             and a length; add the column that is missing, for example with sed 's/$/,R/'"
+        )
+        .into();
     }
+    let named = first_line(head).filter(|_| is_headed).and_then(heading::guess);
+    let example = match named.or_else(|| guess::columns(&rows, delimiter)) {
+        Some(names) => format!("perhaps --columns {names}"),
+        None => "such as --columns time_s,op,offset_bytes,length_bytes,-".to_owned(),
+    };
+    format!(
+        "it is a table of {columns} columns separated by {between}, and their meaning is unknown; name the columns, \
+         {example}"
+    )
+    .into()
 }
 
 fn first_line(head: &[u8]) -> Option<&[u8]> {
     head.split(|&b| b == b'\n').find(|line| !is_passed_over(line))
 }
 
-/// Returns the number of columns of most lines, and their separator, if lines
-/// with numbers are among them.
-fn table(head: &[u8]) -> Option<(usize, &'static str)> {
-    let lines: Vec<&[u8]> = head.split(|&b| b == b'\n').filter(|line| !is_passed_over(line)).take(LINES_MAX).collect();
+/// A table in text.
+struct Table<'a> {
+    columns: usize,
+    delimiter: Delimiter,
+    /// The lines with this number of columns and with numbers.
+    rows: Vec<&'a [u8]>,
+}
+
+/// Returns the table if most lines have the same number of columns, with numbers among them.
+fn table(head: &[u8]) -> Option<Table<'_>> {
+    let whole = &head[..head.iter().rposition(|&b| b == b'\n').unwrap_or(head.len())];
+    let lines =
+        || whole.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !is_passed_over(line)).take(LINES_MAX);
     DELIMITERS.into_iter().find_map(|delimiter| {
-        let of_line = |line: &&[u8]| Fields::new(line, delimiter).count();
-        let columns = of_line(lines.last()?);
-        let is_row = |line: &&[u8]| {
-            let is_number = |field: &&[u8]| field.iter().find(|b| **b != b'"').is_some_and(u8::is_ascii_digit);
-            let numbers = Fields::new(line, delimiter).filter(is_number).count();
-            of_line(line) == columns && numbers > 1
-        };
-        let rows = lines.iter().filter(|line| is_row(line)).count();
-        let between = match delimiter {
-            Delimiter::Byte(b',') => "commas",
-            Delimiter::Byte(b'\t') => "tabs",
-            Delimiter::Byte(b';') => "semicolons",
-            Delimiter::Byte(_) => "bars",
-            Delimiter::Blanks => "blanks",
-        };
-        (columns >= COLUMNS_MIN && 2 * rows > lines.len()).then_some((columns, between))
+        let is_number = |field: &&[u8]| field.iter().find(|b| **b != b'"').is_some_and(u8::is_ascii_digit);
+        let has_numbers = |line: &&[u8]| Fields::new(line, delimiter).filter(is_number).count() > 1;
+        let mut by_columns = BTreeMap::<usize, Vec<&[u8]>>::new();
+        for line in lines().filter(has_numbers) {
+            by_columns.entry(Fields::new(line, delimiter).count()).or_default().push(line);
+        }
+        let (columns, rows) = by_columns.into_iter().max_by_key(|(_, rows)| rows.len())?;
+        (columns >= COLUMNS_MIN - 1 && 2 * rows.len() > lines().count()).then_some(Table { columns, delimiter, rows })
     })
 }
 

@@ -14,6 +14,7 @@ mod event_text;
 mod fio;
 mod fio_log;
 mod fiu;
+mod guess;
 mod heading;
 mod lines;
 mod mqsim;

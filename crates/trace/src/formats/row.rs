@@ -193,7 +193,7 @@ impl Column {
 }
 
 /// Parses an operation: iosched's letters, words, or blkparse's letters, which may include flags.
-fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
+pub(super) fn op_of(field: &[u8]) -> Option<(Op, Flags)> {
     let letters = [Op::Read, Op::Write, Op::Discard, Op::WriteZeroes, Op::Flush];
     if let Some(op) = letters.into_iter().find(|op| field.eq_ignore_ascii_case(&[op.letter() as u8])) {
         return Some((op, Flags::empty()));
