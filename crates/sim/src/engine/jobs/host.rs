@@ -12,7 +12,8 @@ use iosched_machine::description::{Host, SchedulerCost};
 pub(in crate::engine) struct HostState {
     wake_ns: u64,
     request_ns: u64,
-    /// Cost of the scheduler of each disk, and the time at which its lock becomes free, ns.
+    /// Cost of the scheduler of each disk, and the time at which its lock has served all requests so
+    /// far, ns.
     disks: Vec<(SchedulerCost, u64)>,
     processors: Vec<Processor>,
     /// Cost of the process that runs now, without waits, ns.
@@ -66,10 +67,10 @@ impl HostState {
         let (cost, lock_free_ns) = &mut self.disks[disk];
         self.work_ns += self.request_ns + cost.request_ns;
         if cost.lock_ns > 0 {
-            // It takes the lock after its earlier work and after earlier holders of the lock.
-            let begins_ns = now_ns + self.work_ns - cost.lock_ns.min(self.work_ns);
-            *lock_free_ns = (*lock_free_ns).max(begins_ns.max(self.locked_until_ns)) + cost.lock_ns;
-            self.locked_until_ns = *lock_free_ns;
+            // The lock serves requests in the order in which processes began their turns. It is free
+            // for other processes while its process works on something else, such as another disk.
+            *lock_free_ns = (*lock_free_ns).max(now_ns + self.wake_ns) + cost.lock_ns;
+            self.locked_until_ns = self.locked_until_ns.max(*lock_free_ns);
         }
     }
 
@@ -119,7 +120,23 @@ mod tests {
         assert_eq!(host.ran(0, 0), (0, 1300));
         assert!(host.takes(1));
         host.submitted(0, 0);
-        // The other processor has the lock until 1300.
-        assert_eq!(host.ran(1, 0), (1, 1420));
+        // The other processor has the lock for 240 ns from 1000 on.
+        assert_eq!(host.ran(1, 0), (1, 1360));
+    }
+
+    #[test]
+    fn a_process_leaves_the_lock_to_others_while_it_uses_another_disk() {
+        let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 50, lock_ns: 120 })].into();
+        let mut host = HostState::new(&Host { cores: 2, wake_ns: 1000, request_ns: 100, schedulers }, &["bfq"; 4]);
+        let mut ends = Vec::new();
+        for task in 0..2 {
+            assert!(host.takes(task));
+            for request in 0..40 {
+                host.submitted(request % 4, 0);
+            }
+            ends.push(host.ran(task, 0).1);
+        }
+        // Each disk has 20 requests, whose locks last 2400 ns; each process works for 6000 ns.
+        assert_eq!(ends, [7000, 7000]);
     }
 }
