@@ -236,3 +236,36 @@ fn buffered_jobs_end_at_the_limit() {
         assert_eq!(result.finished_ns, 2 * SECOND, "{setting}");
     }
 }
+
+#[test]
+fn jobs_count_ios_in_flight_at_the_limit() {
+    let text = "[global]\nioengine=libaio\ndirect=1\nrw=randread\nbs=4k\nsize=160m\nfilename=/dev/sda\n\
+                [deep]\niodepth=64\n[sleeper]\nthinktime=10s\n";
+    let (workload, profile) = (jobs(text), device(64, 1));
+    for setting in SETTINGS {
+        let (result, _) = limited(&workload, &profile, setting, SECOND / 20, Replay::Closed);
+        let [deep, sleeper] = &result.jobs[..] else { panic!("two jobs") };
+        assert_eq!((deep.read.ios, sleeper.read.ios), (result.tasks[0].ios, result.tasks[1].ios), "{setting}");
+        assert_eq!(Some(deep.ended_ns), result.tasks[0].last_completion_ns, "{setting}");
+        assert_eq!(sleeper.ended_ns, SECOND / 20, "{setting}: nothing of it was in flight");
+        // The device is busy all the time, so the rate of the jobs is that of the device.
+        let ios = deep.read.ios + sleeper.read.ios;
+        assert_eq!(ios, deep.counted_ns() / LATENCY_NS, "{setting}");
+    }
+}
+
+#[test]
+fn with_io_uring_the_wait_for_a_request_is_no_submission_time() {
+    for (engine, waits) in [("libaio", true), ("io_uring", false), ("posixaio", false)] {
+        let text = format!(
+            "[j]\nioengine={engine}\ndirect=1\nrw=randread\nbs=4k\nsize=16m\nio_size=4m\niodepth=64\n\
+             iodepth_batch=8\nfilename=/dev/sda\n"
+        );
+        let profile = device(2, 1);
+        let result = run(&Plan::new(&jobs(&text), &profile, "mq-deadline:nr_requests=4".parse().unwrap()), ()).unwrap();
+        let read = &result.jobs[0].read;
+        assert_eq!(read.submission.max_ns() > 0, waits, "{engine}: {} ns", read.submission.max_ns());
+        assert!(read.completion.max_ns() > LATENCY_NS * 4, "{engine}");
+        assert_eq!(read.latency.sum_ns(), read.submission.sum_ns() + read.completion.sum_ns(), "{engine}");
+    }
+}

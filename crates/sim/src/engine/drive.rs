@@ -164,12 +164,13 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         let _ = notes;
     }
 
-    /// Ends the jobs at `now_ns`, and returns their results. A workload without jobs has none.
-    fn jobs(self, now_ns: u64) -> Vec<JobResult>
+    /// Ends the jobs at `now_ns`, and returns their results. The jobs that still run stopped at
+    /// `limit_ns`. A workload without jobs has none.
+    fn jobs(self, limit_ns: u64, now_ns: u64) -> Vec<JobResult>
     where
         Self: Sized,
     {
-        let _ = now_ns;
+        let _ = (limit_ns, now_ns);
         Vec::new()
     }
 }
@@ -302,14 +303,16 @@ pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     if waiting > 0 {
         return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
     }
+    let mut limit_ns = limited_ns.unwrap_or(core.now_ns);
     if source.has_more() {
-        let at_ns = limited_ns.unwrap_or(core.now_ns);
-        core.notes.push(Note::Limited { ios: core.submitted, at_ns });
+        core.notes.push(Note::Limited { ios: core.submitted, at_ns: limit_ns });
         let ended_by_time = core.submitted < limit.ios.unwrap_or(u64::MAX);
-        core.last_until(limit.time_ns.filter(|_| ended_by_time).unwrap_or(0));
+        let time_ns = limit.time_ns.filter(|_| ended_by_time);
+        core.last_until(time_ns.unwrap_or(0));
+        limit_ns = time_ns.unwrap_or(limit_ns);
     }
     source.notes(&mut core.notes);
-    let jobs = source.jobs(core.now_ns);
+    let jobs = source.jobs(limit_ns, core.now_ns);
     let mut result = RunResult { jobs, ..core.into_result(events) };
     result.leave_syncs_out();
     Ok(result)
@@ -333,17 +336,16 @@ pub(super) fn drive_several<D: Device, O: Observer, S: Source<D, O, Vec<Core<D, 
             return Err(SimError::Stuck { scheduler: queue.scheduler(), waiting, at_ns: core.now_ns });
         }
     }
-    let end_ns = now_ns(&cores);
+    let mut limit_ns = limited_ns.unwrap_or_else(|| now_ns(&cores));
     if source.has_more() {
         let ios = cores.iter().map(|core| core.submitted).sum();
-        let at_ns = limited_ns.unwrap_or(end_ns);
-        cores[0].notes.push(Note::Limited { ios, at_ns });
-        for core in &mut cores {
-            core.last_until(limit.time_ns.filter(|_| ios < limit.ios.unwrap_or(u64::MAX)).unwrap_or(0));
-        }
+        cores[0].notes.push(Note::Limited { ios, at_ns: limit_ns });
+        let time_ns = limit.time_ns.filter(|_| ios < limit.ios.unwrap_or(u64::MAX));
+        cores.iter_mut().for_each(|core| core.last_until(time_ns.unwrap_or(0)));
+        limit_ns = time_ns.unwrap_or(limit_ns);
     }
     source.notes(&mut cores[0].notes);
-    let jobs = source.jobs(now_ns(&cores));
+    let jobs = source.jobs(limit_ns, now_ns(&cores));
     let mut result = add_up(cores, events);
     for (task, job) in result.tasks.iter_mut().zip(&jobs) {
         task.count_as(job);

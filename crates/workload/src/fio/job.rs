@@ -120,7 +120,7 @@ pub struct Job {
     /// `openfiles`: largest number of open files; `None`: all.
     pub open_files: Option<u32>,
 
-    /// `ioengine`: name of the engine, for people.
+    /// `ioengine`: name of the engine.
     pub io_engine: String,
     /// Use of `iodepth` by the engine.
     pub client: Client,
@@ -207,6 +207,14 @@ pub struct Job {
 const BLOCK_BYTES: u64 = 4096;
 
 impl Job {
+    /// Returns whether the job itself waits while the queue has no room for an I/O. With `io_uring`,
+    /// the system call passes such an I/O to a kernel thread and returns. With `posixaio`, a thread
+    /// of the C library submits. This wait then belongs to the completion latency.
+    #[must_use]
+    pub fn waits_to_submit(&self) -> bool {
+        !matches!(self.io_engine.as_str(), "io_uring" | "posixaio")
+    }
+
     /// Creates a job with fio's defaults: sequential reads of 4 KiB, one at a time, of one file.
     #[must_use]
     pub fn new(name: &str) -> Self {

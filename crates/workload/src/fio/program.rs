@@ -50,9 +50,10 @@ enum Doing {
         number: u32,
         since_ns: u64,
     },
-    /// A call that submits an I/O.
+    /// A call that submits an I/O, and its start, ns.
     Begins {
         number: u32,
+        since_ns: u64,
     },
     /// A call that syncs.
     Sync,
@@ -264,7 +265,7 @@ impl<'a> JobProgram<'a> {
         }
         let begins = is_direct(job) && job.client == Client::Async && io.direction != Direction::Trim;
         worker.doing = match begins {
-            true => Doing::Begins { number },
+            true => Doing::Begins { number, since_ns: now_ns },
             false => Doing::Io { number, since_ns: now_ns },
         };
         Some(Step::Call(call(&io, node, region.file_start, begins.then_some(number))))
@@ -278,11 +279,15 @@ impl<'a> JobProgram<'a> {
             Doing::Io { number, since_ns } => {
                 // For a synchronous engine, the completion latency counts from the start of the
                 // call. For others, the call is the submission.
-                let asynchronous = worker.process.job.client == Client::Async;
-                worker.process.taken(number, if asynchronous { now_ns } else { since_ns });
+                let job = worker.process.job;
+                let submits = job.client == Client::Async && job.waits_to_submit();
+                worker.process.taken(number, if submits { now_ns } else { since_ns });
                 worker.process.io_done(number);
             }
-            Doing::Begins { number } => worker.process.taken(number, now_ns),
+            Doing::Begins { number, since_ns } => {
+                let waits = worker.process.job.waits_to_submit();
+                worker.process.taken(number, if waits { now_ns } else { since_ns });
+            }
             Doing::Sync => {}
         }
     }

@@ -77,10 +77,21 @@ struct Worker<'a> {
     life: Life,
     /// Time of the latest event that makes the job run. Other such events are stale.
     wake_ns: Option<u64>,
-    /// The I/O for which the queue had no room, and its disk.
-    blocked: Option<(u32, usize)>,
+    /// The I/O for which the queue had no room.
+    blocked: Option<Blocked>,
+    /// Time at which the queue had no room for the job's I/Os, until it has accepted all, ns.
+    refused_ns: Option<u64>,
     /// The disk of each of its files; empty: all are on the first.
     disk_of_file: Vec<u32>,
+}
+
+/// An I/O that waits for room in the queue.
+#[derive(Clone, Copy)]
+struct Blocked {
+    number: u32,
+    disk: usize,
+    /// Time at which fio considers it submitted if the job does not wait itself, ns.
+    issued_ns: u64,
 }
 
 /// State of a job.
@@ -110,6 +121,7 @@ impl<'a> Jobs<'a> {
             life: Life::Waiting,
             wake_ns: None,
             blocked: None,
+            refused_ns: None,
             disk_of_file: {
                 let regions = &layout.jobs[number].regions;
                 let is_on_one = regions.iter().all(|region| region.disk == 0);
@@ -278,13 +290,19 @@ impl<'a> Jobs<'a> {
                 host.submitted(disk, now_ns);
             }
             let worker = &mut self.workers[task as usize];
+            let refused_ns = worker.refused_ns.filter(|_| !job.waits_to_submit());
+            let issued_ns = refused_ns.map_or(now_ns, |ns| ns.max(slot.asked_ns));
             if all {
-                worker.process.taken(number, now_ns);
+                worker.process.taken(number, issued_ns);
             } else {
-                worker.blocked = Some((number, disk));
+                worker.blocked = Some(Blocked { number, disk, issued_ns });
+                worker.refused_ns.get_or_insert(now_ns);
                 worker.process.blocked();
                 core.count_late(worker.process.queued() as u64);
             }
+        }
+        if all {
+            self.workers[task as usize].refused_ns = None;
         }
         if plugged {
             cores.all_mut().iter_mut().for_each(|core| core.unplug(task));
@@ -396,6 +414,10 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
         if goes_on {
             self.wake_at(task, now_ns);
         }
+        // After the limit of the run, jobs have no events of their own.
+        if cores.all().iter().any(Core::is_exhausted) {
+            self.process(task).drain(now_ns);
+        }
     }
 
     fn woken(&mut self, cores: &mut C, disk: usize, task: u32) {
@@ -404,8 +426,9 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
             return;
         }
         let worker = &mut self.workers[task as usize];
-        if let Some((number, _)) = worker.blocked.take_if(|(_, blocked_on)| *blocked_on == disk) {
-            worker.process.taken(number, now_ns);
+        if let Some(blocked) = worker.blocked.take_if(|blocked| blocked.disk == disk) {
+            let waits = worker.process.job.waits_to_submit();
+            worker.process.taken(blocked.number, if waits { now_ns } else { blocked.issued_ns });
         }
         if worker.process.unblocked() {
             self.go(cores, task);
@@ -427,10 +450,12 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
         }
     }
 
-    fn jobs(self, now_ns: u64) -> Vec<JobResult> {
+    fn jobs(self, limit_ns: u64, now_ns: u64) -> Vec<JobResult> {
         let ended = |Worker { mut process, life, .. }: Worker<'_>| {
-            if life != Life::Ended {
-                process.end(now_ns);
+            match life {
+                Life::Waiting => process.end(now_ns),
+                Life::Running => process.end_at_limit(limit_ns, now_ns),
+                Life::Ended => {}
             }
             process.into_result()
         };

@@ -110,6 +110,8 @@ pub struct Process<'a> {
     /// System call of the current or next flush.
     sync_kind: SyncKind,
     flush_asked_ns: u64,
+    /// Time of the last completion after the run stopped the job, ns.
+    drained_ns: u64,
     stats: Stats,
 }
 
@@ -138,6 +140,7 @@ impl<'a> Process<'a> {
             dirty: false,
             sync_kind: SyncKind::Fsync,
             flush_asked_ns: 0,
+            drained_ns: 0,
             stats: Stats::new(job),
         }
     }
@@ -463,6 +466,20 @@ impl<'a> Process<'a> {
     pub fn flush_done(&mut self, now_ns: u64) {
         self.waits = Waits::No;
         self.stats.synced(now_ns, self.sync_kind, now_ns - self.flush_asked_ns);
+    }
+
+    /// Handles completions after the limit of the run, at which the job stopped. As in fio, I/Os in
+    /// flight at the limit count, and so does the time until they complete.
+    pub fn drain(&mut self, now_ns: u64) {
+        self.reap(now_ns, u32::MAX);
+        self.drained_ns = now_ns;
+    }
+
+    /// Reports that the run stopped the job at `limit_ns` and has ended at `now_ns`.
+    pub fn end_at_limit(&mut self, limit_ns: u64, now_ns: u64) {
+        self.reap(now_ns, u32::MAX);
+        let is_drained = self.current as usize == self.queued.len();
+        self.end(if is_drained { limit_ns.max(self.drained_ns).min(now_ns) } else { now_ns });
     }
 
     /// Reports the end of the job or of the run.
