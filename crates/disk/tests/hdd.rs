@@ -111,7 +111,7 @@ fn two_sequential_readers_are_between_one_and_random() {
 #[test]
 fn a_flush_of_cached_writes_waits_for_the_medium() {
     let mut random = SplitMix64::new(3);
-    let mut commands: Vec<_> = (0..20).map(|_| at_once(Write, random.below(1 << 30), 8)).collect();
+    let mut commands: Vec<_> = (0..20).map(|_| at_once(Write, random.below(1 << 27) * 8, 8)).collect();
     commands.push(at_once(Flush, 0, 0));
     commands.push(at_once(Flush, 0, 0));
     let outcomes = list(&mut Hdd::new(&config()).unwrap(), 1, &commands);
@@ -128,7 +128,7 @@ fn a_full_cache_makes_writes_wait_for_the_medium() {
     let (mut random, mut left) = (SplitMix64::new(4), 300);
     let outcomes = closed_loop(&mut Hdd::new(&config).unwrap(), 1, || {
         left -= 1;
-        (left >= 0).then(|| at_once(Write, random.below(1 << 30), 8))
+        (left >= 0).then(|| at_once(Write, random.below(1 << 27) * 8, 8))
     });
     let mean_ns = outcomes[outcomes.len() - 1].done_ns / 300;
     assert!((3_000_000..14_000_000).contains(&mean_ns), "{mean_ns}");
@@ -141,6 +141,53 @@ fn without_cache_each_sequential_write_misses_a_revolution() {
     let revolution_ns = Hdd::new(&config).unwrap().revolution_ns();
     let total_ns = interleaved_ns(&mut Hdd::new(&config).unwrap(), Write, &[0], 8, 200);
     assert!((total_ns / 200).abs_diff(revolution_ns) < revolution_ns / 20, "{total_ns}");
+}
+
+/// Returns the mean time of random writes at block boundaries, ns.
+fn random_writes_ns(config: &HddConfig, nr_sectors: u32) -> u64 {
+    let (mut random, mut left) = (SplitMix64::new(4), 400);
+    let outcomes = closed_loop(&mut Hdd::new(config).unwrap(), 1, || {
+        left -= 1;
+        (left >= 0).then(|| at_once(Write, random.below(1 << 27) * 8, nr_sectors))
+    });
+    outcomes[outcomes.len() - 1].done_ns / 400
+}
+
+#[test]
+fn write_of_a_part_of_a_block_takes_another_revolution() {
+    let mut config = config();
+    config.write_cache.extents = 16;
+    let revolution_ns = Hdd::new(&config).unwrap().revolution_ns();
+    for cached in [false, true] {
+        config.write_cache.enabled = cached;
+        config.physical_block_bytes = 4096;
+        let (part_ns, block_ns) = (random_writes_ns(&config, 1), random_writes_ns(&config, 8));
+        assert!((part_ns - block_ns).abs_diff(revolution_ns) < revolution_ns / 10, "{part_ns} and {block_ns}");
+        config.physical_block_bytes = 512;
+        assert!(random_writes_ns(&config, 1).abs_diff(block_ns) < revolution_ns / 10);
+    }
+}
+
+#[test]
+fn a_block_that_was_just_read_is_not_read_for_a_write() {
+    let mut config = config();
+    config.write_cache.enabled = false;
+    let write_ns = |nr_sectors: u32| {
+        let commands = [at_once(Read, 8_000_000, 64), (50_000_000, at_once(Write, 8_000_000, nr_sectors).1)];
+        list(&mut Hdd::new(&config).unwrap(), 1, &commands)[1].latency_ns()
+    };
+    assert!(write_ns(1).abs_diff(write_ns(8)) < 100_000, "{} and {}", write_ns(1), write_ns(8));
+}
+
+#[test]
+fn sequential_small_writes_are_combined_to_blocks_in_the_cache() {
+    let config = config();
+    let total_ns = |bytes: u32| {
+        let config = HddConfig { physical_block_bytes: bytes, ..config.clone() };
+        interleaved_ns(&mut Hdd::new(&config).unwrap(), Write, &[0], 1, 200_000)
+    };
+    let (large, small) = (total_ns(4096), total_ns(512));
+    assert!(large < small + small / 50, "{large} and {small}");
 }
 
 #[test]

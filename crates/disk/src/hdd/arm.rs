@@ -131,6 +131,9 @@ impl Hdd {
         let ready_ns = at_ns.max(pending.ready_ns);
         let continues = pending.continues.map(|segment| segment as usize);
         let continues = continues.filter(|&segment| self.read_cache.end(segment) == start);
+        if pending.write && self.is_partial(start, end) {
+            return self.serve_partial(ready_ns, pending);
+        }
         let (moved_ns, wait_ns) = self.head(ready_ns).moved_and_wait_ns(&place, pending.write);
         let geometry = &*self.geometry;
         let is_there = if pending.write {
@@ -178,6 +181,41 @@ impl Hdd {
         let linked_ns = first_block_ns.max(ready_ns + self.link_ns(start - first));
         self.done_while_read(linked_ns, media_ns, end - start, pending.sequence, pending.tag);
         self.attach(at_ns);
+    }
+
+    /// Whether a write covers a block of the medium only in part.
+    #[inline]
+    fn is_partial(&self, start: u64, end: u64) -> bool {
+        let block = self.settings.block_sectors;
+        block > 1 && !(start.is_multiple_of(block) && end.is_multiple_of(block))
+    }
+
+    /// Begins a pass that writes `start..end` in whole blocks, and returns its end. If the disk does
+    /// not have the rest of the first or last block, it reads these blocks, and writes them one
+    /// revolution later.
+    fn write_blocks(&mut self, at_ns: u64, start: u64, end: u64) -> u64 {
+        let block = self.settings.block_sectors;
+        let blocks_start = start - start % block;
+        let blocks_end = end.next_multiple_of(block).min(self.geometry.capacity_sectors).max(end);
+        let has = |from: u64, to: u64| from == to || self.read_cache.holds(from, to);
+        let read_ns = if has(blocks_start, start) && has(end, blocks_end) { 0 } else { self.spindle.revolution_ns() };
+        let place = self.geometry.locate(blocks_start);
+        let meets_ns = at_ns + self.head(at_ns).positioning_ns(&place, true) + read_ns;
+        self.pass = Pass::new(&self.geometry, place, blocks_start, meets_ns);
+        self.busy_until_ns = self.pass.passed_ns(&self.geometry, &self.spindle, blocks_end);
+        (self.committed_end, self.pass_end) = (blocks_end, blocks_end);
+        self.filling = None;
+        self.writing = true;
+        blocks_end
+    }
+
+    /// Begins a write to the medium that covers a block only in part.
+    #[inline(never)]
+    fn serve_partial(&mut self, ready_ns: u64, pending: &Pending) {
+        self.write_blocks(ready_ns, pending.start, pending.end);
+        self.medium_commands += 1;
+        let linked_ns = ready_ns + self.link_ns(pending.end - pending.start);
+        self.done.push(Time::from_ns(self.busy_until_ns.max(linked_ns)), pending.sequence, pending.tag);
     }
 
     /// Returns whether a segment is full and must keep its sectors. A read that continues after it
@@ -230,6 +268,19 @@ impl Hdd {
         }
     }
 
+    /// Returns the number of sectors to write back from `start`, at most `most`. A part of a block at
+    /// the end stays in the cache, because later writes may complete the block.
+    #[inline]
+    fn whole_blocks(&self, position: usize, start: u64, most: u64) -> u64 {
+        let block = self.settings.block_sectors;
+        if block == 1 {
+            return most;
+        }
+        let end = self.write_cache.end_of_chunk(position, most);
+        let whole_end = end - end % block;
+        if whole_end > start { whole_end - start } else { most }
+    }
+
     /// Begins to write back the extent at a position of the write cache.
     fn destage(&mut self, at_ns: u64, position: usize) {
         let geometry = &*self.geometry;
@@ -244,14 +295,19 @@ impl Hdd {
             return;
         }
         let most = if start < crossed_end { crossed_end - start } else { u64::MAX };
-        let chunk = self.write_cache.take(geometry, position, self.settings.destage_sectors.min(most));
-        if !goes_on {
-            self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
+        let most = self.whole_blocks(position, start, self.settings.destage_sectors.min(most));
+        let chunk = self.write_cache.take(geometry, position, most);
+        if self.is_partial(chunk.start, chunk.end) {
+            self.write_blocks(at_ns, chunk.start, chunk.end);
+        } else {
+            if !goes_on {
+                self.pass = Pass::new(geometry, chunk.place, chunk.start, meets_ns);
+            }
+            self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, chunk.end);
+            (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
+            self.filling = None;
+            self.writing = true;
         }
-        self.busy_until_ns = self.pass.passed_ns(geometry, &self.spindle, chunk.end);
-        (self.committed_end, self.pass_end) = (chunk.end, chunk.end);
-        self.filling = None;
-        self.writing = true;
         if self.write_cache.takes_over() {
             self.take_waiting(at_ns);
         }

@@ -27,7 +27,7 @@ pub struct HddConfig {
     /// Surfaces with a head, 1 to 64.
     pub heads: u32,
     /// Unit of the medium, bytes, 512 to 65,536. It is a sector of 512, or a block of 4,096 that
-    /// the host sees as eight sectors.
+    /// the host sees as eight sectors. A write of a part of a block reads the block first.
     #[serde(default = "default_physical_block_bytes")]
     pub physical_block_bytes: u32,
     /// Order of the tracks of a cylinder.

@@ -21,6 +21,10 @@
 //! at the same time, and a write can be larger than the cache. The head never overtakes the link. A
 //! write that begins where the head has just written needs no positioning.
 //!
+//! The medium has blocks of one or more sectors. A write of a part of a block first reads the block,
+//! unless a read segment has it, and writes the block one revolution later. Writing back waits with
+//! the incomplete block at the end of a range as long as whole blocks of the range are left.
+//!
 //! Not modelled: sectors remapped in use, thermal recalibration, and retries. A head that arrives
 //! in the middle of a command does not read its end first. Transfers from the medium do not compete
 //! with other transfers on the link.

@@ -77,6 +77,11 @@ impl ReadCache {
         self.start[segment] < end && start < self.end(segment)
     }
 
+    /// Returns whether one segment has all of `start..end`.
+    pub(crate) fn holds(&self, start: u64, end: u64) -> bool {
+        (0..self.start.len()).any(|segment| self.start[segment] <= start && end <= self.end(segment))
+    }
+
     /// Removes `start..end` from all segments. If a segment begins before this range, everything
     /// after the range is removed, too.
     #[inline]

@@ -290,6 +290,19 @@ impl WriteCache {
         }
     }
 
+    /// Returns the end of the sectors that [`take`](Self::take) would start to write.
+    pub(crate) fn end_of_chunk(&self, position: usize, most: u64) -> u64 {
+        let start = self.start(position).0;
+        let limit = start.saturating_add(most);
+        let follows = |reached: u64, at: usize| self.at(at).filter(|extent| extent.start == reached && reached < limit);
+        let (mut reached, mut at) = (start, position);
+        while let Some(extent) = follows(reached, at) {
+            reached = extent.end;
+            at += 1;
+        }
+        reached.min(limit)
+    }
+
     /// Starts to write the extent at `position` and the extents that follow without a gap, at most
     /// `most` sectors in all.
     pub(crate) fn take(&mut self, geometry: &Geometry, position: usize, most: u64) -> Chunk {
