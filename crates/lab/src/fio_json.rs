@@ -107,23 +107,34 @@ fn document(header: &Header, run: &RunRecord) -> Json {
     if let Some(job) = jobs.iter().find(|job| !job.global_options.is_empty()) {
         fields.push(("global options", options(&job.global_options)));
     }
-    fields.push((
-        "jobs",
-        Json::List(reported(jobs, &run.result.jobs).iter().map(|(job, result)| entry(job, result)).collect()),
-    ));
+    fields.push(("jobs", Json::List(reported(jobs, &run.result.jobs).iter().map(entry).collect())));
     fields.push(("disk_util", Json::List(disk_util(header, run).into_iter().collect())));
     object(fields)
 }
 
-/// Returns the entries of the report: single jobs, and groups with `group_reporting` as one.
-fn reported<'a>(jobs: &'a [JobRecord], results: &[JobResult]) -> Vec<(&'a JobRecord, JobResult)> {
-    let mut all: Vec<(&JobRecord, JobResult)> = Vec::new();
+/// An entry of the report: a job, or a group with `group_reporting`.
+struct Reported<'a> {
+    /// The job, or the first job of the group.
+    job: &'a JobRecord,
+    result: JobResult,
+    /// Time that counts, ns. For a group it is the longest of its jobs, as in fio, even if the jobs
+    /// did not run at the same time.
+    counted_ns: u64,
+}
+
+/// Returns the entries of the report.
+fn reported<'a>(jobs: &'a [JobRecord], results: &[JobResult]) -> Vec<Reported<'a>> {
+    let mut all: Vec<Reported<'_>> = Vec::new();
     for (job, result) in jobs.iter().zip(results) {
-        let group =
-            all.iter_mut().find(|(first, _)| job.group_reporting && first.group_reporting && first.group == job.group);
-        match group {
-            Some((_, sum)) => sum.merge(result),
-            None => all.push((job, result.clone())),
+        let is_of_group = |entry: &&mut Reported<'_>| {
+            job.group_reporting && entry.job.group_reporting && entry.job.group == job.group
+        };
+        match all.iter_mut().find(is_of_group) {
+            Some(entry) => {
+                entry.result.merge(result);
+                entry.counted_ns = entry.counted_ns.max(result.counted_ns());
+            }
+            None => all.push(Reported { job, result: result.clone(), counted_ns: result.counted_ns() }),
         }
     }
     all
@@ -133,7 +144,7 @@ fn options(options: &[(String, String)]) -> Json {
     object(options.iter().map(|(name, value)| (name.as_str(), value.as_str().into())))
 }
 
-fn entry(job: &JobRecord, result: &JobResult) -> Json {
+fn entry(&Reported { job, ref result, counted_ns: ns }: &Reported<'_>) -> Json {
     let end_s = result.ended_ns.saturating_sub(result.started_ns.unwrap_or(result.ended_ns)).div_ceil(1_000_000_000);
     let mut fields: Vec<(&str, Json)> = vec![
         ("jobname", job.name.as_str().into()),
@@ -146,7 +157,6 @@ fn entry(job: &JobRecord, result: &JobResult) -> Json {
     if !job.description.is_empty() {
         fields.push(("desc", job.description.as_str().into()));
     }
-    let ns = result.counted_ns();
     fields.extend([
         ("read", direction(job, &result.read, ns)),
         ("write", direction(job, &result.write, ns)),

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use iosched_disk::Profile;
 use iosched_lab::{Control, Experiment, LabError, Records, execute, fio_json};
-use iosched_workload::fio::{Files, Job, JobFile, Jobs, Mode, PerDirection, Placement, Size};
+use iosched_workload::fio::{Delay, Files, Job, JobFile, Jobs, Mode, PerDirection, Placement, Size};
 use iosched_workload::{TaskSet, Workload};
 use serde_json::Value;
 
@@ -134,6 +134,19 @@ fn a_group_is_told_as_one_if_its_jobs_say_so() {
     assert_eq!(jobs.iter().map(|job| job["jobname"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "c"]);
     let bytes = |job: &Value| job["read"]["io_bytes"].as_u64().unwrap() + job["write"]["io_bytes"].as_u64().unwrap();
     assert_eq!(jobs.iter().map(bytes).collect::<Vec<_>>(), [8 << 20, 4 << 20]);
+}
+
+#[test]
+fn runtime_of_a_group_is_that_of_its_longest_job() {
+    let runtime = |delay_ns: u64| {
+        let start_delay = Delay { min_ns: delay_ns, max_ns: delay_ns };
+        let jobs = vec![job("a"), Job { start_delay, ..job("b") }];
+        let grouped = jobs.into_iter().map(|job| Job { group_reporting: true, ..job }).collect();
+        document(grouped)["jobs"][0]["read"]["runtime"].as_u64().unwrap()
+    };
+    let alone = document(vec![job("a")])["jobs"][0]["read"]["runtime"].as_u64().unwrap();
+    // The second job begins long after the first has ended.
+    assert!(runtime(60_000_000_000) < 2 * alone, "{} and {alone} ms", runtime(60_000_000_000));
 }
 
 #[test]
