@@ -80,3 +80,35 @@ fn unknown_kernels_and_real_devices_are_refused() {
         assert!(err.contains(expected), "{args:?}: {err}");
     }
 }
+
+#[test]
+fn schedulers_of_the_past_refuse_other_kernels() {
+    let here = directory("past-kernels");
+    let refused = |args: &[&str], parts: &[&str]| {
+        let (code, out, err) = run(&here, &[&["compare", "-n", "2"], args].concat());
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
+        parts.iter().for_each(|part| assert!(err.contains(part), "{args:?}: {err}"));
+    };
+    let rules = "cfq has the rules of Linux 4.19";
+    refused(&["-s", "none", "-s", "cfq @ 5.4"], &[rules, "write cfq without @ 5.4"]);
+    refused(&["-s", "cfq", "-s", "deadline", "--kernel", "5.4"], &[rules, "5.4 changes no setting"]);
+    refused(&["-s", "cfq", "--kernel", "5.4", "--kernel", "6.1"], &[rules, "changes no setting"]);
+    // Beside a scheduler of today, a version has a meaning.
+    let args = ["compare", "-s", "cfq", "-s", "none", "-n", "1", "--no-fairness", "--kernel", "5.4"];
+    assert_eq!(run(&here, &args).0, 0);
+    let (code, list, _) = run(&here, &["scheduler", "list"]);
+    assert_eq!(code, 0);
+    for (name, kernels) in [
+        ("noop", "as of 4.19"),
+        ("deadline", "as of 4.19"),
+        ("anticipatory", "as of 2.6.30 to 2.6.32"),
+        ("cfq", "as of 4.19"),
+        ("cfq-2.6.34", "as of 2.6.34"),
+        ("cfq-2.6.30", "as of 2.6.30"),
+        ("cfq-2.6.16", "as of 2.6.16"),
+        ("bfq", "4.12 to today"),
+    ] {
+        let line = list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+        assert!(line[14..].starts_with(&format!("{kernels} ")), "{line}");
+    }
+}

@@ -14,8 +14,8 @@ use crate::tunable::{Declarations, Span, TunableSet, Tuned, tunable};
 pub(crate) const REGISTERED: Registered = Registered {
     about: "serves batches in sector order, reads first, and limits the waiting time; for \
             databases and throughput",
-    since: "2.6.0",
-    until: Some("5.0"),
+    since: "4.19",
+    until: Some("4.19"),
     layer: Layer::SingleQueue,
     how: &[
         "Reads and writes are separate. Each kind is sorted by sector, and also by age.",

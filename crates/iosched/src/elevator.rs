@@ -260,10 +260,11 @@ pub struct Registered {
     pub name: &'static str,
     /// Purpose, in one line.
     pub about: &'static str,
-    /// First Linux version with this elevator, or with its rules.
+    /// First Linux version with this elevator. For an elevator that present Linux lacks: first
+    /// version that is known to have exactly these rules.
     pub since: &'static str,
-    /// First Linux version without this elevator or with other rules. `None` if
-    /// present Linux has it.
+    /// Last Linux version that is known to have these rules. `None` if present Linux has the
+    /// elevator.
     pub until: Option<&'static str>,
     /// Layer of the request queue that the elevator runs in.
     pub layer: Layer,
@@ -308,6 +309,19 @@ impl Registered {
             texts: &[],
             out_of_tree: None,
             build,
+        }
+    }
+
+    /// Returns the versions of Linux with this elevator, or those that are known to have its rules:
+    /// `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`.
+    #[must_use]
+    pub fn kernels(&self) -> String {
+        let since = self.since;
+        match self.until {
+            Some(until) if until == since => format!("as of {since}"),
+            Some(until) => format!("as of {since} to {until}"),
+            None if self.out_of_tree.is_some() => format!("out of tree {since}"),
+            None => format!("{since} to today"),
         }
     }
 

@@ -11,8 +11,8 @@ use crate::request::{Fifo, RequestId};
 pub(crate) const REGISTERED: Registered = Registered {
     about: "serves requests in the order of arrival; for devices that order requests themselves, \
             and as a baseline",
-    since: "2.6.0",
-    until: Some("5.0"),
+    since: "4.19",
+    until: Some("4.19"),
     layer: Layer::SingleQueue,
     how: &[
         "All requests are in one list, and leave this list in the order of arrival.",

@@ -157,6 +157,11 @@ pub enum Owner {
     Elevator,
 }
 
+/// Whether a version of Linux belongs to a series such as `4.19`.
+fn is_of_series(kernel: KernelVersion, series: &str) -> bool {
+    kernel.to_string().strip_prefix(series).is_some_and(|patch| patch.is_empty() || patch.starts_with('.'))
+}
+
 /// Error in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -164,6 +169,18 @@ pub enum SettingError {
     /// The version of Linux is not known.
     #[error(transparent)]
     Kernel(#[from] UnknownKernel),
+    /// The elevator has the rules of another version of Linux.
+    #[error(
+        "{elevator} has the rules of Linux {rules}, and is not known for {kernel}; write {elevator} without @ {kernel}"
+    )]
+    OtherKernel {
+        /// The elevator.
+        elevator: String,
+        /// Versions of Linux that are known to have its rules.
+        rules: String,
+        /// The version that the setting names.
+        kernel: KernelVersion,
+    },
     /// The elevator does not exist.
     #[error(transparent)]
     UnknownElevator(#[from] UnknownElevator),
@@ -245,7 +262,14 @@ impl Setting {
             None => (text, None),
         };
         let (elevator, values) = text.split_once(':').unwrap_or((text, ""));
-        let mut setting = Self { kernel, ..Self::from(registry.get(elevator.trim())?) };
+        let elevator = registry.get(elevator.trim())?;
+        if let Some(kernel) = kernel
+            && elevator.until.is_some_and(|until| !is_of_series(kernel, until))
+        {
+            let rules = elevator.kernels().trim_start_matches("as of ").to_owned();
+            return Err(SettingError::OtherKernel { elevator: elevator.name.to_owned(), rules, kernel });
+        }
+        let mut setting = Self { kernel, ..Self::from(elevator) };
         for part in parts(values) {
             let (name, value) = setting.assignment(text, part)?;
             setting.set(name, value)?;
@@ -520,6 +544,22 @@ mod tests {
         let queue = setting.build(Time::ZERO, &QueueConfig::default()).unwrap();
         assert_eq!(queue.attribute("nr_requests").unwrap(), "512");
         assert_eq!("noop".parse::<Setting>().unwrap(), Setting::defaults("noop"));
+    }
+
+    #[test]
+    fn an_elevator_of_the_past_has_no_other_kernel() {
+        let parse = |text: &str| Setting::parse(text, &Registry::linux());
+        for text in
+            ["cfq @ 5.4", "cfq @ 4.18", "deadline @ 6.1", "noop @ 4.20", "cfq-2.6.34 @ 4.19", "anticipatory @ 5.0"]
+        {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains("has the rules of Linux"), "{text}: {error}");
+        }
+        let error = parse("cfq @ 5.4").unwrap_err().to_string();
+        assert_eq!(error, "cfq has the rules of Linux 4.19, and is not known for 5.4; write cfq without @ 5.4");
+        for text in ["cfq @ 4.19", "cfq @ 4.19.300", "deadline @ 4.19", "bfq @ 5.4"] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -13,6 +13,19 @@ pub enum LabError {
     /// No settings were given.
     #[error("there is nothing to compare; give at least one scheduler")]
     NoSettings,
+    /// A version of Linux is given, and no scheduler has rules for several versions.
+    #[error(
+        "Linux {kernel} changes no setting: {elevator} has the rules of Linux {rules} alone; add a scheduler of today, \
+         or give no kernel"
+    )]
+    NoVersions {
+        /// The version.
+        kernel: iosched::KernelVersion,
+        /// A scheduler of the comparison.
+        elevator: String,
+        /// Versions of Linux that are known to have its rules.
+        rules: String,
+    },
     /// A setting is given twice.
     #[error("the setting {label} is given twice; give each setting once")]
     TwiceTheSame {

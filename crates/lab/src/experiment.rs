@@ -190,8 +190,24 @@ impl Experiment {
     /// # Errors
     /// A setting is not possible with this version.
     pub fn set_kernel(&mut self, kernel: KernelVersion) -> Result<(), LabError> {
+        self.check_kernel(kernel)?;
         self.block_layer.kernel = Some(kernel);
         self.look_again()
+    }
+
+    /// Checks that a version of Linux changes at least one setting. Schedulers that Linux no longer
+    /// has follow the rules of one version.
+    pub(crate) fn check_kernel(&self, kernel: KernelVersion) -> Result<(), LabError> {
+        let elevators = self.settings.iter().map(|setting| setting.setting.registered().ok());
+        let past: Option<Vec<_>> = elevators.map(|elevator| elevator.filter(|one| one.until.is_some())).collect();
+        match past.as_deref() {
+            Some([first, ..]) => Err(LabError::NoVersions {
+                kernel,
+                elevator: first.name.to_owned(),
+                rules: first.kernels().trim_start_matches("as of ").to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Makes the setting with that label the baseline.

@@ -35,8 +35,8 @@ use tunables::{DECLARATIONS, Tunables};
 pub(crate) const REGISTERED: Registered = Registered {
     about: "waits for a reader's next request before it moves the head away; for a slow disk with \
             few readers",
-    since: "2.6.0",
-    until: Some("2.6.33"),
+    since: "2.6.30",
+    until: Some("2.6.32"),
     layer: Layer::SingleQueue,
     how: &[
         "Sync requests (reads, O_DIRECT and fsync writes) and async requests take turns in \

@@ -27,7 +27,7 @@ use crate::tunable::Declarations;
 pub(crate) const REGISTERED: Registered = Registered {
     about: "CFQ of 2009: fair time slices; sync and async queues take turns, and quantum limits even a single process",
     since: "2.6.30",
-    until: Some("2.6.31"),
+    until: Some("2.6.30"),
     layer: Layer::SingleQueue,
     how: &[
         "Each process has a queue for its sync requests. Async requests share one queue for each \

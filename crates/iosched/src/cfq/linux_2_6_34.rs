@@ -20,7 +20,7 @@ use crate::tunable::{Declarations, Span, Tuned, tunable};
 pub(crate) const REGISTERED: Registered = Registered {
     about: "CFQ of 2010: fair time slices; processes can share a queue, and kinds of work take turns",
     since: "2.6.34",
-    until: Some("2.6.35"),
+    until: Some("2.6.34"),
     layer: Layer::SingleQueue,
     how: &[
         "Each process has a queue for its sync requests. Async requests share one queue for each \

@@ -18,8 +18,8 @@ use crate::tunable::{Declarations, Span, Tuned, tunable};
 pub(crate) const REGISTERED: Registered = Registered {
     about: "gives each process a fair time slice, and uses ionice and cgroup weights; for disks \
             that many processes share",
-    since: "2.6.38",
-    until: Some("5.0"),
+    since: "4.19",
+    until: Some("4.19"),
     layer: Layer::SingleQueue,
     how: &[
         "Each process has a queue for its sync requests. Async requests share one queue for each \

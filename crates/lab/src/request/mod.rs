@@ -271,8 +271,9 @@ impl ComparisonRequest {
         if let Some(baseline) = baseline {
             experiment.set_baseline(&baseline)?;
         }
-        if let [kernel] = self.kernels.as_slice() {
-            experiment.set_kernel(*kernel)?;
+        match self.kernels.as_slice() {
+            [kernel] => experiment.set_kernel(*kernel)?,
+            kernels => kernels.iter().try_for_each(|&kernel| experiment.check_kernel(kernel))?,
         }
         experiment.runs = self.runs;
         experiment.seed = self.seed;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use iosched::controllers::{About, FileOf, policies};
-use iosched::{Layer, Registered, Registry, RequestQueue, Spec, TextSpec};
+use iosched::{Layer, Registry, RequestQueue, Spec, TextSpec};
 
 use crate::fail::usage;
 
@@ -63,7 +63,7 @@ fn show_policy(text: &mut String, policy: &About) {
 pub fn schedulers() -> String {
     let mut text = String::new();
     for elevator in Registry::linux().elevators() {
-        let _ = writeln!(text, "{:14}{:18}{}", elevator.name, kernels(elevator), elevator.about);
+        let _ = writeln!(text, "{:14}{:25}{}", elevator.name, elevator.kernels(), elevator.about);
     }
     text
 }
@@ -76,7 +76,7 @@ pub fn scheduler(name: &str) -> Result<String> {
     let mut text = String::new();
     let elevator = Registry::linux().get(name)?;
     let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
-    let _ = writeln!(text, "{:12}{}, {}", "in Linux", kernels(&elevator), layer(elevator.layer));
+    let _ = writeln!(text, "{:12}{}, {}", "in Linux", elevator.kernels(), layer(elevator.layer));
     let _ = writeln!(text, "{:12}{}", "use it for", elevator.when);
     for (number, line) in elevator.how.iter().enumerate() {
         let _ = writeln!(text, "{:12}{line}", if number == 0 { "decides" } else { "" });
@@ -98,15 +98,6 @@ pub fn scheduler(name: &str) -> Result<String> {
         let _ = writeln!(text, "\nset with --scheduler {}:{}={}", elevator.name, first.name, first.default);
     }
     Ok(text)
-}
-
-/// Returns the kernel versions that have the elevator.
-fn kernels(elevator: &Registered) -> String {
-    match elevator.until {
-        Some(until) => format!("{} to {until}", elevator.since),
-        None if elevator.out_of_tree.is_some() => format!("out of tree {}", elevator.since),
-        None => format!("{} to today", elevator.since),
-    }
 }
 
 fn layer(layer: Layer) -> &'static str {

@@ -32,8 +32,8 @@ use turn::Timers;
 
 pub(crate) const REGISTERED: Registered = Registered {
     about: "the first CFQ with time slices; for comparisons with later versions and for old experiments",
-    since: "2.6.13",
-    until: Some("2.6.17"),
+    since: "2.6.16",
+    until: Some("2.6.16"),
     layer: Layer::SingleQueue,
     how: &[
         "Each process has one queue for all its requests. Async writers with the same ioprio share a queue.",
@@ -51,7 +51,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         "The scheduler does not wait for some queues. These queues get a turn only while the device has fewer than \
          max_depth requests.",
     ],
-    when: "Comparisons with experiments on Linux 2.6.13 to 2.6.16. On a device with command \
+    when: "Comparisons with experiments on Linux 2.6.16. On a device with command \
            queueing, small requests of many processes are slow: see max_depth.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("cfq-2.6.16", &|env| Box::new(Cfq2616::new(env)))
