@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
+use iosched_advise::calibrate::find_read_ahead;
 use iosched_disk::Profile;
-use iosched_disk::disksim::{Description, Sources};
+use iosched_disk::disksim::{Description, Sources, service_times};
 use iosched_disk::io_cost::{self, Family, IoCostQos, Latencies, Spread};
 use iosched_lab::request::quoted;
 
@@ -87,6 +88,12 @@ pub(crate) struct DisksimArgs {
     /// File with bus, cache and overheads, such as cheetah9LP.diskspecs
     #[arg(value_name = "SPECS", value_hint = ValueHint::FilePath)]
     specs: PathBuf,
+    /// Trace of the disk, to find the reads after which the disk reads ahead; the description does not contain this
+    ///
+    /// The format is that of `iosched validate disk --trace`. The first half of the trace decides. No other parameter
+    /// changes.
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    trace: Option<PathBuf>,
     /// Profile to write; - for standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "-")]
     output: PathBuf,
@@ -190,12 +197,29 @@ fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
 }
 
 fn disksim(args: &DisksimArgs) -> Result<()> {
-    let mut outputs = Outputs::new(args.write).reads_all([&args.model, &args.seek, &args.specs]);
+    let mut outputs = Outputs::new(args.write).reads_all([&args.model, &args.seek, &args.specs]).reads_all(&args.trace);
     let out = outputs.output("--output", &args.output, Kind::Profile)?;
     let (model, seek, specs) = (read(&args.model)?, read(&args.seek)?, read(&args.specs)?);
     let names = [&args.model, &args.seek, &args.specs].map(|path| path.display().to_string());
     let sources = Sources { model: (&names[0], &model), seek: (&names[1], &seek), specs: (&names[2], &specs) };
-    let description = Description::read(&sources).map_err(usage)?;
+    let mut description = Description::read(&sources).map_err(usage)?;
+    if let Some(trace) = &args.trace {
+        let shown = trace.display().to_string();
+        let services = service_times(&shown, &read(trace)?, description.config.capacity_sectors).map_err(usage)?;
+        let found = find_read_ahead(&description.config, &shown, &services).map_err(usage)?;
+        description.config.read_cache.read_ahead_after = found.after;
+        let sentence = format!(
+            "read_ahead_after = \"{}\" is from {}: the model is {:.3} ms from its first half, and {:.3} ms with the other \
+             value. From its second half, which did not decide, it is {:.3} ms (root mean square).",
+            found.after,
+            trace.file_name().map_or(shown, |name| name.to_string_lossy().into_owned()),
+            found.rms_ms,
+            found.other_rms_ms,
+            found.held_out_rms_ms
+        );
+        say!("{sentence}");
+        description.found.push(sentence);
+    }
     let text = description.to_toml(args.about.as_deref());
     let profile = Profile::parse(&names[0], &text)?;
     for remark in &description.remarks {

@@ -38,7 +38,7 @@ pub use records::{FORMAT, Header, Measurements, Part, Sample, write_header, writ
 pub use summary::{Spread, Summary};
 pub use table::{Table, TableRow};
 pub use target::Target;
-pub use trace::{TraceFit, fit_trace};
+pub use trace::{ReadAheadFound, TraceFit, find_read_ahead, fit_trace};
 pub use verdict::{NOISY, Verdict, WITHIN};
 pub(crate) use verdict::{covered_percent, off};
 

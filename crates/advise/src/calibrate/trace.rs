@@ -74,10 +74,7 @@ pub fn fit_trace(
     start: Option<&Profile>,
     mut watch: impl FnMut(u32, f64) -> bool,
 ) -> Result<TraceFit, CalibrateError> {
-    if services.len() < REQUESTS_MIN {
-        let missing = format!("trace of at least {REQUESTS_MIN} requests ({trace} has {})", services.len());
-        return Err(CalibrateError::Incomplete { missing });
-    }
+    check_length(trace, services)?;
     let half = services.len() / 2;
     let mut search = Search::new(&services[..half], &mut watch);
     let config = match start.map(Profile::model) {
@@ -98,11 +95,63 @@ pub fn fit_trace(
     let gigabytes = config.capacity_sectors as f64 * 512.0 / 1e9;
     let about = format!("{gigabytes:.1} GB, {:.0} rpm, fitted to a trace of {half} requests", config.rpm);
     let profile = Profile::of(name, &about, Model::Hdd(Box::new(config)), Vec::new())?;
-    let mut first = validate(&profile, trace, services, 1);
+    let [fitted, held_out] = judged_by_half(&profile, trace, services);
+    Ok(TraceFit { profile, fitted, held_out, tried })
+}
+
+/// Kind of read-ahead that a trace shows.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadAheadFound {
+    /// Reads that start read-ahead.
+    pub after: ReadAheadAfter,
+    /// Distance of the model with this kind from the first half of the trace, ms.
+    pub rms_ms: f64,
+    /// Distance of the model with the other kind from the first half, ms.
+    pub other_rms_ms: f64,
+    /// Distance from the second half of the trace, which the choice did not use, ms.
+    pub held_out_rms_ms: f64,
+}
+
+/// Finds the reads after which a disk reads ahead: a description of a disk may lack this. The model
+/// that is closer to the first half of the trace decides. No other parameter changes.
+///
+/// # Errors
+/// There are too few requests, or `config` is not valid.
+pub fn find_read_ahead(
+    config: &HddConfig,
+    trace: &str,
+    services: &[Service],
+) -> Result<ReadAheadFound, CalibrateError> {
+    check_length(trace, services)?;
+    let halves = |after: ReadAheadAfter| -> Result<(ReadAheadAfter, [f64; 2]), CalibrateError> {
+        let mut config = config.clone();
+        config.read_cache.read_ahead_after = after;
+        let profile = Profile::of(trace, "", Model::Hdd(Box::new(config)), Vec::new())?;
+        Ok((after, judged_by_half(&profile, trace, services).map(|half| half.rms_ms)))
+    };
+    let (one, other) = (halves(ReadAheadAfter::AnyRead)?, halves(ReadAheadAfter::ContinuedRead)?);
+    let (found, other) = if other.1[0] < one.1[0] { (other, one) } else { (one, other) };
+    let (after, [rms_ms, held_out_rms_ms]) = found;
+    Ok(ReadAheadFound { after, rms_ms, other_rms_ms: other.1[0], held_out_rms_ms })
+}
+
+/// Checks that a trace is long enough for a fit.
+fn check_length(trace: &str, services: &[Service]) -> Result<(), CalibrateError> {
+    if services.len() >= REQUESTS_MIN {
+        return Ok(());
+    }
+    let missing = format!("trace of at least {REQUESTS_MIN} requests ({trace} has {})", services.len());
+    Err(CalibrateError::Incomplete { missing })
+}
+
+/// Returns the distance of a model from the first and from the second half of a trace.
+fn judged_by_half(profile: &Profile, trace: &str, services: &[Service]) -> [Closeness; 2] {
+    let half = services.len() / 2;
+    let mut first = validate(profile, trace, services, 1);
     let mut second = first.clone();
     second.served.drain(..half);
     first.served.truncate(half);
-    Ok(TraceFit { profile, fitted: first.overall(), held_out: second.overall(), tried })
+    [first.overall(), second.overall()]
 }
 
 /// Returns the starting configuration of a disk that
@@ -498,6 +547,23 @@ mod tests {
         let fit = fit_trace("x.toml", "made", &services, Some(&wrong), |_, _| true).unwrap();
         let Model::Hdd(found) = fit.profile.model() else { panic!("a rotating disk") };
         assert_eq!(found.read_cache.read_ahead_after, ReadAheadAfter::ContinuedRead);
+    }
+
+    #[test]
+    fn kind_of_read_ahead_is_found_from_a_trace() {
+        for (name, expected) in [("atlas_III", ReadAheadAfter::ContinuedRead), ("cheetah9LP", ReadAheadAfter::AnyRead)]
+        {
+            let services = served(name, 800);
+            let Model::Hdd(config) = Profile::named(name).unwrap().model().clone() else { panic!("a rotating disk") };
+            for given in [ReadAheadAfter::AnyRead, ReadAheadAfter::ContinuedRead] {
+                let mut config = (*config).clone();
+                config.read_cache.read_ahead_after = given;
+                let found = find_read_ahead(&config, "made", &services).unwrap();
+                assert_eq!(found.after, expected, "{name}: {found:?}");
+                assert!(found.rms_ms < found.other_rms_ms, "{name}: {found:?}");
+            }
+            assert!(find_read_ahead(&config, "made", &services[..100]).is_err());
+        }
     }
 
     #[test]

@@ -45,11 +45,12 @@ pub(crate) struct ValidateArgs {
 enum ValidateCommand {
     /// Compare the response times of a model with measurements of a real disk
     ///
-    /// Each line of the trace is a request: `R|W Hit|Miss block count service_us next_us`. A block
-    /// has 512 bytes. service_us is the time to completion. next_us is the time from the completion
-    /// to the next request. The model gets the same requests. From each completion to the next
-    /// request, the recorded time (next_us) passes. The result, in the last line, is the root mean
-    /// square distance between the two distributions of response times (Ruemmler and Wilkes, 1994).
+    /// Each line of the trace is a request: `R|W Hit|Miss|Doub|Trip block count service_us next_us`.
+    /// A block has 512 bytes. The second field is not used. service_us is the time to completion.
+    /// next_us is the time from the completion to the next request. The model gets the same requests.
+    /// From each completion to the next request, the recorded time (next_us) passes. The result, in
+    /// the last line, is the root mean square distance between the two distributions of response
+    /// times (Ruemmler and Wilkes, 1994).
     Disk(DiskArgs),
     /// Replay a recording of a served disk in the simulator, and compare every decision
     ///

@@ -89,6 +89,8 @@ pub struct Description {
     pub config: HddConfig,
     /// Differences between the description and the model, one sentence each.
     pub remarks: Vec<String>,
+    /// Values from another source than the description, one sentence each.
+    pub found: Vec<String>,
     /// Seek over one cylinder from the separate field of the description, ns.
     pub one_cylinder_ns: u64,
     /// Seek over all cylinders from the separate field of the description, ns.
@@ -140,7 +142,7 @@ impl Description {
         let name = if specs.name.is_empty() { model.name } else { specs.name };
         let files = [sources.model.0, sources.seek.0, sources.specs.0].map(str::to_owned);
         let Mechanics { one_cylinder_ns, full_seek_ns, .. } = mechanics;
-        Ok(Self { name, config, remarks, one_cylinder_ns, full_seek_ns, files })
+        Ok(Self { name, config, remarks, found: Vec::new(), one_cylinder_ns, full_seek_ns, files })
     }
 }
 

@@ -1,8 +1,13 @@
 //! Traces of real disks: one request per line, sent one at a time.
 //!
-//! The format is `R|W Hit|Miss|Doub|Trip block count service_us next_us`. The second field is the
-//! apparent kind of service. The next two are the first block and the number of blocks of 512
-//! bytes. The last two are the time to the completion, and the time from there to the next request.
+//! The format is `R|W Hit|Miss|Doub|Trip block count service_us next_us`. The second field is a
+//! label, which is checked and not used. The next two are the first block and the number of blocks
+//! of 512 bytes. The last two are the time to the completion, and the time from there to the next
+//! request.
+//!
+//! DiskSim's manual does not define the labels. `Hit` says nothing about the cache: in eight traces
+//! all requests have it, even reads of 14 ms. `Doub` and `Trip` are labels of writes in the trace of
+//! the HP C2247A. A model is compared with the measured times alone.
 
 use iosched::Op;
 
@@ -55,8 +60,8 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
     Ok(services)
 }
 
-/// Apparent kinds of service in the traces. `Doub` and `Trip` occur in the trace of the HP C2247A.
-const SEEMED: [&str; 4] = ["Hit", "Miss", "Doub", "Trip"];
+/// Labels of requests.
+const LABELS: [&str; 4] = ["Hit", "Miss", "Doub", "Trip"];
 
 fn parse(line: &str) -> Option<Service> {
     let mut fields = line.split_ascii_whitespace();
@@ -65,7 +70,7 @@ fn parse(line: &str) -> Option<Service> {
         "W" => Op::Write,
         _ => return None,
     };
-    fields.next().filter(|seemed| SEEMED.contains(seemed))?;
+    fields.next().filter(|label| LABELS.contains(label))?;
     let sector = fields.next()?.parse().ok().filter(|&sector: &u64| sector < 1 << 48)?;
     let nr_sectors = fields.next()?.parse().ok().filter(|count| (1..=1 << 24).contains(count))?;
     let mut ns = || {

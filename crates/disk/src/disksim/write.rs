@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::import::Description;
-use crate::hdd::{HddConfig, SeekConfig, SeekPoint, TrackOrder, ZoneConfig};
+use crate::hdd::{HddConfig, ReadAheadAfter, SeekConfig, SeekPoint, TrackOrder, ZoneConfig};
 
 impl Description {
     /// Returns the text of a profile. `about` is its description for lists. If it is absent, the
@@ -17,7 +17,7 @@ impl Description {
     }
 
     fn write(&self, out: &mut String, about: Option<&str>) -> std::fmt::Result {
-        let Self { name, config, remarks, one_cylinder_ns, full_seek_ns, files: [model, seek, specs] } = self;
+        let Self { name, config, remarks, found, one_cylinder_ns, full_seek_ns, files: [model, seek, specs] } = self;
         writeln!(out, "# {name}, as DiskSim describes it.\n#")?;
         let [model, seek, specs] = [model, seek, specs].map(|path| path.rsplit('/').next().unwrap_or(path));
         writeln!(
@@ -27,6 +27,9 @@ impl Description {
         writeln!(out, "# disk by measurement. \"model\": {model}, \"seek\": {seek}, \"specs\": {specs}.")?;
         for remark in remarks {
             writeln!(out, "# Not as described: {remark}.")?;
+        }
+        for found in found {
+            writeln!(out, "# {found}")?;
         }
         writeln!(out, "\nkind = \"hdd\"")?;
         if let Some(about) = about {
@@ -92,6 +95,9 @@ fn write_caches(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     writeln!(out, "\n# Specs.\n[hdd.read_cache]\nsegments = {}", read.segments)?;
     writeln!(out, "segment_sectors = {}", read.segment_sectors)?;
     writeln!(out, "read_ahead_sectors = {}", read.read_ahead_sectors)?;
+    if read.read_ahead_after != ReadAheadAfter::default() {
+        writeln!(out, "# Found from a trace, see above.\nread_ahead_after = \"{}\"", read.read_ahead_after)?;
+    }
     writeln!(out, "# \"Buffer continuous read\".\nread_ahead_until = \"{}\"", read.read_ahead_until)?;
     writeln!(out, "# \"Immediate buffer read\".\nread_on_arrival = {}", read.read_on_arrival)?;
     writeln!(out, "# \"Read-ahead over requested\".\nreplace_requested = {}", read.replace_requested)?;
