@@ -5,6 +5,8 @@
 //!
 //!  - The settings are *equal* if the whole interval lies within the bound of what matters. The
 //!    bound is [`Bounds::equal_within_percent`], but never less than [`Figure::relevant_percent`].
+//!    If runs have two [`Outcomes`], the mean is typical of none. The settings are then equal only if
+//!    the difference of every pair of runs lies within the bound.
 //!  - One setting is *better* or *worse* if the interval does not contain 0.
 //!  - Otherwise the verdict is *cannot tell*: the interval contains 0 and a difference that
 //!    matters. [`Comparison::runs_needed`] is the number of runs that would decide.
@@ -23,6 +25,7 @@ use iosched_disk::Fit;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::{Direction, Figure};
+use crate::number::{grouped, significant};
 use crate::record::DeviceRecord;
 use crate::stat;
 
@@ -129,6 +132,52 @@ impl Bounds {
     }
 }
 
+/// Probability at most of a false alarm of each test for two [`Outcomes`].
+pub const OUTCOMES_ALARM: f64 = 0.01;
+/// Smallest distance of two outcomes, as a multiple of [`Figure::relevant_percent`].
+const OUTCOMES_APART: f64 = 4.0;
+
+/// Two groups of runs, with hardly a run between them ([`stat::groups`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// Mean of the lower group.
+    pub low: f64,
+    /// Mean of the higher group.
+    pub high: f64,
+    /// Number of runs in the lower group.
+    pub runs_low: u32,
+    /// Number of runs in both groups.
+    pub runs: u32,
+}
+
+impl Outcomes {
+    /// Finds two groups of runs that are further apart than `apart`. One group of runs looks like
+    /// two in at most 1 of 100 cases ([`OUTCOMES_ALARM`]).
+    #[must_use]
+    pub fn of(values: &[f64], apart: f64) -> Option<Self> {
+        let found = stat::groups(values).filter(|found| found.p < OUTCOMES_ALARM && found.high - found.low > apart)?;
+        let (runs_low, runs) = (found.count_low as u32, values.len() as u32);
+        Some(Self { low: found.low, high: found.high, runs_low, runs })
+    }
+
+    /// Returns the outcomes in words: "285 in 6 of 12 runs, 344,000 in 6".
+    #[must_use]
+    pub fn describe(&self, unit: &str) -> String {
+        let value = |mean: f64| {
+            let amount = if mean.abs() >= 1000.0 { grouped(mean.round() as u64) } else { significant(mean, 3) };
+            // The name of a rate includes its unit.
+            if matches!(unit, "" | "1/s") { amount } else { format!("{amount} {unit}") }
+        };
+        let Self { low, high, runs_low, runs } = *self;
+        format!("{} in {runs_low} of {runs} runs, {} in {}", value(low), value(high), runs - runs_low)
+    }
+}
+
+/// Returns the smallest distance of two outcomes that matters, per cent.
+pub(crate) fn outcomes_apart_percent(figure: Figure, equal_within_percent: f64) -> f64 {
+    equal_within_percent.max(figure.relevant_percent() * OUTCOMES_APART)
+}
+
 /// Comparison of a metric under one setting with the same metric under another. Differences are
 /// value minus baseline. Percentages are relative to the baseline's mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,6 +221,12 @@ pub struct Comparison {
     /// would show either the likely difference or that no difference matters. `None` if the verdict
     /// is clear, or if no number of runs would decide.
     pub runs_needed: Option<u32>,
+    /// Two outcomes of the setting, if its runs have two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<Outcomes>,
+    /// Two outcomes of the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_outcomes: Option<Outcomes>,
     /// Result of the published rule: the difference of the means exceeds the standard deviations.
     /// `None` for a single run.
     pub published: Option<bool>,
@@ -212,6 +267,8 @@ impl Comparison {
             percent: percent(-self.difference),
             interval_percent: interval.and_then(|(low, high)| percent(low).zip(percent(high))),
             bootstrap: self.bootstrap.map(turn),
+            outcomes: self.base_outcomes,
+            base_outcomes: self.outcomes,
             ..self
         }
     }
@@ -317,9 +374,21 @@ impl Pair<'_> {
             ((low - model_error).max(least), high + model_error)
         });
         let equal_within_percent = bounds.equal_in(figure.relevant_percent());
-        let verdict = interval.map_or(Verdict::CannotTell, |interval| {
-            verdict(figure.direction(), interval, self.of_base(equal_within_percent))
-        });
+        let apart = self.of_base(outcomes_apart_percent(figure, bounds.equal_within_percent));
+        let [outcomes, base_outcomes] = [values, base].map(|values| Outcomes::of(values, apart));
+        let equal_within = self.of_base(equal_within_percent);
+        let is_mixed = || outcomes.or(base_outcomes).or_else(|| Outcomes::of(&differences, equal_within)).is_some();
+        let is_always_equal = || differences.iter().all(|difference| difference.abs() <= equal_within);
+        let verdict = match interval {
+            None => Verdict::CannotTell,
+            Some(interval) => match verdict(figure.direction(), interval, equal_within) {
+                Verdict::Equal if is_mixed() && !is_always_equal() => Verdict::CannotTell,
+                verdict => verdict,
+            },
+        };
+        // No number of runs makes one outcome of two.
+        let is_untold = verdict == Verdict::CannotTell
+            && interval.is_some_and(|(low, high)| -equal_within <= low && high <= equal_within);
         let cannot_tell = verdict == Verdict::CannotTell;
         let seen = found.filter(|_| cannot_tell && model_error > 0.0).map(|found| found.interval(level));
         let seen = seen.map(|seen| self::verdict(figure.direction(), seen, self.of_base(equal_within_percent)));
@@ -338,9 +407,12 @@ impl Pair<'_> {
             bootstrap: stat::bootstrap_interval(&differences),
             rank_p: stat::signed_rank(&differences).filter(|_| found.is_some()),
             runs_needed: None,
+            outcomes,
+            base_outcomes,
             published,
         };
-        let runs_needed = cannot_tell.then(|| runs_to_tell(&comparison, values, base, hardest)).flatten();
+        let runs_needed =
+            (cannot_tell && !is_untold).then(|| runs_to_tell(&comparison, values, base, hardest)).flatten();
         // The spread of two or three runs is noise, so the number of runs computed from it is
         // noise, too.
         let least = if comparison.runs < RUNS_FEW { RUNS_PUBLISHED } else { 0 };
@@ -395,6 +467,29 @@ mod tests {
 
     fn within(percent: f64) -> Bounds {
         Bounds { equal_within_percent: percent, ..Bounds::default() }
+    }
+
+    #[test]
+    fn two_outcomes_are_never_averaged_to_equal() {
+        // The means are equal, and so many runs make the interval small.
+        let base = [100.0; 200];
+        let values: Vec<f64> = (0..200).map(|run| if run % 2 == 0 { 88.0 } else { 112.0 }).collect();
+        let found = judged(Figure::Finish, &values, &base, within(10.0));
+        assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None), "{found:?}");
+        let outcomes = found.outcomes.unwrap();
+        assert_eq!(outcomes.describe("s"), "88 s in 100 of 200 runs, 112 s in 100");
+        assert_eq!((found.base_outcomes, found.turned(100.0).base_outcomes), (None, Some(outcomes)));
+        assert_eq!(found.turned(100.0).verdict, Verdict::CannotTell);
+    }
+
+    #[test]
+    fn settings_with_the_same_outcome_in_every_round_are_equal() {
+        // The seed decides which outcome both settings have.
+        let base: Vec<f64> = (0..12).map(|run| if run % 2 == 0 { 285.0 } else { 344_000.0 }).collect();
+        let values: Vec<f64> = base.iter().map(|value| value * 1.001).collect();
+        let found = compared(Figure::Finish, &values, &base);
+        assert_eq!(found.verdict, Verdict::Equal, "{found:?}");
+        assert!(found.outcomes.is_some() && found.base_outcomes.is_some());
     }
 
     #[test]

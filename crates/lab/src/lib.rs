@@ -76,8 +76,8 @@ mod words;
 pub use answer::{Answer, Group, NOTHING_WAITS_PERCENT};
 pub use blktrace::write_blktrace;
 pub use compare::{
-    Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, Pair, RUNS_FEW, RUNS_PUBLISHED, RUNS_WORTH, SIGNIFICANCE,
-    Verdict, judge,
+    Bounds, Comparison, EQUAL_WITHIN_PERCENT, Judged, OUTCOMES_ALARM, Outcomes, Pair, RUNS_FEW, RUNS_PUBLISHED,
+    RUNS_WORTH, SIGNIFICANCE, Verdict, judge,
 };
 pub use decide::{Criterion, Decision, DecisionKind, Evidence, Starving, decide};
 pub use decisions::{decision_json, write_decisions};

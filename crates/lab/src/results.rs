@@ -264,6 +264,10 @@ impl Comparison {
             return format!("too few runs ({}){would}", self.runs);
         }
         let ends = self.both_ends(unit);
+        if let Some(outcomes) = self.outcomes.or(self.base_outcomes) {
+            let whose = if self.outcomes.is_some() { "" } else { " of the baseline" };
+            return format!("cannot tell: two outcomes{whose}, {}", outcomes.describe(unit));
+        }
         match (self.runs_needed, self.seen) {
             (None, Some(_)) => format!("cannot tell: {} in simulation, {}", self.seen_size(unit), self.model_is_off()),
             (Some(runs), _) => format!("cannot tell{ends}, needs {}", runs_in_words(runs)),

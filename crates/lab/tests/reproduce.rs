@@ -196,7 +196,7 @@ fn figures_stand_beside_the_published_ones_with_a_verdict_each() {
     assert_eq!(rows[1]["verdict_simulated"], "better");
     assert_eq!(rows[1]["published_mean"], 86_134.5);
     let keys: Vec<&String> = rows[1].as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 14);
+    assert_eq!(keys.len(), 15);
     for key in
         ["experiment", "case", "setting", "unit", "published_mean", "published_sd", "simulated_mean", "simulated_sd"]
     {

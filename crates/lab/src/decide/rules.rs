@@ -208,6 +208,7 @@ impl Rules<'_> {
         let found = if self.broken(self.base()).is_some() { self.allowed(first) } else { self.change(first) };
         let (kind, setting, mut sentences) = found.unwrap_or_else(|| self.keep(first));
         self.only_served(setting, &mut sentences);
+        sentences.extend(self.two_outcomes(first));
         sentences.extend([self.better_served(first), self.below(), self.spoiled()]);
         let found = decision(kind, Some(setting), Some(first.figure), sentences);
         Decision { judged: Some(self.judged(first)), ..found }
@@ -624,6 +625,22 @@ impl Rules<'_> {
             self.name(best),
             self.effect(first, best)
         )
+    }
+
+    /// Returns a sentence for each of the first settings whose runs have two outcomes in the metric
+    /// that decides.
+    fn two_outcomes(&self, first: &Criterion) -> Vec<String> {
+        let of = |setting: usize| {
+            if setting == self.base() {
+                return self.others().find_map(|other| compared(first, other)?.base_outcomes);
+            }
+            compared(first, setting)?.outcomes
+        };
+        let sentence = |setting: usize| {
+            let outcomes = of(setting)?.describe(first.figure.unit());
+            Some(format!("Under {}, {} has two outcomes: {outcomes}.", self.name(setting), noun(first)))
+        };
+        (0..self.evidence.labels.len()).filter_map(sentence).take(ASIDES_MAX).collect()
     }
 
     fn below(&self) -> String {

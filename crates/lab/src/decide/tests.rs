@@ -534,3 +534,21 @@ fn devices_that_agree_are_told_once_and_others_one_by_one() {
     assert_eq!(of(&[&keep, &keep]), "Keep `none` on both devices.");
     assert_eq!(of(&[&keep, &set]), "It depends on the device: keep `none` on a; set `bfq` on b.");
 }
+
+#[test]
+fn decision_names_two_outcomes() {
+    let base = [100.0; 12];
+    let values: Vec<f64> = (0..12).map(|run| if run % 2 == 0 { 50.0 } else { 150.0 }).collect();
+    let pair = Pair { figure: FINISH, values: &values, base: &base, bounds: Bounds::default(), concludes: true };
+    let found = pair.compare(SIGNIFICANCE);
+    let of = |settings| Criterion { figure: FINISH, name: "finish".to_owned(), settings, concludes: true };
+    let mut evidence = evidence(&["none", "bfq"], &[]);
+    evidence.criteria = vec![of(vec![Some((100.0, None)), Some((100.0, Some(found)))])];
+    let said = decide(&evidence).to_string();
+    let outcomes = "the time to finish has two outcomes: 50 s in 6 of 12 runs, 150 s in 6.";
+    assert!(said.contains(&format!("Under `bfq`, {outcomes}")), "{said}");
+    evidence.criteria = vec![of(vec![Some((100.0, Some(found.turned(100.0)))), Some((100.0, None))])];
+    evidence.baseline = 1;
+    let said = decide(&evidence).to_string();
+    assert!(said.contains(&format!("Under `bfq`, {outcomes}")), "the baseline, too: {said}");
+}

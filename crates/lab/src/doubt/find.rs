@@ -80,6 +80,7 @@ impl Finder<'_> {
         self.load(&mut doubts);
         self.tails(&mut doubts);
         self.sameness(&mut doubts);
+        self.two_groups(&mut doubts);
         self.company(&mut doubts);
         self.starved(&mut doubts);
         if let Some(measured) = &self.records.device().measured {

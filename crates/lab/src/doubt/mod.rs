@@ -11,7 +11,7 @@ use iosched_kernel::knobs::Inert;
 use iosched_sim::Note;
 use serde::Serialize;
 
-use crate::compare::RUNS_PUBLISHED;
+use crate::compare::{Outcomes, RUNS_PUBLISHED};
 use crate::fairness::ALONE_IOS_MIN;
 use crate::figure::Figure;
 use crate::number::significant;
@@ -468,18 +468,16 @@ impl fmt::Display for Doubt {
                 if *percent > 0.0 { "rose" } else { "fell" },
                 significant(percent.abs(), 2)
             ),
-            Self::TwoGroups { setting, figure, label, means, runs } => write!(
-                f,
-                "`{setting}`: {} is about {} {} in {} runs and about {} {} in {}, and rarely between. The mean \
-                 mixes these two kinds of runs, so find out how they differ",
-                label,
-                significant(means[0], 3),
-                figure.unit(),
-                runs[0],
-                significant(means[1], 3),
-                figure.unit(),
-                runs[1]
-            ),
+            Self::TwoGroups { setting, figure, label, means: [low, high], runs: [runs_low, runs_high] } => {
+                let (runs_low, runs) = (*runs_low as u32, (runs_low + runs_high) as u32);
+                let outcomes = Outcomes { low: *low, high: *high, runs_low, runs };
+                let outcomes = outcomes.describe(figure.unit());
+                write!(
+                    f,
+                    "`{setting}`: {label} has two outcomes: {outcomes}. The mean is typical of neither, so find out \
+                     how these runs differ"
+                )
+            }
             Self::ModelError { name, fit: Fit { validated: Some(validated), .. } } => write!(
                 f,
                 "the model of {name} was validated on the device: it predicted {} % of the \

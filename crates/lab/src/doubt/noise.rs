@@ -1,15 +1,15 @@
-//! Effects of noise on the metrics of a real device: trends, two groups, unusual runs.
+//! Effects of noise on metrics: trends and unusual runs of a real device, and two groups of runs.
 
 use super::Doubt;
 use super::find::Finder;
-use crate::compare::SIGNIFICANCE;
+use crate::compare::{Outcomes, SIGNIFICANCE, outcomes_apart_percent};
 use crate::figure::Figure;
 use crate::results::{FigureResults, SettingFigure};
 use crate::stat;
 
 /// Probability of a false alarm of each of these tests.
 const ALARM: f64 = 0.01;
-/// Smallest reported drift or distance of groups, as a multiple of [`Figure::relevant_percent`].
+/// Smallest reported drift, as a multiple of [`Figure::relevant_percent`].
 const WORTH_TIMES: f64 = 4.0;
 /// Smallest number of pairs for which a rank test can be significant.
 const RANK_PAIRS_MIN: usize = 6;
@@ -20,7 +20,6 @@ impl Finder<'_> {
             doubts.extend(self.drift(results));
             for (setting, figure_of_setting) in results.settings.iter().enumerate() {
                 let Some(figure_of_setting) = figure_of_setting else { continue };
-                doubts.extend(self.two_groups(results.figure, setting, figure_of_setting));
                 doubts.extend(self.odd_runs(results.figure, setting, figure_of_setting));
             }
         }
@@ -55,18 +54,23 @@ impl Finder<'_> {
         })
     }
 
-    fn two_groups(&self, figure: Figure, setting: usize, figure_of_setting: &SettingFigure) -> Option<Doubt> {
-        let found = stat::groups(&figure_of_setting.values).filter(|found| found.p < ALARM)?;
-        let apart_percent = (found.high - found.low) / figure_of_setting.mean.abs() * 100.0;
-        let runs = [found.count_low as u64, (figure_of_setting.values.len() - found.count_low) as u64];
-        let (setting, means) = (self.label(setting), [found.low, found.high]);
-        (apart_percent >= figure.relevant_percent() * WORTH_TIMES).then_some(Doubt::TwoGroups {
-            setting,
-            figure,
-            label: self.results.label(figure),
-            means,
-            runs,
-        })
+    /// Adds a doubt for each metric whose runs have two outcomes under a setting.
+    pub(super) fn two_groups(&self, doubts: &mut Vec<Doubt>) {
+        let equal_within_percent = self.records.header().equal_within_percent;
+        for results in self.results.figures.iter().filter(|results| results.concludes()) {
+            let apart_percent = outcomes_apart_percent(results.figure, equal_within_percent);
+            for (setting, of_setting) in results.settings.iter().enumerate() {
+                let Some(SettingFigure { mean, values, .. }) = of_setting else { continue };
+                let found = Outcomes::of(values, apart_percent / 100.0 * mean.abs());
+                doubts.extend(found.map(|outcomes| Doubt::TwoGroups {
+                    setting: self.label(setting),
+                    figure: results.figure,
+                    label: results.label.clone(),
+                    means: [outcomes.low, outcomes.high],
+                    runs: [outcomes.runs_low, outcomes.runs - outcomes.runs_low].map(u64::from),
+                }));
+            }
+        }
     }
 
     /// Returns a doubt if a verdict depends on a few runs: the rank test or the bootstrap, which

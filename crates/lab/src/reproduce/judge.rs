@@ -2,8 +2,8 @@
 //! published and simulated figures alike.
 //!
 //! Two settings differ only if the difference of the means exceeds the standard deviations: the
-//! bars from mean - deviation to mean + deviation do not touch ([`bars_apart`]). There are two more
-//! rules:
+//! bars from mean - deviation to mean + deviation do not touch ([`bars_apart`]). There are three
+//! more rules:
 //!  - Simulated runs have less noise than real ones, so a difference must also be relevant. It must
 //!    be at least [`RELEVANT_SHARE`] of the mean with the smaller deviation. All published
 //!    differences of figures with deviations are relevant.
@@ -11,11 +11,14 @@
 //!    a tenth ([`NOISE_SHARE`]). Smaller differences do not count. If a row of published figures
 //!    has no deviations, the simulated figures of this row follow the same rule, so both verdicts
 //!    mean the same.
+//!  - If the simulated runs of a setting or of the baseline have two [`Outcomes`], a missing
+//!    difference of the means is no statement, so the judgement is "two outcomes".
 
 use serde::{Deserialize, Serialize};
 
+use crate::compare::{EQUAL_WITHIN_PERCENT, Outcomes};
 use crate::figure::Direction;
-use crate::stat::bars_apart;
+use crate::stat::{self, bars_apart};
 
 /// Smallest relevant difference, as a share of the mean with the smaller deviation.
 pub const RELEVANT_SHARE: f64 = 0.005;
@@ -36,6 +39,9 @@ pub enum Judgement {
     Less,
     /// The bars touch, or the difference is not relevant.
     NoDifference,
+    /// The bars touch, and the runs of one of the settings have two [`Outcomes`]. Their mean is
+    /// typical of no run.
+    TwoOutcomes,
 }
 
 impl Judgement {
@@ -48,6 +54,7 @@ impl Judgement {
             Self::More => "more",
             Self::Less => "less",
             Self::NoDifference => "no_difference",
+            Self::TwoOutcomes => "two_outcomes",
         }
     }
 }
@@ -59,6 +66,14 @@ pub struct Known {
     pub mean: f64,
     /// Standard deviation; `None` if it is not published, or for a single run.
     pub sd: Option<f64>,
+}
+
+impl Known {
+    /// Returns the mean and the standard deviation of runs.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Self {
+        Self { mean: stat::mean(values), sd: stat::standard_deviation(values) }
+    }
 }
 
 /// Compares a setting with the baseline. `single` treats both as figures of single runs, even if
@@ -83,6 +98,17 @@ pub fn judge(direction: Direction, setting: Known, base: Known, single: bool) ->
         Direction::Neither => (Judgement::More, Judgement::Less),
     };
     if difference > 0.0 { risen } else { fallen }
+}
+
+/// Judges simulated runs as [`judge`] does. Two outcomes are never reported as no difference.
+#[must_use]
+pub(super) fn judge_runs(direction: Direction, setting: &[f64], base: &[f64], single: bool) -> Judgement {
+    let apart = EQUAL_WITHIN_PERCENT / 100.0 * stat::mean(base).abs();
+    let has_two = || [setting, base].into_iter().any(|values| Outcomes::of(values, apart).is_some());
+    match judge(direction, Known::of(setting), Known::of(base), single) {
+        Judgement::NoDifference if setting != base && has_two() => Judgement::TwoOutcomes,
+        judgement => judgement,
+    }
 }
 
 /// Returns the better direction for a unit: lower for times and shares of waiting, higher for
@@ -112,6 +138,16 @@ mod tests {
         assert_eq!(rate(known(68_563.1, 498.1), known(66_683.5, 445.16)), Judgement::Better);
         assert_eq!(rate(known(75_570.9, 91.59), known(75_419.5, 135.84)), Judgement::NoDifference);
         assert_eq!(rate(known(1013.7, 11.42), known(1029.1, 15.21)), Judgement::NoDifference);
+    }
+
+    #[test]
+    fn two_outcomes_are_not_called_no_difference() {
+        let two: Vec<f64> = (0..12).map(|run| if run % 2 == 0 { 285.0 } else { 344_000.0 }).collect();
+        let one = [172_000.0; 12];
+        let judge = |setting: &[f64], base: &[f64]| judge_runs(Direction::Higher, setting, base, false);
+        assert_eq!([judge(&two, &one), judge(&one, &two)], [Judgement::TwoOutcomes; 2]);
+        assert_eq!(judge(&two, &two), Judgement::NoDifference, "the same outcome in every run");
+        assert_eq!(judge(&one, &[173_000.0; 12]), Judgement::Worse);
     }
 
     #[test]

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::catalogue::Experiment;
 use super::goal::{FigureKey, Goal, GoalOutcome};
-use super::judge::{Judgement, Known, direction_of, judge};
+use super::judge::{Judgement, Known, direction_of, judge, judge_runs};
 use super::published::Origin;
 use super::record::{CaseRun, FigureRecord, SeriesRecord};
+use crate::compare::{EQUAL_WITHIN_PERCENT, Outcomes};
 use crate::doubt::SECONDS_PUBLISHED;
 use crate::figure::Direction;
-use crate::stat;
 
 /// Largest difference at which a simulated figure counts as near the published one, as a share of
 /// it.
@@ -95,6 +95,13 @@ impl Cell {
     pub fn ratio(&self) -> Option<f64> {
         let published = self.published.filter(|published| published.mean != 0.0)?;
         Some(self.simulated.as_ref()?.known.mean / published.mean)
+    }
+
+    /// Returns the two outcomes of the simulated runs; `None` if they have one.
+    #[must_use]
+    pub fn outcomes(&self) -> Option<Outcomes> {
+        let Simulated { known, values } = self.simulated.as_ref()?;
+        Outcomes::of(values, EQUAL_WITHIN_PERCENT / 100.0 * known.mean.abs())
     }
 
     /// Whether both judgements are the same; `None` unless both are known.
@@ -241,6 +248,7 @@ impl<'a> ExperimentResults<'a> {
                     simulated_sd: simulated.and_then(|known| known.sd),
                     verdict_published: verdict(cell.verdict_published, cell.published),
                     verdict_simulated: verdict(cell.verdict_simulated, simulated),
+                    outcomes: cell.outcomes().map(|outcomes| outcomes.describe("")),
                     band_low: cell.band().map(|(low, _)| low),
                     band_high: cell.band().map(|(_, high)| high),
                     otherwise: cell.otherwise().map(Otherwise::of).collect(),
@@ -275,8 +283,10 @@ pub struct Line<'a> {
     /// Judgement of the published figure: `baseline` for the baseline, otherwise `better`, `worse`,
     /// `more`, `less` or `no_difference`.
     pub verdict_published: Option<&'static str>,
-    /// Judgement of the simulated figure, with the same values.
+    /// Judgement of the simulated figure, with the same values, or `two_outcomes`.
     pub verdict_simulated: Option<&'static str>,
+    /// Two outcomes of the simulated runs, in words, if the runs have two.
+    pub outcomes: Option<String>,
     /// Smallest mean over all assumptions; `None` if there are no other assumptions.
     pub band_low: Option<f64>,
     /// Largest mean over all assumptions.
@@ -375,7 +385,7 @@ fn row(
                     == (name, test, unit, &setting.label)
             });
             let values = values(runs);
-            let known = known_of(&values);
+            let known = Known::of(&values);
             Cell {
                 published: published.map(|published| published.known),
                 held_out: published.is_some_and(|published| published.origin == Origin::HeldOut),
@@ -395,7 +405,8 @@ fn row(
         cell.verdict_published =
             cell.published.zip(base.published).map(|(setting, base)| judge(direction, setting, base, single));
         let pair = cell.simulated.as_ref().zip(base.simulated.as_ref());
-        cell.verdict_simulated = pair.map(|(setting, base)| judge(direction, setting.known, base.known, single));
+        cell.verdict_simulated =
+            pair.map(|(setting, base)| judge_runs(direction, &setting.values, &base.values, single));
     }
     for (assumption, by_setting) in by_assumption {
         let of_setting: Vec<Vec<f64>> = by_setting.iter().map(|runs| values(runs)).collect();
@@ -408,7 +419,7 @@ fn row(
             .iter()
             .zip(&cells)
             .map(|(values, cell)| {
-                let known = known_of(values);
+                let known = Known::of(values);
                 Known { sd: known.sd.or_else(|| cell.simulated.as_ref()?.known.sd), ..known }
             })
             .collect();
@@ -419,11 +430,6 @@ fn row(
     }
     let seconds_min = seconds_min(experiment.cases[case].test_kib, test, unit, by_setting);
     Row { case, test: test.to_owned(), unit: unit.to_owned(), direction, cells, seconds_min }
-}
-
-/// Returns the mean and the standard deviation of runs.
-fn known_of(values: &[f64]) -> Known {
-    Known { mean: stat::mean(values), sd: stat::standard_deviation(values) }
 }
 
 /// Returns the time of the test in its shortest run, s. It is the reported time or follows from the

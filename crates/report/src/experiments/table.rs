@@ -68,6 +68,7 @@ fn lines(results: &ExperimentResults<'_>, row: &Row, settings: &[Setting<'_>]) -
                 } @else {
                     td { (verdict(cell.verdict_published)) }
                     td { (verdict(cell.verdict_simulated)) @if cell.same() == Some(false) { strong { " ≠" } }
+                        @if let Some(outcomes) = cell.outcomes() { span .quiet { "; " (outcomes.describe("")) } }
                         @for other in cell.otherwise() {
                             span .quiet { "; " (other.assumption) ": " (verdict(other.verdict)) }
                         }

@@ -124,7 +124,8 @@ impl Lines {
                 .otherwise()
                 .filter_map(|other| Some(format!("; {}: {}", other.assumption, words(other.verdict?))))
                 .collect();
-            self.ours_says.push((verdict + differs + &otherwise, tone));
+            let outcomes = cell.outcomes().map_or_else(String::new, |outcomes| format!("; {}", outcomes.describe("")));
+            self.ours_says.push((verdict + differs + &outcomes + &otherwise, tone));
         }
     }
 
