@@ -325,7 +325,7 @@ fn issues_are_requests_if_submissions_were_not_recorded() {
         assert_eq!(d2c.contains("2000.000"), actions == "D C", "{d2c}");
     }
     let err = refusal(&here, "c.txt", &only("C"));
-    has_all(&err, &["200 requests completed, but no request was submitted or issued", "record issues (D)"]);
+    has_all(&err, &["200 requests completed, but the recording has no submissions (Q)", "record issues (D)"]);
 }
 
 #[test]

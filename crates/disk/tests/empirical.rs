@@ -169,9 +169,9 @@ fn contradictory_parameters_are_refused_by_name() {
     let bad = [
         (no_grid, "each size must appear exactly once with each number of commands in flight"),
         (falls, "times must not fall"),
-        (short, "one for each of the 3 shares"),
+        (short, "one time for each of the 3 shares"),
         (EmpiricalConfig { shares: vec![0.1, 0.5, 1.0], ..config() }, "must rise from 0 to 1"),
-        (EmpiricalConfig { reads_beside_writes: vec![1.0], ..config() }, "one for each of the 3 shares"),
+        (EmpiricalConfig { reads_beside_writes: vec![1.0], ..config() }, "one value for each of the 3 shares"),
         (EmpiricalConfig { random_reads: Vec::new(), ..config() }, "at least one cell"),
     ];
     for (config, remedy) in bad {

@@ -224,6 +224,6 @@ fn completions_alone_show_no_request() {
     assert!(matches!(few[..], [Gap::CompletionsAlone { completions: 5 }]), "{few:?}");
     let many = text(20);
     let error = strictly(many.as_bytes(), &Default::default()).unwrap().find_map(Result::err).unwrap().to_string();
-    assert!(error.contains("20 requests completed, but no request was submitted or issued"), "{error}");
+    assert!(error.contains("20 requests completed, but the recording has no submissions (Q)"), "{error}");
     assert!(error.contains("record issues (D) or submissions (Q) as well"), "{error}");
 }

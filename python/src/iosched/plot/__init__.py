@@ -184,7 +184,7 @@ def depth(runs: _Runs, *, bins: _Bins = 200, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     for number, own in enumerate(rows, len(ax.patches)):
         ax.stairs(own.depth(edges), edges, baseline=None, label=own.label, **_line(number))
-    return _over_time(ax, "bios under way")
+    return _over_time(ax, "bios in flight")
 
 
 def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = None, ax: Axes | None = None) -> Axes:

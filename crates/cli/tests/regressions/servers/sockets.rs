@@ -56,10 +56,10 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     assert_eq!(server.stop(), Some(0));
     let listener = UnixListener::bind(place.path("other")).unwrap();
     let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
-    place.iosched(&["get", "other"]).refused(2, &["other: does not answer as a control socket"]);
+    place.iosched(&["get", "other"]).refused(2, &["other: does not answer like a control socket"]);
     thread.join().unwrap();
     let _silent = UnixListener::bind(place.path("silent")).unwrap();
-    place.iosched(&["get", "silent"]).refused(2, &["silent: does not answer as a control socket"]);
+    place.iosched(&["get", "silent"]).refused(2, &["silent: does not answer like a control socket"]);
 }
 
 pub(super) fn of_another_user(place: &Sandbox) {

@@ -317,7 +317,7 @@ pub(super) fn unknown_names(place: &Sandbox) {
         .refused(2, &["there is no such attribute", "fifo_batch"]);
     place
         .iosched(&["set", "no-such-disk/scheduler=none"])
-        .refused(2, &["there is no such disk or attribute; disks are"]);
+        .refused(2, &["there is no such disk or attribute; the disks are"]);
     place.iosched(&["set", &format!("{name}x"), "scheduler=none"]).refused(2, &["is neither a disk", "did you mean"]);
     place.iosched(&["set", &name, "shceduler=none"]).refused(2, &["did you mean scheduler?"]);
     place.iosched(&["set", &name]).refused(2, &["missing NAME=VALUE after the disk"]);

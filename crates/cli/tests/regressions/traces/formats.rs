@@ -67,7 +67,7 @@ pub(super) fn columns(place: &Sandbox) {
     // A heading with other words is not a bad line.
     place.file("headed", "when,what,where,how_much\n5,R,0,8\n6,W,8,8\n");
     let args = ["trace", "info", "--columns", "time_ms,op,sector,nr_sectors", "headed"];
-    place.iosched(&args).code(0).says(&["2 requests", "times to 1,000,000 ns"]).never(&["warning"]);
+    place.iosched(&args).code(0).says(&["2 requests", "times exact to 1,000,000 ns"]).never(&["warning"]);
 }
 
 pub(super) fn named_columns(place: &Sandbox) {

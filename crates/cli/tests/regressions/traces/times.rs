@@ -48,7 +48,7 @@ pub(super) fn coarse(place: &Sandbox) {
     let text = compared(place, "ms.csv", "sata-ssd", &[]);
     assert!((0.07..0.13).contains(&value(&text, "sync mean")), "{}", text.out);
     text.says(&["recorded times are only exact to 50 ms"]);
-    place.iosched(&["trace", "info", "ms.csv"]).code(0).says(&["times to 50,000,000 ns"]);
+    place.iosched(&["trace", "info", "ms.csv"]).code(0).says(&["times exact to 50,000,000 ns"]);
 }
 
 pub(super) fn coarse_latencies(place: &Sandbox) {
