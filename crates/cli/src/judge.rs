@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use iosched::Registry;
 use iosched_judge::cost::{Counter, has_valgrind, run_counted};
-use iosched_judge::{DEVICES, JudgeError, JudgeRequest, Part, WORKLOADS, judge};
+use iosched_judge::{JudgeError, JudgeRequest, Part, judge};
 use iosched_lab::Control;
 
 use iosched_terminal::fail::{INTERRUPTED, usage};
@@ -98,9 +98,7 @@ pub(crate) fn run(args: &JudgeArgs) -> Result<ExitCode> {
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let meter = Meter::new("{bar:30} {pos} of {len} parts, {eta} to go: {msg}");
-    let comparisons = if args.no_comparisons { 0 } else { WORKLOADS.len() * DEVICES.len() };
-    let parts = comparisons + args.schedulers.len() * if request.counter.is_some() { 4 } else { 3 };
-    let mut done = 0;
+    let (mut done, parts) = (0, request.parts());
     let judgement = judge(&request, &control, |part: Part<'_>| {
         meter.message(part.words());
         meter.set(done, parts);

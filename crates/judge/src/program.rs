@@ -29,17 +29,18 @@ pub fn program(registry: &Registry, schedulers: &[&str]) -> ExitCode {
         eprintln!("valgrind is not installed, so the instructions are not counted");
     }
     let control = Control::new(std::thread::available_parallelism().map_or(1, Into::into));
-    match judge(&request, &control, report) {
+    let (mut number, parts) = (0, request.parts());
+    let observe = |part: Part<'_>| {
+        number += 1;
+        eprintln!("part {number} of {parts}: {}", part.words());
+    };
+    match judge(&request, &control, observe) {
         Ok(judgement) => {
             print!("{}", judgement.markdown());
             ExitCode::from(u8::from(judgement.is_broken()))
         }
         Err(error) => ended(Err(error)),
     }
-}
-
-fn report(part: Part<'_>) {
-    eprintln!("{}", part.words());
 }
 
 fn ended(result: Result<(), JudgeError>) -> ExitCode {

@@ -7,6 +7,7 @@ use iosched_lab::{Control, LabError};
 use iosched_sim::{Plan, RunResult, SimError, run};
 use iosched_workload::WorkloadError;
 
+use crate::comparisons::pairs;
 use crate::cost::{CostError, Counter};
 use crate::workloads::run_ns;
 
@@ -54,6 +55,15 @@ impl JudgeRequest {
 }
 
 impl JudgeRequest {
+    /// Returns the number of parts that [`judge`](crate::judge()) reports, unless a scheduler breaks
+    /// a rule.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        let compared = if self.compare && !self.schedulers.is_empty() { pairs().count() } else { 0 };
+        // Rules, shares, longest waits, and the cost.
+        compared + self.schedulers.len() * if self.counter.is_some() { 4 } else { 3 }
+    }
+
     /// Returns the length of a run on a device, ns.
     pub(crate) fn run_ns(&self, profile: &Profile) -> u64 {
         run_ns(profile) / 100 * u64::from(self.time_percent.max(1))

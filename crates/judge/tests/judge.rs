@@ -61,7 +61,17 @@ fn registry() -> Registry {
 fn judged(schedulers: &[&str]) -> Judgement {
     let mut request = JudgeRequest::new(registry(), schedulers);
     (request.tries, request.operations, request.compare) = (4, 30_000, false);
-    judge(&request, &Control::new(2), |_| ()).unwrap()
+    all_parts(&request)
+}
+
+/// Judges, and checks that the request knows the number of parts.
+fn all_parts(request: &JudgeRequest) -> Judgement {
+    let mut parts = 0;
+    let judgement = judge(request, &Control::new(2), |_| parts += 1).unwrap();
+    if !judgement.is_broken() {
+        assert_eq!(parts, request.parts());
+    }
+    judgement
 }
 
 #[test]
@@ -128,7 +138,7 @@ fn an_interrupted_judgement_says_so() {
 fn a_card_has_every_workload_on_every_device() {
     let mut request = JudgeRequest::new(registry(), &["newest"]);
     (request.runs, request.tries, request.operations, request.time_percent) = (2, 1, 1_000, 5);
-    let judgement = judge(&request, &Control::new(2), |_| ()).unwrap();
+    let judgement = all_parts(&request);
     assert_eq!(judgement.compared.len(), WORKLOADS.len() * DEVICES.len());
     for compared in &judgement.compared {
         let baseline = compared.cell(compared.baseline).unwrap();
