@@ -2,8 +2,8 @@
 //! one version and not under its neighbour.
 
 use iosched::{
-    Bio, Cgroup, CgroupId, ContextId, Flags, IoClass, IoPriority, Op, QueueConfig, Registry, RequestId, RequestQueue,
-    Submit, Time,
+    Bio, Cgroup, CgroupId, ContextId, Flags, IoClass, IoPriority, Issued, Op, Part, QueueConfig, Registry, RequestId,
+    RequestQueue, Submit, Time,
 };
 
 const NOW: Time = Time::from_ns(1_000_000_000_000);
@@ -502,6 +502,39 @@ fn slices_of_io_max_were_short_on_ssds_from_6_10_to_6_18() {
     let (mut queue, context, _) = limited("6.19", false, "wbps=1000000");
     let writes = (0..100).map(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, context)));
     assert_eq!(writes.take_while(|submit| *submit != Submit::Held).count(), 24, "6.19");
+}
+
+#[test]
+fn io_max_counts_each_part_of_a_long_read_from_5_15() {
+    for (kernel, is_held) in [("5.4", false), ("5.14", false), ("5.18", true), ("6.12", true)] {
+        let (mut queue, context, _) = limited(kernel, true, "riops=10");
+        let mut part = |sector, part| {
+            let read = Bio { nr_sectors: 512, ..bio(Op::Read, sector, context) };
+            queue.submit_issued(NOW, &read, &Issued { part, ..Issued::default() })
+        };
+        assert!(matches!(part(0, Part::First { of_sectors: 1024 }), Submit::Queued(_)));
+        assert_eq!(part(512, Part::Rest) == Submit::Held, is_held, "{kernel}");
+    }
+}
+
+#[test]
+fn held_bios_continue_when_their_cgroup_is_removed_from_6_13() {
+    for (kernel, least, most) in [("6.12", 3_000, 5_000), ("6.13", 0, 20), ("7.0", 0, 20)] {
+        let (mut queue, context, cgroup) = limited(kernel, true, "wbps=1000");
+        assert_eq!(queue.submit(NOW, &bio(Op::Write, 0, context)), Submit::Held);
+        queue.move_context(NOW, context, CgroupId::ROOT);
+        queue.remove_cgroup(NOW, cgroup);
+        let ms = released_ms(&mut queue);
+        assert!((least..=most).contains(&ms), "{kernel}: {ms} ms");
+    }
+}
+
+#[test]
+fn io_max_refuses_a_limit_of_1_from_5_10_to_6_12() {
+    for (kernel, is_refused) in [("5.9", false), ("5.10", true), ("6.12", true), ("6.13", false)] {
+        let (mut queue, _, cgroup) = limited(kernel, true, "wbps=1000");
+        assert_eq!(queue.set_cgroup_attribute(NOW, cgroup, "io.max", "riops=1").is_err(), is_refused, "{kernel}");
+    }
 }
 
 #[test]

@@ -165,6 +165,10 @@ impl Controller for IoMax {
         self.group_created(site, group);
     }
 
+    fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+        self.group_removed(site, group);
+    }
+
     fn begins_when_written(&self) -> bool {
         true
     }

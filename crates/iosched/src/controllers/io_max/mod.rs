@@ -89,6 +89,12 @@ struct Rules {
     carries: bool,
     /// Whether a wait for the limit on bios lasts at least as long as one bio takes at that limit.
     waits_for_one: bool,
+    /// Whether the limit on bios counts each part of a long I/O.
+    counts_parts: bool,
+    /// Whether held bios of a group continue at once when the group is removed.
+    ends_at_removal: bool,
+    /// Whether a limit of 1 is accepted.
+    takes_one: bool,
     /// Whether one slice remains when past slices are removed.
     keeps_a_slice: bool,
 }
@@ -102,6 +108,9 @@ impl Rules {
             urgent_passes: kernel.is_since(6, 12),
             carries: kernel.is_since(6, 1),
             waits_for_one: kernel.is_since(6, 11),
+            counts_parts: kernel.is_since(5, 15),
+            ends_at_removal: kernel.is_since(6, 13),
+            takes_one: !kernel.is_since(5, 10) || kernel.is_since(6, 13),
             keeps_a_slice: kernel.is_since(6, 15),
         }
     }
@@ -125,6 +134,20 @@ impl IoMax {
     pub fn group_created(&mut self, site: &mut Site, group: CgroupId) {
         self.groups.push(Group::new(site));
         debug_assert_eq!(self.groups.len(), group.index() + 1);
+    }
+
+    /// Handles the removal of a group: in some versions its limits end.
+    pub(super) fn group_removed(&mut self, site: &mut Site, group: CgroupId) {
+        if !self.rules.ends_at_removal {
+            return;
+        }
+        for direction in Direction::BOTH {
+            self.flow(group, direction).limits = Limits::NONE;
+        }
+        if self.groups[group.index()].pending {
+            self.update(site, group);
+            self.schedule(site, site.groups.parent(group), true);
+        }
     }
 
     fn flow(&mut self, group: CgroupId, direction: Direction) -> &mut Flow {
@@ -180,7 +203,8 @@ impl IoMax {
     fn applies(&self, site: &Site, state: &BioState, direction: Direction) -> bool {
         site.groups.up(state.cgroup).any(|group| {
             let limits = self.groups[group.index()].flows[direction as usize].limits;
-            limits.iops != IOPS_MAX || (limits.bps != BPS_MAX && !state.counted)
+            limits.iops != IOPS_MAX && (self.rules.counts_parts || !state.counted)
+                || limits.bps != BPS_MAX && !state.counted
         })
     }
 
@@ -214,7 +238,7 @@ impl IoMax {
     // ---- limits
 
     /// Writes a group's `io.max`: any of `rbps=`, `wbps=`, `riops=` and `wiops=`, each with a
-    /// number of at least 2 or `max`.
+    /// number of at least 2 (in some versions: 1) or `max`.
     ///
     /// # Errors
     /// Fails if a word has another form; no limit changes then.
@@ -248,7 +272,7 @@ impl IoMax {
             let [read, write] = &mut limits;
             let iops = u32::try_from(value).unwrap_or(IOPS_MAX);
             match name {
-                _ if value == 1 => return Err(WriteError::Invalid),
+                _ if value == 1 && !self.rules.takes_one => return Err(WriteError::Invalid),
                 "rbps" => read.bps = value,
                 "wbps" => write.bps = value,
                 "riops" => read.iops = iops,
