@@ -27,7 +27,12 @@ const YEARS_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
 /// Returns columns in the form of `--columns` that read `rows`, or `None` if the values do not show them.
 pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
-    let split = |row: &&[u8]| Fields::new(row, delimiter).map(|field| Some(unquoted(field)?.into_owned())).collect();
+    let plain = |field: Vec<u8>| match field.iter().filter(|b| **b == b',').count() {
+        1 if delimiter != Delimiter::Byte(b',') => field.iter().map(|&b| if b == b',' { b'.' } else { b }).collect(),
+        _ => field,
+    };
+    let split =
+        |row: &&[u8]| Fields::new(row, delimiter).map(|field| Some(plain(unquoted(field)?.into_owned()))).collect();
     let table: Vec<Vec<Vec<u8>>> = rows.iter().map(split).collect::<Option<_>>()?;
     let width = table.first().filter(|_| table.len() >= ROWS_MIN)?.len();
     let column = |at: usize| table.iter().filter_map(move |row| row.get(at)).map(Vec::as_slice);
@@ -102,6 +107,8 @@ mod tests {
         assert_eq!(of(&digits, Delimiter::Byte(b';')), "time_us,op=1:read,sector,length_bytes");
         let names = |at: u64| format!("{} worker 42 {} {} 8192", at * 1_000_003, op(at), place(at));
         assert_eq!(of(&names, Delimiter::Blanks), "time_ns,process,-,op,sector,length_bytes");
+        let comma = |at: u64| format!("{at},5;{};{};4096", op(at), place(at) * 4_096);
+        assert_eq!(of(&comma, Delimiter::Byte(b';')), "time_s,op,offset_bytes,length_bytes");
         for none in ["1,2,3,4", "a,b,c,d", "0.5,R,x,8"] {
             assert_eq!(of(&|_| none.to_owned(), commas), "", "{none}");
         }

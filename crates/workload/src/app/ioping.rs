@@ -27,6 +27,7 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-R", "the same as -i 0 -w 3 -S 64m"),
         flag("-Y", "with O_SYNC"),
         flag("-y", "with O_DSYNC"),
+        flag("-A", "accepted: asynchronous I/O, of which ioping also waits for each"),
         flag("-q", "no effect in iosched: affects only the output"),
         flag("-B", "no effect in iosched: affects only the output"),
         flag("-J", "no effect in iosched: affects only the output"),
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn errors_name_the_option() {
         assert!(words("ioping -C .").contains("-C: the file is in the page cache"));
-        assert!(words("ioping -A .").contains("-A: unknown option"));
+        assert!(words("ioping -K .").contains("-K: unknown option"));
         assert!(words("ioping -s 2m .").contains("-S: a request has 2097152 bytes, which is more"));
         assert!(words("ioping -i x .").contains("-i: `x` is not a time"));
         assert!(words("ioping").contains("TARGET: is missing"));

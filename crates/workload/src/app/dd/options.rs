@@ -55,7 +55,7 @@ pub(in crate::app) const ABOUT: About = About {
             "iflag",
             "FLAGS",
             "direct (past the page cache), count_bytes, skip_bytes (count and skip are bytes), separated by commas; \
-             fullblock, dsync, sync, nonblock, noatime, nofollow, noctty and binary have no effect",
+             fullblock, nocache, dsync, sync, nonblock, noatime, nofollow, noctty and binary have no effect",
         ),
         option(
             "oflag",
@@ -86,6 +86,7 @@ const INPUT_FLAGS: &[&str] = &[
     "count_bytes",
     "skip_bytes",
     "fullblock",
+    "nocache",
     "dsync",
     "sync",
     "nonblock",
