@@ -32,6 +32,12 @@ pub(crate) trait LineFormat: Send {
         None
     }
 
+    /// Returns whether the last line lacked columns that a row may lack. If it has no newline either,
+    /// it is cut.
+    fn lacked_columns(&self) -> bool {
+        false
+    }
+
     /// Returns the number of files that the lines so far opened and did not close.
     fn unclosed(&self) -> u64 {
         0
@@ -88,6 +94,9 @@ impl<F: LineFormat> RequestSource for TextReader<F> {
             };
             let parsed = self.format.parse(line, names);
             let is_blank = line.trim_ascii().is_empty();
+            let has_end = length > line.len();
+            let is_cut = !has_end && self.format.lacked_columns();
+            let parsed = if is_cut { Line::Bad } else { parsed };
             let is_bad = matches!(parsed, Line::Bad) && !is_blank && !is_comment(line);
             let wrong = is_bad.then(|| wrong(&self.format, line));
             warnings.tally.lines += u64::from(!is_blank);

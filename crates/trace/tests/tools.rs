@@ -348,6 +348,9 @@ fn values_with_units_exponents_and_other_digits_are_numbers() {
         assert_eq!(found, expected, "{text}");
         assert!(warnings.is_empty(), "{text}: {warnings:?}");
     }
+    // The last line is cut if it has no newline.
+    let cut = b"time_ms,op,sector,nr_sectors,latency_us\n0,R,8,16,5\n1,R,8,1";
+    assert!(strictly(cut, &ReadOptions::default()).unwrap().any(|request| request.is_err()));
     let rounded = "time_ms,op,offset_bytes,length_bytes\n0,R,1.28E+11,4096\n1,R,1.28E+11,4096\n";
     let error = strictly(rounded.as_bytes(), &ReadOptions::default()).unwrap().find_map(Result::err).unwrap();
     assert!(error.to_string().contains("a spreadsheet has rounded this number"), "{error}");

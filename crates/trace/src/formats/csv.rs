@@ -34,6 +34,7 @@ pub(crate) struct Csv {
     /// The first line, if it is a heading. Some tools repeat it.
     heading: Vec<u8>,
     midnight: Midnight,
+    lacked_columns: bool,
 }
 
 /// Times of day without a date begin again at midnight.
@@ -71,12 +72,13 @@ impl Csv {
 
     const fn with(columns: Option<Columns>) -> Self {
         let midnight = Midnight { is_clock: None, last_ns: 0, past_ns: 0 };
-        Self { columns, delimiter: None, heading: Vec::new(), midnight }
+        Self { columns, delimiter: None, heading: Vec::new(), midnight, lacked_columns: false }
     }
 
     fn request(&mut self, line: &[u8], names: &mut Names) -> Option<TraceRequest> {
         let (columns, delimiter) = self.columns.as_ref().zip(self.delimiter)?;
         let mut row = TableRow::default();
+        let mut lacked_columns = false;
         let mut take = |column, field| {
             let (column, value) = columns.of_field(column, field, delimiter)?;
             row.take(column, &value, names)
@@ -91,11 +93,15 @@ impl Csv {
             for &column in &columns.columns {
                 match fields.next() {
                     Some(field) => take(column, field)?,
-                    None => column.is_optional().then_some(())?,
+                    None => {
+                        column.is_optional().then_some(())?;
+                        lacked_columns = true;
+                    }
                 }
             }
             fields.all(<[u8]>::is_empty).then_some(())?;
         }
+        self.lacked_columns = lacked_columns;
         let mut request = row.request(names).ok()?;
         if !row.process().is_empty() {
             names.process(request.pid, ProcessName::new(row.process()));
@@ -144,6 +150,10 @@ impl LineFormat for Csv {
             None if is_rule(line) || line.starts_with(b"^C") || line.trim_ascii() == self.heading => Line::Other,
             None => Line::Bad,
         }
+    }
+
+    fn lacked_columns(&self) -> bool {
+        self.lacked_columns
     }
 
     fn wrong(&self, line: &[u8]) -> Option<(String, String)> {
