@@ -625,11 +625,14 @@ fn a_job_replays_a_log() {
 fn no_fairness_leaves_out_the_runs_of_each_process_alone() {
     let here = directory("no-fairness");
     std::fs::write(here.join("jobs.toml"), TASKS).unwrap();
-    let usual = ["compare", "-w", "jobs.toml", "-s", "none", "-s", "bfq", "-n", "2", "--details"];
-    let (code, out, _) = run(&here, &usual);
-    assert_eq!(code, 0);
-    assert!(out.contains("s of these are for runs of each process alone, for fairness"), "{out}");
-    let (code, out, _) = run(&here, &[&usual[..], &["--no-fairness", "--records", "kept.jsonl"]].concat());
+    let usual = ["compare", "-w", "jobs.toml", "-s", "none", "-s", "bfq", "-n", "2"];
+    for details in [&[][..], &["--details"][..]] {
+        let (code, out, _) = run(&here, &[&usual[..], details].concat());
+        assert_eq!(code, 0);
+        let heading = "s of these are for runs of each process alone, for fairness; --no-fairness skips them";
+        assert!(out.contains(heading), "{out}");
+    }
+    let (code, out, _) = run(&here, &[&usual[..], &["--details", "--no-fairness", "--records", "kept.jsonl"]].concat());
     assert_eq!(code, 0);
     assert!(!out.contains("fairness"), "{out}");
     let (code, reported, _) = run(&here, &["report", "kept.jsonl", "--csv"]);

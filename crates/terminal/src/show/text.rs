@@ -85,7 +85,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let elapsed = page.elapsed_s.map_or(String::new(), |s| format!(" in {} s", significant(s, 2)));
     let _ = writeln!(text, "{}", look.wrap(&format!("{times}; {time} s {what}{elapsed}"), ""));
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
-    if alone_ns > 0 && look.details {
+    if alone_ns > 0 {
         let alone = seconds(alone_ns);
         let line =
             format!("{alone} s of these are for runs of each process alone, for fairness; --no-fairness skips them");
