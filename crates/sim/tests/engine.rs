@@ -246,12 +246,12 @@ fn closed_replay_submits_a_think_time_after_what_was_waited_for() {
     ];
     let (workload, profile) = (trace(&requests), fixed(1));
     let plan = Plan { replay: Replay::Closed, ..plan(&workload, &profile, "noop") };
-    // 3 waited for 1 (70 after it), 4 for 3 (completed at 180, so 220 after it).
-    // Process 2 arrives at its recorded time.
+    // 3 waited for one completion (70 after it). 4 waited for two: the second was that of 3 at 180,
+    // so 4 came 220 after it. Here 2 completes second. Process 2 arrives at its recorded time.
     let events = story(&plan);
     assert_eq!(
         events,
-        "0+1 0>1 1080-1 1130+2 1130>2 1150+3 2210-2 2210>3 3290-3 3510+4 3510>4 4590-4 5000+5 5000>5 6080-5"
+        "0+1 0>1 1080-1 1130+2 1130>2 1150+3 2210-2 2210>3 2430+4 3290-3 3290>4 4370-4 5000+5 5000>5 6080-5"
     );
     let result = run(&plan, ()).unwrap();
     assert_eq!(result.notes, [Note::CompletionsUnknown { ios: 1 }]);
