@@ -3,7 +3,9 @@
 use std::io::Cursor;
 
 use iosched::{Flags, Op, Time};
-use iosched_trace::{Action, BlkEvent, EventWriter, Oddity, ReadOptions, Survey, TraceReader};
+use iosched_trace::{
+    Action, BlkEvent, Chain, EventReader, EventWriter, Oddity, ReadOptions, Step, Survey, TraceReader, convert_events,
+};
 
 /// An event of a read: action, time in ns, process, first sector, length.
 type Event = (Action, u64, u32, u64, u32);
@@ -127,4 +129,22 @@ fn rereads_of_the_same_sectors_leave_no_gap() {
     let (found, uncertain) = latencies(&events);
     assert!(found.iter().all(|&(pid, latency)| latency == Some(999 * u64::from(pid))), "{found:?}");
     assert_eq!(uncertain, 300);
+}
+
+#[test]
+fn a_slice_keeps_each_completion_of_the_same_sectors() {
+    let mut bytes = Vec::new();
+    let mut writer = EventWriter::new(&mut bytes);
+    for (action, time_ns, pid) in [(Q, 0, 1), (D, 10, 1), (Q, 100, 2), (D, 110, 2), (C, 1_000, 0), (C, 5_000, 0)] {
+        let event = BlkEvent::new(action, Time::from_ns(time_ns), 8 << 20, pid);
+        writer.write(&event.with_extent(Op::Read, Flags::SYNC, 8, 8)).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut events = EventReader::from_reader(Cursor::new(bytes), "t", &ReadOptions::default()).unwrap();
+    let chain = Chain::new(vec![Step::Slice { from: Time::ZERO, to: Some(Time::from_ns(500)) }]);
+    let mut out = Vec::new();
+    convert_events(&mut events, &chain, &mut out).unwrap();
+    let events = EventReader::from_reader(Cursor::new(out), "out", &ReadOptions::default()).unwrap();
+    let times = events.map(Result::unwrap).filter(|event| event.action == C).map(|event| event.time.as_ns());
+    assert_eq!(times.collect::<Vec<_>>(), [1_000, 5_000]);
 }

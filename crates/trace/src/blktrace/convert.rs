@@ -429,7 +429,7 @@ impl Converter {
 }
 
 /// Returns whether two extents share sectors.
-fn overlap(a: (Sector, Sector), b: (Sector, Sector)) -> bool {
+pub(super) fn overlap(a: (Sector, Sector), b: (Sector, Sector)) -> bool {
     a.0 < b.1 && b.0 < a.1
 }
 

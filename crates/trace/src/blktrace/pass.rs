@@ -15,7 +15,7 @@ use std::io::Write;
 use iosched::{Flags, Op, Sector};
 
 use super::arrivals::{Arrivals, Take};
-use super::convert::Direction;
+use super::convert::{Direction, overlap};
 use super::writer::EventWriter;
 use super::{Action, BlkEvent, Category, Payload};
 use crate::record::DeviceName;
@@ -125,10 +125,18 @@ impl OpenSubmissions {
             return self.has_without_length(event);
         }
         let (start, end) = (event.sector, request_end(event));
-        let found = self.overlapping(event);
+        let mut found = self.overlapping(event);
         if event.action == Action::Complete {
-            for (key, _) in found.iter().filter(|(key, sent)| key.1 >= start && sent.end <= end) {
-                self.remove(key);
+            // As in the conversion to requests: those of the same length first, then the oldest, and
+            // each sector once.
+            found.sort_unstable_by_key(|&((_, sector, number), sent)| ((sector, sent.end) != (start, end), number));
+            let mut completed: Vec<(Sector, Sector)> = Vec::new();
+            for (key, sent) in found.iter().filter(|(key, sent)| key.1 >= start && sent.end <= end) {
+                let extent = (key.1, sent.end);
+                if completed.iter().all(|other| !overlap(*other, extent)) {
+                    completed.push(extent);
+                    self.remove(key);
+                }
             }
         }
         found.iter().any(|(_, sent)| sent.is_kept)
