@@ -371,8 +371,8 @@ impl Survey {
         found
     }
 
-    /// Returns whether starts and lengths in sectors have the values of bytes. Streams of large requests
-    /// have such values, too, but their lengths are equal.
+    /// Returns whether starts and lengths in sectors have the values of bytes. Streams of large
+    /// requests have such values, too, but their lengths are equal.
     const fn looks_like_bytes(&self) -> bool {
         self.requests >= REQUESTS_MIN
             && self.place_bits.is_multiple_of(BYTES_GRAIN)

@@ -32,8 +32,8 @@ pub(crate) trait LineFormat: Send {
         None
     }
 
-    /// Returns whether the last line lacked columns that a row may lack. If it has no newline either,
-    /// it is cut.
+    /// Returns whether the last line lacked columns that a row may lack. If it has no newline
+    /// either, it is cut.
     fn lacked_columns(&self) -> bool {
         false
     }

@@ -29,7 +29,13 @@ pub(crate) struct Reading {
     ///
     /// Optional: pid, process, ioprio, device, sync, flags, queue_ms, and one of latency_ns, latency_us, latency_ms and
     /// latency_s.
-    #[arg(long, value_name = "NAME,…", conflicts_with = "input_format", value_parser = columns, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        conflicts_with = "input_format",
+        value_parser = columns,
+        allow_hyphen_values = true
+    )]
     columns: Option<Columns>,
     /// Unit of the times in the trace: ns, us, ms or s [default: the unit of the format]
     ///

@@ -15,7 +15,8 @@ use crate::text::{decimal, number};
 pub enum Column {
     /// Time of arrival, with its unit, ns.
     Arrival(u64),
-    /// Time of completion, with its unit, ns. Without an arrival, the arrival is this minus the latency.
+    /// Time of completion, with its unit, ns. Without an arrival, the arrival is this minus the
+    /// latency.
     /// Without a latency, the latency is this minus the arrival.
     Completion(u64),
     /// The number of the process.
@@ -236,8 +237,8 @@ impl Columns {
         Some(vec![op.letter() as u8].into())
     }
 
-    /// Returns a field of a line as [`Columns::value`] gives it, and its column with the unit of the
-    /// field. Returns `None` if the field is not among the words, or not a clear number.
+    /// Returns a field of a line as [`Columns::value`] gives it, and its column with the unit of
+    /// the field. Returns `None` if the field is not among the words, or not a clear number.
     pub(crate) fn of_field<'v>(
         &self,
         column: Column,

@@ -49,7 +49,8 @@ struct Midnight {
 const DAY_NS: u64 = 86_400 * SECOND_NS;
 
 impl Midnight {
-    /// Returns `time` with the days that have ended. A day has ended if times step back by more than half a day.
+    /// Returns `time` with the days that have ended. A day has ended if times step back by more than
+    /// half a day.
     fn passed(&mut self, time: Time) -> Time {
         let at_ns = time.as_ns().saturating_add(self.past_ns);
         let has_ended = at_ns.saturating_add(DAY_NS / 2) < self.last_ns;
@@ -89,7 +90,8 @@ impl Csv {
             columns.columns.iter().zip(fields).try_for_each(|(&column, field)| take(column, field))?;
         } else {
             let mut fields = Fields::new(line, delimiter);
-            // Some programs omit the last columns of a row if they are empty, or end each row with a separator.
+            // Some programs omit the last columns of a row if they are empty, or end each row with
+            // a separator.
             for &column in &columns.columns {
                 match fields.next() {
                     Some(field) => take(column, field)?,

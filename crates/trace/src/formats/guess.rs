@@ -25,7 +25,8 @@ const UNITS: [(u64, &str); 4] = [(SECOND_NS, "s"), (MILLISECOND_NS, "ms"), (MICR
 /// Seconds from 2000 to 2050.
 const YEARS_S: std::ops::Range<u64> = 946_684_800..2_524_608_000;
 
-/// Returns columns in the form of `--columns` that read `rows`, or `None` if the values do not show them.
+/// Returns columns in the form of `--columns` that read `rows`, or `None` if the values do not show
+/// them.
 pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     let plain = |field: Vec<u8>| match field.iter().filter(|b| **b == b',').count() {
         1 if delimiter != Delimiter::Byte(b',') => field.iter().map(|&b| if b == b',' { b'.' } else { b }).collect(),
@@ -70,8 +71,8 @@ pub(super) fn columns(rows: &[&[u8]], delimiter: Delimiter) -> Option<String> {
     reads.then_some(names)
 }
 
-/// Returns the unit of times that are multiplied by `scale`: the unit in which they are times of this
-/// century, s if they have decimals, or the unit that gives the most usual rate.
+/// Returns the unit of times that are multiplied by `scale`: the unit in which they are times of
+/// this century, s if they have decimals, or the unit that gives the most usual rate.
 fn unit(times: &[u64], scale: u64) -> Option<&'static str> {
     let (first, last) = (times.first()? / scale, *times.last()?);
     let of_epoch = UNITS.into_iter().find(|(unit_ns, _)| YEARS_S.contains(&(first / (SECOND_NS / unit_ns))));

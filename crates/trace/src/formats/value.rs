@@ -106,7 +106,8 @@ fn without_exponent(number: &str) -> Option<Cow<'_, str>> {
 /// Returns a number without separators of thousands, and with a decimal point for a decimal comma.
 /// Returns `None` if the comma may be both.
 fn separated(number: &str, column: Column, delimiter: Delimiter) -> Option<String> {
-    // Blanks, also the ones that keep a number together, and the apostrophe are between thousands only.
+    // Blanks, also the ones that keep a number together, and the apostrophe are between thousands
+    // only.
     let number = without_thousands(number, |c| matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\'' | '\u{2019}'));
     let (commas, dots) = (number.matches(',').count(), number.matches('.').count());
     if delimiter != Delimiter::Byte(b',') && number.contains('.') {
@@ -150,7 +151,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Parses `23:59:59.507829`, also behind `2026-11-20` or `2026/11/20` and before `Z` or `+01:00`.
+    /// Parses `23:59:59.507829`, also behind `2026-11-20` or `2026/11/20` and before `Z` or
+    /// `+01:00`.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (date, time) = match text.split_once(['T', ' ']) {
             Some((date, time)) => (Some(date), time),

@@ -20,8 +20,8 @@ fn words(line: &str, semicolons: bool) -> Vec<&str> {
 }
 
 impl Heading {
-    /// Parses a line, if it is a heading of rates. iostat translates the word for devices, which comes
-    /// first, or last with `-h`; sar does not translate it.
+    /// Parses a line, if it is a heading of rates. iostat translates the word for devices, which
+    /// comes first, or last with `-h`; sar does not translate it.
     fn of(line: &str) -> Option<Self> {
         let semicolons = line.starts_with("# ") && line.contains(';');
         let words = words(line, semicolons);
@@ -47,8 +47,8 @@ impl Heading {
         (self.device == 0 && words.len() == 1 && number(words[0]).is_none()).then(|| words[0])
     }
 
-    /// Parses a line. `above` is a name that stands alone above. Returns `None` if it is not a line of
-    /// this table, or a mean of other lines. sar marks those lines with `Average:` in front, in any
+    /// Parses a line. `above` is a name that stands alone above. Returns `None` if it is not a line
+    /// of this table, or a mean of other lines. sar marks those lines with `Average:` in front, in any
     /// language and also as two words.
     fn row(&self, above: Option<&str>, line: &str) -> Option<Row> {
         let words: Vec<&str> = above.into_iter().chain(words(line, self.semicolons)).collect();
