@@ -387,8 +387,8 @@ impl Pair<'_> {
             },
         };
         // No number of runs makes one outcome of two.
-        let is_untold = verdict == Verdict::CannotTell
-            && interval.is_some_and(|(low, high)| -equal_within <= low && high <= equal_within);
+        let is_mean_equal = |(low, high): (f64, f64)| -equal_within <= low && high <= equal_within;
+        let is_untold = outcomes.or(base_outcomes).is_some() || interval.is_some_and(is_mean_equal);
         let cannot_tell = verdict == Verdict::CannotTell;
         let seen = found.filter(|_| cannot_tell && model_error > 0.0).map(|found| found.interval(level));
         let seen = seen.map(|seen| self::verdict(figure.direction(), seen, self.of_base(equal_within_percent)));
@@ -477,9 +477,19 @@ mod tests {
         let found = judged(Figure::Finish, &values, &base, within(10.0));
         assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None), "{found:?}");
         let outcomes = found.outcomes.unwrap();
-        assert_eq!(outcomes.describe("s"), "88 s in 100 of 200 runs, 112 s in 100");
+        assert_eq!(outcomes.describe("s"), "88.0 s in 100 of 200 runs, 112 s in 100");
         assert_eq!((found.base_outcomes, found.turned(100.0).base_outcomes), (None, Some(outcomes)));
         assert_eq!(found.turned(100.0).verdict, Verdict::CannotTell);
+    }
+
+    #[test]
+    fn more_runs_do_not_decide_between_two_outcomes() {
+        // One of two outcomes is that of the baseline, so the interval contains 0.
+        let values: Vec<f64> = (0..12).map(|run| if run % 4 == 0 { 0.6 } else { 175.0 }).collect();
+        let found = compared(Figure::Throughput, &values, &[174.0; 12]);
+        assert_eq!((found.verdict, found.runs_needed), (Verdict::CannotTell, None), "{found:?}");
+        let words = "cannot tell: two outcomes, 0.600 MB/s in 3 of 12 runs, 175 MB/s in 9";
+        assert_eq!(found.describe("MB/s"), words);
     }
 
     #[test]

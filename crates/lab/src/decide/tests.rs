@@ -545,7 +545,7 @@ fn decision_names_two_outcomes() {
     let mut evidence = evidence(&["none", "bfq"], &[]);
     evidence.criteria = vec![of(vec![Some((100.0, None)), Some((100.0, Some(found)))])];
     let said = decide(&evidence).to_string();
-    let outcomes = "the time to finish has two outcomes: 50 s in 6 of 12 runs, 150 s in 6.";
+    let outcomes = "the time to finish has two outcomes: 50.0 s in 6 of 12 runs, 150 s in 6.";
     assert!(said.contains(&format!("Under `bfq`, {outcomes}")), "{said}");
     evidence.criteria = vec![of(vec![Some((100.0, Some(found.turned(100.0)))), Some((100.0, None))])];
     evidence.baseline = 1;
