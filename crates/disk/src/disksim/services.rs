@@ -5,7 +5,7 @@
 //! of 512 bytes. The last two are the time to the completion, and the time from there to the next
 //! request.
 //!
-//! DiskSim's manual does not define the labels. `Hit` says nothing about the cache: in eight traces
+//! We found no description of the labels. `Hit` says nothing about the cache: in eight traces
 //! all requests have it, even reads of 14 ms. `Doub` and `Trip` are labels of writes in the trace of
 //! the HP C2247A. A model is compared with the measured times alone.
 
