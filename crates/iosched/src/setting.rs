@@ -331,6 +331,12 @@ impl Setting {
         self.registered().is_ok_and(|elevator| elevator.is_in_linux()) || matches!(self.elevator, Choice::Present)
     }
 
+    /// Returns whether the elevator is not in Linux, but in kernels that others build.
+    #[must_use]
+    pub fn is_out_of_tree(&self) -> bool {
+        self.registered().is_ok_and(|elevator| elevator.out_of_tree.is_some())
+    }
+
     /// Returns the version of Linux that a simulation of this setting follows. If it is `None`, the
     /// version of the simulation applies.
     #[must_use]

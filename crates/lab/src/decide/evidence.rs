@@ -25,11 +25,13 @@ impl Evidence {
         let others =
             results.figures.iter().filter(|figure_results| Some(figure_results.figure) != first).filter(is_told);
         let criteria = deciding.iter().map(|(figure_results, _)| *figure_results).chain(others).map(criterion);
+        let is_out_of_tree = |setting: &usize| header.settings[*setting].setting.is_out_of_tree();
         let served: Vec<usize> = (0..labels.len()).filter(|&setting| !records.can_be_set(setting)).collect();
         Self {
             baseline: header.baseline,
             better_served: deciding
                 .map_or_else(Vec::new, |(figure_results, _)| better_served(&results.answer, figure_results.figure)),
+            out_of_tree: served.iter().copied().filter(is_out_of_tree).collect(),
             served,
             criteria: criteria.collect(),
             reason: deciding.and_then(|(_, reason)| reason),

@@ -102,8 +102,11 @@ pub struct Evidence {
     pub labels: Vec<String>,
     /// Index of the baseline.
     pub baseline: usize,
-    /// Indices of the settings that Linux does not have. Only a served disk can use them.
+    /// Indices of the settings that Linux does not have. Only a served disk can use them, or a
+    /// kernel of [`Evidence::out_of_tree`].
     pub served: Vec<usize>,
+    /// Indices of those of them that some kernels have, although Linux does not: ADIOS.
+    pub out_of_tree: Vec<usize>,
     /// Indices of settings that only served disks have and that are better than every other setting
     /// in the metric that decides.
     pub better_served: Vec<usize>,

@@ -546,8 +546,20 @@ impl Rules<'_> {
 
     /// Returns the name of a setting, with a remark if Linux does not have it.
     fn name_and_place(&self, setting: usize) -> String {
-        let place = if self.can_be_set(setting) { "" } else { " (only on served disks)" };
+        let place = match (self.can_be_set(setting), self.evidence.out_of_tree.contains(&setting)) {
+            (true, _) => "",
+            (false, false) => " (only on served disks)",
+            (false, true) => " (only on served disks and in kernels that have it)",
+        };
         self.name(setting) + place
+    }
+
+    /// Returns where a setting that Linux does not have can be used.
+    fn place(&self, setting: usize) -> &'static str {
+        match self.evidence.out_of_tree.contains(&setting) {
+            true => "a disk that iosched serves, or a kernel that has this scheduler",
+            false => "a disk that iosched serves",
+        }
     }
 
     /// Offers a choice if the baseline starves a task, and another setting, which is not better,
@@ -621,7 +633,8 @@ impl Rules<'_> {
         let costs = self.changes(best, Verdict::Worse);
         let costs = if costs.is_empty() { String::new() } else { format!(" But it {}.", self.effects(&costs, best)) };
         format!(
-            "Only on a disk that iosched serves, {} is better still: it {}.{costs}",
+            "Only on {}, {} is better still: it {}.{costs}",
+            self.place(best),
             self.name(best),
             self.effect(first, best)
         )
@@ -667,9 +680,9 @@ impl Rules<'_> {
                 format!("Linux has none of these settings: they need a disk that iosched serves. There, {there}");
         } else if self.evidence.served.contains(&setting) {
             let name = self.name(setting);
-            sentences[0] = sentences[0].replacen(&name, &format!("{name} (only on a disk that iosched serves)"), 1);
+            sentences[0] = sentences[0].replacen(&name, &format!("{name} (only on {})", self.place(setting)), 1);
         } else if self.evidence.served.contains(&base) {
-            sentences.push(format!("Linux does not have {}: it needs a disk that iosched serves.", self.name(base)));
+            sentences.push(format!("Linux does not have {}: it needs {}.", self.name(base), self.place(base)));
         }
     }
 

@@ -453,6 +453,19 @@ fn a_grave_doubt_is_told_with_the_decision() {
 }
 
 #[test]
+fn decision_says_that_some_kernels_have_a_setting_that_linux_lacks() {
+    let of = |labels: &[&str], setting| {
+        let lacks = vec![setting];
+        let given = evidence(labels, &[(FINISH, &[10.0, 12.0])]);
+        decide(&Evidence { served: lacks.clone(), out_of_tree: lacks, ..given }).sentences.join(" ")
+    };
+    let kept = of(&["adios", "none"], 0);
+    assert!(kept.starts_with("Keep `adios` (only on a disk that iosched serves, or a kernel that has this scheduler)"));
+    let other = of(&["none", "adios"], 1);
+    assert!(other.contains("`adios` (only on served disks and in kernels that have it) takes 20 % longer"), "{other}");
+}
+
+#[test]
 fn decision_lists_settings_that_linux_lacks_apart() {
     let metrics = [(FINISH, &[10.0, 10.0, 5.0][..])];
     let given =
