@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let program = command()?;
     let target = program.parent().and_then(Path::parent).context("the target directory")?;
     let folder = linux::folder(target)?;
-    let kernel = linux::kernel(&folder)?;
+    let kernel = linux::kernel(&folder, linux::SERIES[0])?;
     let contents = Contents { programs: &PROGRAMS, iosched: None, modules: &MODULES, init: INIT, parts: &[] };
     let initramfs = contents.pack(&folder, "machine", &kernel)?;
     let here = folder.join("machines");

@@ -58,15 +58,21 @@ stop() {
     kill "$server"
     wait "$server" || { echo "exit code $?"; cat notes; return 1; }
 }
+# load MODULE ARGUMENT...: loads a driver, unless it is loaded or built in.
+load() {
+    module=$1
+    shift
+    [ -d /sys/module/$module ] || [ ! -e /$module.ko ] || insmod /$module.ko "$@"
+}
 no_devices() { ! ls /dev | grep -q 'ublk[bc]'; }
 random() { dd if=/dev/urandom of="$1" bs=1M count="$2" 2>/dev/null; }
 drop_caches() { echo 3 >/proc/sys/vm/drop_caches; }
 
 echo "guest: Linux $(uname -r), $(nproc) CPUs"
 
-# Parts may be named on the kernel's command line.
+# Parts are named on the kernel's command line.
 parts=$(sed -n 's/.*parts=\([a-z,]*\).*/\1/p' /proc/cmdline | tr , ' ')
-for part in ${parts:-ublk cgroups orders throttle}; do
+for part in $parts; do
     . "/$part.sh"
 done
 

@@ -14,8 +14,12 @@ pub(crate) const EMULATOR: &str = "qemu-system-x86_64";
 /// kernel's timer check, which panics, so the check is off. After a fault the
 /// kernel would hang later, so it panics immediately and the emulator ends.
 pub(crate) const KERNEL_ARGUMENTS: &str = "console=ttyS1 panic=-1 oops=panic no_timer_check";
-/// Package that depends on the newest kernel of its series for virtual machines.
-const KERNEL: &str = "linux-image-6.12-cloud-amd64";
+/// Kernels: their series, the directory of the unpacked package, and the package that depends on
+/// the newest kernel of the series for virtual machines.
+const KERNELS: [(&str, &str, &str); 2] =
+    [("6.12", "kernel", "linux-image-6.12-cloud-amd64"), ("6.1", "kernel-6.1", "linux-image-cloud-amd64")];
+/// Series of all kernels. The first one is the default.
+pub(crate) const SERIES: [&str; 2] = [KERNELS[0].0, KERNELS[1].0];
 
 /// Returns the output of a program that succeeds.
 fn output(command: &mut Command) -> Result<Output> {
@@ -33,15 +37,18 @@ pub(crate) fn folder(target: &Path) -> Result<PathBuf> {
 }
 
 /// Returns the directory of the unpacked kernel package, which is downloaded if it is missing.
-pub(crate) fn kernel(folder: &Path) -> Result<PathBuf> {
-    let kernel = folder.join("kernel");
+pub(crate) fn kernel(folder: &Path, series: &str) -> Result<PathBuf> {
+    let known = KERNELS.iter().find(|(of, _, _)| *of == series);
+    let &(_, directory, metapackage) = known.with_context(|| format!("no guest has Linux {series}"))?;
+    let kernel = folder.join(directory);
     if kernel.is_dir() {
         return Ok(kernel);
     }
-    let depends = output(Command::new("apt-cache").args(["depends", KERNEL]))?;
+    let depends = output(Command::new("apt-cache").args(["depends", metapackage]))?;
     let depends = String::from_utf8(depends.stdout)?;
     let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let package = package.with_context(|| format!("{KERNEL} is not known here: apt-get update?"))?;
+    let package = package.with_context(|| format!("{metapackage} is not known here: apt-get update?"))?;
+    ensure!(package.starts_with(&format!("linux-image-{series}.")), "{metapackage} is {package}, not Linux {series}");
     println!("fetching {package}");
     output(Command::new("apt-get").args(["-q", "download", package]).current_dir(folder))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
@@ -107,9 +114,14 @@ impl Contents<'_> {
         }
         let modules = entries(&kernel.join("lib/modules"))?.pop().context("the package has no modules")?;
         for module in self.modules.iter().map(Path::new) {
-            let packed = modules.join(module).with_extension("ko.xz");
-            let plain = output(Command::new("xz").arg("-dc").arg(packed))?;
-            fs::write(root.join(module.file_name().context("a module has a name")?), plain.stdout)?;
+            let place = root.join(module.file_name().context("a module has a name")?);
+            let (plain, packed) = (modules.join(module), modules.join(module).with_extension("ko.xz"));
+            if packed.is_file() {
+                fs::write(place, output(Command::new("xz").arg("-dc").arg(packed))?.stdout)?;
+            } else if plain.is_file() {
+                fs::copy(plain, place)?;
+            }
+            // Otherwise the driver is built in, or this kernel does not have it.
         }
         for (name, text) in self.parts {
             fs::write(root.join(format!("{name}.sh")), text)?;

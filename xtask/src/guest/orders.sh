@@ -1,64 +1,109 @@
-# Whether settings come in the order that is predicted: the same workloads on a modelled disk in simulation, and under the
-# kernel's controllers on that disk served by iosched ublk; read by init.sh.
-for module in ublk_drv bfq; do
-    [ -d /sys/module/$module ] || insmod /$module.ko
+# Whether settings come in the order that is predicted, with similar ratios: the same job files in simulation, and under the
+# kernel's schedulers and controllers on null_blk; read by init.sh. The emulator counts an instruction as a nanosecond, so
+# the load of the host changes nothing.
+for module in configfs null_blk bfq mq-deadline kyber-iosched; do
+    load $module $([ $module = null_blk ] && echo nr_devices=0)
 done
+[ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
+
+# A disk with four commands at a time, each of 4 ms, and its model.
+four=/sys/kernel/config/nullb/four
+mkdir $four
+echo 512 >$four/size
+echo 2 >$four/irqmode
+echo 4000000 >$four/completion_nsec
+echo 4 >$four/hw_queue_depth
+echo 1 >$four/power
+disk=four
+[ -d /sys/block/$disk ] || disk=nullb$(cat $four/index)
+cat >four.toml <<END
+kind = "server"
+[server]
+capacity_sectors = 1048576
+depth = 4
+max_hw_sectors_kb = $(cat /sys/block/$disk/queue/max_hw_sectors_kb)
+write_cache = false
+servers = 4
+flush_ns = 0
+[server.read]
+transit_ns = 0
+service_ns = 4000000
+bytes_per_second = 1000000000000
+END
 
 # The simulation has the rules of the kernel that runs.
 kernel=$(uname -r | sed 's/[^0-9.].*//')
-# jobs RUNTIME: begins a job file; of the jobs' own options what is on standard input.
+runs=4
+# jobs NAME LINE...: writes a job file with these lines.
 jobs() {
-    cat - <<END
-[global]
-size=450m
-direct=1
-ioengine=libaio
-time_based
-runtime=$1
-END
+    name=$1
+    shift
+    printf '%s\n' '[global]' size=200m direct=1 ioengine=libaio time_based runtime=2s bs=4k "$@" >"$name.fio"
 }
-{ jobs 1500ms; printf '%s\n' '[db]' rw=randread bs=8k iodepth=4 cgroup=db '[backup]' rw=read bs=256k iodepth=8 cgroup=backup; } >caps.fio
-{ jobs 1500ms; printf '%s\n' '[db]' rw=randread bs=4k cgroup=db '[backup]' rw=randwrite bs=64k iodepth=16 cgroup=backup; } >writer.fio
-{ jobs 3s; printf '%s\n' rw=randread bs=4k iodepth=4 '[db]' cgroup=db '[backup]' cgroup=backup; } >shares.fio
-{ jobs 2s; printf '%s\n' rw=randread bs=4k '[db]' cgroup=db cgroup_weight=800 '[backup]' cgroup=backup cgroup_weight=50; } >weights.fio
+# All jobs together have at most eight requests, the tags of a scheduler on this disk: the order in which Linux wakes
+# processes that wait for a tag is not simulated.
+jobs caps rw=randread iodepth=4 '[db]' cgroup=db '[backup]' cgroup=backup
+jobs writer '[db]' rw=randread cgroup=db '[backup]' rw=randwrite iodepth=7 cgroup=backup
+jobs classes rw=randread '[db]' prioclass=2 iodepth=6 '[backup]' prioclass=3 iodepth=2
+jobs shares rw=randread iodepth=4 '[db]' cgroup=db '[backup]' cgroup=backup
+jobs weights rw=randread iodepth=4 '[db]' cgroup=db cgroup_weight=800 '[backup]' cgroup=backup cgroup_weight=50
 
-# verdicts JOB: on its rate, a word for each setting but the first, of the CSV in standard input.
-verdicts() { grep "^$1_iops," | awk -F , 'NR > 1 { printf "%s%s", sep, $(NF - 2); sep = " " }'; }
-# same PREDICTED MEASURED: none is wrong; what is not sure is not.
-same() {
-    measured=$2
-    for predicted in $1; do
-        found=${measured%% *}
-        measured=${measured#* }
-        [ "$predicted" = "$found" ] || [ "$predicted" = cannot_tell ] || [ "$found" = cannot_tell ] || return 1
+# ratios JOB: of the job's rate in each setting but the first to that in the first, with its interval and a word, from the CSV
+# in standard input: more or less if the interval is more than 10 % from 1, same if it is within 25 %, else unsure. A setting may
+# contain commas, so columns are counted from the end.
+ratios() {
+    awk -F , -v job="$1_iops" '
+        $1 != job { next }
+        !mean { mean = $(NF - 8); next }
+        {
+            low = 1 + $(NF - 4) / mean
+            high = 1 + $(NF - 3) / mean
+            word = low > 1.1 ? "more" : high < 0.9 ? "less" : low > 0.8 && high < 1.25 ? "same" : "unsure"
+            printf "%s%s %.2f (%.2f to %.2f)", separator, word, 1 + $(NF - 5) / mean, low, high
+            separator = "; "
+        }'
+}
+words() { tr ';' '\n' | awk '{ print $1 }'; }
+# agree PREDICTED MEASURED: whether the measured words are the predicted ones. A wide interval contradicts nothing, but each job
+# needs a word that is sure.
+agree() {
+    sure=0
+    wanted=$1
+    set -- $2
+    for word in $wanted; do
+        [ "$word" = "$1" ] && sure=1
+        [ "$word" = "$1" ] || [ "$1" = unsure ] || return 1
+        shift
     done
+    [ $sure = 1 ] && [ $# = 0 ]
 }
 # order WORKLOAD ARGUMENT...: compares settings in both places.
 order() {
     workload=$1
     shift
-    iosched compare --workload "$workload.fio" --device sata-7200 --kernel "$kernel" --runs 3 --csv "$@" >predicted.csv || return 1
-    iosched compare --workload "$workload.fio" --on /dev/ublkb0 --destroy-data /dev/ublkb0 --runs 3 --csv "$@" >measured.csv || return 1
+    iosched compare --workload "$workload.fio" --device four.toml --kernel "$kernel" --no-fairness --runs $runs --csv "$@" >predicted.csv || return 1
+    iosched compare --workload "$workload.fio" --on /dev/$disk --destroy-data /dev/$disk --runs $runs --csv "$@" >measured.csv || return 1
     wrong=0
     for job in db backup; do
-        predicted=$(verdicts $job <predicted.csv) measured=$(verdicts $job <measured.csv)
+        predicted=$(ratios $job <predicted.csv) measured=$(ratios $job <measured.csv)
         echo "guest: $workload: $job: predicted $predicted; measured $measured"
-        same "$predicted" "$measured" || wrong=1
+        agree "$(echo "$predicted" | words)" "$(echo "$measured" | words)" || wrong=1
     done
     [ $wrong = 0 ] || { grep -E '^(db|backup)_iops' predicted.csv measured.csv; return 1; }
 }
-model=io.cost.model=ctrl=user/rbps=150000000/rseqiops=5000/rrandiops=150/wbps=150000000/wseqiops=5000/wrandiops=150
+# ordered NAME ARGUMENT...: checks an order, and prints its ratios.
+ordered() {
+    check "$@"
+    grep '^guest: ' out
+}
+model=io.cost.model=ctrl=user/rbps=1000000000000/rseqiops=1000/rrandiops=1000/wbps=1000000000000/wseqiops=1000/wrandiops=1000
 model=$model,io.cost.qos=enable=1/ctrl=user/rlat=250000/wlat=250000/min=100/max=100
-check "a modelled disk is served" serve ublkb0 model:sata-7200,size=1G --scheduler noop
-check "io.max comes in the predicted order" order caps --scheduler none --scheduler none:io.max=backup:rbps=5000000 \
-    --scheduler none:io.max=backup:rbps=50000000
-grep '^guest: ' out
-check "io.max of a writer, too" order writer --scheduler none --scheduler none:io.max=backup:wiops=20
-grep '^guest: ' out
-check "io.cost comes in the predicted order" order shares --scheduler none --scheduler "none:$model,io.weight=db:800+backup:100" \
-    --scheduler "none:$model,io.weight=db:100+backup:800"
-grep '^guest: ' out
-check "bfq's weights come in the predicted order" order weights --scheduler none --scheduler bfq --scheduler bfq:low_latency=0
-grep '^guest: ' out
-check "the modelled disk ends" stop
+d=mq-deadline
+ordered "io.max comes in the predicted order" order caps --scheduler $d --scheduler $d:io.max=backup:rbps=400000 \
+    --scheduler $d:io.max=backup:riops=300
+ordered "io.max of a writer, too" order writer --scheduler $d --scheduler $d:io.max=backup:wiops=50
+ordered "mq-deadline's classes come in the predicted order" order classes --scheduler kyber --scheduler $d
+ordered "io.cost comes in the predicted order" order shares --scheduler $d --scheduler "$d:$model,io.weight=db:800+backup:100" \
+    --scheduler "$d:$model,io.weight=db:100+backup:800"
+ordered "bfq's weights come in the predicted order" order weights --scheduler $d --scheduler bfq:low_latency=0

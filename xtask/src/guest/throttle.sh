@@ -1,7 +1,7 @@
 # Whether a write to wbt_lat_usec drains the device first, and whether writers that slept in wbt then
 # continue; read by init.sh.
 for module in configfs null_blk; do
-    [ -d /sys/module/$module ] || insmod /$module.ko $([ $module = configfs ] || echo nr_devices=0)
+    load $module $([ $module = null_blk ] && echo nr_devices=0)
 done
 [ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
 # A disk whose commands take five seconds.
