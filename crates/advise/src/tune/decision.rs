@@ -43,6 +43,12 @@ impl TuneResults<'_> {
         Some(Evidence {
             labels: shown.iter().map(standing).map(|standing| standing.label.clone()).collect(),
             served: (0..shown.len()).filter(|&position| is_served(standing(&shown[position]))).collect(),
+            out_of_tree: (0..shown.len())
+                .filter(|&position| {
+                    let standing = standing(&shown[position]);
+                    is_served(standing) && standing.setting.is_out_of_tree()
+                })
+                .collect(),
             better_served: self.served.and_then(place).into_iter().collect(),
             broken: shown.iter().map(standing).map(|standing| self.broken_by(standing)).collect(),
             starving: starving(shown.iter().map(standing)),
