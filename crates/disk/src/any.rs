@@ -80,6 +80,11 @@ impl Device for AnyDevice {
     }
 
     #[inline]
+    fn submit_to(&mut self, now: Time, hw_queue: u16, command: Command) {
+        each!(self, device => device.submit_to(now, hw_queue, command));
+    }
+
+    #[inline]
     fn next_event(&self) -> Option<Time> {
         each!(self, device => device.next_event())
     }

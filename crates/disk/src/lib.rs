@@ -64,6 +64,7 @@ mod link;
 pub mod measure;
 mod profile;
 mod profile_file;
+mod recorded;
 mod rest;
 pub mod server;
 pub mod ssd;
@@ -78,6 +79,7 @@ pub use empirical::{Empirical, EmpiricalConfig};
 pub use fixed::{Fixed, FixedConfig, FixedStep};
 pub use hdd::{Hdd, HddConfig};
 pub use profile::{Anchor, Fit, Model, Profile, ProfileError, StartState, Validated, is_path};
+pub use recorded::{Recorded, RecordedError, RecordedLoad};
 pub use rest::RestConfig;
 pub use server::{Server, ServerConfig};
 pub use ssd::{Ssd, SsdConfig};
@@ -89,7 +91,7 @@ use iosched::{Op, Sector, Time};
 pub struct Card {
     /// Size in sectors of 512 bytes.
     pub capacity_sectors: u64,
-    /// Number of commands that the device takes at once, at least 1.
+    /// Number of commands that a hardware queue of the device takes at once, at least 1.
     pub depth: u32,
     /// Number of hardware queues, at least 1. Each can have `depth` commands.
     pub hw_queues: u16,
@@ -101,6 +103,14 @@ pub struct Card {
     pub fua: bool,
     /// Largest command, KiB.
     pub max_hw_sectors_kb: u32,
+}
+
+impl Card {
+    /// Returns the number of commands that the device takes at once, over all its hardware queues.
+    #[must_use]
+    pub fn commands_max(&self) -> u32 {
+        self.depth.saturating_mul(u32::from(self.hw_queues))
+    }
 }
 
 /// A command to a device.
@@ -121,7 +131,7 @@ pub struct Command {
 
 /// A device in virtual time.
 ///
-/// The host calls [`submit`](Self::submit) while fewer than [`Card::depth`] commands are
+/// The host calls [`submit`](Self::submit) while fewer than [`Card::commands_max`] commands are
 /// outstanding. It sleeps until [`next_event`](Self::next_event), and calls
 /// [`advance`](Self::advance) with this time until the result is `None`. `now` never goes back. The
 /// same calls give the same results.
@@ -131,6 +141,14 @@ pub trait Device {
 
     /// Submits a command.
     fn submit(&mut self, now: Time, command: Command);
+
+    /// Submits a command to a hardware queue, from 0. A device that fetches commands from its
+    /// queues in turn overrides this method.
+    #[inline]
+    fn submit_to(&mut self, now: Time, hw_queue: u16, command: Command) {
+        let _ = hw_queue;
+        self.submit(now, command);
+    }
 
     /// Returns the time of the next internal event. `None` if the device is idle.
     fn next_event(&self) -> Option<Time>;
@@ -148,6 +166,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
     fn submit(&mut self, now: Time, command: Command) {
         (**self).submit(now, command);
+    }
+
+    fn submit_to(&mut self, now: Time, hw_queue: u16, command: Command) {
+        (**self).submit_to(now, hw_queue, command);
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -19,6 +19,7 @@ use crate::hdd::{Hdd, HddConfig};
 use crate::io_cost::{self, Family, IoCostModel, Latencies, Member, Spread};
 use crate::measure::{self, Figure, Unit};
 use crate::profile_file::read;
+use crate::recorded::Recorded;
 use crate::server::{Server, ServerConfig};
 use crate::ssd::{Ssd, SsdConfig, SsdStartConfig};
 use crate::{AnyDevice, Card, Device};
@@ -216,6 +217,9 @@ pub struct Fit {
     /// then those of the validation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated: Option<Validated>,
+    /// Errors in a record of published measurements; `None` if the record does not have the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
 }
 
 /// Result of a validation: workloads that were not used in the fit ran on the device itself with
@@ -438,6 +442,7 @@ impl Profile {
             tail_error_percent: latencies.map_or(TAIL_ERROR_PERCENT, |latencies| latencies.tail_error_percent),
             rates_only: latencies.is_none(),
             validated: None,
+            recorded: None,
         };
         let mut fitted_to = vec!["servers and times: computed from the six rates of the io.cost model".to_owned()];
         let mut assumed = vec!["flush_ns, max_hw_sectors_kb".to_owned()];
@@ -556,6 +561,18 @@ impl Profile {
         anchors.retain(|anchor| anchor.figure.depth() <= depth);
         let (fitted_to, assumed) = (self.fitted_to.clone(), self.assumed.clone());
         Ok(Self { name, about, model, anchors, fit: self.fit, fitted_to, assumed, prototype, tags: self.tags })
+    }
+
+    /// Returns disk `number` of several disks of this model. Disk 0 is the profile itself. The
+    /// others differ from it if the profile has a difference between disks.
+    #[must_use]
+    pub fn specimen(&self, number: u32) -> Self {
+        let (Model::Ssd(config), AnyDevice::Ssd(ssd)) = (&self.model, &self.prototype) else { return self.clone() };
+        let config = config.specimen(number);
+        // Scaled times stay within their limits, so a valid profile has valid specimens.
+        let Ok(prototype) = ssd.another(&config) else { return self.clone() };
+        let (model, prototype) = (Model::Ssd(Box::new(config)), AnyDevice::Ssd(Box::new(prototype)));
+        Self { model, prototype, ..self.clone() }
     }
 
     fn varied(&self, variant: Variant) -> Result<Self, ProfileError> {
@@ -703,6 +720,7 @@ impl Fit {
     fn validate(self) -> Result<(), ConfigError> {
         within("fit.rate_error_percent", self.rate_error_percent, 0.0..=1e9)?;
         within("fit.tail_error_percent", self.tail_error_percent, 0.0..=1e9)?;
+        self.recorded.map_or(Ok(()), |recorded| recorded.validate())?;
         let Some(validated) = self.validated else { return Ok(()) };
         within("fit.validated.trust_percent", validated.trust_percent, 0.0..=100.0)?;
         within("fit.validated.rate_difference_error_percent", validated.rate_difference_error_percent, 0.0..=1e9)?;

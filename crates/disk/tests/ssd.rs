@@ -2,6 +2,7 @@
 
 use crate::common::{Outcome, at_once, closed_loop};
 use iosched::Op::{self, Discard, Flush, Read, Write};
+use iosched::Time;
 use iosched_disk::ssd::{Ssd, SsdCacheConfig, SsdConfig, SsdQuickReadConfig, SsdStartConfig};
 use iosched_disk::{Command, Device, Model, Profile};
 use iosched_numbers::SplitMix64;
@@ -313,6 +314,69 @@ fn bursts_of_cleaning_stop_writes_for_longer_at_the_same_rate() {
     let program_ns = small().flash.program_ns;
     assert!(smooth_longest < burst_longest / 3, "{smooth_longest}, {burst_longest}");
     assert!(burst_longest > 32_768 / unit / 2 * program_ns, "{burst_longest}");
+}
+
+/// Returns the longest read in a run of 256 writes and one read at a time, ns.
+fn longest_read_beside_writes_ns(cached_programs: u32) -> u64 {
+    let mut config = with_little_buffer();
+    config.buffer.sectors = 64 * config.flash.program_sectors;
+    config.flash.programs_max = Some(config.flash.dies / 3);
+    config.flash.suspends_max = 0;
+    config.flash.cached_programs = cached_programs;
+    let mut device = Ssd::new(&config).unwrap();
+    let (mut random, mut left) = (SplitMix64::new(3), 40_000u64);
+    let blocks = config.capacity_sectors / 8;
+    let outcomes = closed_loop(&mut device, 32, || {
+        left = left.checked_sub(1)?;
+        Some(at_once(if left % 40 == 0 { Read } else { Write }, random.below(blocks) * 8, 8))
+    });
+    outcomes.iter().filter(|outcome| outcome.command.op == Read).map(|outcome| outcome.latency_ns()).max().unwrap()
+}
+
+#[test]
+fn reads_wait_for_programs_that_begin_from_the_cache_register() {
+    let program_ns = config().flash.program_ns;
+    let (alone, cached) = (longest_read_beside_writes_ns(0), longest_read_beside_writes_ns(1));
+    assert!((program_ns / 2..program_ns * 3 / 2).contains(&alone), "one program: {alone}");
+    assert!((program_ns * 3 / 2..program_ns * 5 / 2).contains(&cached), "two programs: {cached}");
+}
+
+#[test]
+fn the_controller_fetches_from_its_queues_in_turn() {
+    let mut config = config();
+    config.hw_queues = 2;
+    config.interface.command_slots = Some(1);
+    let mut device = Ssd::new(&config).unwrap();
+    // Queue 0 has five commands before queue 1 has its two.
+    let queues = [0, 0, 0, 0, 0, 1, 1];
+    for (tag, queue) in (0..).zip(queues) {
+        let command = Command { tag, op: Read, sector: u64::from(tag) * 800, nr_sectors: 8, fua: false };
+        device.submit_to(Time::ZERO, queue, command);
+    }
+    let mut order = Vec::new();
+    while let Some(now) = device.next_event() {
+        order.extend(device.advance(now));
+    }
+    assert_eq!(order, [0, 1, 5, 2, 6, 3, 4]);
+}
+
+#[test]
+fn disks_of_one_model_differ_by_the_share_in_the_profile() {
+    let mut config = config();
+    assert_eq!(config.specimen(3), config, "no difference is given");
+    config.specimens_percent = 8.0;
+    assert_eq!(config.specimen(0), config, "the first disk is the profile");
+    let times: Vec<u64> = (1..8).map(|number| config.specimen(number).flash.read_ns).collect();
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    let read_ns = config.flash.read_ns;
+    assert!((read_ns * 92 / 100..read_ns * 96 / 100).contains(least), "{times:?}");
+    assert!((read_ns * 105 / 100..=read_ns * 108 / 100).contains(most), "{times:?}");
+    let mut different = times.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), 7, "{times:?}");
+    let slow = config.specimen(1);
+    assert!(slow.interface.bytes_per_second < config.interface.bytes_per_second && slow.validate().is_ok());
 }
 
 #[test]

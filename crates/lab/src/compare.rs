@@ -21,7 +21,7 @@
 //! published rule: two settings differ if the bars of mean ± standard deviation do not touch
 //! ([`stat::bars_apart`]). No table shows the published rule beside a verdict.
 
-use iosched_disk::Fit;
+use iosched_disk::{Fit, RecordedLoad};
 use serde::{Deserialize, Serialize};
 
 use crate::figure::{Direction, Figure};
@@ -100,19 +100,27 @@ pub struct Bounds {
     /// Error of the device's model, per cent. It is 0 for a real device, and if the error was never
     /// measured.
     pub model_error_percent: f64,
+    /// Error of the ratio of two settings on the device's model, a factor. It is 1 without a record
+    /// of measurements of the device.
+    pub model_error_factor: f64,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { equal_within_percent: EQUAL_WITHIN_PERCENT, model_error_percent: 0.0 }
+        Self { equal_within_percent: EQUAL_WITHIN_PERCENT, model_error_percent: 0.0, model_error_factor: 1.0 }
     }
 }
 
 impl Bounds {
-    /// Returns the bounds for comparisons on a device. `tail` is true for a metric of the slowest
-    /// I/Os.
+    /// Returns the bounds for comparisons of a kind of workload on a device. `tail` is true for a
+    /// metric of the slowest I/Os.
     #[must_use]
-    pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool) -> Self {
+    pub fn on(device: &DeviceRecord, equal_within_percent: f64, tail: bool, load: RecordedLoad) -> Self {
+        // Published measurements show the error of a ratio, which is the error of a difference.
+        if let Some(recorded) = device.fit.and_then(|fit| fit.recorded.filter(|_| fit.validated.is_none())) {
+            let model_error_factor = recorded.factor(load, tail);
+            return Self { equal_within_percent, model_error_percent: 0.0, model_error_factor };
+        }
         // An error that both settings share cancels in the difference. Validated models therefore
         // have an error of differences, which applies first.
         let error = |fit: Fit| match (fit.validated, tail) {
@@ -121,7 +129,21 @@ impl Bounds {
             (None, false) => fit.rate_error_percent,
             (None, true) => fit.tail_error_percent,
         };
-        Self { equal_within_percent, model_error_percent: device.fit.map_or(0.0, error) }
+        let model_error_percent = device.fit.map_or(0.0, error);
+        Self { equal_within_percent, model_error_percent, model_error_factor: 1.0 }
+    }
+
+    /// Returns the bounds without the error of the model.
+    #[must_use]
+    pub fn of_exact_model(self) -> Self {
+        Self { model_error_percent: 0.0, model_error_factor: 1.0, ..self }
+    }
+
+    /// Returns the largest difference, per cent of the baseline, that the error of the model
+    /// explains.
+    #[must_use]
+    pub fn error_percent(&self) -> f64 {
+        self.model_error_percent + (self.model_error_factor - 1.0) * 100.0
     }
 
     /// Returns the bound of equality for a metric, per cent. It is at least `figure_percent`, the
@@ -323,7 +345,10 @@ pub fn judge(pairs: &[Pair<'_>]) -> Judged {
     let mut levels_of_pairs: Vec<f64> = vec![SIGNIFICANCE; pairs.len()];
     for concludes in [true, false] {
         let alpha = SIGNIFICANCE * SHARES[family(concludes)];
-        let p = |pair: &Pair<'_>| Some(stat::paired(pair.values, pair.base)?.p(pair.model_error()));
+        let p = |pair: &Pair<'_>| {
+            let found = stat::paired(pair.values, pair.base)?;
+            Some(found.p(pair.model_error(found.mean)))
+        };
         let tests = pairs.iter().enumerate().filter(|(_, pair)| pair.concludes == concludes);
         let (at, p): (Vec<usize>, Vec<f64>) = tests.filter_map(|(at, pair)| Some((at, p(pair)?))).unzip();
         levels[family(concludes)] = alpha / p.len().max(1) as f64;
@@ -348,8 +373,21 @@ impl Pair<'_> {
         percent / 100.0 * stat::mean(self.base).abs()
     }
 
-    fn model_error(&self) -> f64 {
-        self.of_base(self.bounds.model_error_percent)
+    /// Returns the size of a difference with the sign of `difference` that the error of the model
+    /// explains, in the metric's unit. A factor of two explains twice the baseline and half of it.
+    fn model_error(&self, difference: f64) -> f64 {
+        let factor =
+            if difference < 0.0 { 1.0 / self.bounds.model_error_factor } else { self.bounds.model_error_factor };
+        (factor - 1.0).abs() * stat::mean(self.base).abs() + factor * self.of_base(self.bounds.model_error_percent)
+    }
+
+    /// Widens an interval of the difference by the error of the model.
+    fn widened(&self, (low, high): (f64, f64)) -> (f64, f64) {
+        let Bounds { model_error_percent, model_error_factor, .. } = self.bounds;
+        let (base, error) = (stat::mean(self.base), self.of_base(model_error_percent));
+        // With a factor of 1, the interval stays exactly the same.
+        let scaled = |end: f64, factor: f64| if base + end > 0.0 { end * factor + base * (factor - 1.0) } else { end };
+        (scaled(low, 1.0 / model_error_factor) - error, scaled(high, model_error_factor) + error)
     }
 
     /// Compares the pair. `level` is the level of the interval. `hardest` is the level at which
@@ -368,10 +406,10 @@ impl Pair<'_> {
         // runs scatter.
         let is_bounded = values.iter().chain(base).all(|value| *value >= 0.0);
         let least = if is_bounded { -base_mean } else { f64::NEG_INFINITY };
-        let model_error = self.model_error();
+        let model_error = self.model_error(difference);
         let interval = found.map(|found| {
-            let (low, high) = found.interval(level);
-            ((low - model_error).max(least), high + model_error)
+            let (low, high) = self.widened(found.interval(level));
+            (low.max(least), high)
         });
         let equal_within_percent = bounds.equal_in(figure.relevant_percent());
         let apart = self.of_base(outcomes_apart_percent(figure, bounds.equal_within_percent));
@@ -402,7 +440,7 @@ impl Pair<'_> {
             percent: percent(difference),
             interval_percent: interval.and_then(|(low, high)| percent(low).zip(percent(high))),
             equal_within_percent,
-            model_error_percent: bounds.model_error_percent,
+            model_error_percent: bounds.error_percent(),
             p: found.map(|found| found.p(model_error)),
             bootstrap: stat::bootstrap_interval(&differences),
             rank_p: stat::signed_rank(&differences).filter(|_| found.is_some()),
@@ -412,7 +450,7 @@ impl Pair<'_> {
             published,
         };
         let runs_needed =
-            (cannot_tell && !is_untold).then(|| runs_to_tell(&comparison, values, base, hardest)).flatten();
+            (cannot_tell && !is_untold).then(|| runs_to_tell(&comparison, model_error, values, base, hardest)).flatten();
         // The spread of two or three runs is noise, so the number of runs computed from it is
         // noise, too.
         let least = if comparison.runs < RUNS_FEW { RUNS_PUBLISHED } else { 0 };
@@ -439,13 +477,19 @@ fn verdict(direction: Direction, (low, high): (f64, f64), equal_within: f64) -> 
 /// Returns the number of runs of each setting that would decide `comparison` in 4 of 5 cases, at
 /// the given probability of a false difference. Returns `None` for a single run, and if no number
 /// of runs would decide.
-fn runs_to_tell(comparison: &Comparison, values: &[f64], base: &[f64], significance: f64) -> Option<u32> {
+fn runs_to_tell(
+    comparison: &Comparison,
+    model_error: f64,
+    values: &[f64],
+    base: &[f64],
+    significance: f64,
+) -> Option<u32> {
     let spread = stat::standard_deviation(&stat::differences(values, base))?;
     let base_mean = stat::mean(base).abs();
     let of_base = |percent: f64| percent / 100.0 * base_mean;
     let size = comparison.difference.abs();
-    let model_error = of_base(comparison.model_error_percent);
-    let room = [size - model_error, of_base(comparison.equal_within_percent) - size - model_error];
+    let largest_error = of_base(comparison.model_error_percent);
+    let room = [size - model_error, of_base(comparison.equal_within_percent) - size - largest_error];
     let runs =
         room.into_iter().filter(|room| *room > 0.0).filter_map(|room| stat::runs_needed(room, spread, significance));
     runs.min()
@@ -677,9 +721,10 @@ mod tests {
             samples in samples(),
             equal_within_percent in prop_oneof![Just(0.01), Just(5.0), Just(100.0)],
             model_error_percent in prop_oneof![Just(0.0), Just(7.5), Just(400.0)],
+            model_error_factor in prop_oneof![Just(1.0), Just(1.2), Just(4.0)],
             concluding in 0..24usize,
         ) {
-            let bounds = Bounds { equal_within_percent, model_error_percent };
+            let bounds = Bounds { equal_within_percent, model_error_percent, model_error_factor };
             let pair = |(at, (values, base)): (usize, &'_ (Vec<f64>, Vec<f64>))| {
                 let figure = Figure::ALL[at % Figure::ALL.len()];
                 (figure, values.clone(), base.clone(), at < concluding)
@@ -718,6 +763,25 @@ mod tests {
                 prop_assert!(family.iter().all(|comparison| comparison.level >= judged.level(concludes)));
             }
         }
+    }
+
+    #[test]
+    fn a_factor_of_the_model_widens_both_directions_alike() {
+        let base = [100.0, 101.0, 99.0, 100.0, 100.0];
+        let twice = Bounds { model_error_factor: 2.0, ..Bounds::default() };
+        let verdict = |times: f64| {
+            let values: Vec<f64> = base.iter().map(|value| value * times).collect();
+            judged(Figure::SyncP99, &values, &base, twice)
+        };
+        // No winner from a difference below the factor, whichever way it is.
+        for times in [0.52, 0.7, 1.0, 1.4, 1.9] {
+            assert_eq!(verdict(times).verdict, Verdict::CannotTell, "{times}");
+        }
+        assert_eq!((verdict(0.45).verdict, verdict(2.2).verdict), (Verdict::Better, Verdict::Worse));
+        let (low, high) = verdict(1.0).interval_percent.unwrap();
+        assert!((low + 50.0).abs() < 2.0 && (high - 100.0).abs() < 3.0, "{low} {high}");
+        assert_eq!(verdict(1.4).model_error_percent, 100.0);
+        assert_eq!(verdict(1.4).seen, Some(Verdict::Worse));
     }
 
     #[test]

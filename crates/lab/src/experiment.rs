@@ -134,7 +134,8 @@ impl Experiment {
             Workload::Jobs(jobs) => jobs.disks() - 1,
             _ => 0,
         };
-        let others = |record: &SettingRecord| vec![(profile.clone(), record.setting.clone()); more];
+        let disks: Vec<Profile> = (1..=more as u32).map(|number| profile.specimen(number)).collect();
+        let others = |record: &SettingRecord| disks.iter().map(|disk| (disk.clone(), record.setting.clone())).collect();
         let more_disks = self.settings.iter().map(others).collect();
         self.devices.push(Tried { profile, text: None, values, more_disks });
         Ok(())
@@ -298,8 +299,7 @@ impl Experiment {
     /// Returns the other disks of the workload on the first device, all under `setting`.
     #[must_use]
     pub fn more_disks(&self, setting: &Setting) -> Vec<(Profile, Setting)> {
-        let first = &self.devices[0];
-        vec![(first.profile.clone(), setting.clone()); first.more_disks[0].len()]
+        self.devices[0].more_disks[0].iter().map(|(profile, _)| (profile.clone(), setting.clone())).collect()
     }
 
     /// Returns the kind of the workload.
@@ -457,6 +457,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             oddities: Vec::new(),
             assumed: Vec::new(),
             recorded_devices: None,
+            several_disks: Some(jobs.disks() as u64).filter(|&disks| disks > 1),
             unknown_priorities: None,
             jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
         },
@@ -475,6 +476,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             oddities: Vec::new(),
             assumed: Vec::new(),
             recorded_devices: None,
+            several_disks: Some(u64::from(spec.disks())).filter(|&disks| disks > 1),
             unknown_priorities: None,
             jobs: Vec::new(),
         },
@@ -495,6 +497,7 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
                 oddities: Vec::new(),
                 assumed: Vec::new(),
                 recorded_devices: None,
+                several_disks: None,
                 unknown_priorities: None,
                 jobs: Vec::new(),
             }
@@ -520,6 +523,7 @@ pub fn command_record(words: &[String]) -> WorkloadRecord {
         oddities: Vec::new(),
         assumed: Vec::new(),
         recorded_devices: None,
+        several_disks: None,
         unknown_priorities: None,
         jobs: Vec::new(),
         name,
@@ -578,6 +582,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         oddities: oddities(false),
         assumed: oddities(true),
         recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
+        several_disks: None,
         jobs: Vec::new(),
     }
 }

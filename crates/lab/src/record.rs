@@ -157,6 +157,9 @@ pub struct WorkloadRecord {
     /// Number of devices that a trace was recorded on, if more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_devices: Option<u64>,
+    /// Number of disks that fio jobs or an application use, if more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub several_disks: Option<u64>,
     /// Requests whose priority (ionice) the trace does not record, if they are more than a few and
     /// come from several processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! Results for one device, computed from records alone.
 
+use iosched_disk::RecordedLoad;
 use iosched_workload::outcome::{RunResult, TaskResult};
 use serde::Serialize;
 
@@ -471,5 +472,11 @@ fn fewest_ios(records: OnDevice<'_>, figure: Figure) -> Option<u64> {
 
 /// Returns the bounds of a metric's verdicts on the records' device.
 fn bounds(records: OnDevice<'_>, figure: Figure) -> Bounds {
-    Bounds::on(records.device(), records.header().equal_within_percent, figure.is_tail())
+    Bounds::on(records.device(), records.header().equal_within_percent, figure.is_tail(), load(records))
+}
+
+/// Returns the kind of the workload, for the error that a record of measurements shows.
+fn load(records: OnDevice<'_>) -> RecordedLoad {
+    let writes = records.runs().any(|run| run.result.bytes_written > 0);
+    RecordedLoad::of(writes, records.header().workload.several_disks.unwrap_or(1))
 }

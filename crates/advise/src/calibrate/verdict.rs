@@ -76,6 +76,7 @@ pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residua
         tail_error_percent: error_percent(Quantity::P99),
         rates_only: false,
         validated: None,
+        recorded: None,
     }
 }
 

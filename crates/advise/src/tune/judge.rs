@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use iosched_disk::RecordedLoad;
 use iosched_lab::{Bounds, Comparison, Direction, Pair, SIGNIFICANCE, Verdict, judge, stat};
 
 use super::history::History;
@@ -167,9 +168,12 @@ impl<'h, 'a> Judge<'h, 'a> {
             let found = at_level(self.history, (number, other), goal, SIGNIFICANCE);
             let direction = header.measures[goal].direction;
             let loss_percent = found.percent.unwrap_or(0.0) * if direction == Direction::Higher { -1.0 } else { 1.0 };
+            let values = pairs(self.history, number, other, goal);
+            let measured = pair(self.history, goal, &values);
+            let exact = Pair { bounds: measured.bounds.of_exact_model(), ..measured }.compare(SIGNIFICANCE);
             // The interval extends about two standard errors to each side.
-            let reach = |(low, high): (f64, f64)| (high - low) / 2.0 - found.model_error_percent;
-            let error = (found.interval_percent.map_or(0.0, reach) / 2.0).min(ERROR_PERCENT_MAX);
+            let reach = |(low, high): (f64, f64)| (high - low) / 2.0;
+            let error = (exact.interval_percent.map_or(0.0, reach) / 2.0).min(ERROR_PERCENT_MAX);
             let tolerated = AS_GOOD_PERCENT.max(header.measures[goal].relevant_percent).max(error);
             found.verdict != Verdict::Worse && loss_percent <= tolerated
         })
@@ -262,7 +266,8 @@ fn pairs(history: &History<'_>, number: usize, other: usize, measure: usize) -> 
 fn pair<'v>(history: &History<'_>, measure: usize, (values, base): &'v (Vec<f64>, Vec<f64>)) -> Pair<'v> {
     let header = history.header;
     let figure = header.measures[measure].figure();
-    let bounds = Bounds::on(&header.device, header.equal_within_percent, figure.is_tail());
+    // The history of a search does not say whether the workload writes. Errors are largest for writes.
+    let bounds = Bounds::on(&header.device, header.equal_within_percent, figure.is_tail(), RecordedLoad::Writes);
     Pair { figure, values, base, bounds, concludes: measure < header.goals }
 }
 

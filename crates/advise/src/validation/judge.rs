@@ -254,6 +254,7 @@ impl Battery {
             tail_error_percent,
             rates_only: false,
             validated: Some(self.validated),
+            recorded: None,
         })
     }
 }

@@ -33,6 +33,10 @@ pub struct SsdConfig {
     /// Whether the host can use force-unit-access.
     #[serde(default)]
     pub fua: bool,
+    /// Largest difference in speed between disks of this model, per cent, 0 to 50. Jobs that use
+    /// several disks in turn collect at the slowest one. 0, or absent: all disks are equal.
+    #[serde(default, skip_serializing_if = "is_no_share")]
+    pub specimens_percent: f64,
     /// The dies.
     pub flash: SsdFlashConfig,
     /// Buffer in which writes wait for the dies.
@@ -83,6 +87,10 @@ pub struct SsdFlashConfig {
     /// the controller limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs_max: Option<u32>,
+    /// Number of further programs that a die begins without a gap for reads while data waits
+    /// (cache programming), up to 1,000. 0, or absent: waiting reads come before the next program.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_programs: u32,
     /// A faster read of few sectors. If absent, all reads take `read_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quick_read: Option<SsdQuickReadConfig>,
@@ -149,6 +157,11 @@ pub struct SsdCleaningConfig {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
 const fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
+fn is_no_share(value: &f64) -> bool {
+    *value == 0.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
@@ -247,7 +260,37 @@ impl SsdConfig {
         within("ssd.interface.write_command_ns", interface.write_command_ns, 0..=SECOND_NS)?;
         within("ssd.interface.read_page_ns", interface.read_page_ns, 0..=SECOND_NS)?;
         within("ssd.interface.command_slots", interface.command_slots.unwrap_or(1), 1..=config::DEPTH_MAX)?;
-        within("ssd.interface.bytes_per_second", interface.bytes_per_second, 1_000_000..=1_000_000_000_000)
+        within("ssd.interface.bytes_per_second", interface.bytes_per_second, 1_000_000..=1_000_000_000_000)?;
+        within("ssd.specimens_percent", self.specimens_percent, 0.0..=50.0)
+    }
+
+    /// Returns the parameters of disk `number` of several disks of this model. All its times are
+    /// longer or shorter by the same share. Disk 0 has the times of the profile. The shares of the
+    /// others fill the range of [`specimens_percent`](Self::specimens_percent) evenly.
+    #[must_use]
+    pub fn specimen(&self, number: u32) -> Self {
+        let factor = 1.0 + self.specimens_percent / 100.0 * slowness(number);
+        let mut config = self.clone();
+        let SsdConfig { flash, cache, interface, .. } = &mut config;
+        let cache_ns = cache.as_mut().map(|cache| &mut cache.program_ns);
+        let quick_ns = flash.quick_read.as_mut().map(|quick| &mut quick.ns);
+        let times = [
+            &mut flash.read_ns,
+            &mut flash.program_ns,
+            &mut flash.erase_ns,
+            &mut interface.read_latency_ns,
+            &mut interface.write_latency_ns,
+            &mut interface.read_command_ns,
+            &mut interface.write_command_ns,
+            &mut interface.read_page_ns,
+        ];
+        for ns in times.into_iter().chain(cache_ns).chain(quick_ns) {
+            *ns = ((*ns as f64 * factor).round() as u64).min(SECOND_NS);
+        }
+        for rate in [&mut flash.channel_bytes_per_second, &mut interface.bytes_per_second] {
+            *rate = ((*rate as f64 / factor).round() as u64).clamp(1_000_000, 1_000_000_000_000);
+        }
+        config
     }
 
     fn validate_cleaning(&self) -> Result<(), ConfigError> {
@@ -287,6 +330,16 @@ impl SsdConfig {
     }
 }
 
+/// Returns the relative slowness of a disk of several, from -1 to 1: 0 for the first disk, then
+/// values of the van der Corput sequence, which fill the range evenly for any number of disks.
+fn slowness(number: u32) -> f64 {
+    if number == 0 {
+        return 0.0;
+    }
+    let reversed = number.saturating_add(1).reverse_bits();
+    1.0 - f64::from(reversed) / f64::from(1u32 << 31)
+}
+
 impl SsdFlashConfig {
     fn validate(&self) -> Result<(), ConfigError> {
         within("ssd.flash.dies", self.dies, 1..=4096)?;
@@ -310,6 +363,7 @@ impl SsdFlashConfig {
         within("ssd.flash.erase_ns", self.erase_ns, 0..=SECOND_NS)?;
         within("ssd.flash.suspend_ns", self.suspend_ns, 0..=SECOND_NS)?;
         within("ssd.flash.suspends_max", self.suspends_max, 0..=1_000_000)?;
+        within("ssd.flash.cached_programs", self.cached_programs, 0..=1000)?;
         within("ssd.flash.programs_max", self.programs_max.unwrap_or(1), 1..=self.dies)?;
         if let Some(quick) = self.quick_read {
             within("ssd.flash.quick_read.sectors", quick.sectors, 1..=self.read_sectors)?;

@@ -61,6 +61,7 @@ pub(super) struct Limits {
     pub(super) suspend_ns: u64,
     pub(super) suspends_max: u32,
     pub(super) reads_in_a_row: u32,
+    pub(super) cached_programs: u32,
     /// Time of a unit on the channel.
     pub(super) unit_ns: u64,
 }
@@ -75,6 +76,8 @@ pub(super) struct Die {
     suspended: Option<(Work, u64, u32)>,
     /// Number of reads since the last work.
     in_a_row: u32,
+    /// Number of programs that began without a gap for reads.
+    cached: u32,
     /// Number of the current operation. The scheduled end of an interrupted operation has another
     /// number and is ignored.
     begun: u32,
@@ -88,6 +91,7 @@ impl Die {
             work: VecDeque::new(),
             suspended: None,
             in_a_row: 0,
+            cached: 0,
             begun: 0,
         }
     }
@@ -120,6 +124,20 @@ impl Die {
     pub(super) fn add(&mut self, now_ns: u64, work: Work, channel_free_ns: &mut u64, limits: &Limits) -> Option<u64> {
         self.work.push_back(work);
         self.begin(now_ns, channel_free_ns, limits)
+    }
+
+    /// Returns whether the die, whose program has just ended, begins another one without a gap for
+    /// reads. The next operation is then work.
+    #[inline]
+    pub(super) fn continues(&mut self, limits: &Limits) -> bool {
+        let continues = self.cached < limits.cached_programs;
+        if continues {
+            self.cached += 1;
+            self.in_a_row = limits.reads_in_a_row;
+        } else {
+            self.cached = 0;
+        }
+        continues
     }
 
     /// Ends the current operation.
@@ -171,7 +189,8 @@ impl Die {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { suspend_ns: 10, suspends_max: 2, reads_in_a_row: 3, unit_ns: 5 };
+    const LIMITS: Limits =
+        Limits { suspend_ns: 10, suspends_max: 2, reads_in_a_row: 3, cached_programs: 1, unit_ns: 5 };
     const PROGRAM: Work = Work { kind: WorkKind::Program(0), busy_ns: 1000 };
 
     fn part(slot: u32) -> Part {
@@ -229,6 +248,21 @@ mod tests {
         let order: Vec<_> = finish_all(&mut die, end).into_iter().map(|(_, slot)| slot).collect();
         assert_eq!(order[..4], [Some(0), Some(1), Some(2), Some(3)]);
         assert_eq!(order[4], None, "{order:?}");
+    }
+
+    #[test]
+    fn a_read_waits_for_a_cached_program_but_not_for_two() {
+        let (mut die, mut channel) = (Die::new(), 0);
+        let limits = Limits { suspends_max: 0, ..LIMITS };
+        die.add(0, PROGRAM, &mut channel, &limits);
+        die.read(100, part(1), &mut channel, &limits);
+        die.finish();
+        assert!(die.continues(&limits));
+        assert_eq!(die.add(1005, PROGRAM, &mut channel, &limits), Some(2010));
+        die.finish();
+        assert!(!die.continues(&limits));
+        assert_eq!(die.add(2010, PROGRAM, &mut channel, &limits), Some(2110), "the read");
+        assert_eq!(finish_all(&mut die, Some(2110)), [(2110, Some(1)), (3115, None)]);
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! - The address of a read determines its die. The read interrupts programming or erasing there.
 //!   Its data crosses the channel of the die and then the link. Data that is still in the write
 //!   buffer is not read from flash. Several dies can read for one command at once.
-//! - A controller executes a limited number of commands. When the write buffer is full, reads wait
-//!   like writes.
+//! - A controller executes a limited number of commands. It fetches them from its hardware queues in
+//!   turn (round robin, as NVMe says). When the write buffer is full, reads wait like writes.
 //! - A write crosses the link into the buffer and is then acknowledged. The buffer fills units that
 //!   are programmed on one die after another. When it is full, writes wait for programs. The number
-//!   of dies that program at the same time is limited.
+//!   of dies that program at the same time is limited. While data waits, a die can begin its next
+//!   program without a gap for reads.
 //! - With a cache in single-level cells, units are programmed there first, which is faster. When
 //!   the cache is full, each new unit causes another unit to be moved out.
 //! - Pages that are written again leave invalid copies. When few free blocks are left, blocks are
@@ -127,6 +128,45 @@ struct Barrier {
     sequence: u64,
 }
 
+/// Commands that wait for the controller, in the order of each hardware queue.
+#[derive(Clone, Debug)]
+struct Outside {
+    queues: Vec<VecDeque<(Command, u64)>>,
+    /// Number of commands in all queues.
+    commands: u32,
+    /// Queue from which the controller fetches next.
+    turn: usize,
+}
+
+impl Outside {
+    fn new(hw_queues: u16) -> Self {
+        Self { queues: vec![VecDeque::new(); usize::from(hw_queues)], commands: 0, turn: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, hw_queue: u16, command: Command, sequence: u64) {
+        let queue = usize::from(hw_queue) % self.queues.len();
+        self.queues[queue].push_back((command, sequence));
+        self.commands += 1;
+    }
+
+    /// Fetches the next command: one command of each queue in turn.
+    #[inline]
+    fn pop(&mut self) -> Option<(Command, u64)> {
+        if self.commands == 0 {
+            return None;
+        }
+        loop {
+            let queue = self.turn;
+            self.turn = if queue + 1 == self.queues.len() { 0 } else { queue + 1 };
+            if let Some(next) = self.queues[queue].pop_front() {
+                self.commands -= 1;
+                return Some(next);
+            }
+        }
+    }
+}
+
 /// Flash behind one link.
 #[derive(Clone, Debug)]
 pub struct Ssd {
@@ -152,7 +192,7 @@ pub struct Ssd {
     buffer: Buffer,
     /// Number of commands in the controller, and commands that wait for it.
     inside: u32,
-    outside: VecDeque<(Command, u64)>,
+    outside: Outside,
     waiting: VecDeque<Waiting>,
     /// Number of running programs, and programs that wait for one to end, with their dies.
     programs: u32,
@@ -201,6 +241,7 @@ impl Ssd {
                     suspend_ns: flash.suspend_ns,
                     suspends_max: flash.suspends_max,
                     reads_in_a_row: flash.reads_in_a_row,
+                    cached_programs: flash.cached_programs,
                     unit_ns: channel.ns(flash.program_sectors.into()),
                 },
                 read_sectors: u64::from(flash.read_sectors),
@@ -239,7 +280,7 @@ impl Ssd {
             free_slots: Vec::new(),
             buffer: Buffer::new(buffer.sectors / PAGE_SECTORS, flash.program_sectors / PAGE_SECTORS),
             inside: 0,
-            outside: VecDeque::new(),
+            outside: Outside::new(config.hw_queues),
             waiting: VecDeque::new(),
             programs: 0,
             held_programs: VecDeque::new(),
@@ -255,6 +296,15 @@ impl Ssd {
             done: Completions::new(config.depth.min(1024)),
             submitted: 0,
         })
+    }
+
+    /// Creates another disk of the same model. `config` differs from that of this disk only in
+    /// times. The disks share the state at the start.
+    ///
+    /// # Errors
+    /// As [`SsdConfig::validate`].
+    pub(crate) fn another(&self, config: &SsdConfig) -> Result<Self, ConfigError> {
+        Ok(Self { template: Arc::clone(&self.template), ..Self::new(config)? })
     }
 
     /// Returns the writes and erases of the flash since the start.
@@ -325,11 +375,15 @@ impl Ssd {
         self.begin_work(now_ns, die, kind);
     }
 
-    /// Handles the end of a program. The program that has waited longest starts.
+    /// Handles the end of a program. The program that has waited longest starts, on its die or,
+    /// with cache programming, on the die of the program that has ended.
     #[inline]
-    fn program_ended(&mut self, now_ns: u64) {
+    fn program_ended(&mut self, now_ns: u64, ended: u32) {
         match self.held_programs.pop_front() {
-            Some((die, kind)) => self.begin_work(now_ns, die, kind),
+            Some((die, kind)) => {
+                let continues = self.dies[ended as usize].continues(&self.settings.limits);
+                self.begin_work(now_ns, if continues { ended } else { die }, kind);
+            }
             None => self.programs -= 1,
         }
     }
@@ -577,7 +631,7 @@ impl Ssd {
                 self.foresee(at_ns, Event::Fetched { slot, sectors });
             }
             Some(Finished::Work(kind)) if kind.is_program() => {
-                self.program_ended(now_ns);
+                self.program_ended(now_ns, die);
                 if let WorkKind::Program(unit) = kind {
                     self.buffer.programmed(unit);
                     self.release(now_ns);
@@ -646,12 +700,17 @@ impl Device for Ssd {
 
     #[inline]
     fn submit(&mut self, now: Time, command: Command) {
+        self.submit_to(now, 0, command);
+    }
+
+    #[inline]
+    fn submit_to(&mut self, now: Time, hw_queue: u16, command: Command) {
         let now_ns = now.as_ns();
         self.run(now_ns);
         let sequence = self.submitted;
         self.submitted += 1;
         if self.inside >= self.settings.command_slots {
-            self.outside.push_back((command, sequence));
+            self.outside.push(hw_queue, command, sequence);
             return;
         }
         self.inside += 1;
@@ -669,7 +728,7 @@ impl Device for Ssd {
     fn advance(&mut self, now: Time) -> Option<u32> {
         self.run(now.as_ns());
         let tag = self.done.pop(now)?;
-        match self.outside.pop_front() {
+        match self.outside.pop() {
             Some((command, sequence)) => self.fetch(now.as_ns(), command, sequence),
             None => self.inside -= 1,
         }

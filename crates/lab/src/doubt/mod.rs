@@ -488,6 +488,14 @@ impl fmt::Display for Doubt {
                 significant(validated.rate_difference_error_percent, 2),
                 significant(validated.tail_difference_error_percent, 2)
             ),
+            Self::ModelError { name, fit: Fit { recorded: Some(recorded), .. } } => write!(
+                f,
+                "the model of {name} was compared with published measurements. In {} % of the cases, the ratio of two \
+                 schedulers is wrong by at most these factors: {}. Smaller differences do not count; compare on \
+                 the device itself: --on",
+                significant(recorded.covered_percent, 2),
+                recorded.lines().join("; ")
+            ),
             Self::ModelError { name, fit } if fit.rates_only => write!(
                 f,
                 "the model of {name} is made only from maximum rates, and may be wrong by {} %. \

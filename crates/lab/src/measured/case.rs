@@ -1,6 +1,7 @@
 //! Sources of measurements, and the cases in them.
 
 use iosched::Setting;
+use iosched_disk::RecordedLoad;
 use iosched_disk::io_cost::Latencies;
 use iosched_workload::outcome::DirectionResult;
 
@@ -196,6 +197,19 @@ impl MeasuredCase {
             Source::SsdLatency | Source::IsolIocost => self.group.clone(),
             _ => format!("{}, {}", self.group, self.setting),
         }
+    }
+
+    /// Returns the kind of the workload.
+    #[must_use]
+    pub fn load(&self) -> RecordedLoad {
+        let writes = self.jobs.iter().any(|job| job.contains("write") || job.contains("rw=randrw"));
+        RecordedLoad::of(writes, self.disks.into())
+    }
+
+    /// Returns whether costs of schedulers were fitted to rows of this part of the source.
+    #[must_use]
+    pub fn is_fitted(&self) -> bool {
+        self.source == Source::Icpe24 && ["2,", "3,", "7"].iter().any(|figure| self.part().starts_with(figure))
     }
 
     /// Returns the part of the source that the case belongs to: a figure of the paper, or an

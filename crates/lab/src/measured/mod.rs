@@ -18,7 +18,7 @@ use iosched_disk::io_cost::Family;
 
 pub use case::{Figure, MeasuredCase, MeasuredDisk, Metric, Source};
 pub use run::{MeasuredOptions, MeasuredResult, simulate};
-pub use tally::{ORDER_PERCENT, Order, TailAgreement, Tally};
+pub use tally::{COVERED_PERCENT, DifferenceErrors, ORDER_PERCENT, Order, TailAgreement, Tally};
 
 use crate::error::LabError;
 

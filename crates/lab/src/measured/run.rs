@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iosched::{Decision, Op};
 use iosched_disk::io_cost::Family;
-use iosched_disk::{Profile, ProfileError};
+use iosched_disk::{Profile, ProfileError, Recorded};
 use iosched_sim::{Histogram, Observer, Plan, Submitted, Taken, run};
 use iosched_workload::Workload;
 use iosched_workload::outcome::{DirectionResult, JobResult, RunResult};
@@ -38,6 +38,8 @@ pub struct MeasuredResult<'a> {
     pub case: &'a MeasuredCase,
     /// Simulated value of each figure of the case; `None` if the job completed no I/O.
     pub simulated: Vec<Option<f64>>,
+    /// Errors of the model that its profile contains.
+    pub recorded: Option<Recorded>,
 }
 
 impl MeasuredResult<'_> {
@@ -71,7 +73,8 @@ pub fn simulate<'a>(
     let mut prepared = Vec::with_capacity(cases.len());
     for case in cases {
         let profile = profile(case, options.device)?;
-        let more_disks = vec![(profile.clone(), case.setting.clone()); case.disks.saturating_sub(1) as usize];
+        let more_disks: Vec<_> =
+            (1..case.disks).map(|number| (profile.specimen(number), case.setting.clone())).collect();
         prepared.push((workload(case, options.seconds)?, profile, more_disks, case.host()?));
     }
     let jobs: Vec<(usize, u32)> =
@@ -107,8 +110,12 @@ pub fn simulate<'a>(
         },
     )?;
     let runs = options.runs as usize;
-    let whole = finished.chunks_exact(runs).zip(cases);
-    Ok(whole.map(|(runs, case)| MeasuredResult { case, simulated: means(runs) }).collect())
+    let whole = finished.chunks_exact(runs).zip(cases).zip(&prepared);
+    let result = |((runs, case), prepared): ((&[Vec<Option<f64>>], &'a MeasuredCase), &(_, Profile, _, _))| {
+        let recorded = prepared.1.fit().and_then(|fit| fit.recorded);
+        MeasuredResult { case, simulated: means(runs), recorded }
+    };
+    Ok(whole.map(result).collect())
 }
 
 /// Latencies of reads on the device, from the dispatch of a request to its completion.
@@ -188,15 +195,46 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
 
 /// Warm-up of cases with io.cost's targets, in counted times. io.cost adjusts its rate once per
 /// period, and a period is a second long there, because the target of writes is a second.
-const IOCOST_WARM_UP: u32 = 12;
+const IOCOST_WARM_UP: u64 = 12;
 
-/// Returns the case as fio jobs: direct I/O over the whole disks, with a warm-up as long as the
-/// counted time, or longer for io.cost's targets. Small reads on several disks are millions of I/Os per second. A tenth of the time
-/// then gives as many I/Os as one disk.
+/// I/Os in flight of 64 KiB that collect at the slowest of several disks in a second. Disks that
+/// differ by one per cent in 30,000 I/Os per second collect 300; disks that write collect fewer.
+const COLLECTED_PER_S: u64 = 200;
+/// Longest warm-up of cases with several disks, in counted times.
+const SEVERAL_DISKS_WARM_UP: u64 = 12;
+
+/// Returns a value of a job's section in units, such as 65,536 for `bs=64k`.
+fn value_of(job: &str, key: &str) -> Option<u64> {
+    let value = job.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+    match value.strip_suffix('k') {
+        Some(kibibytes) => Some(kibibytes.parse::<u64>().ok()? * 1024),
+        None => value.parse().ok(),
+    }
+}
+
+/// Returns the warm-up of a case, in counted times. Jobs that use several disks in turn collect at
+/// the slowest one, which takes the longer the more I/Os are in flight and the larger they are.
+fn warm_up(case: &MeasuredCase) -> u64 {
+    if case.source == Source::IsolIocost {
+        return IOCOST_WARM_UP;
+    }
+    if case.disks == 1 {
+        return 1;
+    }
+    let units = |job: &String| {
+        let value = |key| value_of(job, key).unwrap_or(1);
+        value("iodepth") * value("numjobs") * value("bs") / (64 * 1024)
+    };
+    (case.jobs.iter().map(units).sum::<u64>() / COLLECTED_PER_S).clamp(1, SEVERAL_DISKS_WARM_UP)
+}
+
+/// Returns the case as fio jobs: direct I/O over the whole disks, after a [`warm_up`]. Small reads
+/// on several disks are millions of I/Os per second. A tenth of the time then gives as many I/Os as
+/// one disk.
 fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
     let is_light = case.disks == 1 || case.jobs.iter().any(|job| job.contains("write") || job.contains("bs=64k"));
-    let milliseconds = if is_light { seconds * 1000 } else { seconds * 100 };
-    let warm_up = milliseconds * if case.source == Source::IsolIocost { IOCOST_WARM_UP } else { 1 };
+    let milliseconds = u64::from(seconds) * if is_light { 1000 } else { 100 };
+    let warm_up = milliseconds * warm_up(case);
     let disks: Vec<String> = (0..case.disks.max(1)).map(|disk| format!("/dev/nvme{disk}n1")).collect();
     let disks = disks.join(":");
     let text = format!(
@@ -225,4 +263,27 @@ fn figures(case: &MeasuredCase, result: &RunResult, on_device: &DeviceLatency) -
         figure.metric.of(direction, all.counted_ns())
     };
     case.figures.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_up_grows_with_ios_in_flight_on_several_disks() {
+        let case = |disks, job: &str| MeasuredCase {
+            source: Source::Icpe24Interference,
+            group: "11b: a".to_owned(),
+            setting: "none".parse().unwrap(),
+            jobs: vec![job.to_owned()],
+            disks,
+            disk: None,
+            figures: vec![],
+        };
+        let job = "[b]\nrw=randread\nbs=64k\niodepth=128\nnumjobs=8\n";
+        assert_eq!(warm_up(&case(8, job)), 5);
+        assert_eq!(warm_up(&case(1, job)), 1, "one disk collects nothing");
+        assert_eq!(warm_up(&case(8, &job.replace("64k", "4k"))), 1);
+        assert_eq!(warm_up(&case(8, &job.replace("=8", "=64"))), SEVERAL_DISKS_WARM_UP);
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::case::Metric;
+use iosched_disk::RecordedLoad;
+
+use super::case::{Metric, Source};
 use super::run::MeasuredResult;
 use crate::compare::EQUAL_WITHIN_PERCENT;
 
@@ -11,15 +13,20 @@ const BASELINE: &str = "none";
 /// Smallest measured difference that counts as an order, per cent.
 pub const ORDER_PERCENT: f64 = 10.0;
 
-/// Result for the order of two schedulers, measured and simulated.
+/// Share of the differences between schedulers that an error of the record covers, per cent: the
+/// confidence of verdicts.
+pub const COVERED_PERCENT: f64 = 95.0;
+
+/// Result for the order of two schedulers, measured and simulated. A simulated difference counts if
+/// it exceeds 5 % and the error that the profile contains, as in verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The same scheduler has the higher value, by more than 5 %.
+    /// The same scheduler has the higher value.
     Right,
-    /// The other scheduler has the higher value, by more than 5 %.
+    /// The other scheduler has the higher value.
     Wrong,
-    /// The simulated values are equal within 5 %.
-    Equal,
+    /// The simulated values are equal, or their difference is smaller than the error.
+    None,
 }
 
 /// Counts over the results of a source.
@@ -37,8 +44,8 @@ pub struct Tally {
     pub right: u32,
     /// Number of orders that are reversed.
     pub wrong: u32,
-    /// Number of orders that the simulation does not show.
-    pub equal: u32,
+    /// Number of orders that the simulation does not show, or cannot tell.
+    pub none: u32,
 }
 
 impl Tally {
@@ -61,11 +68,12 @@ impl Tally {
                 Metric::LatencyMean | Metric::P50 | Metric::DeviceP50 => {}
             }
         }
-        for order in orders(results) {
+        for Ratio { measured, simulated, factor, .. } in ratios(results) {
+            let Some(order) = order(measured, simulated, factor) else { continue };
             match order {
                 Order::Right => tally.right += 1,
                 Order::Wrong => tally.wrong += 1,
-                Order::Equal => tally.equal += 1,
+                Order::None => tally.none += 1,
             }
         }
         tally
@@ -119,43 +127,92 @@ pub(super) fn is_within(ratio: f64, within: f64) -> bool {
     ratio.is_finite() && ratio <= within && ratio >= 1.0 / within
 }
 
-/// Compares each scheduler with `none` in rate and 99th percentile of each job, if the disk shows a
-/// difference.
-fn orders(results: &[&MeasuredResult<'_>]) -> Vec<Order> {
+/// A scheduler beside `none` in a metric of a job: ratios of their values, and the error that
+/// the profile contains for them.
+struct Ratio {
+    measured: f64,
+    simulated: f64,
+    load: RecordedLoad,
+    is_tail: bool,
+    factor: f64,
+    is_fitted: bool,
+}
+
+/// Compares each scheduler with `none` in rate and 99th percentile of each job.
+fn ratios(results: &[&MeasuredResult<'_>]) -> Vec<Ratio> {
     let is_baseline = |result: &&&MeasuredResult<'_>| result.case.setting.to_string() == BASELINE;
-    let baselines: BTreeMap<&str, &MeasuredResult<'_>> =
-        results.iter().filter(is_baseline).map(|result| (result.case.group.as_str(), *result)).collect();
-    let mut orders = Vec::new();
+    let baselines: BTreeMap<(Source, &str), &MeasuredResult<'_>> = results
+        .iter()
+        .filter(is_baseline)
+        .map(|result| ((result.case.source, result.case.group.as_str()), *result))
+        .collect();
+    let mut ratios = Vec::new();
     for result in results {
-        let Some(baseline) = baselines.get(result.case.group.as_str()) else { continue };
+        let case = result.case;
+        let Some(baseline) = baselines.get(&(case.source, case.group.as_str())) else { continue };
         if std::ptr::eq(*baseline, *result) {
             continue;
         }
-        for figure in result.case.figures.iter().filter(|figure| matches!(figure.metric, Metric::Iops | Metric::P99)) {
+        for figure in case.figures.iter().filter(|figure| matches!(figure.metric, Metric::Iops | Metric::P99)) {
             let value = |of: &MeasuredResult<'_>| of.value(&figure.job, figure.metric);
             if let (Some(other), Some(base)) = (value(result), value(baseline)) {
-                orders.extend(order(other.0 / base.0, other.1 / base.1));
+                let (load, is_tail) = (case.load(), figure.metric.is_tail());
+                let factor = result.recorded.map_or(1.0, |recorded| recorded.factor(load, is_tail));
+                let (measured, simulated) = (other.0 / base.0, other.1 / base.1);
+                ratios.push(Ratio { measured, simulated, load, is_tail, factor, is_fitted: case.is_fitted() });
             }
         }
     }
-    orders
+    ratios
 }
 
 /// Returns the result for one order, from the ratio of the two schedulers on the disk and in
-/// simulation; `None` if the disk shows no order.
-fn order(measured: f64, simulated: f64) -> Option<Order> {
-    let differs = |ratio: f64, percent: f64| !is_within(ratio, 1.0 + percent / 100.0);
-    differs(measured, ORDER_PERCENT).then(|| match differs(simulated, EQUAL_WITHIN_PERCENT) {
-        false => Order::Equal,
+/// simulation; `None` if the disk shows no order. `factor` is the error of the simulated ratio.
+fn order(measured: f64, simulated: f64, factor: f64) -> Option<Order> {
+    let bound = (1.0 + EQUAL_WITHIN_PERCENT / 100.0).max(factor);
+    (!is_within(measured, 1.0 + ORDER_PERCENT / 100.0)).then(|| match !is_within(simulated, bound) {
+        false => Order::None,
         true if (measured > 1.0) == (simulated > 1.0) => Order::Right,
         true => Order::Wrong,
     })
 }
 
+/// Errors of simulated differences between schedulers in results, for one kind of workload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DifferenceErrors {
+    /// Kind of the workload.
+    pub load: RecordedLoad,
+    /// Number of differences in rates, and the factor that covers [`COVERED_PERCENT`] of them.
+    pub rates: (usize, f64),
+    /// The same for 99th percentiles.
+    pub tails: (usize, f64),
+}
+
+impl DifferenceErrors {
+    /// Returns the errors by kind of workload. Differences that costs were fitted to do not count.
+    #[must_use]
+    pub fn of(results: &[&MeasuredResult<'_>]) -> Vec<Self> {
+        let ratios = ratios(results);
+        let error = |load: RecordedLoad, is_tail: bool| {
+            let of_kind =
+                ratios.iter().filter(|ratio| ratio.load == load && ratio.is_tail == is_tail && !ratio.is_fitted);
+            let mut errors: Vec<f64> =
+                of_kind.map(|ratio| (ratio.simulated / ratio.measured).ln().abs().exp()).collect();
+            errors.sort_unstable_by(f64::total_cmp);
+            let last = (errors.len() as f64 * COVERED_PERCENT / 100.0).ceil() as usize;
+            (errors.len(), errors.get(last.saturating_sub(1)).copied().unwrap_or(1.0))
+        };
+        let of_kind = |load| Self { load, rates: error(load, false), tails: error(load, true) };
+        RecordedLoad::ALL.map(of_kind).into_iter().filter(|errors| errors.rates.0 + errors.tails.0 > 0).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measured::{Figure, MeasuredCase, Source};
+    use iosched_disk::{Recorded, RecordedError};
+
+    use crate::measured::{Figure, MeasuredCase};
 
     fn case(setting: &str, figures: &[(Metric, f64)]) -> MeasuredCase {
         let figure = |&(metric, measured): &(Metric, f64)| Figure { job: "reader".to_owned(), metric, measured };
@@ -173,7 +230,8 @@ mod tests {
     #[test]
     fn figures_are_met_within_their_factor() {
         let cases = [case("none", &[(Metric::Iops, 100.0), (Metric::P99, 10.0)])];
-        let tally = |rate, p99| Tally::of(&[&MeasuredResult { case: &cases[0], simulated: vec![rate, p99] }]);
+        let tally =
+            |rate, p99| Tally::of(&[&MeasuredResult { case: &cases[0], simulated: vec![rate, p99], recorded: None }]);
         let met = tally(Some(114.0), Some(6.7));
         assert_eq!((met.rates_met, met.rates, met.p99s_met, met.p99s), (1, 1, 1, 1));
         let missed = tally(Some(116.0), None);
@@ -185,8 +243,9 @@ mod tests {
         let cases: Vec<_> = [10.0, 20.0, 40.0].map(|p99| case("none", &[(Metric::P99, p99)])).into();
         let agreement = |simulated: [f64; 3]| {
             let results = cases.iter().zip(simulated);
-            let results: Vec<_> =
-                results.map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)] }).collect();
+            let results: Vec<_> = results
+                .map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)], recorded: None })
+                .collect();
             TailAgreement::of(&results.iter().collect::<Vec<_>>()).unwrap()
         };
         let found = agreement([5.0, 20.0, 60.0]);
@@ -198,10 +257,10 @@ mod tests {
 
     #[test]
     fn only_differences_that_the_disk_shows_are_orders() {
-        assert_eq!(order(1.05, 2.0), None);
-        assert_eq!(order(0.8, 0.5), Some(Order::Right));
-        assert_eq!(order(0.8, 1.2), Some(Order::Wrong));
-        assert_eq!(order(3.0, 1.04), Some(Order::Equal));
+        assert_eq!(order(1.05, 2.0, 1.0), None);
+        assert_eq!(order(0.8, 0.5, 1.0), Some(Order::Right));
+        assert_eq!(order(0.8, 1.2, 1.0), Some(Order::Wrong));
+        assert_eq!(order(3.0, 1.04, 1.0), Some(Order::None));
     }
 
     #[test]
@@ -210,9 +269,31 @@ mod tests {
         let results: Vec<_> = cases
             .iter()
             .zip([8.0, 1.0])
-            .map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)] })
+            .map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)], recorded: None })
             .collect();
         let tally = Tally::of(&results.iter().collect::<Vec<_>>());
-        assert_eq!((tally.right, tally.wrong, tally.equal), (1, 0, 0));
+        assert_eq!((tally.right, tally.wrong, tally.none), (1, 0, 0));
+    }
+
+    #[test]
+    fn no_order_comes_from_a_difference_below_the_recorded_error() {
+        assert_eq!(order(0.8, 1.9, 2.0), Some(Order::None));
+        assert_eq!(order(0.8, 0.55, 2.0), Some(Order::None));
+        assert_eq!(order(0.8, 0.45, 2.0), Some(Order::Right));
+        let error = RecordedError { rate_factor: 1.1, tail_factor: 3.0 };
+        let other = RecordedError { rate_factor: 1.0, tail_factor: 1.0 };
+        let recorded = Recorded { covered_percent: 95.0, reads: error, reads_of_several_disks: other, writes: other };
+        let cases = [case("none", &[(Metric::P99, 10.0)]), case("kyber", &[(Metric::P99, 20.0)])];
+        let results: Vec<_> = cases
+            .iter()
+            .zip([10.0, 4.0])
+            .map(|(case, p99)| MeasuredResult { case, simulated: vec![Some(p99)], recorded: Some(recorded) })
+            .collect();
+        let results: Vec<_> = results.iter().collect();
+        let tally = Tally::of(&results);
+        assert_eq!((tally.right, tally.wrong, tally.none), (0, 0, 1), "0.4 is within the factor of 3");
+        let [errors] = DifferenceErrors::of(&results)[..] else { panic!("one kind of workload") };
+        assert_eq!((errors.load, errors.tails.0), (RecordedLoad::Reads, 1));
+        assert!((errors.tails.1 - 5.0).abs() < 1e-9, "measured 2, simulated 0.4: {errors:?}");
     }
 }

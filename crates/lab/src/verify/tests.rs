@@ -106,6 +106,7 @@ fn verification(names: &[&str], runs: u32) -> Verification {
             oddities: Vec::new(),
             assumed: Vec::new(),
             recorded_devices: None,
+            several_disks: None,
             unknown_priorities: None,
             jobs: Vec::new(),
         },

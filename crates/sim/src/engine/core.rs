@@ -158,7 +158,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             submitted: 0,
             ios_max: u64::MAX,
             observer,
-            depth: card.depth,
+            depth: card.commands_max(),
             in_device: 0,
             capacity_sectors: card.capacity_sectors,
             max_sectors: driver.queue().max_sectors(),
@@ -574,9 +574,9 @@ impl<D: Device, O: Observer> Core<D, O> {
         let request = self.driver.queue().request(id);
         let (op, sector) = (request.op(), request.sector());
         let nr_sectors = if op.has_data() { request.nr_sectors() } else { 0 };
-        let (fua, context) = (request.needs_fua(), request.context());
+        let (fua, context, hw_queue) = (request.needs_fua(), request.context(), request.hw_queue());
         let command = Command { tag: id.index() as u32, op, sector, nr_sectors, fua };
-        self.device.submit(Time::from_ns(self.now_ns), command);
+        self.device.submit_to(Time::from_ns(self.now_ns), hw_queue, command);
         if self.started.len() <= id.index() {
             self.started.resize(id.index() + 1, None);
         }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use iosched::Op;
 use iosched_disk::io_cost::Family;
 use iosched_disk::measure::{DataSheet, Distribution, Measured};
-use iosched_disk::{Fit, Profile, Validated};
+use iosched_disk::{Fit, Profile, Recorded, Validated};
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
@@ -54,6 +54,11 @@ pub fn assumptions(profile: &Profile) -> String {
             text.push_str("  the profile has no list; comments in its file say where its values come from\n");
         }
     }
+    if let Some(recorded) = profile.fit().and_then(|fit| fit.recorded) {
+        let covered = recorded.covered_percent;
+        let _ = writeln!(text, "\nfactors that {covered} % of the errors in published measurements do not exceed:");
+        recorded.lines().iter().for_each(|line| _ = writeln!(text, "  {line}"));
+    }
     text
 }
 
@@ -98,6 +103,12 @@ fn near(fit: Fit) -> String {
         "in four cases of five, simulated rates are wrong by at most {rate_error_percent} %, and \
          p99 by at most {tail_error_percent} %"
     );
+    if let (Some(Recorded { covered_percent, .. }), None) = (fit.recorded, fit.validated) {
+        return format!(
+            "compared with published measurements: {errors}. In {covered_percent} % of the cases, differences \
+             between schedulers are wrong by at most the factors in the record (--assumptions)"
+        );
+    }
     match fit.validated {
         None if fit.rates_only => format!(
             "only maximum rates were measured: simulated rates may be wrong by \

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use iosched_lab::measured::{
-    MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source, TailAgreement, Tally,
+    COVERED_PERCENT, DifferenceErrors, MeasuredCase, MeasuredOptions, MeasuredResult, Metric, ORDER_PERCENT, Source,
+    TailAgreement, Tally,
 };
 use iosched_lab::{EQUAL_WITHIN_PERCENT, significant};
 
@@ -63,9 +64,9 @@ fn agreements<'a>(source: Source, results: &'a [&'a MeasuredResult<'_>]) -> impl
 /// Formats a summary, such as "icpe24: rates 5 of 88,
 /// p99 4 of 88, orders 16 right / 3 wrong / 115 none".
 fn last_line(source: Source, tally: Tally) -> String {
-    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = tally;
+    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, none } = tally;
     format!(
-        "{}: rates {rates_met} of {rates}, p99 {p99s_met} of {p99s}, orders {right} right / {wrong} wrong / {equal} none",
+        "{}: rates {rates_met} of {rates}, p99 {p99s_met} of {p99s}, orders {right} right / {wrong} wrong / {none} none",
         source.name()
     )
 }
@@ -89,10 +90,11 @@ pub fn markdown(
          This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
          and misses. iosched {} made it with one command:\n\n```\n{command} --markdown\n```\n\n\
          Each case ran {} for {} s of simulated time, after a warm-up of {} s. Cases in which\n\
-         several disks serve only small reads ran for a tenth of this time.\n\n\
-         The model of the disk was fitted to the rows of figures 1a and 1b of `icpe24` (reads of one disk)\n\
-         and to the write rates of an io.cost model. `iosched device show nvme-980pro --assumptions` lists\n\
-         the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 of the paper.\n\
+         several disks serve only small reads ran for a tenth of this time. The warm-up is up to twelve times\n\
+         as long where I/Os collect at the slowest of several disks, and for io.cost.\n\n\
+         The model of the disk was fitted to rows of reads in `icpe24` (one disk: figures 1a, 1b, 2 and 3; the\n\
+         difference between disks: figure 9) and to the write rates of an io.cost model.\n\
+         `iosched device show nvme-980pro --assumptions` lists the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 of the paper.\n\
          These rows have 128 I/Os in flight on one processor, or 5 to 14 processes on one disk.\n\n\
          Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate of\n\
          storing written data, and the longest wait of a read for writes. The last value comes from 99th\n\
@@ -104,12 +106,14 @@ pub fn markdown(
          | p99 | the same for the 99th percentiles of latency |\n\
          | rate, p99 ratio | median of simulated / measured |\n\
          | orders | On the disk, a scheduler and `none` differ by more than {ORDER_PERCENT} %. The simulation has the \
-         same order (right), the reverse order (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % (none) |\n",
+         same order (right), the reverse order (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % or below the error \
+         of the model (none) |\n",
         env!("CARGO_PKG_VERSION"),
         if options.runs == 1 { "once".to_owned() } else { format!("{} times", options.runs) },
         options.seconds,
         options.seconds,
     );
+    text.push_str(&errors(results));
     for source in Source::ALL {
         let of_source = of_source(source, results);
         let planned = cases.iter().any(|case| case.source == source);
@@ -144,8 +148,39 @@ pub fn markdown(
     text
 }
 
+/// Returns the table of errors of differences between schedulers, and of the errors in profiles.
+fn errors(results: &[MeasuredResult<'_>]) -> String {
+    let with_record: Vec<&MeasuredResult<'_>> = results.iter().filter(|result| result.recorded.is_some()).collect();
+    let Some(recorded) = with_record.first().and_then(|result| result.recorded) else { return String::new() };
+    let mut text = format!(
+        "\n## Errors of differences\n\n\
+         A verdict compares two schedulers, so the error of their ratio matters. The table shows the factor that\n\
+         {COVERED_PERCENT} % of the errors do not exceed: the ratio of a scheduler to `none` in simulation, divided by the\n\
+         measured ratio, or the reverse. Figures that costs of the host were fitted to do not count. The profile\n\
+         contains these factors. A verdict is \"cannot tell\" if the difference is smaller, here and in all\n\
+         commands.\n\n\
+         | workload | rates: differences | error | in the profile | p99: differences | error | in the profile |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n"
+    );
+    for DifferenceErrors { load, rates, tails } in DifferenceErrors::of(&with_record) {
+        let stored = |is_tail| significant(recorded.factor(load, is_tail), 3);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            load.words(),
+            rates.0,
+            significant(rates.1, 3),
+            stored(false),
+            tails.0,
+            significant(tails.1, 3),
+            stored(true)
+        );
+    }
+    text
+}
+
 fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
-    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(results);
+    let Tally { rates, rates_met, p99s, p99s_met, right, wrong, none } = Tally::of(results);
     let ratio = |is_one: fn(Metric) -> bool| {
         let all = results.iter().flat_map(|result| result.figures()).filter(|(figure, _)| is_one(figure.metric));
         let mut ratios: Vec<f64> = all.filter_map(|(figure, simulated)| Some(simulated? / figure.measured)).collect();
@@ -153,7 +188,7 @@ fn markdown_row(head: &str, results: &[&MeasuredResult<'_>]) -> String {
         ratios.get(ratios.len() / 2).map_or_else(|| "-".to_owned(), |&ratio| significant(ratio, 2))
     };
     format!(
-        "| {head} | {rates_met} of {rates} | {p99s_met} of {p99s} | {} | {} | {right} / {wrong} / {equal} |\n",
+        "| {head} | {rates_met} of {rates} | {p99s_met} of {p99s} | {} | {} | {right} / {wrong} / {none} |\n",
         ratio(|metric| metric == Metric::Iops),
         ratio(Metric::is_tail)
     )
@@ -207,13 +242,20 @@ pub fn json(results: &[MeasuredResult<'_>]) -> Result<String> {
         }
     }
     for source in Source::ALL {
-        let Tally { rates, rates_met, p99s, p99s_met, right, wrong, equal } = Tally::of(&of_source(source, results));
+        let Tally { rates, rates_met, p99s, p99s_met, right, wrong, none } = Tally::of(&of_source(source, results));
         if rates + p99s > 0 {
             lines.push(serde_json::json!({
                 "source": source.name(), "rates": rates, "rates_met": rates_met, "p99s": p99s, "p99s_met": p99s_met,
-                "orders_right": right, "orders_wrong": wrong, "orders_none": equal,
+                "orders_right": right, "orders_wrong": wrong, "orders_none": none,
             }));
         }
+    }
+    let all: Vec<&MeasuredResult<'_>> = results.iter().collect();
+    for DifferenceErrors { load, rates, tails } in DifferenceErrors::of(&all) {
+        lines.push(serde_json::json!({
+            "errors_of": load.name(), "covered_percent": COVERED_PERCENT, "rates": rates.0, "rate_factor": rates.1,
+            "p99s": tails.0, "p99_factor": tails.1,
+        }));
     }
     let lines: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
     Ok(lines?.join("\n") + "\n")

@@ -97,6 +97,7 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
         capacity_sectors: target.capacity_sectors,
         depth: target.depth.max(1),
         hw_queues: 1,
+        specimens_percent: 0.0,
         max_hw_sectors_kb: target.max_sectors_kb.max(4),
         fua: target.fua,
         flash: SsdFlashConfig {
@@ -113,6 +114,7 @@ fn start(evidence: &Evidence, latency_ns: f64, most_iops: f64) -> SsdConfig {
             suspends_max: 4,
             reads_in_a_row: 8,
             programs_max: None,
+            cached_programs: 0,
             quick_read: None,
         },
         buffer: SsdBufferConfig {
