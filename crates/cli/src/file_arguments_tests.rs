@@ -70,6 +70,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("doctor disk", Reads),
     ("doctor rates", Reads),
     ("get at", Reads),
+    ("import disksim trace", Reads),
     ("import disksim model", Reads),
     ("import disksim output", writes("p.toml", "import disksim {here}/m {here}/s {here}/d -o {here}/p.toml")),
     ("import disksim seek", Reads),

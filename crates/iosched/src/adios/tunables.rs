@@ -35,7 +35,7 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Values.window_ns, "global_latency_window", Nanoseconds, 1, 16_000_000, 0..=u64::MAX, "3.3.0",
-            "largest sum of the predicted times of a batch plus of the requests in flight. Default for devices on devices with \
+            "largest sum of the predicted times of a batch and of the requests in flight. Default for devices with \
             seek times: 22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
         tunable!(Values.refill_percent, "bq_refill_below_ratio", Count, 1, 20, 0..=100, "3.3.0",
             "percentage of global_latency_window. If the predicted time of the requests in flight is below this \

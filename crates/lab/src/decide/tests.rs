@@ -557,11 +557,11 @@ fn decision_names_two_outcomes() {
     let of = |settings| Criterion { figure: FINISH, name: "finish".to_owned(), settings, concludes: true };
     let mut evidence = evidence(&["none", "bfq"], &[]);
     evidence.criteria = vec![of(vec![Some((100.0, None)), Some((100.0, Some(found)))])];
-    let said = decide(&evidence).to_string();
+    let sentences = decide(&evidence).to_string();
     let outcomes = "the time to finish has two outcomes: 50.0 s in 6 of 12 runs, 150 s in 6.";
-    assert!(said.contains(&format!("Under `bfq`, {outcomes}")), "{said}");
+    assert!(sentences.contains(&format!("Under `bfq`, {outcomes}")), "{sentences}");
     evidence.criteria = vec![of(vec![Some((100.0, Some(found.turned(100.0)))), Some((100.0, None))])];
     evidence.baseline = 1;
-    let said = decide(&evidence).to_string();
-    assert!(said.contains(&format!("Under `bfq`, {outcomes}")), "the baseline, too: {said}");
+    let sentences = decide(&evidence).to_string();
+    assert!(sentences.contains(&format!("Under `bfq`, {outcomes}")), "the baseline, too: {sentences}");
 }
