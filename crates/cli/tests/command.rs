@@ -363,7 +363,7 @@ fn devices_and_elevators_are_told_from_their_declarations() {
     assert!(figures.iter().filter(|row| !row["anchor"].is_null()).all(|row| row["deviation"].is_number()), "{card}");
     let (_, list, _) = run(&here, &["device", "show", "nvme-980pro", "--assumptions"]);
     let (fitted, assumed) = list.split_once("\nassumed:\n").unwrap();
-    assert!(fitted.contains("\nfitted:\n  dies, quick_read, read_latency_ns: 4 KiB read rows"), "{list}");
+    assert!(fitted.contains("\nfitted:\n  dies, quick_read: 4 KiB read rows"), "{list}");
     assert!(assumed.contains("  command_slots: 256\n"), "{list}");
     let (_, list, _) = run(&here, &["device", "show", "sata-7200", "--assumptions"]);
     assert!(list.contains("comments in its file"), "{list}");

@@ -449,8 +449,9 @@ impl Pair<'_> {
             base_outcomes,
             published,
         };
-        let runs_needed =
-            (cannot_tell && !is_untold).then(|| runs_to_tell(&comparison, model_error, values, base, hardest)).flatten();
+        let runs_needed = (cannot_tell && !is_untold)
+            .then(|| runs_to_tell(&comparison, model_error, values, base, hardest))
+            .flatten();
         // The spread of two or three runs is noise, so the number of runs computed from it is
         // noise, too.
         let least = if comparison.runs < RUNS_FEW { RUNS_PUBLISHED } else { 0 };

@@ -90,12 +90,13 @@ pub fn markdown(
          This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
          and misses. iosched {} made it with one command:\n\n```\n{command} --markdown\n```\n\n\
          Each case ran {} for {} s of simulated time, after a warm-up of {} s. Cases in which\n\
-         several disks serve only small reads ran for a tenth of this time. The warm-up is up to twelve times\n\
-         as long where I/Os collect at the slowest of several disks, and for io.cost.\n\n\
-         The model of the disk was fitted to rows of reads in `icpe24` (one disk: figures 1a, 1b, 2 and 3; the\n\
-         difference between disks: figure 9) and to the write rates of an io.cost model.\n\
-         `iosched device show nvme-980pro --assumptions` lists the parameters. The costs of the host were fitted to rows of figures 2, 3 and 7 of the paper.\n\
-         These rows have 128 I/Os in flight on one processor, or 5 to 14 processes on one disk.\n\n\
+         several disks serve only small reads ran for a tenth of this time. The warm-up is up to twelve\n\
+         times as long for io.cost, and if I/Os collect at the slowest of several disks.\n\n\
+         The model of the disk was fitted to rows of reads in `icpe24`, and to the write rates of an\n\
+         io.cost model. The rows of one disk are in figures 1a, 1b, 2 and 3. Figure 9 shows how disks\n\
+         differ. `iosched device show nvme-980pro --assumptions` lists the parameters. The costs of the\n\
+         host were fitted to rows of figures 2, 3 and 7. These rows have 128 I/Os in flight on one\n\
+         processor, or 5 to 14 processes on one disk.\n\n\
          Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate of\n\
          storing written data, and the longest wait of a read for writes. The last value comes from 99th\n\
          percentiles, so the 99th percentiles are partly fitted. All disks get the same closed loop of\n\
@@ -154,11 +155,11 @@ fn errors(results: &[MeasuredResult<'_>]) -> String {
     let Some(recorded) = with_record.first().and_then(|result| result.recorded) else { return String::new() };
     let mut text = format!(
         "\n## Errors of differences\n\n\
-         A verdict compares two schedulers, so the error of their ratio matters. The table shows the factor that\n\
-         {COVERED_PERCENT} % of the errors do not exceed: the ratio of a scheduler to `none` in simulation, divided by the\n\
-         measured ratio, or the reverse. Figures that costs of the host were fitted to do not count. The profile\n\
-         contains these factors. A verdict is \"cannot tell\" if the difference is smaller, here and in all\n\
-         commands.\n\n\
+         A verdict compares two schedulers, so the error of their ratio matters. An error is the ratio of\n\
+         a scheduler to `none` in simulation, divided by the measured ratio, or the reverse. The table\n\
+         shows the factor that {COVERED_PERCENT} % of the errors do not exceed. Figures that costs of the host were\n\
+         fitted to do not count. The profile contains these factors. If a difference is smaller, its\n\
+         verdict is \"cannot tell\", here and in all commands.\n\n\
          | workload | rates: differences | error | in the profile | p99: differences | error | in the profile |\n\
          |---|---:|---:|---:|---:|---:|---:|\n"
     );
