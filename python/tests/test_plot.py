@@ -363,7 +363,7 @@ def test_a_style_ends_with_its_block(run):
     [
         (lambda run, _: plot.latency_cdf(run, op="trim"), iosched.UsageError, "op trim: this run has none; there are"),
         (lambda run, _: plot.latency_cdf({"x": run}, op="discard"), iosched.UsageError, "run x has none; there are"),
-        (lambda run, _: plot.latency_cdf(run, op="read", sync=False), iosched.UsageError, "no async read was completed"),
+        (lambda run, _: plot.latency_cdf(run, op="read", sync=False), iosched.UsageError, "no async read was complete"),
         (lambda *_: plot.depth(iosched.simulate(requests=False)), iosched.UsageError, "requests=True"),
         (lambda *_: plot.latency_cdf({}), iosched.UsageError, "no run to draw"),
         (lambda *_: plot.latency_cdf(3), TypeError, "runs must be a Run"),

@@ -111,11 +111,12 @@ pub fn simulate<'a>(
     )?;
     let runs = options.runs as usize;
     let whole = finished.chunks_exact(runs).zip(cases).zip(&prepared);
-    let result = |((runs, case), prepared): ((&[Vec<Option<f64>>], &'a MeasuredCase), &(_, Profile, _, _))| {
-        let recorded = prepared.1.fit().and_then(|fit| fit.recorded);
-        MeasuredResult { case, simulated: means(runs), recorded }
-    };
-    Ok(whole.map(result).collect())
+    Ok(whole
+        .map(|((runs, case), (_, profile, ..))| {
+            let recorded = profile.fit().and_then(|fit| fit.recorded);
+            MeasuredResult { case, simulated: means(runs), recorded }
+        })
+        .collect())
 }
 
 /// Latencies of reads on the device, from the dispatch of a request to its completion.

@@ -16,8 +16,7 @@ OTHERS = "others"
 
 
 class Rows:
-    """Returns times in s, with NaN for missing times; and words as numbers, with the list of words.
-    """
+    """Returns times in s, with NaN for missing times; and words as numbers, with the list of words."""
 
     def __init__(self, label: str, run: Run) -> None:
         if not isinstance(run, Run):

@@ -25,9 +25,7 @@ def arguments() -> argparse.ArgumentParser:
         "the same command runs the missing ones.",
     )
     parser.add_argument("plan", help="the plan, TOML")
-    parser.add_argument(
-        "-o", "--output", metavar="DIR|URL", help="dataset: a directory, or a URL that fsspec opens"
-    )
+    parser.add_argument("-o", "--output", metavar="DIR|URL", help="dataset: a directory, or a URL that fsspec opens")
     parser.add_argument("--engine", choices=["threads", "ray", "dask"], default="threads", help="who works (threads)")
     parser.add_argument("--address", metavar="A", help="address of the cluster; without one, workers of this machine")
     parser.add_argument("-j", "--jobs", type=int, metavar="N", help="workers of this machine (one per CPU)")

@@ -1,5 +1,4 @@
-"""Stores of datasets and workloads: directories of this machine, and everything that fsspec opens.
-"""
+"""Stores of datasets and workloads: directories of this machine, and everything that fsspec opens."""
 
 from __future__ import annotations
 
