@@ -278,5 +278,7 @@ test("a link leads to its section or plot, and what was folded out is so again",
     const at = await other.locator("#throughput").evaluate((own) => own.getBoundingClientRect().top);
     assert.ok(at >= 0 && at < 900, `${at}`);
     await other.locator("#throughput > h2 > .place").click();
+    // The page adds its state to the address a little after the click.
+    await other.waitForFunction(() => location.hash.includes("open="));
     assert.match(await fragment(other), /^#throughput~open=\d+$/);
 });
