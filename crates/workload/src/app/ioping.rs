@@ -27,7 +27,7 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-R", "the same as -i 0 -w 3 -S 64m"),
         flag("-Y", "with O_SYNC"),
         flag("-y", "with O_DSYNC"),
-        flag("-A", "accepted: asynchronous I/O, of which ioping also waits for each"),
+        flag("-A", "no effect in iosched: ioping waits for each asynchronous I/O, too"),
         flag("-q", "no effect in iosched: affects only the output"),
         flag("-B", "no effect in iosched: affects only the output"),
         flag("-J", "no effect in iosched: affects only the output"),

@@ -40,7 +40,7 @@ pub(in crate::app) const ABOUT: About = About {
         option("-b", "FILE", "no effect in iosched: prints a table for a spreadsheet"),
         flag("-w", "no effect in iosched: the files are always kept"),
         flag("-p", "no effect in iosched: CPU caches are not simulated"),
-        flag("-+u", "accepted: affects only the output"),
+        flag("-+u", "no effect in iosched: affects only the output"),
         flag("-M", "no effect in iosched: affects only the output"),
         flag("-C", "no effect in iosched: affects only the output"),
     ],
