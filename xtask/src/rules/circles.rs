@@ -24,6 +24,7 @@ const FOLDERS: &[&str] = &[
     "crates/lab/src/",
     "crates/live/src/",
     "crates/nbd/src/",
+    "crates/plan/src/",
     "crates/report/src/",
     "crates/sim/src/",
     "crates/system/src/",

@@ -50,6 +50,20 @@ const MAY_DEPEND_ON: &[(&str, Option<&[&str]>)] = &[
         ]),
     ),
     (
+        "iosched-plan",
+        Some(&[
+            "iosched",
+            "iosched-numbers",
+            "iosched-disk",
+            "iosched-trace",
+            "iosched-workload",
+            "iosched-sim",
+            "iosched-kernel",
+            "iosched-lab",
+            "iosched-advise",
+        ]),
+    ),
+    (
         "iosched-sweep",
         Some(&[
             "iosched",
