@@ -1,6 +1,7 @@
 //! `iosched compare`, in simulation or on a real device.
 
 mod args;
+mod estimate;
 mod real;
 mod simulated;
 
@@ -13,8 +14,9 @@ use iosched_lab::request::quoted;
 use iosched_lab::{Finished, LabError, Progress};
 
 use crate::invocation::Invocation;
-use crate::options::files;
+use crate::options::{files, or_cpus};
 use crate::report::html;
+use estimate::Estimate;
 use iosched_terminal::fail::{INTERRUPTED, all_of};
 use iosched_terminal::output::{self, Kind, Output, Outputs, Records};
 use iosched_terminal::progress::{RUNS, Watched};
@@ -64,17 +66,27 @@ struct Comparing<'a> {
     watched: Watched,
     report: Option<Output>,
     started: Instant,
+    /// Estimate of the time of a simulated comparison.
+    estimate: Option<Estimate>,
 }
 
 impl<'a> Comparing<'a> {
     fn begin(args: &'a CompareArgs, records: Records, report: Option<Output>) -> Self {
-        Self { args, watched: Watched::new(RUNS, records), report, started: Instant::now() }
+        let estimate = args.real.on.is_none().then(|| Estimate::new(or_cpus(args.jobs)));
+        Self { args, watched: Watched::new(RUNS, records), report, started: Instant::now(), estimate }
     }
 
     fn observe(&mut self, progress: Progress<'_>) -> Result<(), LabError> {
         match progress {
-            Progress::Record(record) => self.watched.record(record),
-            Progress::Done { done, of } => self.watched.done(done, of),
+            Progress::Record(record) => {
+                self.estimate.iter_mut().for_each(|estimate| estimate.record(record));
+                self.watched.record(record);
+            }
+            Progress::Done { done, of } => {
+                self.watched.done(done, of);
+                let elapsed = self.started.elapsed();
+                self.watched.warn(self.estimate.as_mut().and_then(|estimate| estimate.warning(done, of, elapsed)));
+            }
             Progress::Discarded { .. } | Progress::Left { .. } => self.watched.warn(progress.warning()),
         }
         Ok(())

@@ -1,0 +1,90 @@
+//! The warning that a simulated comparison takes long, with a remedy.
+
+use std::time::Duration;
+
+use indicatif::HumanDuration;
+use iosched_lab::Record;
+
+/// Shortest expected time of a comparison that deserves a warning.
+const LONG: Duration = Duration::from_secs(120);
+/// Time of a comparison with the recommended `--run-for`.
+const SHORT: Duration = Duration::from_secs(30);
+/// Shortest recommended simulated time of a run, s.
+const RUN_FOR_MIN_S: f64 = 1.0;
+
+/// Estimates the time of a comparison from its first runs, and warns once.
+#[derive(Debug)]
+pub(super) struct Estimate {
+    /// Number of runs at the same time. The estimate needs as many finished runs.
+    threads: usize,
+    /// Longest simulated time of a run so far, s.
+    simulated_s: f64,
+    is_done: bool,
+}
+
+impl Estimate {
+    /// Creates an estimate for a comparison that makes `threads` runs at the same time.
+    pub(super) const fn new(threads: usize) -> Self {
+        Self { threads, simulated_s: 0.0, is_done: false }
+    }
+
+    /// Notes the simulated time of a run.
+    pub(super) fn record(&mut self, record: &Record) {
+        if let Record::Run(run) = record {
+            self.simulated_s = self.simulated_s.max(run.result.finished_ns as f64 / 1e9);
+        }
+    }
+
+    /// Returns a warning if `of` runs will take long. `done` runs took `elapsed`.
+    pub(super) fn warning(&mut self, done: usize, of: usize, elapsed: Duration) -> Option<String> {
+        if self.is_done || done < self.threads.max(1) || self.simulated_s == 0.0 {
+            return None;
+        }
+        let whole = elapsed.mul_f64(of as f64 / done as f64);
+        if whole < LONG {
+            return None;
+        }
+        self.is_done = true;
+        let run_for_s = (self.simulated_s * SHORT.as_secs_f64() / whole.as_secs_f64()).round().max(RUN_FOR_MIN_S);
+        let simulated_s = self.simulated_s.round();
+        let remedy = if run_for_s * 2.0 <= simulated_s {
+            format!("each run simulates {simulated_s} s; to simulate less, give --run-for {run_for_s}")
+        } else {
+            "to make fewer runs, give --runs 3".to_owned()
+        };
+        Some(format!("this comparison takes about {}; {remedy}", HumanDuration(whole)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after_run(simulated_s: f64) -> Estimate {
+        Estimate { simulated_s, ..Estimate::new(2) }
+    }
+
+    #[test]
+    fn long_comparison_names_a_shorter_run() {
+        let mut estimate = after_run(60.0);
+        let warning = estimate.warning(2, 50, Duration::from_secs(24)).unwrap();
+        assert_eq!(
+            warning,
+            "this comparison takes about 10 minutes; each run simulates 60 s; to simulate less, give --run-for 3"
+        );
+        assert_eq!(estimate.warning(3, 50, Duration::from_secs(36)), None, "the warning comes once");
+    }
+
+    #[test]
+    fn short_comparison_has_no_warning() {
+        assert_eq!(after_run(60.0).warning(2, 50, Duration::from_secs(2)), None);
+        assert_eq!(Estimate::new(2).warning(2, 50, Duration::from_secs(24)), None, "no run is recorded");
+        assert_eq!(after_run(60.0).warning(1, 50, Duration::from_secs(24)), None, "one of two threads has no run yet");
+    }
+
+    #[test]
+    fn comparison_of_short_runs_needs_fewer_of_them() {
+        let warning = after_run(1.5).warning(2, 1000, Duration::from_secs(1)).unwrap();
+        assert!(warning.ends_with("give --runs 3"), "{warning}");
+    }
+}
