@@ -31,6 +31,9 @@ impl Demand {
             Workload::Jobs(jobs) => of_jobs(jobs),
             Workload::Trace(trace) => of_trace(trace),
             Workload::Application(spec) => Self { processes: Some(spec.task_count() as u32), ..Self::UNKNOWN },
+            Workload::Several(several) => {
+                Self { processes: Some(several.task_count() as u32), weights: several.parts.len() > 1, ..Self::UNKNOWN }
+            }
         }
     }
 }

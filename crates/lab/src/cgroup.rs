@@ -19,6 +19,7 @@ pub(crate) fn unknown_cgroup(file: &str, cgroup: &str, known: &[String], workloa
         Workload::Application(_) => {
             "; applications never have cgroups: use a trace, a fio job file or a task file".to_owned()
         }
+        Workload::Several(_) => "; the cgroups are those of the units".to_owned(),
     };
     format!("{file}: there is no cgroup {cgroup:?}, because the workload has no cgroups{remedy}")
 }

@@ -310,6 +310,7 @@ impl Experiment {
             Workload::Trace(_) => WorkloadKind::Trace,
             Workload::Jobs(_) => WorkloadKind::Jobs,
             Workload::Application(_) => WorkloadKind::Application,
+            Workload::Several(_) => WorkloadKind::Several,
         }
     }
 
@@ -330,6 +331,8 @@ impl Experiment {
             Workload::Jobs(jobs) => vec![u64::MAX; jobs.count()],
             // Tasks of an application depend on each other, so none can run alone.
             Workload::Application(_) => Vec::new(),
+            // Their parts are known, and a plan runs them alone.
+            Workload::Several(_) => Vec::new(),
         };
         let mut tasks: Vec<usize> = (0..ios.len()).filter(|&task| ios[task] >= ALONE_IOS_MIN).collect();
         tasks.sort_by_key(|&task| (std::cmp::Reverse(ios[task]), task));
@@ -477,6 +480,29 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
             assumed: Vec::new(),
             recorded_devices: None,
             several_disks: Some(u64::from(spec.disks())).filter(|&disks| disks > 1),
+            unknown_priorities: None,
+            jobs: Vec::new(),
+        },
+        Workload::Several(several) => WorkloadRecord {
+            name: several.name.clone(),
+            kind: WorkloadKind::Several,
+            fingerprint: {
+                let parts = several.parts.iter();
+                let prints = parts.map(|part| format!("{}={}", part.name, workload_record(&part.workload).fingerprint));
+                Fingerprint::default().bytes(prints.collect::<Vec<_>>().join(" ").as_bytes()).text()
+            },
+            tasks: several.task_count() as u64,
+            requests: None,
+            reads: None,
+            span_ns: None,
+            timed: false,
+            warnings: Vec::new(),
+            warnings_total: 0,
+            missing: Vec::new(),
+            oddities: Vec::new(),
+            assumed: Vec::new(),
+            recorded_devices: None,
+            several_disks: None,
             unknown_priorities: None,
             jobs: Vec::new(),
         },

@@ -102,6 +102,8 @@ pub enum WorkloadKind {
     Command,
     /// A program that makes system calls.
     Application,
+    /// Workloads of several units at the same time.
+    Several,
 }
 
 impl WorkloadKind {
@@ -111,7 +113,7 @@ impl WorkloadKind {
     pub const fn task_word(self, count: u64) -> &'static str {
         let (one, several) = match self {
             Self::Trace => ("process", "processes"),
-            Self::Tasks | Self::Application => ("task", "tasks"),
+            Self::Tasks | Self::Application | Self::Several => ("task", "tasks"),
             Self::Command => ("command", "commands"),
             Self::Jobs => ("job", "jobs"),
         };

@@ -77,7 +77,7 @@ fn workload(header: &Header) -> String {
         parts.push(format!("{}{reads}", counted(requests, "request", "requests")));
     }
     let (one, many) = match workload.kind {
-        WorkloadKind::Application => ("task", "tasks"),
+        WorkloadKind::Application | WorkloadKind::Several => ("task", "tasks"),
         WorkloadKind::Command => ("command", "commands"),
         _ => ("process", "processes"),
     };
@@ -88,6 +88,7 @@ fn workload(header: &Header) -> String {
         let what = match workload.kind {
             WorkloadKind::Application => "a program's system calls",
             WorkloadKind::Command => "timed as it is",
+            WorkloadKind::Several => "several units at the same time",
             _ => "synthetic",
         };
         parts.push(what.to_owned());

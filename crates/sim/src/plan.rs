@@ -235,6 +235,14 @@ pub enum SimError {
         /// Disks in the plan.
         given: usize,
     },
+    /// A part of a workload of several units cannot run beside others.
+    #[error("{part}: {problem}")]
+    Part {
+        /// Name of the part.
+        part: String,
+        /// The reason.
+        problem: &'static str,
+    },
     /// The weight of a cgroup is not valid.
     #[error(transparent)]
     Weight(#[from] iosched::WeightError),

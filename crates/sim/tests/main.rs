@@ -11,5 +11,6 @@ mod nothing_queues;
 mod own_trace;
 mod recorded_driver;
 mod rests;
+mod several;
 mod streams;
 mod tpcc;

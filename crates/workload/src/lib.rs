@@ -6,7 +6,8 @@
 //!   recorded [`Scenario`];
 //! - a [`Trace`], read once and shared by all runs;
 //! - [`fio::Jobs`], read from a fio job file;
-//! - an [`app::Spec`], read from a command line.
+//! - an [`app::Spec`], read from a command line;
+//! - [`Several`] of these at the same time, each with a cgroup.
 //!
 //! The code that runs a workload takes its I/Os from these sources: a [`Program`] gives a task's
 //! next I/O and think time. A trace gives entries. A [`ClosedLoop`] gives the completions that
@@ -24,6 +25,7 @@
 //! | `fio/` | fio jobs: `language/` (job files), `layout` (places of files), `generator` (I/Os), `process/` (a job in a run) |
 //! | `app/` | simulated programs, each in a file or folder; `command_line` and `spec` read their command lines |
 //! | `pasted.rs`, `stream.rs` | command lines as users paste them; workloads from standard input |
+//! | `several.rs` | workloads of several units in one run |
 //! | `outcome/` | the results of a run |
 //! | `error.rs` | errors with their places |
 #![forbid(unsafe_code)]
@@ -41,6 +43,7 @@ mod pasted;
 mod program;
 mod replay;
 mod scenario;
+mod several;
 mod stream;
 mod task_loop;
 mod tasks;
@@ -54,6 +57,7 @@ pub use iosched_trace::{Fit, ReadOptions};
 pub use program::Program;
 pub use replay::{Followers, Replay};
 pub use scenario::{Brief, Scenario, TagMap, TunableChange};
+pub use several::{PART_SEPARATOR, Part, Several};
 pub use task_loop::{After, TaskLoop, TaskNumbers};
 pub use tasks::{
     Arrival, Cgroup, CgroupMove, CgroupRemoval, Class, Count, Hints, Pattern, Phase, PriorityChange, Task, TaskOp,
@@ -84,6 +88,8 @@ pub enum Workload {
     Jobs(fio::Jobs),
     /// A program that makes system calls.
     Application(Box<app::Spec>),
+    /// Workloads of several units at the same time.
+    Several(Box<Several>),
 }
 
 impl Workload {
@@ -174,6 +180,7 @@ impl Workload {
         match self {
             Self::Jobs(jobs) => jobs.limit_ns(),
             Self::Application(spec) => spec.limit_ns(),
+            Self::Several(several) => several.parts.iter().filter_map(|part| part.workload.limit_ns()).min(),
             Self::Tasks(_) | Self::Trace(_) => None,
         }
     }
@@ -186,6 +193,7 @@ impl Workload {
             Self::Trace(trace) => trace.name(),
             Self::Jobs(jobs) => &jobs.file().name,
             Self::Application(spec) => spec.name(),
+            Self::Several(several) => &several.name,
         }
     }
 
@@ -197,8 +205,8 @@ impl Workload {
             Self::Tasks(tasks) => tasks.only(task).map(|set| Self::Tasks(set.into())),
             Self::Trace(trace) => trace.only(task).map(|trace| Self::Trace(Arc::new(trace))),
             Self::Jobs(jobs) => jobs.only(task).map(Self::Jobs),
-            // The tasks of a program depend on each other.
-            Self::Application(_) => None,
+            // The tasks of a program depend on each other, and so may the tasks of a part.
+            Self::Application(_) | Self::Several(_) => None,
         }
     }
 
@@ -210,6 +218,7 @@ impl Workload {
             Self::Trace(trace) => trace.processes().len(),
             Self::Jobs(jobs) => jobs.count(),
             Self::Application(spec) => spec.task_count(),
+            Self::Several(several) => several.task_count(),
         }
     }
 }

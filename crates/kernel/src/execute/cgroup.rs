@@ -62,7 +62,7 @@ fn wanted_by(workload: &Workload) -> Vec<(String, Wanted)> {
     match workload {
         Workload::Jobs(jobs) => of_jobs(jobs),
         Workload::Tasks(set) => of_tasks(set),
-        Workload::Trace(_) | Workload::Application(_) => Vec::new(),
+        Workload::Trace(_) | Workload::Application(_) | Workload::Several(_) => Vec::new(),
     }
 }
 

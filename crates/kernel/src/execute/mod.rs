@@ -117,6 +117,9 @@ pub enum ExecuteError {
         /// Path of the target.
         path: String,
     },
+    /// Workloads of several units run only in simulation.
+    #[error("workloads of several units run only in simulation; put the jobs of all units into one fio job file")]
+    Several,
     /// The application uses a device directly, which is not supported.
     #[error("{workload}: uses a device directly; write the name of a file instead of the name of the device")]
     UsesDevice {
@@ -267,6 +270,9 @@ enum Kind<'t> {
 /// - An I/O is longer than the maximum.
 /// - There is no room for the files.
 pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
+    if let Workload::Several(_) = workload {
+        return Err(ExecuteError::Several);
+    }
     let needs_files = matches!(workload, Workload::Application(_));
     if !target.is_writable() && !needs_files && writes(workload) {
         let (workload, path) = (workload.name().to_owned(), target.to_string());
@@ -284,6 +290,7 @@ pub fn check(workload: &Workload, target: &Target) -> Result<(), ExecuteError> {
             Workload::Jobs(jobs) => jobs::need(jobs, target).map(|_| ())?,
             Workload::Tasks(_) | Workload::Trace(_) => ground::disk_bytes(target, 0).map(|_| ())?,
             Workload::Application(spec) => ground::check_files(target, spec.file_bytes())?,
+            Workload::Several(_) => return Err(ExecuteError::Several),
         }
     }
     Ok(())
@@ -307,6 +314,7 @@ pub fn prepare<'t>(
         Workload::Tasks(set) => Kind::Tasks(tasks::PreparedTasks::new(set, target)?),
         Workload::Trace(trace) => Kind::Trace(trace::PreparedTrace::new(trace, target)?),
         Workload::Application(spec) => Kind::Application(application::PreparedApplication::new(spec, target)?),
+        Workload::Several(_) => return Err(ExecuteError::Several),
     };
     let prepared = Prepared { workload, target, kind, io_bytes, has_holes: AtomicBool::new(false) };
     prepared.ground().fill(interrupt)?;
@@ -320,6 +328,7 @@ fn writes(workload: &Workload) -> bool {
         Workload::Tasks(set) => tasks::writes(set),
         Workload::Trace(trace) => trace::writes(trace),
         Workload::Application(_) => true,
+        Workload::Several(several) => several.parts.iter().any(|part| writes(&part.workload)),
     }
 }
 
@@ -330,6 +339,7 @@ fn longest_io(workload: &Workload) -> u64 {
         Workload::Tasks(set) => tasks::longest_io(set),
         Workload::Trace(trace) => trace::longest_io(trace),
         Workload::Application(_) => 0,
+        Workload::Several(several) => several.parts.iter().map(|part| longest_io(&part.workload)).max().unwrap_or(0),
     }
 }
 

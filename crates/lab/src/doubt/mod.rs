@@ -342,6 +342,7 @@ impl fmt::Display for Doubt {
                     WorkloadKind::Tasks => "raise the tasks' totals or end_ns",
                     WorkloadKind::Jobs => "raise the jobs' size, loops or runtime",
                     WorkloadKind::Application | WorkloadKind::Command => "give the program more work",
+                    WorkloadKind::Several => "give each unit more work",
                 }
             ),
             Self::UnlikeTimes { shortest, longest, seconds: [least, most], limit_s } => {

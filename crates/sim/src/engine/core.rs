@@ -2,7 +2,9 @@
 //! run, completion, accounting.
 
 use iosched::controllers::ControllerWaits;
-use iosched::{Bio, CgroupId, ContextId, Driver, Flags, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step};
+use iosched::{
+    Bio, CgroupId, ContextId, Driver, Flags, IoClass, IoError, IoPriority, Op, Part, RequestId, SECTOR_BYTES, Step,
+};
 use iosched::{KernelVersion, Submit, Time, TunableError};
 use iosched_disk::{Command, Device};
 
@@ -95,6 +97,8 @@ struct Owner {
     partial: Option<Partial>,
     /// Whether its I/Os do not count now.
     uncounted: bool,
+    /// Whether the task keeps its ioprio although recorded I/Os have none.
+    keeps_ioprio: bool,
 }
 
 /// Counts for the notes on the run.
@@ -130,6 +134,11 @@ pub(super) struct Core<D, O> {
     free_io: u32,
     bios: u64,
     owners: Vec<Owner>,
+    /// Number of the first task of the part of the workload that acts now. Parts count their tasks
+    /// from 0.
+    pub(super) first_task: u32,
+    /// Sector at which the positions of this part begin.
+    pub(super) first_sector: u64,
     /// Number of the task of each context.
     task_of_context: Vec<u32>,
     busy_since_ns: u64,
@@ -167,6 +176,8 @@ impl<D: Device, O: Observer> Core<D, O> {
             free_io: NONE,
             bios: 0,
             owners: Vec::new(),
+            first_task: 0,
+            first_sector: 0,
             task_of_context: Vec::new(),
             busy_since_ns: 0,
             finished_ns: 0,
@@ -190,17 +201,31 @@ impl<D: Device, O: Observer> Core<D, O> {
             self.task_of_context.resize(context.index() + 1, NONE);
         }
         self.task_of_context[context.index()] = self.owners.len() as u32;
-        self.owners.push(Owner { context, partial: None, uncounted: false });
+        self.owners.push(Owner { context, partial: None, uncounted: false, keeps_ioprio: false });
         let mut known = self.driver.queue().env().cgroups.names();
         let cgroup = known.nth(cgroup.index()).filter(|_| cgroup != CgroupId::ROOT).unwrap_or_default().to_owned();
         let (name, ioprio) = (name.to_owned(), ioprio.to_string());
         self.tasks.push(TaskResult { pid, name, ioprio, cgroup, ..TaskResult::default() });
     }
 
+    /// Returns the index of a task of the part that acts now.
+    #[inline]
+    fn owner(&self, task: u32) -> usize {
+        (self.first_task + task) as usize
+    }
+
+    /// Makes the last added task keep its ioprio when recorded I/Os have none.
+    pub(super) fn keep_ioprio(&mut self) {
+        if let Some(owner) = self.owners.last_mut() {
+            owner.keeps_ioprio = true;
+        }
+    }
+
     /// Sets the ioprio of `task`, if the recording has one and it differs.
     #[inline]
     pub(super) fn take_ioprio(&mut self, task: u32, ioprio: Option<IoPriority>) {
-        let context = self.owners[task as usize].context;
+        let Owner { context, keeps_ioprio, .. } = self.owners[self.owner(task)];
+        let ioprio = ioprio.filter(|ioprio| !keeps_ioprio || ioprio.class() != IoClass::None);
         if let Some(ioprio) = ioprio.filter(|ioprio| self.driver.queue().env().contexts.get(context).ioprio != *ioprio)
         {
             self.set_ioprio(task, ioprio);
@@ -210,15 +235,16 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Sets the ioprio of `task`.
     #[cold]
     pub(super) fn set_ioprio(&mut self, task: u32, ioprio: IoPriority) {
-        self.driver.set_ioprio(self.owners[task as usize].context, ioprio);
-        let (now_ns, task) = (self.now_ns, task as usize);
+        let task = self.owner(task);
+        self.driver.set_ioprio(self.owners[task].context, ioprio);
+        let now_ns = self.now_ns;
         self.observer.change(now_ns, &Change::IoPriority { task, ioprio });
     }
 
     /// Ends the system call of `task`. Returns how long the task rests before it continues, ns.
     #[inline]
     pub(super) fn rest_ns(&mut self, task: u32) -> u64 {
-        let context = self.owners[task as usize].context;
+        let context = self.context(task);
         let rest_ns = self.driver.rest_ns(ORIGIN + self.now_ns, context);
         if rest_ns > 0 && self.tally.has_begun() {
             self.count_rest(context, rest_ns);
@@ -238,7 +264,8 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// Sets whether completions of `task` count from now on. By default they count.
     pub(super) fn count(&mut self, task: u32, counts: bool) {
-        let uncounted = &mut self.owners[task as usize].uncounted;
+        let task = self.owner(task);
+        let uncounted = &mut self.owners[task].uncounted;
         if *uncounted == counts {
             *uncounted = !counts;
             self.uncounted = if counts { self.uncounted - 1 } else { self.uncounted + 1 };
@@ -296,7 +323,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     }
 
     pub(super) fn context(&self, task: u32) -> ContextId {
-        self.owners[task as usize].context
+        self.owners[self.owner(task)].context
     }
 
     /// Returns the version of Linux whose rules the request queue has.
@@ -321,6 +348,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Submits an I/O as [`submit`](Self::submit) does, with another treatment of its bios.
     #[inline]
     pub(super) fn submit_with(&mut self, task: u32, io: &NewIo, treatment: Treatment) -> bool {
+        let task = self.first_task + task;
         let (sector, nr_sectors) = self.place(io);
         let &NewIo { op, flags, tag, asked_ns, .. } = io;
         let parts = if nr_sectors <= self.part_max(op) { 1 } else { self.count_parts(nr_sectors) };
@@ -349,6 +377,12 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Moves an I/O into the device's capacity. Returns first sector and length.
     #[inline]
     fn place(&mut self, io: &NewIo) -> (u64, u32) {
+        if self.first_sector > 0 {
+            // The regions of the parts are spread over the device, and each wraps at its end.
+            let nr_sectors = u64::from(io.nr_sectors).min(self.capacity_sectors);
+            let sector = (io.sector % self.capacity_sectors + self.first_sector) % self.capacity_sectors;
+            return (sector.min(self.capacity_sectors - nr_sectors), nr_sectors as u32);
+        }
         if io.sector.checked_add(io.nr_sectors.into()).is_some_and(|end| end <= self.capacity_sectors) {
             return (io.sector, io.nr_sectors);
         }
@@ -446,8 +480,9 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Sends the rest of an I/O for which the queue had no room. Returns true if
     /// `task` may submit other I/Os.
     pub(super) fn resume(&mut self, task: u32) -> bool {
-        match self.owners[task as usize].partial.take() {
-            Some(left) => self.send(task, left, true),
+        let owner = self.owner(task);
+        match self.owners[owner].partial.take() {
+            Some(left) => self.send(owner as u32, left, true),
             None => true,
         }
     }
@@ -460,18 +495,19 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Returns whether `task` waits for room in the queue.
     #[inline]
     pub(super) fn is_waiting(&self, task: u32) -> bool {
-        self.owners[task as usize].partial.is_some()
+        self.owners[self.owner(task)].partial.is_some()
     }
 
     /// Makes `task` collect its requests on a plug from now on.
     pub(super) fn plug(&mut self, task: u32) {
-        self.observer.plug(self.now_ns, task as usize, true);
-        self.driver.plug(self.owners[task as usize].context);
+        let owner = self.owner(task);
+        self.observer.plug(self.now_ns, owner, true);
+        self.driver.plug(self.owners[owner].context);
     }
 
     /// Does one step of [`unplug`](Self::unplug), as a recording of a driver contains it.
     pub(super) fn unplug_once(&mut self, task: u32) {
-        let _ = self.driver.unplug(self.now(), self.owners[task as usize].context);
+        let _ = self.driver.unplug(self.now(), self.context(task));
         self.attend();
     }
 
@@ -487,17 +523,18 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// Ends the plug of `task`.
     pub(super) fn unplug(&mut self, task: u32) {
-        let context = self.owners[task as usize].context;
+        let owner = self.owner(task);
+        let context = self.owners[owner].context;
         while self.driver.unplug(self.now(), context) {
             self.attend();
         }
         self.attend();
-        self.observer.plug(self.now_ns, task as usize, false);
+        self.observer.plug(self.now_ns, owner, false);
     }
 
     /// Yields the turn of `from` to `to`, because `from` waits for the work of `to`.
     pub(super) fn yield_to(&mut self, from: u32, to: u32) {
-        let (from, to) = (self.owners[from as usize].context, self.owners[to as usize].context);
+        let (from, to) = (self.context(from), self.context(to));
         let now = self.now();
         self.driver.yield_to(now, from, to);
         self.report_decisions();
@@ -505,7 +542,8 @@ impl<D: Device, O: Observer> Core<D, O> {
 
     /// Drops the parts that `task` could not submit when the queue was full.
     pub(super) fn give_up(&mut self, task: u32) {
-        if let Some(left) = self.owners[task as usize].partial.take() {
+        let owner = self.owner(task);
+        if let Some(left) = self.owners[owner].partial.take() {
             let unsent = left.nr_sectors.div_ceil(self.part_max(left.op)).max(1);
             let io = &mut self.ios[left.slot as usize];
             io.parts -= unsent;
@@ -518,7 +556,7 @@ impl<D: Device, O: Observer> Core<D, O> {
     /// Ends `task`.
     pub(super) fn exit(&mut self, task: u32) {
         self.give_up(task);
-        let context = self.owners[task as usize].context;
+        let context = self.context(task);
         let now = self.now();
         self.driver.exit(now, context);
         self.report_decisions();

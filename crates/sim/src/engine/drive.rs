@@ -122,6 +122,11 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         false
     }
 
+    /// Returns whether the workload ended the run before its limit although it has more work.
+    fn has_ended_early(&self) -> bool {
+        false
+    }
+
     /// Returns whether the workload has more work.
     fn has_more(&self) -> bool {
         self.next_ns() != u64::MAX
@@ -306,7 +311,7 @@ pub(super) fn drive_one<D: Device, O: Observer, S: Source<D, O>>(
     let mut limit_ns = limited_ns.unwrap_or(core.now_ns);
     if source.has_more() {
         core.notes.push(Note::Limited { ios: core.submitted, at_ns: limit_ns });
-        let ended_by_time = core.submitted < limit.ios.unwrap_or(u64::MAX);
+        let ended_by_time = core.submitted < limit.ios.unwrap_or(u64::MAX) && !source.has_ended_early();
         let time_ns = limit.time_ns.filter(|_| ended_by_time);
         core.last_until(time_ns.unwrap_or(0));
         limit_ns = time_ns.unwrap_or(limit_ns);

@@ -7,6 +7,7 @@ mod heap;
 mod jobs;
 mod open;
 mod recorded;
+mod several;
 mod system;
 mod tally;
 mod tasks;
@@ -26,6 +27,7 @@ use self::core::Core;
 pub(crate) use self::core::ORIGIN;
 use self::drive::{check_cgroups, drive_one, drive_several};
 pub use self::recorded::{RecordedError, Replayed, replay_recorded};
+use self::several::Home;
 pub(crate) use self::tasks::TunableWrite;
 use crate::observer::Observer;
 use crate::plan::{Limit, Plan, SimError};
@@ -82,6 +84,7 @@ fn carry_out(plan: &Plan<'_>, observer: impl Observer) -> Result<RunResult, SimE
             None => run_jobs(plan, machine, jobs, observer),
         },
         Workload::Application(spec) => run_application(plan, machine, spec, observer),
+        Workload::Several(several) => several::run(plan, machine, several, observer),
     }
 }
 
@@ -171,7 +174,7 @@ fn run_buffered_jobs<O: Observer>(
     let config = disk(&machine);
     let Machine { mut driver, device, seed, warm_up_ns, limit, interrupt, .. } = machine;
     let layout = set.layout(config.capacity_sectors * SECTOR_BYTES)?;
-    let cgroups = jobs::create_cgroups(&mut driver, set)?;
+    let cgroups = jobs::create_cgroups(&mut driver, set, &Home::ROOT)?;
     let kernel = Model::new(description, &[config], seed)?;
     let mut core = Core::new(driver, device, Some(observer));
     // If every job has a ramp, time counts from the end of the shortest.
@@ -191,21 +194,26 @@ fn run_buffered_jobs<O: Observer>(
 pub fn check(plan: &Plan<'_>) -> Result<(), SimError> {
     let Machine { mut driver, .. } = prepare(plan)?;
     match plan.workload {
-        Workload::Tasks(set) => drop(tasks::create_cgroups(&mut driver, set)?),
-        Workload::Trace(trace) => drop(create_cgroups(&mut driver, trace)?),
+        Workload::Tasks(set) => drop(tasks::create_cgroups(&mut driver, set, &Home::ROOT)?),
+        Workload::Trace(trace) => drop(create_cgroups(&mut driver, trace, &Home::ROOT)?),
         Workload::Jobs(jobs) => {
             jobs.layout_on(1 + plan.more_disks.len(), least_bytes(plan))?;
-            jobs::create_cgroups(&mut driver, jobs)?;
+            jobs::create_cgroups(&mut driver, jobs, &Home::ROOT)?;
         }
         Workload::Application(_) => {}
+        Workload::Several(several) => several::check(plan, &mut driver, several)?,
     }
     check_cgroups(&driver)
 }
 
 /// Makes the cgroups of a trace's processes.
-fn create_cgroups<'a>(driver: &mut Driver, trace: &'a Trace) -> Result<BTreeMap<&'a str, CgroupId>, SimError> {
+fn create_cgroups<'a>(
+    driver: &mut Driver,
+    trace: &'a Trace,
+    home: &Home,
+) -> Result<BTreeMap<&'a str, CgroupId>, SimError> {
     let create = |name: &'a String| {
-        let cgroup = Cgroup { name: name.clone(), parent: None, weight: None, leaf_weight: None };
+        let cgroup = Cgroup { name: home.name(name), parent: Some(home.id), weight: None, leaf_weight: None };
         Ok((name.as_str(), driver.create_cgroup(cgroup)?))
     };
     trace.cgroups().iter().map(create).collect()
@@ -250,7 +258,7 @@ pub(crate) fn run_tasks<D: Device>(
     let Machine {
         mut driver, device, plug_from, warm_up_ns, limit, reruns_among_tasks, takes_whole, interrupt, ..
     } = machine;
-    let cgroups = tasks::create_cgroups(&mut driver, set)?;
+    let cgroups = tasks::create_cgroups(&mut driver, set, &Home::ROOT)?;
     let mut core = Core::new(driver, device, observer);
     if takes_whole {
         core.take_whole();
@@ -261,7 +269,7 @@ pub(crate) fn run_tasks<D: Device>(
         let cgroup = cgroup.map_or(CgroupId::ROOT, |index| cgroups[index].id);
         core.add_task(task.pid, &task.name, task.ioprio(), cgroup);
     }
-    let tasks = tasks::Tasks::new(set, tunables, cgroups, plug_from);
+    let tasks = tasks::Tasks::new(set, tunables, cgroups, CgroupId::ROOT, plug_from);
     drive_one(core, tasks, reruns_among_tasks, limit, interrupt)
 }
 
@@ -278,7 +286,7 @@ pub(crate) fn run_trace<D: Device>(
     trace.check()?;
     let note = Note::of_fit(fit, trace.end_sector(), capacity_sectors);
     let trace = fitted.as_deref().unwrap_or(trace);
-    let cgroups = create_cgroups(&mut driver, trace)?;
+    let cgroups = create_cgroups(&mut driver, trace, &Home::ROOT)?;
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;
     core.notes.extend(note);
@@ -339,7 +347,7 @@ fn jobs_core<D: Device, O: Observer>(
     set: &Jobs,
     warm_up_ns: u64,
 ) -> Result<Core<D, O>, SimError> {
-    let cgroups = jobs::create_cgroups(&mut driver, set)?;
+    let cgroups = jobs::create_cgroups(&mut driver, set, &Home::ROOT)?;
     let names = set.names();
     let mut core = Core::new(driver, device, observer);
     core.tally.warm_up_ns = warm_up_ns;

@@ -9,6 +9,7 @@ use iosched_workload::{After, CgroupMove, CgroupRemoval, Task, TaskLoop, TaskNum
 use super::core::{Core, Issued, NewIo, Treatment};
 use super::drive::Source;
 use super::heap::Heap;
+use super::several::Home;
 use crate::observer::{Change, Observer};
 use crate::plan::SimError;
 
@@ -29,14 +30,14 @@ pub(super) struct Group {
 }
 
 /// Makes the cgroups of a task set.
-pub(super) fn create_cgroups(driver: &mut Driver, set: &TaskSet) -> Result<Vec<Group>, SimError> {
+pub(super) fn create_cgroups(driver: &mut Driver, set: &TaskSet, home: &Home) -> Result<Vec<Group>, SimError> {
     let given = |weight| (weight != 0).then_some(weight);
     let mut groups: Vec<Group> = Vec::new();
     for cgroup in &set.cgroups {
         let parent = set.cgroups.iter().position(|c| c.name == cgroup.parent);
-        let parent = parent.and_then(|index| groups.get(index)).map_or(CgroupId::ROOT, |group| group.id);
+        let parent = parent.and_then(|index| groups.get(index)).map_or(home.id, |group| group.id);
         let (weight, leaf_weight) = (given(cgroup.weight), given(cgroup.leaf_weight));
-        let name = cgroup.name.clone();
+        let name = home.name(&cgroup.name);
         let id = driver.create_cgroup(iosched::Cgroup { name, parent: Some(parent), weight, leaf_weight })?;
         groups.push(Group { id, weight, leaf_weight });
     }
@@ -95,6 +96,8 @@ pub(super) struct Tasks<'a> {
     set: &'a TaskSet,
     tunables: &'a [TunableWrite],
     groups: Vec<Group>,
+    /// The cgroup that tasks without a cgroup belong to.
+    home: CgroupId,
     plug_from: u32,
     states: Vec<State>,
     /// Events by time. Equal times are ordered by kind as listed in [`Fixed`],
@@ -114,7 +117,13 @@ pub(crate) struct TunableWrite {
 }
 
 impl<'a> Tasks<'a> {
-    pub(super) fn new(set: &'a TaskSet, tunables: &'a [TunableWrite], groups: Vec<Group>, plug_from: u32) -> Self {
+    pub(super) fn new(
+        set: &'a TaskSet,
+        tunables: &'a [TunableWrite],
+        groups: Vec<Group>,
+        home: CgroupId,
+        plug_from: u32,
+    ) -> Self {
         let mut fixed = Vec::new();
         fixed.extend(set.weight_changes.iter().zip(0..).map(|(change, i)| (change.t_ns, Fixed::Weight(i))));
         fixed.extend(set.cgroup_removals.iter().zip(0..).map(|(removal, i)| (removal.t_ns, Fixed::Removal(i))));
@@ -135,7 +144,7 @@ impl<'a> Tasks<'a> {
         };
         let states = set.tasks.iter().zip(TaskLoop::all(set)).map(state).collect();
         let numbers = TaskNumbers::of(set);
-        Self { set, tunables, groups, plug_from, states, fixed, next_fixed: 0, numbers, heap: Heap::default() }
+        Self { set, tunables, groups, home, plug_from, states, fixed, next_fixed: 0, numbers, heap: Heap::default() }
     }
 
     fn task_of(&self, pid: u32) -> Option<u32> {
@@ -178,10 +187,10 @@ impl<'a> Tasks<'a> {
         core.report_decisions();
     }
 
-    /// Returns number and id of a cgroup. The root has only an id.
+    /// Returns number and id of a cgroup. The cgroup of tasks without a cgroup has only an id.
     fn cgroup(&self, name: &str) -> (Option<usize>, CgroupId) {
         let number = self.set.cgroups.iter().position(|c| c.name == name);
-        (number, number.map_or(CgroupId::ROOT, |number| self.groups[number].id))
+        (number, number.map_or(self.home, |number| self.groups[number].id))
     }
 
     fn move_task<D: Device, O: Observer>(&self, core: &mut Core<D, O>, change: &CgroupMove) {

@@ -20,6 +20,7 @@ pub(super) use self::host::HostState;
 use super::core::{Core, NewIo};
 use super::drive::{Cores, Source, now_ns};
 use super::heap::Heap;
+use super::several::Home;
 use crate::observer::Observer;
 use crate::plan::SimError;
 
@@ -36,7 +37,7 @@ const COUNT: u32 = 2;
 const FREE: u32 = 3;
 
 /// Makes the cgroups of jobs. Returns the cgroup of each job of the file.
-pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<CgroupId>, SimError> {
+pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet, home: &Home) -> Result<Vec<CgroupId>, SimError> {
     let mut weights: BTreeMap<&str, Option<u32>> = BTreeMap::new();
     for member in jobs.file().jobs.iter().filter_map(|job| job.cgroup.as_ref()) {
         // The last job that sets a weight decides, as with writes to the file.
@@ -46,7 +47,7 @@ pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<C
     let mut cgroups: BTreeMap<String, CgroupId> = BTreeMap::new();
     let mut ids = Vec::with_capacity(jobs.file().jobs.len());
     for job in &jobs.file().jobs {
-        let mut id = CgroupId::ROOT;
+        let mut id = home.id;
         let mut path = String::new();
         let parts = job.cgroup.iter().flat_map(|member| member.name.split('/')).filter(|part| !part.is_empty());
         for part in parts {
@@ -58,7 +59,7 @@ pub(super) fn create_cgroups(driver: &mut Driver, jobs: &JobSet) -> Result<Vec<C
                 Some(&known) => known,
                 None => {
                     let weight = weights.get(path.as_str()).copied().flatten();
-                    let name = path.clone();
+                    let name = home.name(&path);
                     let group = iosched::Cgroup { name, parent: Some(id), weight, leaf_weight: weight };
                     let new = driver.create_cgroup(group)?;
                     cgroups.insert(path.clone(), new);
