@@ -7,7 +7,8 @@
 //! The QoS bounds allow the rate of virtual time to halve, and to grow by half.
 
 use iosched_disk::Profile;
-use iosched_disk::io_cost::{BUSY, Family, IoCostModel, IoCostQos, QOS_SHARE, hwdb};
+pub use iosched_disk::io_cost::hwdb_path;
+use iosched_disk::io_cost::{BUSY, Family, IoCostModel, IoCostQos, QOS_SHARE, hwdb, hwdb_name};
 use iosched_disk::measure::{Saturated, saturation};
 use serde::Serialize;
 
@@ -16,8 +17,6 @@ use crate::calibrate::{Measurements, Probe, Role, Summary};
 const SMALL_BYTES: u32 = 4096;
 /// Least size of I/Os that give a bandwidth.
 const LARGE_BYTES: u32 = 256 << 10;
-/// Name for a missing model name.
-const NAME_UNKNOWN: &str = "MODEL_NAME";
 
 /// The model and the QoS of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -144,18 +143,6 @@ impl IoCost {
     pub fn hwdb(&self, model_name: Option<&str>) -> String {
         hwdb(&hwdb_name(model_name), &self.model, &self.qos)
     }
-}
-
-/// Returns a model name as udev stores it in `ID_MODEL`: unusual characters become underscores.
-fn hwdb_name(model_name: Option<&str>) -> String {
-    let name = model_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(NAME_UNKNOWN);
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "#+-.=@_".contains(c) { c } else { '_' }).collect()
-}
-
-/// Returns the path of the file for the hwdb entry.
-#[must_use]
-pub fn hwdb_path(model_name: Option<&str>) -> String {
-    format!("/etc/udev/hwdb.d/90-iocost-{}.hwdb", hwdb_name(model_name).to_ascii_lowercase())
 }
 
 /// Returns whether a probe makes I/Os of one direction

@@ -17,7 +17,7 @@ pub use self::latencies::{Latencies, LatencyRow};
 pub use self::model::{Described, IoCostModel, IoCostQos};
 pub use self::rates::{PROBE_BYTES, Spread, server};
 pub use self::resctl::{BenchResult, results};
-pub use self::text::{PERMANENT, TOLD, TextError, hwdb};
+pub use self::text::{PERMANENT, TOLD, TextError, hwdb, hwdb_name, hwdb_path};
 
 /// Share of the largest rate at which a device counts as busy. The smallest number of commands in
 /// flight that reaches it counts.

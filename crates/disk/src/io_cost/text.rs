@@ -11,6 +11,9 @@ const SOLUTIONS: &str = "IOCOST_SOLUTIONS";
 pub(super) const MIN_DEFAULT: f64 = 1.0;
 pub(super) const MAX_DEFAULT: f64 = 10_000.0;
 
+/// Name for a missing model name.
+const NAME_UNKNOWN: &str = "MODEL_NAME";
+
 /// Start of the output of `iosched device io-cost`. The lines of the two files come first, each
 /// below a heading.
 pub const TOLD: &str = "for /sys/fs/cgroup/io.cost.model";
@@ -170,6 +173,19 @@ pub fn hwdb(name: &str, model: &IoCostModel, qos: &IoCostQos) -> String {
     format!(
         "block:*:name:{name}:fwrev:*:\n  {SOLUTIONS}=measured\n  {MODEL_OF}MEASURED={model}\n  {QOS_OF}MEASURED={qos}\n"
     )
+}
+
+/// Returns a model name as udev stores it in `ID_MODEL`: unusual characters become underscores.
+#[must_use]
+pub fn hwdb_name(model_name: Option<&str>) -> String {
+    let name = model_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(NAME_UNKNOWN);
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "#+-.=@_".contains(c) { c } else { '_' }).collect()
+}
+
+/// Returns the path of the file for the hwdb entry.
+#[must_use]
+pub fn hwdb_path(model_name: Option<&str>) -> String {
+    format!("/etc/udev/hwdb.d/90-iocost-{}.hwdb", hwdb_name(model_name).to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -9,23 +9,12 @@ use super::control::named;
 use super::finding::{Finding, Id, Sure};
 use super::groups::Group;
 use super::snapshot::{Disk, Snapshot};
+use crate::settings::units::{bfq_weight_of as written, io_weight_for_bfq as asking};
 
 /// Default weight, up to which the weights in both files are the same.
 const USUAL: u32 = 100;
 /// Largest weight of bfq.
 const BFQ_MAX: u32 = 1000;
-/// Number of steps of `IOWeight=` above [`USUAL`] that make one step of bfq's weight.
-const SCALE: u32 = 11;
-
-/// Returns the io.bfq.weight that systemd writes for an `IOWeight=`.
-const fn written(io_weight: u32) -> u32 {
-    if io_weight <= USUAL { io_weight } else { USUAL + (io_weight - USUAL) / SCALE }
-}
-
-/// Returns the `IOWeight=` for which systemd writes this io.bfq.weight.
-const fn asking(bfq_weight: u32) -> u32 {
-    if bfq_weight <= USUAL { bfq_weight } else { USUAL + (bfq_weight - USUAL) * SCALE }
-}
 
 /// A group with its configured `IOWeight=`, and the weight that bfq has for it.
 struct Scaled<'m> {

@@ -1,41 +1,15 @@
 //! Lasting forms of a setting's controllers: drop-ins of systemd for cgroups, commands in a udev
 //! rule for io.cost, and commands to undo both. All results are text. Nothing is written here.
 
-use std::path::{Path, PathBuf};
-
 use iosched::Setting;
 use iosched::controllers::{self, NamedWrite};
-use serde::{Deserialize, Serialize};
+
+use super::units::{DropIn, Property, properties, reset_command, set_command, unit_of};
 
 const QOS: &str = "io.cost.qos";
 const MODEL: &str = "io.cost.model";
 /// Directory of the root cgroup's files.
 const ROOT: &str = "/sys/fs/cgroup";
-/// Suffixes of systemd units that have cgroups.
-const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
-
-/// A drop-in of systemd.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct DropIn {
-    /// Name of the unit.
-    pub unit: String,
-    /// Path of the drop-in.
-    pub path: String,
-    /// Contents of the drop-in.
-    pub text: String,
-}
-
-impl DropIn {
-    /// File name of a drop-in, in a directory of its unit.
-    pub const FILE: &str = "50-iosched.conf";
-
-    /// Returns the path below a directory of units.
-    #[must_use]
-    pub fn below_units(&self) -> PathBuf {
-        Path::new(&format!("{}.d", self.unit)).join(Self::FILE)
-    }
-}
-
 /// Names of a device in the files of controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
@@ -73,30 +47,26 @@ impl OfControllers {
         self.writes.iter().filter(|write| write.is_of_device())
     }
 
-    /// Returns the properties of each unit, in the order of the setting.
-    fn properties(&self, node: &str) -> Vec<(String, Vec<(&'static str, String)>)> {
-        let mut units: Vec<(String, Vec<(&'static str, String)>)> = Vec::new();
+    /// Returns the properties of each unit, in the order of the setting. Values that no property
+    /// expresses are left out.
+    fn properties(&self, node: &str) -> Vec<(String, Vec<Property>)> {
+        let mut units: Vec<(String, Vec<Property>)> = Vec::new();
         for write in self.writes.iter().filter(|write| !write.is_of_device()) {
-            let unit = unit(&write.cgroup);
-            let new: Vec<_> =
-                write.text.split_whitespace().filter_map(|word| property(&write.file, word, node)).collect();
+            let unit = unit_of(&write.cgroup);
+            let new = properties(&write.file, &write.text, node).flatten();
             match units.iter_mut().find(|known| known.0 == unit) {
                 Some((_, known)) => known.extend(new),
-                None => units.push((unit, new)),
+                None => units.push((unit, new.collect())),
             }
         }
+        units.retain(|(_, properties)| !properties.is_empty());
         units
     }
 
     /// Returns the drop-ins that set the cgroups' files at every start.
     #[must_use]
     pub fn drop_ins(&self, device: Named<'_>) -> Vec<DropIn> {
-        let drop_in = |(unit, properties): (String, Vec<(&str, String)>)| {
-            let lines: String = properties.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-            let text = format!("[{}]\n{lines}", section(&unit));
-            DropIn { path: path(&unit), unit, text }
-        };
-        self.properties(device.node).into_iter().map(drop_in).collect()
+        self.properties(device.node).iter().map(|(unit, properties)| DropIn::of(unit, properties)).collect()
     }
 
     /// Returns commands for a root shell that set the values until the next start. Names are in
@@ -104,11 +74,8 @@ impl OfControllers {
     #[must_use]
     pub fn commands(&self, device: Named<'_>) -> Vec<String> {
         let of_device = self.of_device().map(|write| echo(device.number, &write.text, &write.file));
-        let of_units = self.properties(device.node).into_iter().map(|(unit, properties)| {
-            let all: Vec<String> = properties.iter().map(|(name, value)| format!("\"{name}={value}\"")).collect();
-            format!("systemctl set-property --runtime {unit} {}", all.join(" "))
-        });
-        of_device.chain(of_units).collect()
+        let units = self.properties(device.node);
+        of_device.chain(units.iter().map(|(unit, properties)| set_command(unit, properties))).collect()
     }
 
     /// Returns the parts of the udev rule that set the values of the device.
@@ -131,13 +98,8 @@ impl OfControllers {
             commands.push(echo(device.number, "ctrl=auto", MODEL));
         }
         let units = self.properties(device.node);
-        for (unit, properties) in &units {
-            let mut names: Vec<&str> = properties.iter().map(|property| property.0).collect();
-            names.dedup();
-            let all: Vec<String> = names.iter().map(|name| format!("{name}=")).collect();
-            commands.push(format!("systemctl set-property --runtime {unit} {}", all.join(" ")));
-        }
-        commands.extend(units.iter().map(|(unit, _)| format!("rm -f {}", path(unit))));
+        commands.extend(units.iter().map(|(unit, properties)| reset_command(unit, properties)));
+        commands.extend(units.iter().map(|(unit, _)| format!("rm -f {}", DropIn::of(unit, &[]).path)));
         if !units.is_empty() {
             commands.push("systemctl daemon-reload".to_owned());
         }
@@ -147,46 +109,6 @@ impl OfControllers {
 
 fn echo(number: &str, text: &str, file: &str) -> String {
     format!("echo \"{number} {text}\" > {ROOT}/{file}")
-}
-
-fn path(unit: &str) -> String {
-    format!("/etc/systemd/system/{unit}.d/{}", DropIn::FILE)
-}
-
-/// Returns the unit of a cgroup. A name without a unit's suffix is a service.
-fn unit(cgroup: &str) -> String {
-    let name = cgroup.trim_matches('/').rsplit('/').next().unwrap_or_default();
-    match name {
-        "" => "-.slice".to_owned(),
-        _ if UNITS.iter().any(|suffix| name.ends_with(suffix)) => name.to_owned(),
-        _ => format!("{name}.service"),
-    }
-}
-
-fn section(unit: &str) -> &'static str {
-    match unit.rsplit_once('.') {
-        Some((_, "slice")) => "Slice",
-        Some((_, "scope")) => "Scope",
-        _ => "Service",
-    }
-}
-
-/// Converts a word of a cgroup's file to a property of systemd.
-fn property(file: &str, word: &str, node: &str) -> Option<(&'static str, String)> {
-    if file == "io.weight" {
-        return word.bytes().all(|c| c.is_ascii_digit()).then(|| ("IOWeight", word.to_owned()));
-    }
-    let (name, value) = word.split_once('=')?;
-    let property = match name {
-        "rbps" => "IOReadBandwidthMax",
-        "wbps" => "IOWriteBandwidthMax",
-        "riops" => "IOReadIOPSMax",
-        "wiops" => "IOWriteIOPSMax",
-        "target" => return Some(("IODeviceLatencyTargetSec", format!("{node} {value}us"))),
-        _ => return None,
-    };
-    let value = if value == "max" { "infinity" } else { value };
-    Some((property, format!("{node} {value}")))
 }
 
 #[cfg(test)]
@@ -224,6 +146,8 @@ mod tests {
         );
         assert_eq!(undo.last().unwrap(), "systemctl daemon-reload");
         assert!(undo.contains(&format!("rm -f {}", path("batch.slice"))));
+        let of_bfq = of("bfq:io.bfq.weight=db:200,io.prio.class=backup:idle").drop_ins(SDA);
+        assert_eq!(of_bfq.iter().map(|drop_in| &*drop_in.text).collect::<Vec<_>>(), ["[Service]\nIOWeight=1200\n"]);
         assert_eq!(drop_ins.rule_parts(), "");
     }
 

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::drop_ins::{DropIn, Named, OfControllers};
+use super::drop_ins::{Named, OfControllers};
 use super::recorded::{Recorded, shell};
+use super::units::DropIn;
 use crate::attribute::{Declaration, declaration, is_same};
 use crate::block::BlockDevice;
 use crate::roots::{read, value};
@@ -114,16 +115,62 @@ pub fn rule_name(disk: &str) -> String {
 /// device appears. `about` describes the rule.
 #[must_use]
 pub fn rule(device: &BlockDevice, about: &str, assignments: &[(String, String)]) -> String {
-    let (known_by, which) = known_by(device);
-    let mut rule = format!("# {about} for {}\n", device.name());
-    if let Some(note) = known_by {
-        rule += &format!("# {note}\n");
+    RuleMatch::of(device).rule(device.name(), about, assignments)
+}
+
+/// Condition by which a udev rule recognises a disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RuleMatch {
+    condition: String,
+    /// Comment about the condition, if one is needed.
+    note: Option<&'static str>,
+}
+
+impl RuleMatch {
+    /// Returns the condition for a disk: an identifier in udev's database, or its name.
+    #[must_use]
+    pub fn of(device: &BlockDevice) -> Self {
+        let number = device.number();
+        let entry = device.roots().run(format!("udev/data/b{}:{}", number.major, number.minor));
+        let database = read(&entry).unwrap_or_default();
+        let property = |name: &str| {
+            let found =
+                database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
+            // Patterns and quotes have a meaning in a rule.
+            found.filter(|text| {
+                text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c)) && !text.is_empty()
+            })
+        };
+        for name in ["ID_WWN_WITH_EXTENSION", "ID_SERIAL", "DM_UUID", "MD_UUID"] {
+            if let Some(text) = property(name) {
+                return Self { condition: format!("ENV{{{name}}}==\"{text}\""), note: None };
+            }
+        }
+        Self::named(device.disk_name())
     }
-    rule += &format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {which}");
-    for (name, value) in assignments {
-        rule += &format!(", {ATTRIBUTE}{name}{VALUE}{value}\"");
+
+    /// Returns the condition for the disk with this kernel name, such as `sda`.
+    #[must_use]
+    pub fn named(disk: &str) -> Self {
+        let note = "known only by its name, which another device may have after a restart";
+        Self { condition: format!("KERNEL==\"{disk}\""), note: Some(note) }
     }
-    rule + "\n"
+
+    /// Returns the udev rule that sets these attributes below `queue` of the disk `name`. `about`
+    /// describes the rule.
+    #[must_use]
+    pub fn rule(&self, name: &str, about: &str, assignments: &[(String, String)]) -> String {
+        let mut rule = format!("# {about} for {name}\n");
+        if let Some(note) = self.note {
+            rule += &format!("# {note}\n");
+        }
+        let condition = &self.condition;
+        rule += &format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {condition}");
+        for (name, value) in assignments {
+            rule += &format!(", {ATTRIBUTE}{name}{VALUE}{value}\"");
+        }
+        rule + "\n"
+    }
 }
 
 /// Text before the name of an attribute below `queue` in a rule, and between its name and value.
@@ -184,26 +231,6 @@ fn commands(device: &BlockDevice, assignments: &Assignments) -> Vec<String> {
 /// Returns the path on a real machine, whatever the root of this one.
 fn path(device: &BlockDevice, name: &str) -> String {
     format!("/sys/block/{}/queue/{name}", device.disk_name())
-}
-
-/// Returns a note about the match, if one is needed, and the condition that matches the device in a
-/// rule.
-fn known_by(device: &BlockDevice) -> (Option<&'static str>, String) {
-    let number = device.number();
-    let entry = device.roots().run(format!("udev/data/b{}:{}", number.major, number.minor));
-    let database = read(&entry).unwrap_or_default();
-    let property = |name: &str| {
-        let found = database.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('='));
-        // Patterns and quotes have a meaning in a rule.
-        found.filter(|text| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c)) && !text.is_empty())
-    };
-    for name in ["ID_WWN_WITH_EXTENSION", "ID_SERIAL", "DM_UUID", "MD_UUID"] {
-        if let Some(text) = property(name) {
-            return (None, format!("ENV{{{name}}}==\"{text}\""));
-        }
-    }
-    let note = "known only by its name, which another device may have after a restart";
-    (Some(note), format!("KERNEL==\"{}\"", device.disk_name()))
 }
 
 fn profile(device: &BlockDevice, setting: &Setting, assignments: &Assignments) -> String {

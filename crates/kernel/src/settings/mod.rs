@@ -7,6 +7,7 @@
 //! | `kept.rs` | the settings before a permanent change |
 //! | `restore.rs` | restores the settings after a killed session, and undoes a permanent change |
 //! | `drop_ins.rs` | lasting forms of a setting's controllers: drop-ins of systemd, and io.cost |
+//! | `units.rs` | values of a cgroup's files as properties of a systemd unit |
 //! | `installed_tests.rs` | tests of the lasting forms with systemd's programs |
 //! | `lasting.rs` | lasting forms of a setting, as text: commands, udev rule, profile of tuned, undo |
 //!
@@ -22,6 +23,7 @@ mod lasting;
 mod recorded;
 mod restore;
 mod session;
+pub mod units;
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,12 +35,13 @@ use crate::attribute::AttributeError;
 use crate::block::{BlockDevice, Identity};
 use crate::state::StateError;
 
-pub use drop_ins::{DropIn, Named, OfControllers};
+pub use drop_ins::{Named, OfControllers};
 pub use kept::Before;
-pub use lasting::{Lasting, RULES, assigned, rule, rule_name};
+pub use lasting::{Lasting, RULES, RuleMatch, assigned, rule, rule_name};
 pub use recorded::{Change, Left, NotRestored, Recorded};
 pub use restore::{LeftAlone, Restoration, RestoreOptions, kept, left_over, restore, undo};
 pub use session::Session;
+pub use units::DropIn;
 
 /// Kind of entries in the state directory for journals of sessions.
 const JOURNALS: &str = "settings";
