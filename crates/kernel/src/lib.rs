@@ -16,6 +16,7 @@
 //! | `ioprio` | the ioprio of threads |
 //! | [`mod@file`] | files that are read as if they were a device |
 //! | [`execute`] | workloads run with real system calls |
+//! | [`observe`] | disks that others use: latencies by operation, priority class and cgroup |
 //! | [`mod@record`] | requests of a device, recorded with the kernel's block tracer |
 //! | `process` | whether a process is about to end |
 //! | [`quiet`] | waiting for an idle device, and dropping caches |
@@ -41,6 +42,7 @@ pub mod facts;
 pub mod file;
 mod ioprio;
 pub mod knobs;
+pub mod observe;
 mod process;
 pub mod quiet;
 pub mod record;

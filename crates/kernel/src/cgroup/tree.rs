@@ -188,12 +188,18 @@ impl Tree {
     /// Returns every cgroup by its path from the root. The root is "" and comes first.
     #[must_use]
     pub fn groups(&self) -> Vec<String> {
+        self.groups_to(DEPTH_MAX)
+    }
+
+    /// Like [`Self::groups`], but without cgroups that are deeper. The root has depth 0.
+    #[must_use]
+    pub fn groups_to(&self, depth_max: usize) -> Vec<String> {
         let (mut groups, mut left) = (Vec::new(), vec![(String::new(), 0)]);
         while let Some((group, depth)) = left.pop() {
             if groups.len() >= GROUPS_MAX {
                 break;
             }
-            if depth < DEPTH_MAX {
+            if depth < depth_max.min(DEPTH_MAX) {
                 let below = self.below(&group).into_iter().rev();
                 let path = |name: String| if group.is_empty() { name } else { format!("{group}/{name}") };
                 left.extend(below.map(|name| (path(name), depth + 1)));
