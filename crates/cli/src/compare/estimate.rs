@@ -46,9 +46,8 @@ impl Estimate {
         }
         self.is_done = true;
         let run_for_s = (self.simulated_s * SHORT.as_secs_f64() / whole.as_secs_f64()).round().max(RUN_FOR_MIN_S);
-        let simulated_s = self.simulated_s.round();
-        let remedy = if run_for_s * 2.0 <= simulated_s {
-            format!("each run simulates {simulated_s} s; to simulate less, give --run-for {run_for_s}")
+        let remedy = if run_for_s * 2.0 <= self.simulated_s {
+            format!("each run simulates {:.0} s; to simulate less, give --run-for {run_for_s}", self.simulated_s)
         } else {
             "to make fewer runs, give --runs 3".to_owned()
         };
