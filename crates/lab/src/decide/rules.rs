@@ -19,6 +19,9 @@ const ASIDES_MAX: usize = 2;
 /// Smallest gain of a job or process, as a factor, that makes the user choose between it and the
 /// first metric.
 const TRADE: f64 = 2.0;
+/// Smallest gain, as a factor, for which a setting that is equal in the first metric replaces the
+/// baseline in a choice.
+const NOTABLE_GAIN: f64 = 1.25;
 /// Smallest loss of throughput or time of the whole run, as a factor, that is named before other
 /// losses.
 const LARGE_LOSS: f64 = 1.25;
@@ -288,6 +291,14 @@ impl Rules<'_> {
         let all: Vec<String> = gained.into_iter().chain(serves).collect();
         let rest: Vec<usize> = self.others().filter(|&setting| setting != best).collect();
         let trade = self.trade(first, best, &rest);
+        let is_slight = verdict == Some(Verdict::Equal)
+            && feeds.is_none()
+            && gains.iter().all(|gain| magnitude(gain, best) < NOTABLE_GAIN.ln());
+        if trade.is_some() && is_slight && self.evidence.recommended.is_none() {
+            // The user chooses between the baseline and the setting of the trade. A third setting
+            // that is only slightly better than the baseline would distract.
+            return None;
+        }
         let is_change = costs.is_empty() || self.evidence.reason.is_none();
         let mut sentences = if let Some((setting, gain)) = trade.filter(|_| is_change) {
             let (metric, gain, other) = (noun(first), noun(gain), self.name(setting));

@@ -436,6 +436,13 @@ fn a_job_that_gains_much_more_under_another_setting_is_a_choice_too() {
             "Against `none`, `io.max` lowers throughput by 32 %.",
         ],
     );
+    // A setting that is only slightly better than the baseline is not part of the choice.
+    let mut slight = of(70.0, 32.0);
+    slight.criteria[1] = criterion(iops, &[10.0, 10.8, 2520.0], 0.001, 10, 0.0);
+    assert_eq!(
+        decide(&slight).sentences[0],
+        format!("Keep `none` if throughput matters more than {name}. Otherwise set `io.max`.")
+    );
     // A small gain is no choice, nor is a gain with a loss of the same size.
     assert_eq!(decide(&of(1.5, 32.0)).kind, DecisionKind::Change);
     assert_eq!(decide(&of(8.0, 90.0)).kind, DecisionKind::Change);
