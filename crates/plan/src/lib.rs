@@ -11,9 +11,11 @@
 //! | `target.rs` | what a unit is on the machine, and its name in an intents file |
 //! | `goal.rs` | goals of a unit: their notation, and whether a value meets them |
 //! | `plan.rs` | the plan: the setting, and what each unit gets |
+//! | `output/` | forms in which a plan is written, and how it is set on a machine |
 #![forbid(unsafe_code)]
 
 mod goal;
+pub mod output;
 mod plan;
 mod target;
 

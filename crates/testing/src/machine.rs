@@ -1,6 +1,7 @@
 //! Programs and features that the machine may lack. A test that needs a missing one prints a
 //! message and ends. If `CI` is set, the test fails instead.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Returns `found`. If it is false, prints that the test is skipped.
@@ -53,4 +54,35 @@ pub fn output(command: &mut Command) -> Option<String> {
             None
         }
     }
+}
+
+/// Returns the messages of udev about lines of the file `name` in a directory of rules. The rules
+/// are read in a separate mount namespace, without other rules and without changes to the machine.
+/// They are tested with a device that they do not match. Returns `None` if this machine cannot do
+/// that.
+///
+/// # Panics
+/// If udevadm is not available and `CI` is set.
+#[track_caller]
+pub fn udev_messages(rules: &Path, name: &str) -> Option<String> {
+    const TRY: &str = "set -e
+mkdir -p /run/udev
+mount -t tmpfs none /run/udev
+mkdir /run/udev/rules.d /run/udev/none
+cp \"$1\"/* /run/udev/rules.d
+for other in /etc/udev/rules.d /lib/udev/rules.d /usr/lib/udev/rules.d; do
+    if [ -d $other ]; then mount --bind /run/udev/none $other; fi
+done
+exec udevadm test /sys/class/mem/zero";
+    if !available(Command::new("udevadm").arg("--version").output().is_ok(), "udevadm") {
+        return None;
+    }
+    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        println!("skipped: only root can have a separate mount namespace");
+        return None;
+    }
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", TRY, "sh"]).arg(rules).output().ok()?;
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let of_a_line = format!("{name}:");
+    Some(text.lines().filter(|line| line.contains(&of_a_line)).collect::<Vec<_>>().join("\n"))
 }

@@ -45,6 +45,15 @@ pub(crate) fn declaration(name: &str) -> Option<Declaration> {
     files().iter().find(|known| known.name == file).map(Declaration::Cgroup)
 }
 
+/// Returns whether the value of the attribute `name` that was read is the written one.
+#[must_use]
+pub fn is_same(name: &str, read: &str, written: &str) -> bool {
+    match declaration(name) {
+        Some(Declaration::Cgroup(file)) => file.is_same(read, written),
+        _ => read == written,
+    }
+}
+
 /// Settings of cgroups for all disks, read once.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Controls {

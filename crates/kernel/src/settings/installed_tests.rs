@@ -8,6 +8,7 @@ use std::process::Command;
 use super::{DropIn, Lasting, Recorded, rule_name};
 use crate::recorded::Recorded as Machine;
 use iosched::Setting;
+use iosched_testing::machine::udev_messages;
 
 /// A setting with every part that drop-ins and rules can contain.
 const SETTING: &str = "none:nomerges=2,io.max=backup:rbps=max/wbps=50000000/riops=7/wiops=100+batch.slice:wbps=1000,\
@@ -69,29 +70,6 @@ fn systemd_takes_every_line_of_drop_ins() {
     assert!(text.contains("IOReadOpsMax"), "{text}");
 }
 
-/// Returns the messages of udev about lines of rules. The rules are read in a separate mount
-/// namespace, without other rules and without changes to the machine. They are tested with a device
-/// that they do not match.
-fn read_by_udev(rules: &Path) -> Option<String> {
-    const TRY: &str = "set -e
-mkdir -p /run/udev
-mount -t tmpfs none /run/udev
-mkdir /run/udev/rules.d /run/udev/none
-cp \"$1\"/* /run/udev/rules.d
-for other in /etc/udev/rules.d /lib/udev/rules.d /usr/lib/udev/rules.d; do
-    if [ -d $other ]; then mount --bind /run/udev/none $other; fi
-done
-exec udevadm test /sys/class/mem/zero";
-    said_by(Command::new("udevadm").arg("--version"))?;
-    if !Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
-        println!("skipped: only root may have mounts of its own");
-        return None;
-    }
-    let text = said_by(Command::new("unshare").args(["--mount", "sh", "-c", TRY, "sh"]).arg(rules))?;
-    let of_a_line = format!("{}:", rule_name("sda"));
-    Some(text.lines().filter(|line| line.contains(&of_a_line)).collect::<Vec<_>>().join("\n"))
-}
-
 #[test]
 fn udev_reads_every_word_of_rules() {
     let place = tempfile::tempdir().unwrap();
@@ -99,10 +77,10 @@ fn udev_reads_every_word_of_rules() {
     let rule = lasting().rule;
     assert!(rule.contains("io.cost.qos") && rule.contains("nomerges"), "{rule}");
     fs::write(here.join(rule_name("sda")), &rule).unwrap();
-    let Some(text) = read_by_udev(here) else { return };
+    let Some(text) = udev_messages(here, &rule_name("sda")) else { return };
     assert_eq!(text, "");
     // The check must detect an error.
     fs::write(here.join(rule_name("sda")), rule.replace("ATTR{", "ATR{")).unwrap();
-    let text = read_by_udev(here).unwrap();
+    let text = udev_messages(here, &rule_name("sda")).unwrap();
     assert!(text.contains("Invalid key 'ATR'"), "{text}");
 }

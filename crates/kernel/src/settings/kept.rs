@@ -109,6 +109,24 @@ impl Before {
     }
 }
 
+/// Returns the values in force that iosched has set on `device` since the system started, unless
+/// other programs have changed them since. Attributes of cgroups are included. The result is empty
+/// if iosched has set nothing.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn set_values(device: &BlockDevice, state: &StateDirectory) -> Result<Vec<(String, String)>, SettingsError> {
+    let device = device.disk();
+    if !state.entries(KEPT).iter().any(|name| name == device.name()) {
+        return Ok(Vec::new());
+    }
+    let Locked::ByUs(mut entry) = state.lock(KEPT, device.name())? else { return Ok(Vec::new()) };
+    Ok(valid(&mut entry, &device)?
+        .and_then(|journal| journal.applied)
+        .map(|applied| applied.values)
+        .unwrap_or_default())
+}
+
 /// Returns the end of the last value in a journal that does not contain the settings in force,
 /// bytes.
 fn base_end(text: &str) -> u64 {

@@ -36,9 +36,9 @@ use crate::block::{BlockDevice, Identity};
 use crate::state::StateError;
 
 pub use drop_ins::{Named, OfControllers};
-pub use kept::Before;
+pub use kept::{Before, set_values};
 pub use lasting::{Lasting, RULES, RuleMatch, assigned, rule, rule_name};
-pub use recorded::{Change, Left, NotRestored, Recorded};
+pub use recorded::{Change, Left, NotRestored, Recorded, shell};
 pub use restore::{LeftAlone, Restoration, RestoreOptions, kept, left_over, restore, undo};
 pub use session::Session;
 pub use units::DropIn;

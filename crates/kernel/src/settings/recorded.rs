@@ -98,8 +98,9 @@ impl fmt::Display for NotRestored {
     }
 }
 
-/// Quotes a value for a shell.
-pub(super) fn shell(value: &str) -> String {
+/// Quotes a value without apostrophes for a shell.
+#[must_use]
+pub fn shell(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) { value.to_owned() } else { format!("'{value}'") }
 }

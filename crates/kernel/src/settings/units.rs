@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::recorded::shell;
+
 /// Suffixes of systemd units that have cgroups.
 const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
 /// Default weight, up to which the weights for io.cost and bfq are the same.
@@ -114,7 +116,7 @@ fn property(file: &str, word: &str, node: &str) -> Option<Property> {
 #[must_use]
 pub fn set_command(unit: &str, properties: &[Property]) -> String {
     let all: Vec<String> = properties.iter().map(|(name, value)| format!("\"{name}={value}\"")).collect();
-    format!("systemctl set-property --runtime {unit} {}", all.join(" "))
+    format!("systemctl set-property --runtime {} {}", shell(unit), all.join(" "))
 }
 
 /// Returns the command that resets these properties of a unit.
@@ -123,7 +125,7 @@ pub fn reset_command(unit: &str, properties: &[Property]) -> String {
     let mut names: Vec<&str> = properties.iter().map(|property| property.0).collect();
     names.dedup();
     let all: Vec<String> = names.iter().map(|name| format!("{name}=")).collect();
-    format!("systemctl set-property --runtime {unit} {}", all.join(" "))
+    format!("systemctl set-property --runtime {} {}", shell(unit), all.join(" "))
 }
 
 #[cfg(test)]

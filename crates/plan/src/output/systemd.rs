@@ -1,0 +1,302 @@
+//! systemd: drop-ins of units, the udev rule of the device, tmpfiles.d lines for cgroups that are no
+//! units, and hwdb entries of io.cost.
+
+use iosched::{IoClass, IoPriority};
+use iosched_disk::io_cost::{self, IoCostQos, hwdb_name, hwdb_path};
+use iosched_kernel::settings::units::{Property, is_unit, reset_command, unit_of};
+use iosched_kernel::settings::{DropIn, OfControllers, RULES, rule_name, shell};
+
+use super::file::{Comment, OutputFile};
+use super::parts::{IO_COST_MODEL, IO_COST_QOS, Parts, UnitPart};
+use super::{Form, Notes, OutputError, Place};
+use crate::target::Target;
+
+const RELOAD: &str = "systemctl daemon-reload";
+/// Path of the user manager's units.
+const USER_MANAGER: &str = "user@";
+
+pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Result<Vec<OutputFile>, OutputError> {
+    note_parents(parts, notes);
+    let mut files = Vec::new();
+    let mut others = Vec::new();
+    for part in parts.units_of(Form::Systemd) {
+        match &part.unit.target {
+            Target::Cgroup(path) if is_unit(path) => files.extend(unit(part, path, place, notes)),
+            Target::Cgroup(path) => others.extend(tmpfiles(part, path, place, notes)),
+            Target::Process(name) => process(part, name, place, notes),
+            _ => {}
+        }
+    }
+    if !others.is_empty() {
+        let path = format!("/etc/tmpfiles.d/iosched-{}.conf", place.disk);
+        let comments: Vec<String> = notes.about(&[]);
+        let file = OutputFile::new(&*path, Comment::Hash, &comments, &others.concat());
+        let undo = vec![format!("rm -f {path}")];
+        files.push(file.activated(vec![format!("systemd-tmpfiles --create {path}")], undo));
+    }
+    files.extend(rule(parts, place, notes));
+    Ok(files)
+}
+
+/// Returns the drop-in of a unit.
+fn unit(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -> Option<OutputFile> {
+    let unit = unit_of(path);
+    if path.contains(USER_MANAGER) && !path.ends_with(&format!("{USER_MANAGER}.service")) && is_below_user(path) {
+        notes.unit(
+            part.unit,
+            format!(
+                "{unit} belongs to a user's systemd, which has no io controller by default. Set the plan for \
+                 user.slice/user-UID.slice instead."
+            ),
+        );
+        return None;
+    }
+    let at_once = part.properties(place);
+    let at_start = scheduling(part, &unit, notes);
+    let all: Vec<Property> = at_once.iter().chain(&at_start).cloned().collect();
+    if all.is_empty() {
+        notes.unit(part.unit, format!("The plan sets nothing for {unit}."));
+        return None;
+    }
+    if !at_start.is_empty() {
+        notes.unit(part.unit, format!("IOSchedulingClass= takes effect when {unit} starts the next time."));
+    }
+    if unit.ends_with(".scope") {
+        notes.unit(part.unit, format!("{unit} is a scope. The drop-in takes effect when it starts the next time."));
+    }
+    let drop_in = DropIn::of(&unit, &all);
+    let file = OutputFile::new(&*drop_in.path, Comment::Hash, &notes.about(&[&part.unit.name]), &drop_in.text);
+    let reset = (!at_once.is_empty()).then(|| reset_command(&unit, &at_once));
+    let remove = format!("rm -f {}", shell(&drop_in.path));
+    let undo = reset.into_iter().chain([remove, RELOAD.to_owned()]).collect();
+    Some(file.activated(vec![RELOAD.to_owned()], undo))
+}
+
+fn is_below_user(path: &str) -> bool {
+    path.split('/').rev().skip(1).any(|part| part.starts_with(USER_MANAGER))
+}
+
+/// Returns the I/O priority of a unit's processes as properties.
+fn scheduling(part: &UnitPart<'_>, unit: &str, notes: &mut Notes) -> Vec<Property> {
+    let of_class = part.values.class.as_deref().and_then(|class| match class {
+        "idle" => Some(IoPriority::new(IoClass::Idle, 7)),
+        // It changes the class of real-time I/O, and of I/O without a class.
+        "restrict-to-be" => {
+            let kept = part.unit.priority.filter(|priority| priority.class() == IoClass::BestEffort);
+            Some(kept.unwrap_or(IoPriority::new(IoClass::BestEffort, 4)))
+        }
+        "promote-to-rt" | "none-to-rt" => Some(IoPriority::new(IoClass::RealTime, 4)),
+        _ => None,
+    });
+    let Some(priority) = of_class.or(part.unit.priority) else { return Vec::new() };
+    if !unit.ends_with(".service") {
+        let what = part.values.class.as_ref().map_or_else(
+            || format!("the I/O priority {priority}"),
+            |class| format!("io.prio.class={class}, which also has no effect on cgroups below {unit}"),
+        );
+        notes.unit(
+            part.unit,
+            format!("Only a service can have IOSchedulingClass=, so {unit} does not get {what}. Name its services."),
+        );
+        return Vec::new();
+    }
+    if let Some(class) = &part.values.class {
+        notes.unit(
+            part.unit,
+            format!(
+                "systemd has no property for io.prio.class={class}. IOSchedulingClass= gives the processes of {unit} \
+                 the same class, unless they change it themselves."
+            ),
+        );
+    }
+    let class = match priority.class() {
+        IoClass::RealTime => "realtime",
+        IoClass::BestEffort => "best-effort",
+        IoClass::Idle => "idle",
+        IoClass::None => return Vec::new(),
+    };
+    let mut properties = vec![("IOSchedulingClass", class.to_owned())];
+    if priority.class() != IoClass::Idle {
+        properties.push(("IOSchedulingPriority", priority.level().to_string()));
+    }
+    properties
+}
+
+/// Returns lines of tmpfiles.d for a cgroup that is no unit.
+fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -> Vec<String> {
+    if let Some(priority) = part.unit.priority {
+        notes.unit(
+            part.unit,
+            format!("A cgroup has no I/O priority. Start its processes with ionice to give them {priority}."),
+        );
+    }
+    let Some(number) = &place.number else {
+        notes.unit(
+            part.unit,
+            format!(
+                "{path} is not a systemd unit, and {} is not on this machine, so its number is not known. Write the \
+                 plan on the machine with the device.",
+                place.node
+            ),
+        );
+        return Vec::new();
+    };
+    notes.unit(
+        part.unit,
+        format!(
+            "{path} is not a systemd unit. systemd-tmpfiles sets its files only if the cgroup exists when it runs, \
+             and only while the device has the number {number}. Start its processes in a slice to make this reliable."
+        ),
+    );
+    let of_device = |file: &str| file != "io.prio.class";
+    let line = |write: &iosched::controllers::NamedWrite| {
+        let value = if of_device(&write.file) { format!("{number} {}", write.text) } else { write.text.clone() };
+        let path = path.replace('\\', "\\\\");
+        format!("w- /sys/fs/cgroup/{path}/{} - - - - {value}\n", write.file)
+    };
+    part.values.writes.iter().map(line).collect()
+}
+
+/// Notes how to start processes in a unit of their own.
+fn process(part: &UnitPart<'_>, name: &str, place: &Place, notes: &mut Notes) {
+    let command = run_command(part, place);
+    let priority = part.unit.priority.map(|priority| format!(" {}", ionice(priority))).unwrap_or_default();
+    notes.unit(
+        part.unit,
+        format!(
+            "Processes named {name} have no cgroup of their own. Start them in a unit: {command}{priority} {name} ..."
+        ),
+    );
+}
+
+/// Returns the command that runs a program in a scope with a unit's properties.
+pub(super) fn run_command(part: &UnitPart<'_>, place: &Place) -> String {
+    let properties: String = part
+        .properties(place)
+        .iter()
+        .map(|(name, value)| format!(" -p {}", shell(&format!("{name}={value}"))))
+        .collect();
+    format!("systemd-run --scope --unit={}{properties}", part.unit.name)
+}
+
+/// Returns the command that runs a program with an I/O priority.
+pub(super) fn ionice(priority: IoPriority) -> String {
+    match priority.class() {
+        IoClass::Idle => "ionice -c 3".to_owned(),
+        IoClass::RealTime => format!("ionice -c 1 -n {}", priority.level()),
+        IoClass::BestEffort | IoClass::None => format!("ionice -c 2 -n {}", priority.level()),
+    }
+}
+
+/// Returns the udev rule of the device.
+fn rule(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Option<OutputFile> {
+    if parts.device.is_empty() {
+        return None;
+    }
+    let about = format!("plan of {}", parts.plan.profile);
+    let rule = place.matched.rule(&place.disk, &about, &parts.device.assigned);
+    let text = format!("{}{}\n", rule.trim_end(), OfControllers::of(&parts.plan.setting).rule_parts());
+    let path = format!("{RULES}/{}", rule_name(&place.disk));
+    let trigger = format!("udevadm trigger --action=change --settle /dev/{}", place.disk);
+    let mut undo = vec![format!("rm -f {path}"), "udevadm control --reload".to_owned()];
+    if let Some(number) = place.number.as_ref().filter(|_| !parts.device.io_cost.is_empty()) {
+        undo.push(format!("echo '{number} enable=0 ctrl=auto' > /sys/fs/cgroup/{IO_COST_QOS}"));
+        undo.push(format!("echo '{number} ctrl=auto' > /sys/fs/cgroup/{IO_COST_MODEL}"));
+    }
+    if !parts.device.assigned.is_empty() {
+        notes.plan(format!(
+            "If you remove the udev rule, {} keeps its scheduler and attributes until the system starts again.",
+            place.disk
+        ));
+    }
+    let file = OutputFile::new(path, Comment::Hash, &notes.about(&[]), &text);
+    Some(file.activated(vec!["udevadm control --reload".to_owned(), trigger], undo))
+}
+
+/// Returns the hwdb entry of io.cost.
+pub(super) fn hwdb(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Result<Vec<OutputFile>, OutputError> {
+    let text: String = parts.device.io_cost.iter().map(|write| format!("{}\n", without_words(&write.text))).collect();
+    let nothing = || OutputError::Nothing { form: Form::Hwdb, needed: Form::Systemd.name().to_owned() };
+    let described = io_cost::read(&text).ok().and_then(|all| all.into_iter().next()).ok_or_else(nothing)?;
+    let model = place.model_name.as_deref();
+    if model.is_none() {
+        notes.plan("The model name of the device is not known. Write it into the first line instead of MODEL_NAME.");
+    }
+    let qos = described.qos.unwrap_or_else(|| {
+        notes.plan("The plan has no io.cost.qos, so the entry does not check latencies.");
+        IoCostQos { rpct: 0.0, rlat_us: 0, wpct: 0.0, wlat_us: 0, min: IoCostQos::MIN, max: IoCostQos::MAX }
+    });
+    notes.plan("The entry holds for every disk of this model. systemd reads it from version 254 on.");
+    notes.plan("The entry sets io.cost only. Write the other parts of the plan with --write systemd.");
+    let text = io_cost::hwdb(&hwdb_name(model), &described.model, &qos);
+    let path = hwdb_path(model);
+    let update = "systemd-hwdb update".to_owned();
+    let activate = vec![update.clone(), format!("udevadm trigger --action=change --settle /dev/{}", place.disk)];
+    let undo = vec![format!("rm -f {path}"), update];
+    let file = OutputFile::new(path, Comment::Hash, &notes.about(&[]), &text);
+    Ok(vec![file.activated(activate, undo)])
+}
+
+/// Removes the words of a file of io.cost that hwdb entries do not have.
+fn without_words(text: &str) -> String {
+    let words =
+        text.split_whitespace().filter(|word| !["enable=", "ctrl=", "model="].iter().any(|w| word.starts_with(w)));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Notes that weights compare only units with the same parent.
+fn note_parents(parts: &Parts<'_>, notes: &mut Notes) {
+    let weighted = parts.units_of(Form::Systemd).filter(|part| part.values.weight.is_some());
+    let parents: Vec<(&str, String)> = weighted
+        .filter_map(|part| match &part.unit.target {
+            Target::Cgroup(path) => Some((&*part.unit.name, parent(path))),
+            _ => None,
+        })
+        .collect();
+    let Some((first, of_first)) = parents.first() else { return };
+    for (name, of_other) in parents.iter().filter(|(_, of_other)| of_other != of_first) {
+        notes.plan(format!(
+            "The weights of {first} and {name} do not compare directly, because {first} is in {of_first} and {name} is \
+             in {of_other}. The weights of these parents also count."
+        ));
+    }
+}
+
+/// Returns the parent of a unit's cgroup. A name without a path is where systemd puts the unit by
+/// default.
+fn parent(path: &str) -> String {
+    if let Some((parent, _)) = path.rsplit_once('/') {
+        return parent.rsplit('/').next().unwrap_or(parent).to_owned();
+    }
+    match path.strip_suffix(".slice") {
+        Some(slice) => {
+            slice.rsplit_once('-').map_or_else(|| "the root".to_owned(), |(above, _)| format!("{above}.slice"))
+        }
+        None if is_unit(path) => "system.slice".to_owned(),
+        None => "the root".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_of_units_are_those_of_systemd() {
+        for (path, expected) in [
+            ("system.slice/db.service", "system.slice"),
+            ("db.service", "system.slice"),
+            ("backup.slice", "the root"),
+            ("a-b.slice", "a.slice"),
+            ("tenants/a", "tenants"),
+        ] {
+            assert_eq!(parent(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_priority_is_written_for_ionice() {
+        assert_eq!(ionice("idle".parse().unwrap()), "ionice -c 3");
+        assert_eq!(ionice("rt/2".parse().unwrap()), "ionice -c 1 -n 2");
+    }
+}
