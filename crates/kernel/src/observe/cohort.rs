@@ -8,6 +8,8 @@ use std::time::Duration;
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// Length of a period with one cohort, ns.
 const PERIOD_NS: u64 = 500_000_000;
+/// Time after which the rate is looked at again while all requests are observed, ns.
+const CHECK_NS: u64 = 100_000_000;
 /// Shortest time in which a cohort starts, ns.
 const COHORT_NS_MIN: u64 = 2_000_000;
 /// Longest time that the requests of a cohort are waited for, ns.
@@ -88,11 +90,11 @@ impl Cohort {
         match self.phase {
             Phase::Off(until) if now_ns < until => Step::Continue,
             Phase::Off(_) => {
-                let end = match self.share(now_ns, requests) {
-                    None => u64::MAX,
-                    Some(share) => now_ns + ((PERIOD_NS as f64 * share) as u64).max(COHORT_NS_MIN),
+                let length = match self.share(now_ns, requests) {
+                    None => CHECK_NS,
+                    Some(share) => ((PERIOD_NS as f64 * share) as u64).max(COHORT_NS_MIN),
                 };
-                self.phase = Phase::Collect(now_ns, end.min(now_ns + PERIOD_NS));
+                self.phase = Phase::Collect(now_ns, now_ns + length);
                 self.counted_ns = now_ns;
                 Step::SwitchOn
             }
@@ -100,7 +102,7 @@ impl Cohort {
             Phase::Collect(from, _) => match self.share(now_ns, requests) {
                 // Nothing changes: all requests stay observed.
                 None => {
-                    self.phase = Phase::Collect(from, now_ns + PERIOD_NS);
+                    self.phase = Phase::Collect(from, now_ns + CHECK_NS);
                     Step::Continue
                 }
                 Some(_) => {

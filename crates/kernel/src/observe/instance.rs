@@ -50,6 +50,14 @@ fn tracing(roots: &Roots) -> Result<PathBuf, ObserveError> {
     Err(if place.exists() { ObserveError::NotMounted { path: place } } else { ObserveError::NoTracer })
 }
 
+/// Returns the layout of sub-buffers. The kernel returns the text to the first read alone, so one
+/// read must take all of it.
+fn header_of(path: &Path) -> io::Result<String> {
+    let mut buffer = vec![0; 4096];
+    let bytes = File::open(path)?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..bytes]).into_owned())
+}
+
 fn write(path: &Path, text: &str) -> Result<(), ObserveError> {
     fs::write(path, text).map_err(|error| failed(path, error))
 }
@@ -67,8 +75,7 @@ impl Instance {
     pub(super) fn begin(roots: &Roots, devices: &[u32]) -> Result<Self, ObserveError> {
         let tracing = tracing(roots)?;
         let header = tracing.join("events/header_page");
-        let text = fs::read_to_string(&header).map_err(|error| failed(&header, error))?;
-        let page = Page::parse(&text).ok_or(ObserveError::NoTracer)?;
+        let page = Page::parse(&header_of(&header).map_err(|error| failed(&header, error))?).ok_or(ObserveError::NoTracer)?;
         let layouts = Layouts::read(&tracing.join("events")).ok_or(ObserveError::NoTracer)?;
         remove_left(roots);
         let instances = tracing.join("instances");
