@@ -29,6 +29,7 @@ impl Evidence {
         let served: Vec<usize> = (0..labels.len()).filter(|&setting| !records.can_be_set(setting)).collect();
         Self {
             baseline: header.baseline,
+            kernels_differ: header.settings.iter().any(|of| of.setting.kernel() != header.settings[0].setting.kernel()),
             better_served: deciding
                 .map_or_else(Vec::new, |(figure_results, _)| better_served(&results.answer, figure_results.figure)),
             out_of_tree: served.iter().copied().filter(is_out_of_tree).collect(),

@@ -110,6 +110,8 @@ pub struct Evidence {
     /// Indices of settings that only served disks have and that are better than every other setting
     /// in the metric that decides.
     pub better_served: Vec<usize>,
+    /// Whether settings name different versions of Linux. A user cannot set a version.
+    pub kernels_differ: bool,
     /// Constraint that each setting breaks, with its value; empty if there are no constraints.
     pub broken: Vec<Option<String>>,
     /// Index of the best setting that a search has found; the baseline if the search keeps it.

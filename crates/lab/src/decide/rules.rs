@@ -213,6 +213,9 @@ impl Rules<'_> {
         self.only_served(setting, &mut sentences);
         sentences.extend(self.two_outcomes(first));
         sentences.extend([self.better_served(first), self.below(), self.spoiled()]);
+        if self.evidence.kernels_differ {
+            sentences[0] = sentences[0].replacen("Set ", "Use ", 1).replace("Otherwise set", "Otherwise use");
+        }
         let found = decision(kind, Some(setting), Some(first.figure), sentences);
         Decision { judged: Some(self.judged(first)), ..found }
     }
@@ -578,11 +581,14 @@ impl Rules<'_> {
     fn starving_base(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
         let base = self.base();
         let can = |&number: &usize| self.can_be_set(number) && self.starves(base, number).is_some();
-        let best = best_of(first, self.others().filter(can))?;
+        let is_free = |number: &usize| self.starves(*number, base).is_none();
+        let best = best_of(first, self.others().filter(can).filter(is_free))
+            .or_else(|| best_of(first, self.others().filter(can)))?;
         let (task, starving) = (self.starves(base, best)?, *self.starving(base, best).first()?);
         let (name, base_name) = (self.name(best), self.name(base));
-        let head =
-            format!("Set {name} if progress of {task} matters more than {}. Otherwise keep {base_name}.", noun(first));
+        let cost = self.starves(best, base).map(|starved| format!("progress of {starved}"));
+        let cost = cost.unwrap_or_else(|| noun(first).to_owned());
+        let head = format!("Set {name} if progress of {task} matters more than {cost}. Otherwise keep {base_name}.");
         let why = format!(
             "{base_name} starves {task}: {} gets {} % of the I/Os of the busiest {}.",
             starving.task,

@@ -241,6 +241,30 @@ fn starving_settings_are_not_advised() {
 }
 
 #[test]
+fn setting_that_starves_another_task_trades_the_tasks() {
+    let starving = |task: &str, setting: usize| Starving { task: task.into(), settings: vec![setting], percent: 0.4 };
+    let starving = vec![starving("backup", 0), starving("db", 1)];
+    let labels = ["mq-deadline", "none", "bfq"];
+    let of = |bfq: f64| evidence(&labels, &[(Figure::Throughput, &[1.0, 100.0, bfq][..])]);
+    let found = decide(&Evidence { starving: starving.clone(), ..of(0.5) });
+    let expected =
+        "Set `bfq` if progress of the job backup matters more than throughput. Otherwise keep `mq-deadline`.";
+    assert_eq!(found.sentences[0], expected);
+    let labels = ["mq-deadline", "none"];
+    let found = decide(&Evidence { starving, ..evidence(&labels, &[(Figure::Throughput, &[1.0, 100.0][..])]) });
+    let expected = "Set `none` if progress of the job backup matters more than progress of the job db. Otherwise keep \
+                    `mq-deadline`.";
+    assert_eq!(found.sentences[0], expected);
+}
+
+#[test]
+fn version_of_linux_is_used_not_set() {
+    let given = evidence(&["bfq @ 6.1", "bfq @ 6.18"], &[(FINISH, &[10.0, 8.0])]);
+    let found = decide(&Evidence { kernels_differ: true, ..given });
+    assert_eq!(found.sentences[0], "Use `bfq @ 6.18`: it finishes 20 % sooner.");
+}
+
+#[test]
 fn all_tasks_that_starve_are_named() {
     let starving = |task: &str| Starving { task: task.into(), settings: vec![1], percent: 0.4 };
     let starving = vec![starving("backup"), starving("batch")];

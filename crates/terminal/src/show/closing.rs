@@ -28,7 +28,10 @@ pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&
 /// Returns the commands that apply the decision, if it recommends a change.
 pub(super) fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
     let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
-    let setting = decision.setting.filter(|&number| is_set && number != header.baseline);
+    let kernel = |number: usize| header.settings[number].setting.kernel();
+    // No command changes the version of Linux.
+    let setting = decision.setting.filter(|&number| is_set && kernel(number) == kernel(header.baseline));
+    let setting = setting.filter(|&number| number != header.baseline);
     setting.map_or_else(Vec::new, |number| commands_explained(&header.settings[number].setting))
 }
 
