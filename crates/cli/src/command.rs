@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Calibrate(Box<crate::calibrate::CalibrateArgs>),
     Tune(Box<crate::tune::TuneArgs>),
     Advise(Box<crate::advise::AdviseArgs>),
+    Plan(crate::plan::PlanArgs),
     Sweep(Box<crate::sweep::SweepArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
     Judge(crate::judge::JudgeArgs),

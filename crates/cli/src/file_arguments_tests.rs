@@ -14,6 +14,8 @@ use iosched_terminal::fail::is_usage;
 
 const FOREIGN: &str = "a file of another program\n";
 const TASKS: &str = "[[tasks]]\npid = 1\npattern = \"seq\"\ntotal = 4\n";
+const INTENTS: &str =
+    "device = \"sata-7200\"\n[unit.a]\nmatch = \"a.slice\"\nworkload = \"tasks.toml\"\ngoal = \"iops >= 1\"\n";
 const TRACE: &str = "arrival_ns,pid,op,sync,sector,nr_sectors\n0,1,R,1,0,8\n";
 /// Placeholder for a disk of this machine with a scheduler.
 const DISK: &str = "{disk}";
@@ -86,6 +88,8 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("mount directory", Mounts),
     ("mount record", writes("t.blktrace.0", "mount memory:1M {here} --record {here}/t.blktrace.0")),
     ("mount record_driver", writes("driver", "mount memory:1M {here} --record-driver {here}/driver")),
+    ("plan intents", Reads),
+    ("plan output", writes("plan.json", "plan {here}/intents.toml -o {here}/plan.json")),
     ("record disk", Reads),
     ("record output", writes("t.blktrace.0", "record {disk} --for 0.01 -o {here}/t.blktrace.0")),
     ("report output", writes("p.html", "report {here}/records -o {here}/p.html")),
@@ -211,6 +215,7 @@ fn no_output_replaces_a_file_of_another_program() {
         fs::create_dir_all(&here).unwrap();
         for (file, text) in [
             ("tasks.toml", TASKS),
+            ("intents.toml", INTENTS),
             ("in.csv", TRACE),
             ("records", "{}\n"),
             ("served", "R Miss 0 8 1000 1000\n"),

@@ -35,6 +35,7 @@ mod ls;
 mod man;
 mod mount;
 mod options;
+mod plan;
 mod record;
 mod report;
 mod reproduce;
@@ -91,6 +92,7 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
         Command::Calibrate(args) => return calibrate::run(&args, given),
         Command::Tune(args) => return tune::run(&args, given),
         Command::Advise(args) => return advise::run(&args, given),
+        Command::Plan(args) => return plan::run(&args, given),
         Command::Sweep(args) => return sweep::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args, given),
         Command::Judge(args) => return judge::run(&args),

@@ -12,13 +12,34 @@
 //! | `goal.rs` | goals of a unit: their notation, and whether a value meets them |
 //! | `plan.rs` | the plan: the setting, and what each unit gets |
 //! | `output/` | forms in which a plan is written, and how it is set on a machine |
+//! | `intents/` | the intents file |
+//! | `load.rs` | workloads that repeat, and that have more or less load |
+//! | `planner.rs` | the whole way from intents to a plan, and the check with fresh runs |
+//! | `planned.rs` | the answer: the plan, its costs, where it breaks, the nearest goals |
+//! | `ground.rs`, `measure.rs` | runs of all units together, and what each unit gets |
+//! | `candidate.rs`, `search.rs` | settings, and the search for the best one |
+//! | `outcome.rs`, `shares.rs` | intervals and outcomes; what weights come to |
 #![forbid(unsafe_code)]
 
+mod candidate;
 mod goal;
 pub mod output;
+mod ground;
+mod intents;
+mod load;
+mod measure;
+mod outcome;
 mod plan;
+mod planned;
+mod planner;
+mod search;
+mod shares;
 mod target;
 
 pub use goal::{Bound, Goal, GoalError, Metric, Operation, Statistic, WantedGoal};
+pub use intents::{Intents, IntentsError, Unit};
 pub use plan::{GoalOutcome, Interval, Outcome, Plan, UnitPlan};
+pub use planned::{Condition, Effect, MissedGoal, Nearest, Planned, Rates};
+pub use planner::{PlanError, PlanOptions, Step, plan, verify};
+pub use shares::EffectiveShare;
 pub use target::{QosClass, Target, TargetError};

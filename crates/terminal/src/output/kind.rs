@@ -38,6 +38,8 @@ pub enum Kind {
     Profile,
     /// A file that sets or undoes an advised setting: a udev rule, a tuned profile or a script.
     Setting,
+    /// A plan for several units.
+    Plan,
     /// A man page.
     Manual,
     /// The units of a sweep that failed.
@@ -61,6 +63,7 @@ impl Kind {
             Self::Decisions => "file of decisions",
             Self::Profile => "profile",
             Self::Setting => "file of advice",
+            Self::Plan => "plan",
             Self::Manual => "manual page",
             Self::Failures => "list of failed units",
             Self::Trace => "trace",
@@ -95,6 +98,7 @@ impl Kind {
                 is_model || (first.starts_with("# ") && first.ends_with(", as DiskSim describes it."))
             }
             Self::Setting => text.lines().take(2).any(|line| line.starts_with(MARK)),
+            Self::Plan => text.starts_with("{\n  \"version\": \"") && text.contains("\"profile\": \""),
             Self::Failures => text == "[]\n" || text.starts_with("[\n  {\n    \"workload\": "),
             Self::Manual => text.lines().any(|line| line.starts_with(".TH iosched")),
             _ => false,
@@ -154,6 +158,7 @@ mod tests {
             Kind::Decisions,
             Kind::Profile,
             Kind::Manual,
+            Kind::Plan,
             Kind::Failures,
         ];
         for head in [
@@ -182,6 +187,7 @@ mod tests {
         assert!(Kind::Profile.is_of(b"# A model of sata-ssd, calibrated by iosched 0.1.0.\n#\n"));
         assert!(Kind::Profile.is_of(b"# cheetah9LP, as DiskSim describes it.\n#\n"));
         assert!(Kind::Failures.is_of(b"[]\n") && Kind::Failures.is_of(b"[\n  {\n    \"workload\": \"w\","));
+        assert!(Kind::Plan.is_of(b"{\n  \"version\": \"0.1.0\",\n  \"device\": null,\n  \"profile\": \"nvme\""));
         assert!(Kind::Setting.is_of(b"#!/bin/sh\n# Made by iosched advise.\nset -e\n"));
     }
 }

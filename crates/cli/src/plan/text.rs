@@ -1,0 +1,281 @@
+//! A plan as text: the decision first, then what each unit gets, then reservations.
+
+use iosched::IoClass;
+use iosched_lab::significant;
+use iosched_plan::{Bound, Condition, Goal, Metric, Nearest, Outcome, Planned, WantedGoal};
+use iosched_terminal::show::{Column, Look, Tone, set};
+
+/// Number of digits of values.
+const DIGITS: i32 = 3;
+/// Loss of throughput that is worth a sentence, per cent.
+const LOSS_PERCENT: f64 = 5.0;
+
+/// Formats a plan.
+pub(super) fn text(planned: &Planned, next: Option<&str>, look: Look) -> String {
+    let mut text = String::new();
+    for paragraph in decision(planned) {
+        text += &look.wrap(&paragraph, "");
+        text.push('\n');
+    }
+    text.push('\n');
+    text += &goals(planned, look);
+    text.push('\n');
+    text += &rates(planned, look);
+    let reservations = reservations(planned, look.details);
+    if !reservations.is_empty() {
+        text.push('\n');
+        for reservation in reservations {
+            text += &look.wrap(&format!("- {reservation}"), "  ");
+            text.push('\n');
+        }
+    }
+    if let Some(next) = next {
+        text += &format!("\nNext: {next}\n");
+    }
+    text
+}
+
+/// Returns the decision, as a colleague says it.
+fn decision(planned: &Planned) -> Vec<String> {
+    let all = planned.goals().count();
+    let met = planned.goals().filter(|(.., outcome)| *outcome == Outcome::Met).count();
+    let setting = planned.plan.setting.to_string();
+    let is_default = setting == planned.default && planned.plan.units.iter().all(|unit| unit.priority.is_none());
+    let verb = if is_default { "Keep" } else { "Set" };
+    let mut sentences = vec![format!("{verb} `{setting}`.")];
+    for unit in &planned.plan.units {
+        let Some(priority) = unit.priority else { continue };
+        let class = if priority.class() == IoClass::Idle { "idle" } else { "real time" };
+        sentences.push(format!("Give the processes of {} the I/O priority {priority} ({class}).", unit.name));
+    }
+    sentences.push(match (met, all) {
+        (1, 1) => "The goal is then met.".to_owned(),
+        (met, all) if met == all => format!("All {all} goals are then met."),
+        (met, all) => format!("{met} of {all} goals {} then met.", if met == 1 { "is" } else { "are" }),
+    });
+    let mut paragraphs = vec![sentences.join(" ")];
+    paragraphs.extend(planned.nearest.iter().map(|nearest| missed(planned, nearest)));
+    paragraphs
+}
+
+/// Says by how much a goal is missed, and which goal can be met.
+fn missed(planned: &Planned, nearest: &Nearest) -> String {
+    let Nearest { unit, goal, by_percent, alone, achievable } = nearest;
+    let outcome = planned.goals().find(|(name, wanted, _)| name == unit && *wanted == goal).map(|(.., outcome)| outcome);
+    let soft = if goal.hard { "" } else { "Best effort: " };
+    let mut text = match outcome {
+        Some(Outcome::Missed) if *by_percent > 0.0 => {
+            format!("{soft}{unit} misses {} by {} %.", goal.goal, significant(*by_percent, 2))
+        }
+        Some(Outcome::Missed) => format!("{soft}{unit} misses {}.", goal.goal),
+        _ => format!("{soft}It is uncertain whether {unit} meets {}.", goal.goal),
+    };
+    if let Some(alone) = alone {
+        let alone = significant(*alone, DIGITS);
+        text += &format!(" No setting can meet this goal: without the other units, {unit} reaches {alone} {}.", unit_of(goal));
+    }
+    if let Some(achievable) = achievable {
+        text += &format!(" This plan can promise {achievable}.");
+    }
+    text
+}
+
+fn unit_of(wanted: &WantedGoal) -> &'static str {
+    match &wanted.goal {
+        Goal::Bound(metric, _) | Goal::Reservation(metric, _) | Goal::Limit(metric, _) => metric.unit(),
+        Goal::Share(_) => "parts",
+        Goal::Before(_) => "x",
+    }
+}
+
+/// Returns the table of goals.
+fn goals(planned: &Planned, look: Look) -> String {
+    let mut heads = Vec::new();
+    let mut columns = ["predicted", "95 % interval", ""].map(|head| Column { head: head.into(), ..Column::default() });
+    for unit in &planned.plan.units {
+        for outcome in &unit.goals {
+            let best_effort = if outcome.wanted.hard { "" } else { " (best effort)" };
+            heads.push(format!("{} {}{best_effort}", unit.name, outcome.wanted.goal));
+            let (value, from, to) = (outcome.predicted.value, outcome.predicted.from, outcome.predicted.to);
+            let of = unit_of(&outcome.wanted);
+            let number = |value: f64| significant(value, DIGITS);
+            columns[0].cells.push((format!("{} {of}", number(value)), Tone::Plain));
+            columns[1].cells.push((format!("{} to {}", number(from), number(to)), Tone::Plain));
+            columns[2].cells.push(match outcome.outcome {
+                Outcome::Met => ("met".to_owned(), Tone::Good),
+                Outcome::Missed => ("missed".to_owned(), Tone::Bad),
+                Outcome::CannotTell => ("cannot tell".to_owned(), Tone::Plain),
+            });
+        }
+    }
+    set(&heads, &columns, look)
+}
+
+/// Returns the table of throughputs: what the plan costs each unit.
+fn rates(planned: &Planned, look: Look) -> String {
+    let heads: Vec<String> = planned.effects.iter().map(|effect| format!("{} MB/s", effect.unit)).collect();
+    let default = planned.default.as_str();
+    let mut columns =
+        ["alone", default, "plan"].map(|head| Column { head: head.into(), ..Column::default() });
+    for effect in &planned.effects {
+        for (column, rates) in columns.iter_mut().zip([effect.alone, effect.default, effect.planned]) {
+            column.cells.push((significant(rates.mb_per_s, DIGITS), Tone::Plain));
+        }
+    }
+    set(&heads, &columns, look)
+}
+
+/// Returns the reservations of the answer.
+fn reservations(planned: &Planned, details: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    for effect in &planned.effects {
+        let (before, after) = (effect.default.mb_per_s, effect.planned.mb_per_s);
+        let loss = (1.0 - after / before.max(1e-9)) * 100.0;
+        if loss >= LOSS_PERCENT {
+            all.push(format!(
+                "{} loses {} % of its throughput under {}.",
+                effect.unit,
+                significant(loss, 2),
+                planned.default
+            ));
+        }
+    }
+    let broken: Vec<&Condition> = planned.breaks().collect();
+    if broken.is_empty() && planned.meets_hard_goals() {
+        all.push("The hard goals also hold with 30 % more and less load, and if a unit joins or leaves.".to_owned());
+    }
+    for condition in &broken {
+        let missed = condition.missed.iter().filter(|missed| missed.goal.hard).map(|missed| {
+            let value = missed.value.map_or(String::new(), |value| {
+                format!(" ({} {})", significant(value, DIGITS), unit_of(&missed.goal))
+            });
+            format!("{} of {}{value}", missed.goal.goal, missed.unit)
+        });
+        all.push(format!("The plan breaks if {}: it misses {}.", condition.when, missed.collect::<Vec<_>>().join(", ")));
+    }
+    for share in &planned.effective_shares {
+        let is_scaled = share.io_weight != share.weight;
+        if is_scaled || details {
+            let mut text = format!(
+                "The weight {} of {} comes to {:.0} % of the device while all units have I/O.",
+                share.weight,
+                share.unit,
+                share.from_weights * 100.0
+            );
+            if is_scaled {
+                text += &format!(
+                    " In a systemd unit, write IOWeight={}: systemd writes smaller weights for bfq.",
+                    share.io_weight
+                );
+            }
+            all.push(text);
+        }
+    }
+    match planned.model_error_percent {
+        Some((rates, tails)) => all.push(format!(
+            "The intervals contain the error of the profile {}: {} % for rates and {} % for 99th percentiles.",
+            planned.plan.profile,
+            significant(rates, 2),
+            significant(tails, 2)
+        )),
+        None => all.extend(planned.notes.iter().cloned()),
+    }
+    if details {
+        for condition in &planned.conditions {
+            let state = if condition.missed.is_empty() { "all goals hold" } else { "some goals are missed" };
+            all.push(format!("If {}, {state}.", condition.when));
+        }
+    }
+    all
+}
+
+/// Returns whether a goal has an upper bound in ms, for tests of the table.
+#[cfg(test)]
+fn is_latency(goal: &Goal) -> bool {
+    matches!(goal, Goal::Bound(Metric::Latency(..), Bound::AtMost(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched::{Registry, Setting};
+    use iosched_plan::{Effect, GoalOutcome, Interval, MissedGoal, Plan, Rates, UnitPlan};
+
+    use super::*;
+
+    fn planned(outcome: Outcome) -> Planned {
+        let wanted = WantedGoal { goal: "p99(read) < 5 ms".parse().unwrap(), hard: true };
+        assert!(is_latency(&wanted.goal));
+        let predicted = Interval { value: 6.0, from: 5.5, to: 7.2 };
+        let rates = |mb_per_s| Rates { mb_per_s, iops: 10.0 };
+        let is_met = outcome == Outcome::Met;
+        Planned {
+            plan: Plan {
+                version: "0.1.0".into(),
+                device: None,
+                profile: "sata-ssd".into(),
+                setting: Setting::parse("bfq:io.bfq.weight=db:200", &Registry::linux()).unwrap(),
+                units: vec![UnitPlan {
+                    name: "db".into(),
+                    target: "db.slice".parse().unwrap(),
+                    cgroup: "db".into(),
+                    priority: None,
+                    goals: vec![GoalOutcome { wanted: wanted.clone(), predicted, outcome }],
+                }],
+            },
+            intents: "i.toml".into(),
+            default: "mq-deadline".into(),
+            effects: vec![Effect {
+                unit: "db".into(),
+                alone: rates(100.0),
+                default: rates(50.0),
+                planned: rates(40.0),
+            }],
+            nearest: if is_met {
+                Vec::new()
+            } else {
+                vec![Nearest {
+                    unit: "db".into(),
+                    goal: wanted.clone(),
+                    by_percent: 20.0,
+                    alone: None,
+                    achievable: Some("p99(read) <= 7.3 ms".parse().unwrap()),
+                }]
+            },
+            conditions: vec![Condition {
+                when: "all units have 30 % more load".into(),
+                missed: vec![MissedGoal { unit: "db".into(), goal: wanted, value: Some(9.0) }],
+            }],
+            effective_shares: Vec::new(),
+            model_error_percent: Some((3.0, 12.0)),
+            simulated_s: 3.0,
+            runs: 100,
+            seed: 1,
+            notes: Vec::new(),
+        }
+    }
+
+    const PLAIN: Look = Look { width: None, colours: false, details: false };
+
+    #[test]
+    fn a_missed_goal_is_said_before_the_table_with_the_nearest_goal() {
+        let text = text(&planned(Outcome::Missed), None, PLAIN);
+        let expected = "Set `bfq:io.bfq.weight=db:200`. 0 of 1 goals are then met.\n\
+                        db misses p99(read) <= 5 ms by 20 %. This plan can promise p99(read) <= 7.3 ms.\n";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("missed") && text.contains("5.50 to 7.20"), "{text}");
+    }
+
+    #[test]
+    fn a_met_goal_has_its_costs_and_the_condition_that_breaks_it() {
+        let text = text(&planned(Outcome::Met), Some("iosched plan i.toml"), PLAIN);
+        assert!(text.starts_with("Set `bfq:io.bfq.weight=db:200`. The goal is then met.\n"), "{text}");
+        for part in [
+            "- db loses 20 % of its throughput under mq-deadline.",
+            "- The plan breaks if all units have 30 % more load: it misses p99(read) <= 5 ms of db (9.00 ms).",
+            "3.0 % for rates and 12 % for 99th percentiles",
+            "\nNext: iosched plan i.toml\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

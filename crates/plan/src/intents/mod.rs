@@ -1,0 +1,94 @@
+//! Intents: what each unit of a machine needs from one device.
+
+mod read;
+
+use std::path::PathBuf;
+
+use iosched::KernelVersion;
+use iosched_workload::Workload;
+
+use crate::goal::WantedGoal;
+use crate::target::Target;
+
+/// What each unit of a machine needs from one device: the content of an intents file.
+///
+/// ```toml
+/// device = "/dev/sdb"          # a device file with a profile, or the name of a profile
+/// profile = "sdb.toml"         # for a device file: the profile that `iosched calibrate` wrote
+///
+/// [unit.postgresql]
+/// match = "system.slice/postgresql.service"
+/// workload = "pgbench.fio"     # a trace, a fio job file or a task file
+/// goal = "p99(read) < 5 ms"
+///
+/// [unit.backup]
+/// match = "backup.slice"
+/// workload = "backup.fio"
+/// goal = ["throughput >= 50 MB/s", "best effort"]
+/// ```
+#[derive(Clone, Debug)]
+pub struct Intents {
+    /// Name of the file for people.
+    pub name: String,
+    /// The device file, such as `/dev/sdb`. `None` for a modelled device.
+    pub device: Option<String>,
+    /// Name or path of the profile.
+    pub profile: String,
+    /// Version of Linux whose rules the plan follows. `None`: the default of the simulation.
+    pub kernel: Option<KernelVersion>,
+    /// The units, in the order of the file; at least one.
+    pub units: Vec<Unit>,
+}
+
+/// A unit, its workload and its goals.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Name of the unit.
+    pub name: String,
+    /// What the unit is on the machine.
+    pub target: Target,
+    /// Path of the workload's file.
+    pub path: PathBuf,
+    /// The workload, at the load of the file times [`Unit::scale`].
+    pub workload: Workload,
+    /// Factor of the load, from 0.1 to 10; 1 if the file has none.
+    pub scale: f64,
+    /// The goals. A unit without goals only takes part in the runs.
+    pub goals: Vec<WantedGoal>,
+}
+
+/// An error in an intents file, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {problem}")]
+pub struct IntentsError {
+    /// Name of the file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+impl Unit {
+    /// Returns the path of the unit's cgroup below the root, as the simulation builds it. Parents
+    /// are those that the usual managers create. The path is empty for a process without a cgroup.
+    #[must_use]
+    pub fn cgroup_path(&self) -> String {
+        match &self.target {
+            Target::Cgroup(path) if path.contains('/') || path.ends_with(".slice") => path.clone(),
+            Target::Cgroup(name) if name.ends_with(".service") || name.ends_with(".scope") => {
+                format!("system.slice/{name}")
+            }
+            Target::Cgroup(path) => path.clone(),
+            Target::Container(name) => format!("system.slice/container-{name}.scope"),
+            Target::Libvirt(name) | Target::Qemu(name) => format!("machine.slice/{name}.scope"),
+            Target::Proxmox(number) => format!("qemu.slice/{number}.scope"),
+            Target::Kubernetes(class) => match class {
+                crate::target::QosClass::Guaranteed => "kubepods.slice/guaranteed".to_owned(),
+                class => format!("kubepods.slice/kubepods-{}.slice", class.name()),
+            },
+            Target::Export(name) => name.clone(),
+            Target::Process(_) => String::new(),
+        }
+    }
+}

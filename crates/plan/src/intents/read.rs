@@ -1,0 +1,347 @@
+//! Reads intents files. Every error names the line, and what would be right.
+
+use std::path::{Path, PathBuf};
+
+use iosched_lab::did_you_mean;
+use iosched_workload::fio::Environment;
+use iosched_workload::{Workload, fio};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Intents, IntentsError, Unit};
+use crate::goal::{Goal, WantedGoal};
+use crate::load::{endless, scaled};
+
+/// Fields of the file and of a unit.
+const FIELDS: [&str; 4] = ["device", "profile", "kernel", "unit"];
+const UNIT_FIELDS: [&str; 4] = ["match", "workload", "goal", "scale"];
+/// The word that makes the goals of a unit soft.
+const BEST_EFFORT: &str = "best effort";
+/// The workload that a recorder would have to observe.
+const OBSERVED: &str = "observed";
+/// Smallest and largest factor of a unit's load.
+const SCALE_MIN: f64 = 0.1;
+const SCALE_MAX: f64 = 10.0;
+/// Most units: names of units and cgroups stay readable, and a plan takes seconds.
+const UNITS_MAX: usize = 32;
+
+impl Intents {
+    /// Reads an intents file and the workloads that it names. Their paths are relative to the file.
+    ///
+    /// # Errors
+    /// The file or a workload cannot be read, or a field is missing, unknown or wrong.
+    pub fn open(path: &Path, environment: &dyn Environment) -> Result<Self, IntentsError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| IntentsError {
+            file: name.clone(),
+            line: 1,
+            problem: format!("cannot be read: {error}"),
+        })?;
+        Self::parse_with(&name, &text, path.parent().unwrap_or(Path::new("")), environment)
+    }
+
+    /// Parses the text of an intents file. `name` is its name in errors, and `folder` the folder
+    /// that paths of workloads are relative to.
+    ///
+    /// # Errors
+    /// As [`Intents::open`].
+    pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, IntentsError> {
+        Self::parse_with(name, text, folder, &fio::NoVariables)
+    }
+
+    fn parse_with(
+        name: &str,
+        text: &str,
+        folder: &Path,
+        environment: &dyn Environment,
+    ) -> Result<Self, IntentsError> {
+        let reader = Reader { name, text, folder, environment };
+        let table = DeTable::parse(text).map_err(|error| {
+            reader.error(error.span().map_or(0, |span| span.start), format!("not TOML: {}", error.message()))
+        })?;
+        reader.file(table.get_ref())
+    }
+}
+
+struct Reader<'t> {
+    name: &'t str,
+    text: &'t str,
+    folder: &'t Path,
+    environment: &'t dyn Environment,
+}
+
+type Entry<'t> = (&'t str, usize, &'t Spanned<DeValue<'t>>);
+
+impl Reader<'_> {
+    /// Returns an error at a position of the text.
+    fn error(&self, at: usize, problem: impl Into<String>) -> IntentsError {
+        let line = 1 + self.text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        IntentsError { file: self.name.to_owned(), line, problem: problem.into() }
+    }
+
+    /// Returns the entries of a table in the order of the file, after a check of their names.
+    fn entries<'t>(
+        &self,
+        table: &'t DeTable<'t>,
+        place: &str,
+        known: &[&str],
+    ) -> Result<Vec<Entry<'t>>, IntentsError> {
+        let mut entries: Vec<Entry<'t>> =
+            table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span().start, value)).collect();
+        entries.sort_by_key(|&(_, at, _)| at);
+        let unknown = entries.iter().find(|(key, ..)| !known.is_empty() && !known.contains(key));
+        if let Some(&(key, at, _)) = unknown {
+            let meant = did_you_mean(key, known.iter().copied());
+            return Err(self.error(at, format!("{place}{key}: unknown field; known are {}{meant}", known.join(", "))));
+        }
+        Ok(entries)
+    }
+
+    fn string<'t>(&self, field: &str, value: &'t Spanned<DeValue<'t>>) -> Result<&'t str, IntentsError> {
+        let wrong = |found: &str| format!("{field}: expected a text in quotes, but this is of type {found}");
+        value.get_ref().as_str().ok_or_else(|| self.error(value.span().start, wrong(value.get_ref().type_str())))
+    }
+
+    fn file(&self, table: &DeTable<'_>) -> Result<Intents, IntentsError> {
+        let mut device = None;
+        let mut profile = None;
+        let mut kernel = None;
+        let mut units: Vec<(Unit, usize)> = Vec::new();
+        for (key, at, value) in self.entries(table, "", &FIELDS)? {
+            match key {
+                "device" => {
+                    if value.get_ref().is_array() {
+                        let problem = "device: a plan is for one device; write one intents file for each device";
+                        return Err(self.error(at, problem));
+                    }
+                    device = Some((self.string(key, value)?, at));
+                }
+                "profile" => profile = Some(self.string(key, value)?),
+                "kernel" => {
+                    let text = self.string(key, value)?;
+                    kernel = Some(text.parse().map_err(|error| self.error(at, format!("kernel: {error}")))?);
+                }
+                _ => {
+                    let Some(table) = value.get_ref().as_table() else {
+                        return Err(self.error(at, "unit: expected a table such as [unit.database]"));
+                    };
+                    for (name, at, value) in self.entries(table, "unit.", &[])? {
+                        units.push((self.unit(name, at, value)?, at));
+                    }
+                }
+            }
+        }
+        let Some((device, device_at)) = device else {
+            return Err(self.error(0, "device: this field is missing; write device = \"/dev/sdb\" or the name of a profile"));
+        };
+        let is_file = device.starts_with("/dev/");
+        let profile = match (is_file, profile) {
+            (true, None) => {
+                let problem = format!(
+                    "device = {device:?}: a plan needs a model of the device; add profile = \"FILE.toml\", which \
+                     `iosched calibrate {device} --output FILE.toml` writes"
+                );
+                return Err(self.error(device_at, problem));
+            }
+            (true, Some(profile)) => self.relative(profile),
+            (false, None) => self.relative(device),
+            (false, Some(_)) => {
+                let problem = format!("device = {device:?} is a profile; leave the field profile out");
+                return Err(self.error(device_at, problem));
+            }
+        };
+        if units.is_empty() {
+            return Err(self.error(0, "unit: there is no unit; add one with [unit.NAME]"));
+        }
+        if units.len() > UNITS_MAX {
+            return Err(self.error(units[UNITS_MAX].1, format!("a plan can have {UNITS_MAX} units at most")));
+        }
+        self.check_units(&units)?;
+        Ok(Intents {
+            name: Path::new(self.name).file_name().map_or(self.name.into(), |name| name.to_string_lossy().into_owned()),
+            device: is_file.then(|| device.to_owned()),
+            profile,
+            kernel,
+            units: units.into_iter().map(|(unit, _)| unit).collect(),
+        })
+    }
+
+    /// Returns a profile's path from the folder of the file; a name stays a name.
+    fn relative(&self, profile: &str) -> String {
+        if iosched_disk::is_path(profile) && !Path::new(profile).is_absolute() {
+            self.folder.join(profile).display().to_string()
+        } else {
+            profile.to_owned()
+        }
+    }
+
+    /// Checks what one unit alone cannot show.
+    fn check_units(&self, units: &[(Unit, usize)]) -> Result<(), IntentsError> {
+        for (number, (unit, at)) in units.iter().enumerate() {
+            for wanted in &unit.goals {
+                let Goal::Before(other) = &wanted.goal else { continue };
+                if *other == unit.name {
+                    return Err(self.error(*at, format!("unit.{}: goal = \"before {other}\" names the unit itself", unit.name)));
+                }
+                if !units.iter().any(|(unit, _)| unit.name == *other) {
+                    let meant = did_you_mean(other, units.iter().map(|(unit, _)| unit.name.as_str()));
+                    return Err(self.error(*at, format!("unit.{}: goal: there is no unit {other:?}{meant}", unit.name)));
+                }
+            }
+            let path = unit.cgroup_path();
+            let twin = units[..number].iter().find(|(other, _)| !path.is_empty() && other.cgroup_path() == path);
+            if let Some((twin, _)) = twin {
+                let problem = format!("unit.{}: match is the same cgroup as that of unit {}", unit.name, twin.name);
+                return Err(self.error(*at, problem));
+            }
+        }
+        let sharing: Vec<&(Unit, usize)> =
+            units.iter().filter(|(unit, _)| unit.goals.iter().any(|wanted| matches!(wanted.goal, Goal::Share(_)))).collect();
+        match sharing.as_slice() {
+            [(unit, at)] => {
+                let problem = format!("unit.{}: goal: a share needs another unit with a share", unit.name);
+                Err(self.error(*at, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn unit(&self, name: &str, at: usize, value: &Spanned<DeValue<'_>>) -> Result<Unit, IntentsError> {
+        let place = format!("unit.{name}");
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err(self.error(at, format!("{place}: the name of a unit has letters, digits and - _ . @ only")));
+        }
+        let Some(table) = value.get_ref().as_table() else {
+            return Err(self.error(at, format!("{place}: expected a table with match, workload and goal")));
+        };
+        let (mut target, mut workload, mut goals, mut scale) = (None, None, Vec::new(), 1.0);
+        for (key, at, value) in self.entries(table, &format!("{place}."), &UNIT_FIELDS)? {
+            let field = format!("{place}.{key}");
+            match key {
+                "match" => {
+                    let text = self.string(&field, value)?;
+                    target = Some(text.parse().map_err(|error| self.error(at, format!("{place}: {error}")))?);
+                }
+                "workload" => workload = Some((self.string(&field, value)?, at)),
+                "goal" => goals = self.goals(&place, value)?,
+                _ => scale = self.scale(&field, value)?,
+            }
+        }
+        let missing = |field: &str, example: &str| {
+            self.error(at, format!("{place}: the field {field} is missing; write {field} = {example:?}"))
+        };
+        let (written, workload_at) = workload.ok_or_else(|| missing("workload", "backup.fio"))?;
+        let target = target.ok_or_else(|| missing("match", "system.slice/backup.service"))?;
+        let path = self.folder.join(written);
+        let workload = self.workload(&place, written, &path, workload_at)?;
+        Ok(Unit { name: name.to_owned(), target, path, workload: scaled(&endless(&workload), scale), scale, goals })
+    }
+
+    fn workload(&self, place: &str, written: &str, path: &PathBuf, at: usize) -> Result<Workload, IntentsError> {
+        if written == OBSERVED {
+            let problem = format!(
+                "{place}.workload: a plan does not record by itself; record the device with `iosched record /dev/sdb \
+                 --output unit.blktrace`, and write workload = \"unit.blktrace\""
+            );
+            return Err(self.error(at, problem));
+        }
+        let opened = Workload::open_with(path, self.environment);
+        let workload = opened.map_err(|error| self.error(at, format!("{place}.workload: {error}")))?;
+        if matches!(workload, Workload::Application(_)) {
+            let problem = format!(
+                "{place}.workload: a program cannot run beside other workloads; record a trace of it, or describe it \
+                 as a fio job"
+            );
+            return Err(self.error(at, problem));
+        }
+        Ok(workload)
+    }
+
+    fn scale(&self, field: &str, value: &Spanned<DeValue<'_>>) -> Result<f64, IntentsError> {
+        let number = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        number.filter(|scale| (SCALE_MIN..=SCALE_MAX).contains(scale)).ok_or_else(|| {
+            self.error(value.span().start, format!("{field}: expected a number from {SCALE_MIN} to {SCALE_MAX}"))
+        })
+    }
+
+    fn goals(&self, place: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<WantedGoal>, IntentsError> {
+        let field = format!("{place}.goal");
+        let texts: Vec<(&str, usize)> = match value.get_ref() {
+            DeValue::Array(array) => array
+                .iter()
+                .map(|text| Ok((self.string(&field, text)?, text.span().start)))
+                .collect::<Result<_, IntentsError>>()?,
+            _ => vec![(self.string(&field, value)?, value.span().start)],
+        };
+        let hard = !texts.iter().any(|(text, _)| text.trim() == BEST_EFFORT);
+        let goals = texts.iter().filter(|(text, _)| text.trim() != BEST_EFFORT);
+        let parse = |&(text, at): &(&str, usize)| {
+            let goal = text.parse::<Goal>().map_err(|error| self.error(at, format!("{place}: {error}")))?;
+            Ok(WantedGoal { goal, hard })
+        };
+        goals.map(parse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/intents")
+    }
+
+    fn parse(text: &str) -> Result<Intents, IntentsError> {
+        Intents::parse("i.toml", text, &folder())
+    }
+
+    const DB: &str = "[unit.db]\nmatch = \"system.slice/db.service\"\nworkload = \"db.fio\"\n";
+
+    #[test]
+    fn units_keep_the_order_of_the_file_and_their_goals() {
+        let text = format!(
+            "device = \"sata-ssd\"\nkernel = \"6.6\"\n{DB}goal = \"p99(read) < 5 ms\"\n\
+             [unit.backup]\nmatch = \"backup.slice\"\nworkload = \"backup.fio\"\nscale = 2\n\
+             goal = [\"throughput >= 50 MB/s\", \"best effort\"]\n"
+        );
+        let intents = parse(&text).unwrap();
+        let names: Vec<&str> = intents.units.iter().map(|unit| unit.name.as_str()).collect();
+        assert_eq!(names, ["db", "backup"]);
+        assert!(intents.units[0].goals[0].hard && !intents.units[1].goals[0].hard);
+        assert_eq!((intents.units[1].scale, intents.device, intents.profile.as_str()), (2.0, None, "sata-ssd"));
+        let paths: Vec<String> = intents.units.iter().map(Unit::cgroup_path).collect();
+        assert_eq!(paths, ["system.slice/db.service", "backup.slice"]);
+    }
+
+    #[test]
+    fn an_error_names_the_line_and_what_would_be_right() {
+        for (text, line, expected) in [
+            (DB.to_owned(), 1, "device: this field is missing"),
+            ("device = \"sata-ssd\"\n".to_owned(), 1, "add one with [unit.NAME]"),
+            (format!("device = \"/dev/sdb\"\n{DB}"), 1, "iosched calibrate /dev/sdb"),
+            (format!("device = \"sata-ssd\"\nprofil = \"x\"\n{DB}"), 2, "did you mean profile?"),
+            (format!("device = \"sata-ssd\"\n{DB}gaol = \"share 2\"\n"), 5, "did you mean goal?"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = \"p99(raed) < 5 ms\"\n"), 5, "there is no metric p99(raed)"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = [\n\"iops >= 5\",\n\"share\"]\n"), 7, "above 0 after share"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = 5\n"), 5, "expected a text in quotes"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = \"before bakcup\"\n"), 2, "there is no unit \"bakcup\""),
+            (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "needs another unit with a share"),
+            (format!("device = \"sata-ssd\"\n{DB}scale = 0\n"), 5, "from 0.1 to 10"),
+            ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\n".to_owned(), 2, "write workload = \"backup.fio\""),
+            ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"none.fio\"\n".to_owned(), 4, "none.fio"),
+            ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"observed\"\n".to_owned(), 4, "iosched record"),
+            ("device = [\"a\", \"b\"]\n".to_owned(), 1, "one intents file for each device"),
+            ("device = \n".to_owned(), 1, "not TOML"),
+            (format!("device = \"sata-ssd\"\n{DB}[unit.b]\nmatch = \"db.service\"\nworkload = \"db.fio\"\n"), 5, "same cgroup as that of unit db"),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.problem.contains(expected), "{text}: {error}");
+            assert_eq!(error.line, line, "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What weights come to: through the levels of cgroups, and in the predicted runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::candidate::Candidate;
+use crate::ground::Ground;
+use crate::measure::Observed;
+
+/// Default weight of a cgroup, for io.cost and bfq.
+const WEIGHT_DEFAULT: u32 = 100;
+/// `IOWeight=` and `io.bfq.weight` are equal up to this weight; above, systemd writes
+/// `100 + (IOWeight - 100) / 11`.
+const SAME_UP_TO: u32 = 100;
+const SYSTEMD_STEP: u32 = 11;
+
+/// What the weight of a unit comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EffectiveShare {
+    /// Name of the unit.
+    pub unit: String,
+    /// Weight of the unit's cgroup.
+    pub weight: u32,
+    /// The weight to write as `IOWeight=`, so that systemd writes [`EffectiveShare::weight`] for the
+    /// controller in use.
+    pub io_weight: u32,
+    /// Share of the device from the weights of all levels while all units have I/O, 0 to 1.
+    pub from_weights: f64,
+    /// Predicted share of all bytes, 0 to 1. It is smaller than the share from the weights if the
+    /// unit asks for less.
+    pub predicted: f64,
+}
+
+/// Returns the `IOWeight=` for which systemd writes this weight of bfq.
+pub(crate) const fn io_weight_for_bfq(weight: u32) -> u32 {
+    if weight <= SAME_UP_TO { weight } else { SAME_UP_TO + (weight - SAME_UP_TO) * SYSTEMD_STEP }
+}
+
+/// Returns what the weights of a candidate come to; empty if weights have no effect.
+pub(crate) fn effective_shares(ground: &Ground<'_>, candidate: &Candidate, runs: &[Observed]) -> Vec<EffectiveShare> {
+    if !candidate.uses_weights() || candidate.units.iter().all(|unit| unit.weight.is_none()) {
+        return Vec::new();
+    }
+    let units = &ground.intents.units;
+    let weight = |unit: usize| candidate.units[unit].weight.unwrap_or(WEIGHT_DEFAULT);
+    let paths: Vec<(String, u32)> =
+        units.iter().enumerate().map(|(number, unit)| (unit.cgroup_path(), weight(number))).collect();
+    let shares = shares_of(&paths);
+    let all: f64 = runs.iter().flat_map(|run| &run.units).map(|unit| unit.bytes() as f64).sum();
+    let of = |(number, share): (usize, f64)| {
+        let moved: f64 = runs.iter().map(|run| run.units[number].bytes() as f64).sum();
+        let is_bfq = candidate.cost_us.is_none();
+        EffectiveShare {
+            unit: units[number].name.clone(),
+            weight: weight(number),
+            io_weight: if is_bfq { io_weight_for_bfq(weight(number)) } else { weight(number) },
+            from_weights: share,
+            predicted: if all > 0.0 { moved / all } else { 0.0 },
+        }
+    };
+    shares.into_iter().enumerate().map(of).collect()
+}
+
+/// Returns the share of each cgroup, given by path and weight, while all of them have I/O. A cgroup
+/// above that is not in the list has the default weight.
+fn shares_of(cgroups: &[(String, u32)]) -> Vec<f64> {
+    let mut weights: BTreeMap<&str, u32> = BTreeMap::new();
+    for (path, weight) in cgroups {
+        let ends = path.match_indices('/').map(|(at, _)| at);
+        for end in ends {
+            weights.entry(&path[..end]).or_insert(WEIGHT_DEFAULT);
+        }
+        weights.insert(path, *weight);
+    }
+    let parent = |path: &str| path.rfind('/').map_or(String::new(), |at| path[..at].to_owned());
+    let level = |path: &str| {
+        let siblings = weights.iter().filter(|(other, _)| parent(other) == parent(path));
+        let all: u32 = siblings.map(|(_, weight)| weight).sum();
+        f64::from(weights.get(path).copied().unwrap_or(WEIGHT_DEFAULT)) / f64::from(all.max(1))
+    };
+    let share = |path: &str| {
+        let above = path.match_indices('/').map(|(at, _)| level(&path[..at]));
+        above.product::<f64>() * level(path)
+    };
+    cgroups.iter().map(|(path, _)| share(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_nested_cgroups_multiply() {
+        let of = |list: &[(&str, u32)]| {
+            shares_of(&list.iter().map(|(path, weight)| ((*path).to_owned(), *weight)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[("a", 300), ("b", 100)]), [0.75, 0.25]);
+        // The two units of one slice share one half, because both slices have the default weight.
+        assert_eq!(of(&[("x.slice/a", 300), ("x.slice/b", 100), ("y.slice/c", 500)]), [0.375, 0.125, 0.5]);
+    }
+
+    #[test]
+    fn systemd_needs_larger_weights_for_bfq() {
+        assert_eq!([50, 100, 101, 1000].map(io_weight_for_bfq), [50, 100, 111, 10_000]);
+    }
+}
