@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::rates::Rates;
+
 /// Id of an io context: one process as the request queue knows it.
 /// [`crate::RequestQueue::create_context`] returns it. It is valid until the process has exited and
 /// its last request has completed.
@@ -326,6 +328,7 @@ pub struct WeightError {
 pub struct Cgroups {
     table: Vec<Cgroup>,
     removed: Vec<bool>,
+    rates: Vec<Rates>,
     /// Range of the present elevator.
     pub(crate) weights: WeightRange,
 }
@@ -334,7 +337,7 @@ impl Default for Cgroups {
     fn default() -> Self {
         let root =
             Cgroup { name: "/".to_owned(), parent: None, weight: Some(WEIGHT_MAX), leaf_weight: Some(WEIGHT_MAX) };
-        Self { table: vec![root], removed: vec![false], weights: WeightRange::BFQ }
+        Self { table: vec![root], removed: vec![false], rates: vec![Rates::default()], weights: WeightRange::BFQ }
     }
 }
 
@@ -345,6 +348,7 @@ impl Cgroups {
         let id = CgroupId(u32::try_from(self.table.len()).expect("fewer than 2^32 cgroups"));
         self.table.push(cgroup);
         self.removed.push(false);
+        self.rates.push(Rates::default());
         Ok(id)
     }
 
@@ -372,6 +376,16 @@ impl Cgroups {
     #[must_use]
     pub fn get(&self, id: CgroupId) -> &Cgroup {
         &self.table[id.index()]
+    }
+
+    /// Returns the reservation and the limit of `id`. Only mclock uses them.
+    #[must_use]
+    pub fn rates(&self, id: CgroupId) -> Rates {
+        self.rates[id.index()]
+    }
+
+    pub(crate) fn set_rates(&mut self, id: CgroupId, rates: Rates) {
+        self.rates[id.index()] = rates;
     }
 
     /// Returns the number of groups created so far, including the root and removed groups.

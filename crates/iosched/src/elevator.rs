@@ -6,6 +6,7 @@ use std::fmt;
 use crate::context::{CgroupId, ContextId, WeightRange};
 use crate::env::Env;
 use crate::layer::Layer;
+use crate::mclock::Progress;
 use crate::request::{Bio, MergeSide, RequestId};
 use crate::tunable::{Spec, TextSpec, TunableSet};
 
@@ -248,6 +249,18 @@ pub trait PerGroup {
     fn weight_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
         let _ = (env, cgroup);
     }
+
+    /// Reports that the reservation or the limit of a cgroup was set: see
+    /// [`Cgroups::rates`](crate::Cgroups::rates).
+    fn rates_changed(&mut self, env: &mut Env, cgroup: CgroupId) {
+        let _ = (env, cgroup);
+    }
+
+    /// Reports service that a cgroup got from other servers: see
+    /// [`RequestQueue::served_elsewhere`](crate::RequestQueue::served_elsewhere).
+    fn served_elsewhere(&mut self, env: &mut Env, cgroup: CgroupId, progress: &Progress) {
+        let _ = (env, cgroup, progress);
+    }
 }
 
 /// Function that creates an elevator with its defaults for the queue of `env`.
@@ -260,7 +273,7 @@ pub struct Registered {
     pub name: &'static str,
     /// Purpose, in one line.
     pub about: &'static str,
-    /// First Linux version with this elevator. For an elevator that present Linux lacks: first
+    /// First Linux version with this elevator; empty if no kernel has it. For an elevator that present Linux lacks: first
     /// version that is known to have exactly these rules.
     pub since: &'static str,
     /// Last Linux version that is known to have these rules. `None` if present Linux has the
@@ -313,16 +326,26 @@ impl Registered {
     }
 
     /// Returns the versions of Linux with this elevator, or those that are known to have its rules:
-    /// `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`.
+    /// `4.11 to today`, `as of 4.19`, `out of tree 3.3.0`. Returns `iosched` for an elevator that no
+    /// kernel has.
     #[must_use]
     pub fn kernels(&self) -> String {
         let since = self.since;
+        if self.is_in_no_kernel() {
+            return "iosched".to_owned();
+        }
         match self.until {
             Some(until) if until == since => format!("as of {since}"),
             Some(until) => format!("as of {since} to {until}"),
             None if self.out_of_tree.is_some() => format!("out of tree {since}"),
             None => format!("{since} to today"),
         }
+    }
+
+    /// Returns whether no kernel has the elevator: it is only for simulation and for served disks.
+    #[must_use]
+    pub const fn is_in_no_kernel(&self) -> bool {
+        self.since.is_empty()
     }
 
     /// Returns whether present Linux (6.12 and later) has the elevator, so that a user can set it

@@ -122,11 +122,12 @@
 //! | `controllers/` | mechanisms that decide before a bio becomes a request: wbt, io.max, io.latency, io.cost, and the trait for further ones |
 //! | `layer.rs` | the two layers, and what an elevator of blk-mq leaves to its queue |
 //! | `env/` | the queue as its elevator sees it (`Env`), and what both use: the merge hash and the dispatch list |
-//! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/` | one elevator each |
+//! | `noop.rs`, `deadline.rs`, `none.rs`, `mq_deadline/`, `kyber/`, `adios/`, `mclock/` | one elevator each |
 //! | `anticipatory/`, `cfq/`, `bfq/` | one elevator or family each. Each file contains one decision; the top of `mod.rs` lists them. `data/` contains the data structures |
 //! | `parts/` | code that elevators share: requests by sector and by age, the choice by head position, think times, seeks, the meaning of an ioprio, jiffies, tags |
 //! | `request.rs` | requests and bios, and the arena that stores them; elevators hold ids |
 //! | `context.rs` | processes, ioprio, cgroups |
+//! | `rates.rs` | reservations and limits of cgroups |
 //! | `issued.rs` | how a bio was issued: before it reaches the queue, or as a part of a longer bio |
 //! | `driver/` | when to run the queue and in which order to handle events, without I/O. Its hosts are the simulator's engines, the served disk, the checker and the cost measurement. Its calls can be recorded; `crates/sim` replays recordings |
 //! | `tunable.rs` | declarations of tunables and attributes |
@@ -179,11 +180,13 @@ mod issued;
 mod kernel;
 mod kyber;
 mod layer;
+mod mclock;
 mod mq_deadline;
 mod none;
 mod noop;
 mod parts;
 mod queue;
+mod rates;
 mod registry;
 mod request;
 mod setting;
@@ -196,7 +199,8 @@ pub use context::{
 };
 pub use decision::{
     ActiveQueue, AdiosEvent, AdiosList, Anticipation, AnticipatoryEvent, BfqEvent, BfqReason, BfqState, Cfq2616Event,
-    ControlledEvent, Decision, DecisionLog, KyberEvent, LatencyKind, Log, MqDeadlineChoice, QueueName, Workload,
+    ControlledEvent, Decision, DecisionLog, KyberEvent, LatencyKind, Log, MClockEvent, MqDeadlineChoice, Phase,
+    QueueName, Workload,
 };
 pub use driver::{Driver, Due, Rerun, Step, recording};
 pub use elevator::{Build, Elevator, PerGroup, PerProcess, Registered};
@@ -204,8 +208,10 @@ pub use env::Env;
 pub use issued::{Issued, Part};
 pub use kernel::{KernelVersion, UnknownKernel};
 pub use layer::{Layer, Merging, MultiQueueRules, Tags, Waking};
+pub use mclock::{Progress, Tracker};
 pub use parts::tags::TagLayout;
 pub use queue::{IoError, QueueConfig, RequestQueue, Stat, StatGroup, Submit};
+pub use rates::{Rate, RateError, Rates, Work};
 pub use registry::{Registry, RegistryError, UnknownElevator};
 pub use request::{Bio, BioDone, BioError, Flags, MergeSide, Op, Request, RequestId, Requests, SECTOR_BYTES, Sector};
 pub use setting::{Assignment, Owner, Setting, SettingError};

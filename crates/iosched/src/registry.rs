@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::elevator::Registered;
-use crate::{adios, anticipatory, bfq, cfq, deadline, kyber, mq_deadline, none, noop};
+use crate::{adios, anticipatory, bfq, cfq, deadline, kyber, mclock, mq_deadline, none, noop};
 
 /// Elevators of Linux, in the order of `queue/scheduler`, followed by those that are not in Linux.
 static LINUX: &[Registered] = &[
@@ -19,6 +19,7 @@ static LINUX: &[Registered] = &[
     none::REGISTERED,
     bfq::REGISTERED,
     adios::REGISTERED,
+    mclock::REGISTERED,
 ];
 
 /// Set of elevators with different names.

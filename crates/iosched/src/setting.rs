@@ -209,7 +209,10 @@ pub enum SettingError {
         attributes: String,
     },
     /// A controller's file together with an elevator that does not support controllers.
-    #[error("{elevator}: {name} can be combined only with schedulers of blk-mq: none, mq-deadline, kyber, bfq, adios")]
+    #[error(
+        "{elevator}: {name} can be combined only with schedulers of blk-mq: none, mq-deadline, kyber, bfq, adios, \
+         mclock"
+    )]
     NoControllers {
         /// The name of the elevator.
         elevator: String,

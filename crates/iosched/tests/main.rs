@@ -9,6 +9,7 @@ mod historic;
 mod host;
 mod io_cost;
 mod kernels;
+mod mclock;
 mod misuse;
 mod multi_queue;
 mod queue;

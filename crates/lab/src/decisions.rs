@@ -140,6 +140,7 @@ fn event(decision: &Decision) -> Value {
         Decision::MqDeadline(of) => multi_queue::mq_deadline(of),
         Decision::Kyber(of) => multi_queue::kyber(of),
         Decision::Adios(of) => adios::event(of),
+        Decision::MClock(of) => multi_queue::mclock(of),
         Decision::Controlled(of) => controlled::event(of),
         Decision::Noted { what, values } => {
             let mut event = json!({ "ev": what });

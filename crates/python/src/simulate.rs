@@ -174,6 +174,7 @@ impl Reasons {
             Decision::Bfq(of) => discriminant(of).hash(&mut kind),
             Decision::Kyber(of) => discriminant(of).hash(&mut kind),
             Decision::Adios(of) => discriminant(of).hash(&mut kind),
+            Decision::MClock(of) => discriminant(of).hash(&mut kind),
             Decision::Noted { what, .. } => what.hash(&mut kind),
             _ => {}
         }

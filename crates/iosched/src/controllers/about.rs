@@ -7,7 +7,7 @@ pub struct About {
     pub name: &'static str,
     /// Effect of the controller, in one line.
     pub about: &'static str,
-    /// First version of Linux with the controller.
+    /// First version of Linux with the controller; empty if no kernel has it.
     pub since: &'static str,
     /// Use of the controller: who needs it.
     pub when: &'static str,
@@ -189,6 +189,21 @@ const POLICIES: &[About] = &[
             of: FileOf::Cgroup,
             takes: "N, from 1 to 1000",
             example: "db:800+backup:100",
+        }],
+    },
+    About {
+        name: "io.mclock",
+        about: "gives a group a reservation, a weight and a limit, under mclock only",
+        since: "",
+        when: "Groups of a simulation, or clients of a served disk, that were promised a rate.",
+        how: &["mclock serves groups whose reservation is due, and shares the rest by weight, up to their limits."],
+        harms: &["It has no effect under other schedulers, and no kernel has this file."],
+        files: &[File {
+            name: "io.mclock",
+            of: FileOf::Cgroup,
+            takes: "any of reservation=RATE, weight=N (1 to 1000) and limit=RATE. A RATE is a number of I/Os per \
+                second, or a number of bytes per second with a unit, such as 50MB. reservation=0 and limit=max mean none",
+            example: "db:reservation=500/weight=200/limit=50MB",
         }],
     },
 ];

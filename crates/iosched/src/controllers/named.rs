@@ -10,6 +10,7 @@ use super::site::Site;
 use super::write_error::{CgroupFileError, WriteError};
 use crate::context::{CgroupId, WeightRange};
 use crate::kernel::KernelVersion;
+use crate::rates::{MCLOCK_FILE, Rates, RatesWrite};
 use crate::time::Time;
 
 /// File that only bfq has.
@@ -78,6 +79,14 @@ fn check(file: &str, text: &str) -> Result<(), WriteError> {
         let WeightRange { min, max, .. } = WeightRange::BFQ;
         return (min..=max).contains(&weight).then_some(()).ok_or(WriteError::Range);
     }
+    if file == MCLOCK_FILE {
+        let write = RatesWrite::parse(text).ok_or(WriteError::Invalid)?;
+        let WeightRange { min, max, .. } = WeightRange::BFQ;
+        if write.weight.is_some_and(|weight| !(min..=max).contains(&weight)) {
+            return Err(WriteError::Range);
+        }
+        return write.applied_to(Rates::default()).is_consistent().then_some(()).ok_or(WriteError::AboveLimit);
+    }
     let mut site = Site::new(Time::BEGINNING, 1000);
     let group = site.groups.create(CgroupId::ROOT);
     let group = if is_of_device(file) { CgroupId::ROOT } else { group };
@@ -109,6 +118,11 @@ mod tests {
         assert_eq!(NamedWrite::parse("io.bfq.weight", "db:1000").unwrap()[0].text, "1000");
         let error = NamedWrite::parse("io.bfq.weight", "db:1001").unwrap_err().to_string();
         assert!(error.ends_with("a value is out of range; write N, from 1 to 1000"), "{error}");
+        let error = NamedWrite::parse("io.mclock", "db:reservation=5/limit=4").unwrap_err().to_string();
+        assert!(error.contains("the reservation is above the limit; write any of reservation=RATE"), "{error}");
+        let both = NamedWrite::parse("io.mclock", "db:reservation=50MB/weight=2+web:limit=max").unwrap();
+        assert_eq!((both[0].text.as_str(), both[1].cgroup.as_str()), ("reservation=50MB weight=2", "web"));
+        assert!(NamedWrite::parse("io.mclock", "db:weight=0").is_err());
         let error = NamedWrite::parse("io.latency", "target=5000").unwrap_err().to_string();
         assert!(error.contains("the name of the cgroup is missing; write CGROUP:VALUES"), "{error}");
     }

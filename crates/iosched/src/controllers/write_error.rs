@@ -21,6 +21,12 @@ pub enum WriteError {
     /// The file belongs to bfq, and another elevator is in use (`ENOENT`, 2).
     #[error("only bfq has this file, and bfq is not the current scheduler")]
     OfBfq,
+    /// The file belongs to mclock, and another elevator is in use (`ENOENT`, 2).
+    #[error("only mclock has this file, and mclock is not the current scheduler")]
+    OfMClock,
+    /// The reservation is above the limit (`ERANGE`, 34).
+    #[error("the reservation is above the limit")]
+    AboveLimit,
     /// The file does not exist (`ENOENT`, 2).
     #[error("there is no such file")]
     NoSuchFile,
@@ -32,8 +38,8 @@ impl WriteError {
     pub const fn number(self) -> u32 {
         match self {
             Self::Invalid | Self::NoCgroup => 22,
-            Self::Range => 34,
-            Self::OfBfq | Self::NoSuchFile => 2,
+            Self::Range | Self::AboveLimit => 34,
+            Self::OfBfq | Self::OfMClock | Self::NoSuchFile => 2,
         }
     }
 }

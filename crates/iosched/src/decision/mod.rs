@@ -11,6 +11,7 @@ mod controlled;
 mod io_cost;
 mod kyber;
 mod log;
+mod mclock;
 mod mq_deadline;
 mod wbt;
 
@@ -22,6 +23,7 @@ pub use controlled::ControlledEvent;
 pub use io_cost::{Admission, IoCostEvent, WeightReason};
 pub use kyber::{KyberEvent, LatencyKind};
 pub use log::Log;
+pub use mclock::{MClockEvent, Phase};
 pub use mq_deadline::MqDeadlineChoice;
 pub use wbt::{Step, Verdict, WbtEvent};
 
@@ -221,6 +223,8 @@ pub enum Decision {
     Kyber(KyberEvent),
     /// Decision of ADIOS.
     Adios(AdiosEvent),
+    /// Decision of mclock.
+    MClock(MClockEvent),
     /// Decision of a controller.
     Controlled(ControlledEvent),
     /// Decision of an elevator outside of this crate: see [`Decision::noted`].
@@ -252,6 +256,7 @@ impl Decision {
     pub fn rebased(mut self, beginning: Time, renamed: impl Fn(u64) -> u64) -> Self {
         match &mut self {
             Self::Adios(event) => event.tell(beginning, renamed),
+            Self::MClock(event) => event.tell(beginning, renamed),
             Self::Kyber(KyberEvent::TimerArm { at }) => *at = Time::from_ns(at.since(beginning)),
             Self::Insert { cookie, .. }
             | Self::Wait { cookie, .. }

@@ -10,6 +10,8 @@ use crate::decision::Decision;
 use crate::elevator::{Elevator, Registered};
 use crate::env::Env;
 use crate::layer::Layer;
+use crate::mclock::Progress;
+use crate::rates::{MCLOCK_FILE, Rates, RatesWrite};
 use crate::registry::Registry;
 use crate::request::{Request, RequestStage};
 use crate::time::Time;
@@ -199,6 +201,11 @@ impl RequestQueue {
     /// Fails if no controller has a file of that name.
     pub fn cgroup_attribute(&mut self, cgroup: CgroupId, file: &str) -> Result<String, CgroupFileError> {
         self.env.cgroups.require(cgroup);
+        if file == MCLOCK_FILE {
+            let (rates, weight) = (self.env.cgroups.rates(cgroup), self.env.cgroups.weight(cgroup));
+            let (reservation, limit) = (rates.reservation_text(), rates.limit_text());
+            return Ok(format!("reservation={reservation} weight={weight} limit={limit}"));
+        }
         let unknown = || CgroupFileError::new(file, "", WriteError::NoSuchFile);
         self.read_controlled(file, cgroup).ok_or_else(unknown)
     }
@@ -219,8 +226,44 @@ impl RequestQueue {
     ) -> Result<(), CgroupFileError> {
         self.enter(now);
         self.env.cgroups.require(cgroup);
+        if file == MCLOCK_FILE {
+            return self.write_rates(cgroup, text).map_err(|error| CgroupFileError::new(file, text, error));
+        }
         let written = self.write_controlled(file, cgroup, text).unwrap_or(Err(WriteError::NoSuchFile));
         written.map_err(|error| CgroupFileError::new(file, text, error))
+    }
+
+    /// Writes the file of mclock. Nothing changes if it refuses the text.
+    fn write_rates(&mut self, cgroup: CgroupId, text: &str) -> Result<(), WriteError> {
+        let write = RatesWrite::parse(text).ok_or(WriteError::Invalid)?;
+        let rates = write.applied_to(self.env.cgroups.rates(cgroup));
+        if !rates.is_consistent() {
+            return Err(WriteError::AboveLimit);
+        }
+        if let Some(weight) = write.weight {
+            self.set_weights(cgroup, Some(weight), None).map_err(|_| WriteError::Range)?;
+        }
+        self.set_rates(cgroup, rates);
+        Ok(())
+    }
+
+    fn set_rates(&mut self, cgroup: CgroupId, rates: Rates) {
+        self.env.cgroups.set_rates(cgroup, rates);
+        if let Some(elevator) = self.elevator.per_group() {
+            elevator.rates_changed(&mut self.env, cgroup);
+        }
+    }
+
+    /// Reports service that other servers of a pool gave to the client `cgroup`. Call it before each
+    /// request of the client, with what the request [carries](crate::Tracker::next_request). mclock
+    /// then keeps the reservation, weight and limit for all servers together. Other elevators ignore
+    /// it.
+    pub fn served_elsewhere(&mut self, now: Time, cgroup: CgroupId, progress: &Progress) {
+        self.enter(now);
+        self.env.cgroups.require(cgroup);
+        if let Some(elevator) = self.elevator.per_group() {
+            elevator.served_elsewhere(&mut self.env, cgroup, progress);
+        }
     }
 
     /// Writes a controller's file for cgroups by name. Values for cgroups that do not exist yet are
@@ -228,6 +271,9 @@ impl RequestQueue {
     fn set_named_cgroups(&mut self, file: &str, given: &str) -> Result<(), TunableError> {
         if file == BFQ_WEIGHT && self.scheduler() != "bfq" {
             return Err(CgroupFileError::new(file, given, WriteError::OfBfq).into());
+        }
+        if file == MCLOCK_FILE && self.scheduler() != "mclock" {
+            return Err(CgroupFileError::new(file, given, WriteError::OfMClock).into());
         }
         self.named.extend(NamedWrite::parse(file, given)?);
         for id in self.env.cgroups.ids() {
@@ -244,7 +290,9 @@ impl RequestQueue {
         let matching: Vec<NamedWrite> = matching;
         for NamedWrite { file, text, .. } in matching {
             // The values were checked when they were stored.
-            if file == BFQ_WEIGHT {
+            if file == MCLOCK_FILE {
+                let _ = self.write_rates(id, &text);
+            } else if file == BFQ_WEIGHT {
                 let _ = self.set_weights(id, text.parse().ok(), None);
             } else {
                 let _ = self.write_controlled(&file, id, &text);

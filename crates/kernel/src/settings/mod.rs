@@ -168,7 +168,14 @@ fn those_below(below: &[String]) -> String {
 
 /// Returns a hint how to use a scheduler that the kernel does not have.
 pub(crate) fn elsewhere(name: &str) -> String {
-    match Registry::linux().get(name).ok().and_then(|scheduler| scheduler.out_of_tree) {
+    let scheduler = Registry::linux().get(name).ok();
+    if scheduler.is_some_and(|scheduler| scheduler.is_in_no_kernel()) {
+        return format!(
+            "{name} is a scheduler of iosched, and no kernel has it: serve the disk: \
+             iosched serve DISK --scheduler {name}"
+        );
+    }
+    match scheduler.and_then(|scheduler| scheduler.out_of_tree) {
         Some(kernels) => format!(
             "{name} is not in Linux: boot a kernel that has it ({kernels}), or serve the disk: \
              iosched serve DISK --scheduler {name}"

@@ -1,6 +1,6 @@
-//! Decisions of mq-deadline and kyber as JSON.
+//! Decisions of mq-deadline, kyber and mclock as JSON.
 
-use iosched::{KyberEvent, LatencyKind, MqDeadlineChoice};
+use iosched::{KyberEvent, LatencyKind, MClockEvent, MqDeadlineChoice, Work};
 use serde_json::{Value, json};
 
 const DOMAINS: [&str; 4] = ["reads", "writes", "discards", "others"];
@@ -30,5 +30,16 @@ pub(super) fn kyber(event: KyberEvent) -> Value {
             json!({ "ev": "latency", "domain": name(domain), "kind": kind, "quarters": bucket, "samples": samples })
         }
         KyberEvent::Depth { domain, depth } => json!({ "ev": "depth", "domain": name(domain), "depth": depth }),
+    }
+}
+
+pub(super) fn mclock(event: MClockEvent) -> Value {
+    match event {
+        MClockEvent::Choice { cookie, cgroup, phase, work: Work { ios, bytes } } => json!({
+            "ev": "choice", "id": cookie, "cgroup": cgroup.index(), "phase": phase.name(),
+            "ios": ios as f64 / Work::IO as f64, "bytes": bytes,
+        }),
+        MClockEvent::Limited { until } => json!({ "ev": "limited", "until_ns": until.as_ns() }),
+        MClockEvent::Dropped { ns } => json!({ "ev": "dropped", "ns": ns }),
     }
 }

@@ -99,7 +99,9 @@ fn parse_of_kernel(text: &str, offered: &[String]) -> Result<Setting, String> {
     }
     for assignment in setting.assignments() {
         let (name, value) = (assignment.name(), assignment.text());
-        let checked = if controllers::is_file(name) {
+        let checked = if name == "io.mclock" {
+            Err(format!("{name}: only the scheduler mclock has this file, and no kernel has mclock"))
+        } else if controllers::is_file(name) {
             NamedWrite::parse(name, &value).map(drop).map_err(|error| error.to_string())
         } else {
             let declared = declaration(&format!("iosched/{name}"), scheduler).or_else(|| declaration(name, scheduler));

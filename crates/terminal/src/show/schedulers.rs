@@ -12,7 +12,7 @@ use crate::fail::usage;
 pub fn controllers() -> String {
     let mut text = String::new();
     for policy in policies() {
-        let _ = writeln!(text, "{:12}{:16}{}", policy.name, format!("{} to today", policy.since), policy.about);
+        let _ = writeln!(text, "{:12}{:16}{}", policy.name, kernels(policy), policy.about);
     }
     text
 }
@@ -35,9 +35,15 @@ fn named_policy(name: &str) -> Result<&'static About> {
     })
 }
 
+/// Returns the versions of Linux with the controller.
+fn kernels(policy: &About) -> String {
+    if policy.since.is_empty() { "iosched".to_owned() } else { format!("{} to today", policy.since) }
+}
+
 fn show_policy(text: &mut String, policy: &About) {
     let _ = writeln!(text, "{}: {}\n", policy.name, policy.about);
-    let _ = writeln!(text, "{:12}{} to today, with blk-mq schedulers", "in Linux", policy.since);
+    let place = if policy.since.is_empty() { "part of" } else { "in Linux" };
+    let _ = writeln!(text, "{place:12}{}, with blk-mq schedulers", kernels(policy));
     for (title, lines) in [("use it for", &[policy.when][..]), ("decides", policy.how), ("harms", policy.harms)] {
         for (number, line) in lines.iter().enumerate() {
             let _ = writeln!(text, "{:12}{line}", if number == 0 { title } else { "" });
@@ -52,7 +58,11 @@ fn show_policy(text: &mut String, policy: &About) {
         };
         let _ = writeln!(text, "{:16}{of:14}{}", file.name, file.takes);
     }
-    let elevator = if policy.name == "io.bfq" { "bfq" } else { "mq-deadline" };
+    let elevator = match policy.name {
+        "io.bfq" => "bfq",
+        "io.mclock" => "mclock",
+        _ => "mq-deadline",
+    };
     text.push('\n');
     for file in policy.files {
         let _ = writeln!(text, "set with --scheduler {elevator}:{}={}", file.name, file.example);
@@ -76,7 +86,8 @@ pub fn scheduler(name: &str) -> Result<String> {
     let mut text = String::new();
     let elevator = Registry::linux().get(name)?;
     let _ = writeln!(text, "{}: {}\n", elevator.name, elevator.about);
-    let _ = writeln!(text, "{:12}{}, {}", "in Linux", elevator.kernels(), layer(elevator.layer));
+    let place = if elevator.is_in_no_kernel() { "part of" } else { "in Linux" };
+    let _ = writeln!(text, "{place:12}{}, {}", elevator.kernels(), layer(elevator.layer));
     let _ = writeln!(text, "{:12}{}", "use it for", elevator.when);
     for (number, line) in elevator.how.iter().enumerate() {
         let _ = writeln!(text, "{:12}{line}", if number == 0 { "decides" } else { "" });
