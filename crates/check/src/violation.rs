@@ -34,6 +34,8 @@ pub enum Property {
     FirstComeFirstServed,
     /// deadline passes an expired request over only a limited number of times.
     BoundedWait,
+    /// Under mclock, no group gets more than its limit and one request.
+    Limits,
     /// As long as a request waits, a request is in the device or a timer is set.
     Progress,
     /// Switching elevators loses no request and ends.
@@ -64,6 +66,7 @@ impl fmt::Display for Property {
             Self::GivenBackFirst => "what was given back goes first",
             Self::FirstComeFirstServed => "noop serves in order",
             Self::BoundedWait => "deadline bounds waiting",
+            Self::Limits => "mclock keeps limits",
             Self::Progress => "what waits makes progress",
             Self::Switching => "switching loses nothing",
             Self::Control => "what is out of range is refused",

@@ -162,7 +162,28 @@ impl Host {
             Control,
             "weights {weight:?}, {leaf_weight:?}: {changed:?}, {before:?} became {after:?}"
         );
-        Ok(())
+        self.change_rates(cgroup, leaf_weight.unwrap_or(0))
+    }
+
+    /// Changes the reservation and the limit that the cgroup has under mclock.
+    fn change_rates(&mut self, cgroup: CgroupId, number: u32) -> Checked {
+        let rate = u64::from(number / 5 + 1) * 100;
+        let text = match number % 5 {
+            0 => "reservation=0 limit=max".to_owned(),
+            1 => format!("reservation=0 limit={rate}"),
+            2 => format!("reservation={rate} limit={}", rate * 2),
+            3 => format!("reservation={rate}kB limit={rate}"),
+            _ => format!("reservation={} limit={rate}", rate + 1),
+        };
+        let before = self.driver.queue().env().cgroups.rates(cgroup);
+        let changed = self.driver.set_cgroup_attribute(self.now, cgroup, "io.mclock", &text);
+        let valid = number % 5 != 4;
+        let after = self.driver.queue().env().cgroups.rates(cgroup);
+        ensure!(changed.is_ok() == valid && (valid || after == before), Control, "{text}: {changed:?}, {after:?}");
+        if let Some(audit) = &mut self.audit {
+            audit.rates_changed(self.driver.queue(), cgroup);
+        }
+        self.look_at_decisions()
     }
 
     // ---- tunables and attributes

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use iosched::{ControlledEvent, Decision, Flags, MergeSide, Op, RequestQueue, Sector, Time};
+use iosched::{CgroupId, ControlledEvent, Decision, Flags, MergeSide, Op, RequestQueue, Sector, Time};
 
 use super::deadline::DeadlineAudit;
+use super::mclock::MClockAudit;
 use super::{Layer, Model, slot_of};
 use crate::violation::{Checked, ensure};
 
@@ -60,6 +61,7 @@ pub(crate) struct Audit {
     /// Requests of noop, oldest first.
     fifo: VecDeque<u64>,
     deadline: DeadlineAudit,
+    mclock: MClockAudit,
     /// Processes that wait at wbt and were not woken.
     throttled: BTreeSet<u32>,
 }
@@ -73,6 +75,7 @@ impl Audit {
             elevator: queue.scheduler(),
             fifo: VecDeque::new(),
             deadline: DeadlineAudit::new(queue, hz),
+            mclock: MClockAudit::default(),
             throttled: BTreeSet::new(),
         }
     }
@@ -102,9 +105,15 @@ impl Audit {
         self.deadline.tunables_changed(queue);
     }
 
+    /// Reads the reservation and limit of a cgroup, which have changed.
+    pub(crate) fn rates_changed(&mut self, queue: &RequestQueue, cgroup: CgroupId) {
+        self.mclock.rates_changed(queue, cgroup);
+    }
+
     /// Records the start of a switch, which drains the queued requests.
     pub(crate) fn switching(&mut self) {
         self.deadline.suspend();
+        self.mclock.suspend();
     }
 
     /// Records that a barrier drained the requests that were submitted before it.
@@ -239,12 +248,14 @@ impl Audit {
                 self.elevator = elevator;
                 self.fifo.clear();
                 self.deadline.resume();
+                self.mclock.resume();
             }
             Decision::Controlled(ControlledEvent::Wait { controller, cookie, pid, .. }) => {
                 ensure!(controller == "wbt", Control, "{cookie:x} waits at {controller}, of which nothing was written");
                 let is_new = self.throttled.insert(pid);
                 ensure!(is_new, Allocation, "{pid} waits at wbt and came to wait there again, with {cookie:x}");
             }
+            Decision::MClock(event) => self.mclock.take(now, event)?,
             _ => {}
         }
         Ok(())

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 mod barrier;
 mod deadline;
 mod flush;
+mod mclock;
 mod sums;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,88 @@
+//! The rules of mclock, from its recorded decisions: limits hold, except for one request. No group
+//! is limited for nothing.
+
+use std::collections::BTreeMap;
+
+use iosched::{CgroupId, MClockEvent, Phase, Rate, RequestQueue, SECOND_NS, Time, Work};
+
+use crate::violation::{Checked, ensure};
+
+/// Service of a group since its limit was set.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    /// Service beyond the limit, in units of work times ns. It drains at the rate of the limit.
+    level: i128,
+    /// Largest request so far, in the same unit.
+    largest: i128,
+    at: Time,
+}
+
+/// The audit of mclock's decisions.
+#[derive(Debug, Default)]
+pub(super) struct MClockAudit {
+    served: BTreeMap<CgroupId, Served>,
+    limits: BTreeMap<CgroupId, Rate>,
+    /// Whether requests were drained, for which limits do not hold.
+    suspended: bool,
+}
+
+impl MClockAudit {
+    /// Reads the limits, one of which may have changed.
+    pub(super) fn rates_changed(&mut self, queue: &RequestQueue, cgroup: CgroupId) {
+        self.served.remove(&cgroup);
+        match queue.env().cgroups.rates(cgroup).limit {
+            Some(limit) => self.limits.insert(cgroup, limit),
+            None => self.limits.remove(&cgroup),
+        };
+    }
+
+    /// Records that the elevator is drained, or that another one takes over.
+    pub(super) fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    /// Records that mclock takes over.
+    pub(super) fn resume(&mut self) {
+        self.suspended = false;
+        self.served.clear();
+    }
+
+    pub(super) fn take(&mut self, now: Time, event: MClockEvent) -> Checked {
+        match event {
+            MClockEvent::Choice { cgroup, phase, work, .. } => self.choice(now, cgroup, phase, work),
+            MClockEvent::Limited { until } => {
+                ensure!(until > now, Progress, "mclock waits until {until:?}, and it is {now:?}");
+                Ok(())
+            }
+            MClockEvent::Dropped { .. } => Ok(()),
+        }
+    }
+
+    fn choice(&mut self, now: Time, cgroup: CgroupId, phase: Phase, work: Work) -> Checked {
+        let Some(&limit) = self.limits.get(&cgroup) else { return Ok(()) };
+        let (amount, per_second) = match limit {
+            Rate::Ios(rate) => (work.ios, u128::from(rate) * u128::from(Work::IO)),
+            Rate::Bytes(rate) => (work.bytes, u128::from(rate)),
+        };
+        // A work of 1 takes 10^9 parts, of which the limit permits `per_second` in each ns.
+        let amount = i128::from(amount) * i128::from(SECOND_NS);
+        let per_ns = i128::try_from(per_second).unwrap_or(i128::MAX);
+        let served = self.served.entry(cgroup).or_insert(Served { level: 0, largest: 0, at: now });
+        let drained = i128::from(now.since(served.at)).saturating_mul(per_ns);
+        served.level = served.level.saturating_sub(drained).max(0);
+        served.at = now;
+        let level = served.level;
+        served.largest = served.largest.max(amount);
+        served.level = level.saturating_add(amount);
+        // Times are whole ns.
+        let permitted = served.largest.saturating_add(per_ns);
+        ensure!(
+            self.suspended || phase == Phase::Head || level <= permitted,
+            Limits,
+            "cgroup {} has a limit of {limit}, and got a request {} ns early",
+            cgroup.index(),
+            (level - permitted) / per_ns.max(1)
+        );
+        Ok(())
+    }
+}
