@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use iosched::Registry;
+use iosched::{Rate, Registry};
 use iosched_kernel::attribute::{Declaration, chosen, declaration, is_exactly, is_same};
 use iosched_kernel::settings::SettingsError;
 use iosched_lab::{AttributeValue as Assignment, did_you_mean, settings_meant};
@@ -46,6 +46,7 @@ impl Disks {
     /// the scheduler uses them.
     pub fn ignores(&mut self, written: &[Named], shares: Shares) -> Option<String> {
         let is_share = |file: &&Named| match file.of_disk().split('/').collect::<Vec<_>>()[..] {
+            ["groups", _, "reservation" | "limit"] => shares == Shares::Rates,
             ["groups" | "clients", _, "weight"] => shares == Shares::Weights,
             ["clients", _, "ioprio"] => shares == Shares::Priorities,
             _ => false,
@@ -166,7 +167,7 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
         read => read?,
     };
     let read = read.trim();
-    if is_exactly(declaration, read, value) {
+    if is_exactly(declaration, read, value) || is_rate(file, read, value) {
         return Ok(chosen(read).to_owned());
     }
     let why = if is_same(declaration, read, value) { " (it is stored in whole jiffies)" } else { "" };
@@ -184,6 +185,14 @@ fn missing(disks: &mut Disks, file: &Named, value: &str) -> String {
 /// Returns whether writing a file of a served disk removes a group.
 fn is_removal(file: &Named) -> bool {
     matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "remove"])
+}
+
+/// Returns whether a file holds a rate, and `read` and `value` are the same one in two notations,
+/// such as 1MB and 1000kB/s.
+fn is_rate(file: &Named, read: &str, value: &str) -> bool {
+    let holds_rate =
+        matches!(file.of_disk().split('/').collect::<Vec<_>>()[..], ["groups", _, "reservation" | "limit"]);
+    holds_rate && read.parse::<Rate>().is_ok_and(|rate| value.parse() == Ok(rate))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use iosched::{IoPriority, Registry, Spec, WeightRange};
 use iosched_kernel::attribute::{Declaration, ValueError};
 use iosched_lab::{did_you_mean, is_scheduler_name};
 use iosched_live::SyncWrites;
-use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, weight};
+use iosched_live::control::tree::{IN_NO_GROUP, check_group_name, rate, weight};
 use iosched_live::disk::attribute_spec;
 
 use crate::{Disks, Named};
@@ -72,6 +72,7 @@ impl Disks {
             }
             ["clients", client, "weight"] if self.is_in_no_group(file, client) => Some(IN_NO_GROUP.to_owned()),
             ["groups" | "clients", _, "weight"] => weight(value, scheduler, weights(scheduler)?).err(),
+            ["groups", _, name @ ("reservation" | "limit")] => rate(name, value).err(),
             ["clients", _, "ioprio"] => value.parse::<IoPriority>().err().map(|error| error.to_string()),
             ["clients", _, "sync"] => value.parse::<SyncWrites>().err().map(|error| error.to_string()),
             ["clients", _, "group"] if value != "/" => check_group_name(value).err(),

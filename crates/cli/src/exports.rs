@@ -13,12 +13,14 @@ use iosched_terminal::fail::usage;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
     /// Declare an export:
-    /// NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,sync=fua|all][,read-only][,description=TEXT]
+    /// NAME[,class=rt|be|idle][,level=0..7][,weight=10..1000][,reservation=RATE][,limit=RATE][,sync=fua|all][,read-only][,description=TEXT]
+    ///
+    /// A RATE is a number of I/Os per second, such as 500, or a number of bytes per second with a unit, such as 50MB.
     #[arg(long = "export", value_name = "EXPORT")]
     exports: Vec<String>,
 
-    /// File that declares exports, in sections such as [export.db] with class, level, weight, sync, read_only and
-    /// description
+    /// File that declares exports, in sections such as [export.db] with class, level, weight, reservation, limit,
+    /// sync, read_only and description
     #[arg(long = "exports", value_name = "FILE", value_hint = ValueHint::FilePath)]
     exports_file: Option<PathBuf>,
 }
@@ -78,7 +80,9 @@ pub(crate) fn changes(before: &Exports, after: &Exports) -> Vec<String> {
 pub(crate) fn describe(export: &Export) -> String {
     let name = if export.name.is_empty() { "(without a name)" } else { &export.name };
     let weight = export.weight.map(|weight| format!(", weight {weight}")).unwrap_or_default();
+    let reservation = export.rates.reservation.map(|rate| format!(", reservation {rate}")).unwrap_or_default();
+    let limit = export.rates.limit.map(|rate| format!(", limit {rate}")).unwrap_or_default();
     let read_only = if export.read_only { ", read-only" } else { "" };
     let sync = if export.sync == SyncWrites::All { ", all writes sync" } else { "" };
-    format!("{name}: {}{weight}{sync}{read_only}", export.ioprio)
+    format!("{name}: {}{weight}{reservation}{limit}{sync}{read_only}", export.ioprio)
 }

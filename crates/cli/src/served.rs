@@ -43,7 +43,8 @@ pub(crate) struct DiskArgs {
 
     /// Scheduler with tunables and queue attributes, such as cfq or cfq:slice_idle=0,nr_requests=64 [default: cfq]
     ///
-    /// If exports declare weights, the default is the setting that "--for shared" chooses.
+    /// If exports declare weights, the default is the setting that "--for shared" chooses. If exports declare
+    /// reservations or limits, the default is mclock.
     #[arg(short, long, value_name = "SETTING")]
     scheduler: Option<String>,
 
@@ -146,13 +147,14 @@ impl DiskArgs {
     /// Returns the scheduler and depth of the options.
     /// By default, they enforce the declared shares.
     pub(crate) fn choose(&self, declared: Option<Shares>) -> Result<Chosen> {
-        let kept = declared.filter(|&shares| shares == Shares::Weights && self.scheduler.is_none());
-        let purpose = self.purpose.or(kept.map(|_| Purpose::Shared));
+        let kept = declared.filter(|&shares| shares != Shares::Priorities && self.scheduler.is_none());
+        let purpose = self.purpose.or(kept.filter(|&shares| shares == Shares::Weights).map(|_| Purpose::Shared));
         let setting = match (purpose, &self.scheduler) {
             (Some(purpose), _) => purpose.scheduler().parse()?,
             (None, Some(text)) => SettingTarget::Served(&Registry::linux(), attribute_spec)
                 .parse(text)
                 .map_err(|problem| usage(format!("--scheduler {text}: {problem}")))?,
+            (None, None) if kept == Some(Shares::Rates) => Setting::defaults("mclock"),
             (None, None) => Setting::defaults("cfq"),
         };
         let kept = kept.filter(|_| self.purpose.is_none());

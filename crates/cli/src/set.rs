@@ -126,7 +126,7 @@ fn write(disks: &mut Disks, assignments: &[Assignment], lasting: &mut LastingRul
         output::print(&format!("{line}\n"))?;
         done.push(line);
     }
-    for shares in [Shares::Weights, Shares::Priorities] {
+    for shares in [Shares::Rates, Shares::Weights, Shares::Priorities] {
         if let Some(scheduler) = disks.ignores(&written, shares) {
             let (declared, kept) = (shares.declared(), shares.written());
             say!("warning: {scheduler} ignores {declared}; set {kept} to apply them");

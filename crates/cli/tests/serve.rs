@@ -205,6 +205,83 @@ fn weights_set_at_run_time_are_warned_of_where_they_are_ignored() {
     assert_eq!(server.stop(), Some(0));
 }
 
+/// Returns how many of its random reads a client got answers for in the second part of the time. It
+/// always has 16 reads in flight.
+fn answers(here: &Path, export: &str, warm_up: Duration, measured: Duration) -> u64 {
+    const BLOCKS: u64 = 1 << 18;
+    let (mut socket, _) = connect_to(here, export).unwrap();
+    let mut at = export.bytes().map(u64::from).sum::<u64>();
+    let mut send = |socket: &mut UnixStream| {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        socket.write_all(&request(0, at, (at >> 33) % BLOCKS * 4096, 4096)).unwrap();
+    };
+    (0..16).for_each(|_| send(&mut socket));
+    let (begun, mut answers, mut reply) = (Instant::now(), 0, [0; 16 + 4096]);
+    while begun.elapsed() < warm_up + measured {
+        socket.read_exact(&mut reply).unwrap();
+        answers += u64::from(begun.elapsed() >= warm_up);
+        send(&mut socket);
+    }
+    answers
+}
+
+#[test]
+fn exports_keep_reservation_weight_and_limit_by_nbd() {
+    let here = directory("serve-rates");
+    let exports = [
+        "model:scsi-15k,size=1G",
+        "--depth",
+        "4",
+        "--export",
+        "db,reservation=100,weight=10",
+        "--export",
+        "web,weight=400",
+        "--export",
+        "backup,weight=400,limit=80kB",
+    ];
+    let server = Server::serving(&here, &exports);
+    assert!(server.messages.contains("mclock (keeps the declared reservations and limits)"), "{}", server.messages);
+    let (warm_up, measured) = (Duration::from_secs(2), Duration::from_secs(6));
+    let clients = ["db", "web", "backup"].map(|export| {
+        let here = here.clone();
+        thread::spawn(move || answers(&here, export, warm_up, measured))
+    });
+    let [db, web, backup] = clients.map(|client| client.join().unwrap() as f64 / measured.as_secs_f64());
+    println!("db {db:.1} IOPS (reservation 100), web {web:.1}, backup {backup:.1} (limit 80 kB/s, 19.5 IOPS)");
+    assert!((97.0..=110.0).contains(&db), "db got {db} of 100 reserved IOPS; web {web}, backup {backup}");
+    assert!((18.5..=20.0).contains(&backup), "backup got {backup} of at most 19.5 IOPS; web {web}, db {db}");
+    assert!(web > 50.0, "web got {web} IOPS");
+    // A new limit applies at once, and the tree shows it.
+    let set = server.client(IOSCHED, &["set", "c", "groups/backup/limit=200kB/s", "groups/db/reservation=50"]).unwrap();
+    assert_eq!(set, "groups/backup/limit=200kB\ngroups/db/reservation=50\n");
+    let refused = Command::new(IOSCHED).current_dir(&here).args(["set", "c", "groups/backup/limit=fast"]).output();
+    let refused = refused.unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && text.contains("\"fast\" is not a rate"), "{text}");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn rates_are_warned_of_where_they_are_ignored() {
+    let here = directory("serve-rates-ignored");
+    let server = Server::serving(&here, &["memory:1M", "--export", "db,limit=5MB", "--scheduler", "cfq"]);
+    let warning = "warning: cfq ignores the declared reservations and limits; use --scheduler mclock to apply them";
+    assert!(server.messages.contains(warning), "{}", server.messages);
+    let set = |value: &str| {
+        let mut command = Command::new(IOSCHED);
+        let output = command.args(["set", "c", value]).current_dir(&here).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        set("groups/db/reservation=10"),
+        "warning: cfq ignores reservations and limits; set scheduler=mclock to apply them\n"
+    );
+    assert_eq!(set("scheduler=mclock"), "");
+    assert_eq!(set("groups/db/limit=6MB"), "");
+    assert_eq!(server.stop(), Some(0));
+}
+
 #[test]
 fn a_group_made_through_the_control_socket_is_removed_through_it() {
     let here = directory("serve-group-removed");

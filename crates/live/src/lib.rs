@@ -43,7 +43,7 @@ pub use iosched_system::{Buffer, Pool, RingError};
 pub use messages::{Messages, Unsaid};
 pub use quote::{QUOTED_CHARS_MAX, cut, shortened};
 pub use reactor::Handle;
-pub use shares::Shares;
+pub use shares::{Portion, Shares};
 pub use socket::{OwnedListener, SocketError};
 pub use sys::is_printable;
 pub use way::WayError;

@@ -1,11 +1,15 @@
-//! Rules that divide a disk between clients: weights of groups, or classes and levels. Also the
-//! schedulers that follow them.
+//! Rules that divide a disk between clients: weights of groups, classes and levels, or reservations
+//! and limits. Also the schedulers that follow them.
+
+use iosched::Rates;
 
 use crate::LiveDisk;
 
 /// Declared property of clients or their groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shares {
+    /// Groups have reservations or limits, and perhaps weights.
+    Rates,
     /// Groups have weights.
     Weights,
     /// Clients have classes and levels.
@@ -18,6 +22,8 @@ impl Shares {
     #[must_use]
     pub fn are_ignored_by(self, scheduler: &str, tunable: impl FnOnce(&str) -> Option<u64>) -> bool {
         match (self, scheduler) {
+            (Self::Rates, scheduler) => scheduler != "mclock",
+            (Self::Priorities, "mclock") => true,
             (_, "noop" | "none" | "deadline" | "kyber" | "anticipatory" | "adios") => true,
             (Self::Weights, "mq-deadline" | "cfq-2.6.34" | "cfq-2.6.30" | "cfq-2.6.16") => true,
             (Self::Weights, "bfq") => tunable("slice_idle") == Some(0),
@@ -30,6 +36,7 @@ impl Shares {
     #[must_use]
     pub const fn declared(self) -> &'static str {
         match self {
+            Self::Rates => "reservations and limits",
             Self::Weights => "weights",
             Self::Priorities => "classes and levels",
         }
@@ -41,6 +48,7 @@ impl Shares {
     #[must_use]
     pub const fn options(self) -> &'static str {
         match self {
+            Self::Rates => "--scheduler mclock",
             Self::Weights => "--for shared",
             Self::Priorities => "--scheduler cfq",
         }
@@ -50,10 +58,20 @@ impl Shares {
     #[must_use]
     pub const fn written(self) -> &'static str {
         match self {
+            Self::Rates => "scheduler=mclock",
             Self::Weights => "scheduler=cfq slice_idle=0 device/queue_depth=8",
             Self::Priorities => "scheduler=cfq",
         }
     }
+}
+
+/// Part of a disk that an export declares for its group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Portion {
+    /// Weight against other groups. `None`: the scheduler's default.
+    pub weight: Option<u32>,
+    /// Reservation and limit. Only mclock uses them.
+    pub rates: Rates,
 }
 
 impl LiveDisk {

@@ -7,7 +7,8 @@
 //! device/rescan                        1 has the back end asked whether it has grown; 0: it does not grow
 //! queue/scheduler  queue/<attribute>   the request queue's declarations
 //! queue/iosched/<tunable>              the present elevator's declarations
-//! groups/<name>/weight  io.max         the second as in a cgroup, without the disk's number
+//! groups/<name>/weight  io.max         the latter as in a cgroup, without the disk's number
+//! groups/<name>/reservation  limit     rates under mclock
 //! groups/<name>/remove                 1 removes a group that has no clients and no export; reads 0
 //! clients/<id>/name  pid  ioprio  group  weight  sync  inflight  stat
 //! ```
@@ -18,11 +19,11 @@
 use std::fmt::Write as _;
 
 use iosched::controllers::WriteError;
-use iosched::{IoPriority, RequestQueue, SECTOR_BYTES, Spec, TextSpec, Time, TunableError, WeightRange};
+use iosched::{IoPriority, Rates, RequestQueue, SECTOR_BYTES, Spec, TextSpec, Time, TunableError, WeightRange};
 
 use super::ControlError;
 use crate::LiveDisk;
-use crate::disk::{Client, ClientId, Had, UnknownSyncWrites};
+use crate::disk::{Client, ClientId, Had, MCLOCK, UnknownSyncWrites};
 use crate::sys::{is_printable, printable};
 
 /// Maximum number of groups.
@@ -34,6 +35,9 @@ pub const IN_NO_GROUP: &str = "the client is in no group, and only groups have w
         `group` of the client";
 /// File that limits a group.
 const IO_MAX: &str = "io.max";
+/// Files with the rates of a group.
+const RESERVATION: &str = "reservation";
+const LIMIT: &str = "limit";
 /// File that removes a group.
 const REMOVE: &str = "remove";
 /// Maximum number of names that an error message lists.
@@ -147,6 +151,8 @@ enum Node {
     Text(&'static TextSpec),
     Weight(String),
     IoMax(String),
+    Reservation(String),
+    Limit(String),
     Remove(String),
     OfClient(&'static Leaf<ClientId>, ClientId),
 }
@@ -185,8 +191,13 @@ impl Node {
             }
             Self::Groups => disk.groups().map(|(name, _)| (file_name(name), Self::Group(name.to_owned()))).collect(),
             Self::Group(name) => {
-                let files =
-                    [("weight", Self::Weight as fn(String) -> Self), (IO_MAX, Self::IoMax), (REMOVE, Self::Remove)];
+                let files = [
+                    ("weight", Self::Weight as fn(String) -> Self),
+                    (IO_MAX, Self::IoMax),
+                    (RESERVATION, Self::Reservation),
+                    (LIMIT, Self::Limit),
+                    (REMOVE, Self::Remove),
+                ];
                 files.map(|(file, node)| named(file, node(name.clone()))).into()
             }
             Self::Clients => {
@@ -207,7 +218,7 @@ impl Node {
             Self::OfClient(leaf, _) => leaf.write.is_some(),
             Self::Attribute(spec) | Self::Tunable(spec) => !spec.read_only,
             Self::Text(spec) => !spec.takes.is_empty(),
-            Self::Weight(_) | Self::IoMax(_) | Self::Remove(_) => true,
+            Self::Weight(_) | Self::IoMax(_) | Self::Reservation(_) | Self::Limit(_) | Self::Remove(_) => true,
             _ => return Kind::Directory,
         };
         Kind::File { is_writable }
@@ -275,6 +286,8 @@ pub fn read(disk: &mut LiveDisk, now: Time, path: &str) -> Result<String, Contro
         Node::Text(spec) => disk.queue().tunable_text(spec.name).unwrap_or_default(),
         Node::Weight(group) => weight_of(disk, &group),
         Node::IoMax(group) => disk.group_file(&group, IO_MAX).unwrap_or_default(),
+        Node::Reservation(group) => rates_of(disk, &group).reservation_text(),
+        Node::Limit(group) => rates_of(disk, &group).limit_text(),
         Node::Remove(_) => "0".to_owned(),
         _ => return Err(ControlError::IsDirectory { path: path.to_owned() }),
     };
@@ -311,6 +324,8 @@ pub fn write(disk: &mut LiveDisk, now: Time, path: &str, text: &str) -> Result<(
         Node::Tunable(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Text(spec) => disk.set_tunable(now, spec.name, value).map_err(tunable),
         Node::Weight(group) => write_weight(disk, &group, value).map_err(invalid),
+        Node::Reservation(group) => write_rate(disk, now, &group, RESERVATION, value).map_err(invalid),
+        Node::Limit(group) => write_rate(disk, now, &group, LIMIT, value).map_err(invalid),
         Node::Remove(_) if value != "1" => Err(invalid("write 1 to remove the group".to_owned())),
         Node::Remove(group) => remove_group(disk, now, path, &group),
         Node::IoMax(group) => disk.set_group_file(now, &group, IO_MAX, value).map_err(|error| {
@@ -432,7 +447,34 @@ fn weight_of(disk: &LiveDisk, group: &str) -> String {
     disk.groups().find(|(name, _)| *name == group).map(|(_, weight)| weight.to_string()).unwrap_or_default()
 }
 
+fn rates_of(disk: &LiveDisk, group: &str) -> Rates {
+    disk.group_rates().find(|(name, _)| *name == group).map(|(_, rates)| rates).unwrap_or_default()
+}
+
 // ---- writes
+
+/// Writes the reservation or the limit of a group.
+fn write_rate(disk: &mut LiveDisk, now: Time, group: &str, file: &str, value: &str) -> Result<(), String> {
+    rate(file, value)?;
+    let Rates { reservation, limit } = rates_of(disk, group);
+    disk.set_group_file(now, group, MCLOCK, &format!("{file}={value}")).map_err(|_| {
+        let other = if file == LIMIT { ("reservation", reservation) } else { ("limit", limit) };
+        let other = format!("{} {}", other.0, other.1.map_or_else(|| "none".to_owned(), |rate| rate.to_string()));
+        format!("{value:?} does not fit the {other} of the group; a reservation must be at most the limit")
+    })
+}
+
+/// Checks the text of a group's file `reservation` or `limit`.
+///
+/// # Errors
+/// The text is neither a rate nor the word for none. The error says what would be right.
+pub fn rate(file: &str, value: &str) -> Result<(), String> {
+    let (parsed, none) = match file {
+        LIMIT => (Rates::parse_limit(value), "max"),
+        _ => (Rates::parse_reservation(value), "0"),
+    };
+    parsed.map(drop).map_err(|error| format!("{error}; {none} means no {file}"))
+}
 
 fn rescan(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), String> {
     if value != "1" {

@@ -1,13 +1,13 @@
 //! Tests of the control tree of a disk: its contents and its errors.
 
 use iosched::recording::What;
-use iosched::{Flags, IoClass, IoPriority, Registry, RequestQueue, Time};
+use iosched::{Flags, IoClass, IoPriority, Rate, Rates, Registry, RequestQueue, Time};
 use proptest::prelude::*;
 
 use super::tree::{Kind, kind, list, make_directory, read, remove_directory, write};
 use crate::backend::BackendCard;
 use crate::disk::{Action, ClientId, Identity, Operation, Settings};
-use crate::{Errno, LiveDisk, Pool};
+use crate::{Errno, LiveDisk, Pool, Portion};
 
 const NOW: Time = Time::ZERO;
 
@@ -227,13 +227,38 @@ fn a_group_is_removed_once_nobody_needs_it() {
     assert!(error.to_string().contains("write 1 to remove the group"), "{error}");
     write(&mut disk, NOW, "groups/other/remove", "1").unwrap();
     assert_eq!(kind(&disk, "groups/other").unwrap_err().errno(), Errno(libc::ENOENT));
-    disk.group("db", Some(800)).unwrap();
+    let portion = Portion { weight: Some(800), ..Portion::default() };
+    disk.group("db", portion).unwrap();
     assert_eq!(write(&mut disk, NOW, "groups/db/remove", "1").unwrap_err().errno(), Errno(libc::EBUSY));
     refused(&mut disk, "groups/db", libc::EBUSY, "an export declares this group");
     disk.release_group("db");
     remove_directory(&mut disk, NOW, "groups/db").unwrap();
     refused(&mut disk, "groups", libc::EPERM, "only groups can be removed");
     refused(&mut disk, "queue/scheduler", libc::ENOTDIR, "is a file");
+}
+
+#[test]
+fn rates_of_a_group_are_read_and_written() {
+    let mut disk = disk();
+    write(&mut disk, NOW, "queue/scheduler", "mclock").unwrap();
+    let rates = Rates { reservation: Some(Rate::Ios(500)), limit: None };
+    disk.group("db", Portion { weight: None, rates }).unwrap();
+    let read = |disk: &mut LiveDisk| ["reservation", "limit"].map(|file| value(disk, &format!("groups/db/{file}")));
+    assert_eq!(read(&mut disk), ["500", "max"]);
+    write(&mut disk, NOW, "groups/db/limit", "700\n").unwrap();
+    let error = write(&mut disk, NOW, "groups/db/reservation", "701").unwrap_err().to_string();
+    assert!(error.contains("\"701\" does not fit the limit 700 of the group"), "{error}");
+    let error = write(&mut disk, NOW, "groups/db/limit", "fast").unwrap_err().to_string();
+    assert!(error.contains("\"fast\" is not a rate") && error.ends_with("max means no limit"), "{error}");
+    write(&mut disk, NOW, "groups/db/reservation", "20MB/s").unwrap();
+    assert_eq!(read(&mut disk), ["20MB", "700"]);
+    // The rates stay while another scheduler is in force.
+    write(&mut disk, NOW, "queue/scheduler", "cfq").unwrap();
+    write(&mut disk, NOW, "groups/db/limit", "max").unwrap();
+    write(&mut disk, NOW, "queue/scheduler", "mclock").unwrap();
+    assert_eq!(read(&mut disk), ["20MB", "max"]);
+    write(&mut disk, NOW, "groups/db/reservation", "0").unwrap();
+    assert_eq!(read(&mut disk), ["0", "max"]);
 }
 
 #[test]

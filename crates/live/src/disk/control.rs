@@ -3,15 +3,19 @@
 use iosched::controllers::CgroupFileError;
 use iosched::recording::Record;
 use iosched::{
-    ContextId, IoPriority, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError,
+    ContextId, IoPriority, Rates, Registry, RequestQueue, Spec, Stat, Time, TunableError, UnknownElevator, WeightError,
     WeightRange,
 };
 use iosched_system::Pool;
 
 use iosched_trace::BlkEvent;
 
+use crate::Portion;
+
 use super::{Client, ClientId, DecisionCounts, Failures, LiveDisk, RemoveGroupError, SyncWrites};
 
+/// File with the reservation and the limit of a group.
+pub(crate) const MCLOCK: &str = "io.mclock";
 /// Maximum number of requests of all clients together.
 const REQUESTS_MAX: u64 = 1 << 20;
 /// Maximum number of requests of one client. It bounds the memory; the queue itself allows more.
@@ -252,15 +256,25 @@ impl LiveDisk {
         }
     }
 
-    /// Declares the group of an export and sets its weight; `None` is the scheduler's default. The
-    /// group stays until [`LiveDisk::release_group`].
+    /// Declares the group of an export and sets its weight, reservation and limit. The group stays
+    /// until [`LiveDisk::release_group`].
     ///
     /// # Errors
     /// The present scheduler does not accept the weight. The group exists nevertheless.
-    pub fn group(&mut self, name: &str, weight: Option<u32>) -> Result<(), WeightError> {
-        let set = self.set_group_weight(name, weight);
+    pub fn group(&mut self, name: &str, portion: Portion) -> Result<(), WeightError> {
+        let set = self.set_group_weight(name, portion.weight);
+        let (reservation, limit) = (portion.rates.reservation_text(), portion.rates.limit_text());
+        let now = self.queue().env().now;
+        // Exports declare only reservations that are at most the limit.
+        let _ = self.set_group_file(now, name, MCLOCK, &format!("reservation={reservation} limit={limit}"));
         self.clients.declare(name, true);
         set
+    }
+
+    /// Returns the reservations and limits of all groups by name.
+    pub fn group_rates(&self) -> impl Iterator<Item = (&str, Rates)> {
+        let cgroups = &self.driver.queue().env().cgroups;
+        self.clients.groups().map(|(name, cgroup)| (name, cgroups.rates(cgroup)))
     }
 
     /// Ends the declaration of a group, because its export is removed. The group can then be

@@ -56,6 +56,7 @@ pub use client::{
     Client, ClientId, ClientStat, Had, Identity, Latencies, RemoveGroupError, SyncWrites, TooManyClients,
     UnknownSyncWrites,
 };
+pub(crate) use control::MCLOCK;
 pub use control::attribute_spec;
 pub use failed::{Failed, Failures};
 pub use operation::{Action, Operation};

@@ -8,7 +8,7 @@ mod http;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 
-use iosched::Op;
+use iosched::{Op, Rate, Rates};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -119,6 +119,8 @@ struct Snapshot {
     connections: ConnectionCounts,
     unsaid: Unsaid,
     clients: Vec<OfClient>,
+    /// Name, weight, reservation and limit of each group.
+    groups: Vec<(String, u32, Rates)>,
 }
 
 /// Metrics of a disk in one of the formats.
@@ -152,6 +154,11 @@ impl OfDisk {
                     group: client.identity.group.clone().unwrap_or_else(|| "/".to_owned()),
                     stat: client.stat.clone(),
                 })
+                .collect(),
+            groups: disk
+                .groups()
+                .zip(disk.group_rates())
+                .map(|((name, weight), (_, rates))| (name.to_owned(), weight, rates))
                 .collect(),
         });
         taken.ok()
@@ -231,6 +238,31 @@ impl OfDisk {
         Ok(())
     }
 
+    /// Encodes the weight, the reservation and the limit of each group. A group without a
+    /// reservation or limit has no sample for it.
+    fn of_groups(&self, encoder: &mut DescriptorEncoder<'_>, groups: &[(String, u32, Rates)]) -> fmt::Result {
+        let help = "Weight of a group under the present scheduler";
+        let mut family = encoder.encode_descriptor("iosched_group_weight", help, None, MetricType::Gauge)?;
+        for (name, weight, _) in groups {
+            family.encode_family(&[("group", name.as_str())])?.encode_gauge(&i64::from(*weight))?;
+        }
+        let figures: [(&str, &str, fn(&Rates) -> Option<Rate>); 2] = [
+            ("iosched_group_reservation", "Reservation of a group per second, in the unit", |rates| rates.reservation),
+            ("iosched_group_limit", "Limit of a group per second, in the unit", |rates| rates.limit),
+        ];
+        for (figure, help, value) in figures {
+            let mut family = encoder.encode_descriptor(figure, help, None, MetricType::Gauge)?;
+            for (name, rate) in groups.iter().filter_map(|(name, _, rates)| Some((name, value(rates)?))) {
+                let (unit, number) = match rate {
+                    Rate::Ios(rate) => ("ios", rate),
+                    Rate::Bytes(rate) => ("bytes", rate),
+                };
+                family.encode_family(&[("group", name.as_str()), ("unit", unit)])?.encode_gauge(&(number as f64))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Encodes the metrics that do not belong to a client.
     fn of_disk(&self, encoder: &mut DescriptorEncoder<'_>, of: &Snapshot) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
@@ -290,6 +322,7 @@ impl Collector for OfDisk {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let of = self.snapshot().ok_or(fmt::Error)?;
         self.of_clients(&mut encoder, &of.clients)?;
+        self.of_groups(&mut encoder, &of.groups)?;
         self.of_disk(&mut encoder, &of)?;
         self.info(&mut encoder, &[("disk", self.handle.name()), ("scheduler", of.scheduler)])
     }

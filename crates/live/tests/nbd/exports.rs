@@ -1,8 +1,8 @@
 //! Tests of declarations of exports in both forms, and of their errors.
 
-use iosched::{IoClass, IoPriority};
-use iosched_live::SyncWrites;
+use iosched::{IoClass, IoPriority, Rate, Rates};
 use iosched_live::nbd::{EXPORTS_MAX, Export, Exports, ExportsError};
+use iosched_live::{Portion, Shares, SyncWrites};
 use iosched_nbd::Offer;
 use proptest::prelude::*;
 
@@ -30,6 +30,7 @@ fn a_file_declares_exports() {
         description: "a, b".into(),
         ioprio: IoPriority::new(IoClass::BestEffort, 0),
         weight: Some(800),
+        rates: Rates::default(),
         read_only: false,
         sync: SyncWrites::All,
     };
@@ -65,7 +66,7 @@ fn without_declarations_there_is_one_export_named_like_the_disk() {
 fn exports_are_groups_unless_class_and_level_decide() {
     let groups = |text: &str| -> Vec<Option<(String, Option<u32>)>> {
         let exports = read(text).unwrap();
-        let group = |export| exports.group(export).map(|(name, weight)| (name.to_owned(), weight));
+        let group = |export| exports.group(export).map(|(name, portion)| (name.to_owned(), portion.weight));
         exports.as_slice().iter().map(group).collect()
     };
     let group = |name: &str, weight| Some((name.to_owned(), weight));
@@ -199,4 +200,33 @@ proptest! {
         let _ = Exports::from_toml("f", &text);
         let _ = Exports::from_toml("f", &format!("[export.db]\n{field}"));
     }
+}
+
+#[test]
+fn reservations_and_limits_are_declared_in_ios_or_bytes() {
+    let rates = |reservation, limit| Rates { reservation, limit };
+    let file = read("[export.a]\nreservation = 500\nlimit = \"50MB/s\"\n[export.b]\nreservation = \"8MiB\"").unwrap();
+    let [a, b] = file.as_slice() else { panic!("two exports") };
+    assert_eq!(a.rates, rates(Some(Rate::Ios(500)), Some(Rate::Bytes(50_000_000))));
+    assert_eq!(b.rates, rates(Some(Rate::Bytes(8 << 20)), None));
+    assert_eq!(Export::from_option("a,reservation=500,limit=50MB").unwrap(), *a);
+    assert_eq!(file.shares(), Some(Shares::Rates));
+    // Rates make groups, even if a class is declared.
+    let file = read("[export.a]\nlimit = 5\n[export.b]\nclass = \"rt\"").unwrap();
+    let portion = Portion { weight: None, rates: rates(None, Some(Rate::Ios(5))) };
+    assert_eq!(file.group(&file.as_slice()[0]), Some(("a", portion)));
+    assert_eq!(file.group(&file.as_slice()[1]), Some(("b", Portion::default())));
+    let error = wrong("[export.a]\nlimit = \"fast\"");
+    assert!(
+        error.ends_with(
+            "export \"a\": limit: \"fast\" is wrong: write I/Os per second, such as 500, or bytes per second with a \
+             unit, such as 50MB"
+        ) && error.starts_with("exports.toml:2: "),
+        "{error}"
+    );
+    assert!(wrong("[export.a]\nlimit = 0").contains("limit: 0 is wrong"));
+    assert!(wrong_option("a,limit").contains("limit: nothing is wrong"));
+    assert!(wrong_option("a,limit=5,limit=5").contains("limit: is given twice"));
+    let error = wrong_option("a,reservation=50MB,limit=20MB");
+    assert!(error.contains("reservation: 50MB is above the limit 20MB; lower the reservation or raise"), "{error}");
 }

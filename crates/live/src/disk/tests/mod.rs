@@ -196,7 +196,8 @@ impl Run {
             2 => {
                 let name = self.random.pick(&GROUPS);
                 // The weight may be out of the scheduler's range.
-                let _ = self.disk.group(name, self.random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
+                let weight = self.random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]);
+                let _ = self.disk.group(name, crate::Portion { weight, ..crate::Portion::default() });
             }
             3 => {
                 let sync = self.sync();

@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
-use iosched::{IoPriority, Time};
+use iosched::{IoPriority, Rate, Rates, Time};
 use iosched_check::Random;
 use iosched_disk::{AnyDevice, Device, Profile};
 
 use crate::backend::modelled::{card, device_command};
 use crate::disk::{Action, ClientId, Identity, LiveDisk, Operation, Settings};
-use crate::{Pool, Shares};
+use crate::{Pool, Portion, Shares};
 
 const CAPACITY_BYTES: u64 = 4 << 30;
 /// Default time from an answer to the client's next operation, ns.
@@ -149,6 +149,11 @@ impl Run {
     }
 }
 
+/// Returns a declaration of a weight alone.
+fn weighed(weight: u32) -> Portion {
+    Portion { weight: Some(weight), ..Portion::default() }
+}
+
 #[test]
 fn one_client_of_a_group_has_as_much_as_sixteen_of_another() {
     let ioprio = IoPriority::default();
@@ -200,8 +205,8 @@ fn schedulers_ignore_the_shares_that_they_are_said_to_ignore() {
             let mut run = Run::new("sata-7200", scheduler, &[], Some(8), &[load("a", favoured), load("b", other)]);
             let ignored = run.disk.ignores(shares);
             if shares == Shares::Weights {
-                run.disk.group("a", Some(800)).unwrap();
-                run.disk.group("b", Some(200)).unwrap();
+                run.disk.group("a", weighed(800)).unwrap();
+                run.disk.group("b", weighed(200)).unwrap();
             }
             let had = run.until(end);
             let times = had[0].bytes as f64 / had[1].bytes.max(1) as f64;
@@ -217,8 +222,8 @@ fn weights_are_kept_on_a_fast_device_by_waiting_for_the_next_request() {
     let load = |group| Load { group, action: Action::Read, bytes: 4096, depth: 16, ioprio };
     let times = |tunables: &[(&str, &str)], turnaround_ns| {
         let mut run = Run::new("nvme", "cfq", tunables, Some(8), &[load("a"), load("b")]);
-        run.disk.group("a", Some(800)).unwrap();
-        run.disk.group("b", Some(200)).unwrap();
+        run.disk.group("a", weighed(800)).unwrap();
+        run.disk.group("b", weighed(200)).unwrap();
         run.turnaround_ns = turnaround_ns;
         let had = run.until(end);
         had[0].bytes as f64 / had[1].bytes as f64
@@ -234,5 +239,38 @@ fn weights_are_kept_on_a_fast_device_by_waiting_for_the_next_request() {
     {
         let lost = times(tunables, turnaround_us * 1000);
         assert!((0.9..=1.3).contains(&lost), "{tunables:?} {turnaround_us} us: {lost:.2} times");
+    }
+}
+
+#[test]
+fn mclock_keeps_reservations_weights_and_limits_of_groups() {
+    const SECONDS: u64 = 2;
+    let ioprio = IoPriority::default();
+    let load = |group| Load { group, action: Action::Read, bytes: 4096, depth: 32, ioprio };
+    let loads = ["db", "web", "batch", "backup"].map(load);
+    let iops = |declared: [Portion; 4]| {
+        let mut run = Run::new("sata-ssd", "mclock", &[], Some(8), &loads);
+        for (load, portion) in loads.iter().zip(declared) {
+            run.disk.group(load.group, portion).unwrap();
+        }
+        let had = run.until(Time::from_ns((SECONDS + 1) * iosched::SECOND_NS));
+        had.iter().map(|share| share.bytes as f64 / 4096.0 / SECONDS as f64).collect::<Vec<_>>()
+    };
+    let equal = iops([weighed(100); 4]);
+    let total: f64 = equal.iter().sum();
+    assert!(equal.iter().all(|&iops| (iops - total / 4.0).abs() < total / 4.0 * 0.02), "{equal:.0?}");
+    let (reserved, limited) = ((total * 0.4) as u64, (total * 0.05) as u64);
+    let rates = |reservation, limit| Rates { reservation, limit };
+    let had = iops([
+        Portion { weight: Some(10), rates: rates(Some(Rate::Ios(reserved)), None) },
+        weighed(400),
+        weighed(200),
+        Portion { weight: Some(200), rates: rates(None, Some(Rate::Bytes(limited * 4096))) },
+    ]);
+    let rest = had.iter().sum::<f64>() - (reserved + limited) as f64;
+    let expected = [reserved as f64, rest * 2.0 / 3.0, rest / 3.0, limited as f64];
+    println!("{total:.0} IOPS in total: {had:.0?}, expected {expected:.0?}");
+    for (had, expected) in had.iter().zip(expected) {
+        assert!((had - expected).abs() <= expected * 0.03, "{had:.0} of {expected:.0} IOPS");
     }
 }

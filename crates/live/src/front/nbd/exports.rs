@@ -7,6 +7,8 @@
 //! class = "be"            # rt, be or idle; be if left out
 //! level = 0               # 0 (most urgent) to 7; 4 if left out
 //! weight = 800            # 10 to 1000: the share of all clients of this export together
+//! reservation = 500       # I/Os per second, or "20MB" per second, that the clients get in any case
+//! limit = "50MB"          # I/Os or bytes per second that the clients never exceed
 //! sync = "all"            # which writes somebody waits for: fua (those with FUA; if left out) or all
 //! description = "the database's disk"
 //! [export.backup]
@@ -25,15 +27,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use iosched::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX, WeightRange};
+use iosched::{IoClass, IoPriority, LEVEL_DEFAULT, LEVEL_MAX, Rate, Rates, WeightRange};
 use iosched_nbd::Offer;
 use iosched_nbd::wire::STRING_BYTES_MAX;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use crate::Shares;
 use crate::disk::SyncWrites;
 use crate::sys::is_printable;
+use crate::{Portion, Shares};
 
 /// Maximum number of exports of one disk.
 pub const EXPORTS_MAX: usize = 1024;
@@ -52,6 +54,8 @@ pub struct Export {
     pub ioprio: IoPriority,
     /// Declared weight of the clients' group, 10 to 1000.
     pub weight: Option<u32>,
+    /// Declared reservation and limit of the clients' group.
+    pub rates: Rates,
     /// Whether clients cannot write.
     pub read_only: bool,
     /// Selects which of the clients' writes are sync.
@@ -67,6 +71,7 @@ impl Export {
             description: String::new(),
             ioprio: IoPriority::new(IoClass::BestEffort, LEVEL_DEFAULT),
             weight: None,
+            rates: Rates::default(),
             read_only: false,
             sync: SyncWrites::Fua,
         }
@@ -156,8 +161,8 @@ pub enum ExportsError {
 pub enum FieldError {
     /// The field does not exist.
     #[error(
-        "{field}: is not a field of an export; the fields are class, level, weight, sync, description and \
-         read_only"
+        "{field}: is not a field of an export; the fields are class, level, weight, reservation, limit, sync, \
+         description and read_only"
     )]
     Unknown {
         /// Name of the field.
@@ -178,6 +183,14 @@ pub enum FieldError {
         given: String,
         /// Description of allowed values.
         right: String,
+    },
+    /// The reservation is above the limit.
+    #[error("reservation: {reservation} is above the limit {limit}; lower the reservation or raise the limit")]
+    AboveLimit {
+        /// The declared reservation.
+        reservation: Rate,
+        /// The declared limit.
+        limit: Rate,
     },
     /// A level is given for a class without levels.
     #[error("level: the class idle has no levels; leave the level out")]
@@ -278,10 +291,13 @@ impl Exports {
         &self.exports
     }
 
-    /// Returns the property that divides the disk between clients: weights if an export declares
-    /// one, otherwise classes and levels if an export declares one.
+    /// Returns the property that divides the disk between clients: reservations and limits if an
+    /// export declares one, otherwise weights if an export declares one, otherwise classes and levels if an export declares one.
     #[must_use]
     pub fn shares(&self) -> Option<Shares> {
+        if self.exports.iter().any(|export| export.rates != Rates::default()) {
+            return Some(Shares::Rates);
+        }
         let declares_priority = |export: &Export| export.ioprio != Export::new("").ioprio;
         if self.exports.iter().any(|export| export.weight.is_some()) {
             return Some(Shares::Weights);
@@ -296,19 +312,18 @@ impl Exports {
         self.exports.iter().any(|export| !export.read_only && export.sync != SyncWrites::All)
     }
 
-    /// Returns the group of the clients of `export`, and its weight (`None`: the scheduler's
-    /// default).
+    /// Returns the group of the clients of `export`, and what it declares for the group.
     ///
-    /// Each export is a group, with one exception. If exports declare classes or levels and no
-    /// weights, all clients are in one group, in which class and level decide. An idle export
+    /// Each export is a group, with one exception. If exports declare classes or levels, and no
+    /// weights, reservations or limits, all clients are in one group, in which class and level decide. An idle export
     /// without a weight gets the smallest weight. An export without a name has no group.
     #[must_use]
-    pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Option<u32>)> {
+    pub fn group<'a>(&self, export: &'a Export) -> Option<(&'a str, Portion)> {
         if export.name.is_empty() || self.shares() == Some(Shares::Priorities) {
             return None;
         }
         let least = Some(WEIGHTS.min).filter(|_| export.ioprio.class() == IoClass::Idle);
-        Some((&export.name, export.weight.or(least)))
+        Some((&export.name, Portion { weight: export.weight.or(least), rates: export.rates }))
     }
 
     /// Returns the offers of `disk` to clients, one for each export, in the same order.
@@ -354,6 +369,16 @@ impl Given<'_> {
         within.ok_or_else(|| self.wrong(field, format!("a number from {min}{note} to {max}")))
     }
 
+    /// Returns a rate: a number of I/Os, or a text.
+    fn rate(&self, field: &'static str) -> Result<Rate, FieldError> {
+        let rate = match self {
+            Self::Toml(Value::Integer(number)) => number.to_string().parse().ok(),
+            given => given.text().and_then(|text| text.parse().ok()),
+        };
+        let right = "I/Os per second, such as 500, or bytes per second with a unit, such as 50MB";
+        rate.ok_or_else(|| self.wrong(field, right))
+    }
+
     fn text(&self) -> Option<&str> {
         match self {
             Self::Toml(Value::String(text)) => Some(text),
@@ -378,6 +403,7 @@ struct Declared {
     class: Option<IoClass>,
     level: Option<u8>,
     weight: Option<u32>,
+    rates: Rates,
     description: Option<String>,
     read_only: Option<bool>,
     sync: Option<SyncWrites>,
@@ -403,6 +429,8 @@ impl Declared {
                 let weight = given.number("weight", WEIGHTS.min, WEIGHTS.max, "")?;
                 ("weight", self.weight.replace(weight).is_some())
             }
+            "reservation" => ("reservation", self.rates.reservation.replace(given.rate("reservation")?).is_some()),
+            "limit" => ("limit", self.rates.limit.replace(given.rate("limit")?).is_some()),
             "description" => {
                 let text = given.text().ok_or_else(|| given.wrong("description", "a text"))?;
                 ("description", self.description.replace(text.to_owned()).is_some())
@@ -429,6 +457,11 @@ impl Declared {
         if class == IoClass::Idle && self.level.is_some() {
             return Err(FieldError::IdleLevel);
         }
+        if let Rates { reservation: Some(reservation), limit: Some(limit) } = self.rates
+            && !self.rates.is_consistent()
+        {
+            return Err(FieldError::AboveLimit { reservation, limit });
+        }
         if !name.chars().all(is_printable) {
             return Err(FieldError::Unprintable);
         }
@@ -443,6 +476,7 @@ impl Declared {
             description,
             ioprio: IoPriority::new(class, self.level.unwrap_or(LEVEL_DEFAULT)),
             weight: self.weight,
+            rates: self.rates,
             read_only: self.read_only.unwrap_or_default(),
             sync: self.sync.unwrap_or_default(),
         })

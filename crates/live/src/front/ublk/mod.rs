@@ -147,8 +147,8 @@ pub fn attach(disk: &Handle, exports: &Exports, number: Option<u32>) -> Result<D
         let parameters = driver::parameters(disk.capacity_bytes(), disk.block_bytes(), rotational, export.read_only);
         created.control.set(number, &parameters)?;
         let group = exports.group(export);
-        if let Some((name, weight)) = group.map(|(name, weight)| (name.to_owned(), weight)) {
-            let set = disk.control(move |disk, _| disk.group(&name, weight)).map_err(ConnectError::from)?;
+        if let Some((name, portion)) = group.map(|(name, portion)| (name.to_owned(), portion)) {
+            let set = disk.control(move |disk, _| disk.group(&name, portion)).map_err(ConnectError::from)?;
             warnings.extend(set.err().map(|error| error.to_string()));
         }
         let client = disk.connect(identity(disk, export, group.map(|(name, _)| name), number))?;

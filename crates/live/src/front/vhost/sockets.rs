@@ -41,9 +41,9 @@ struct State {
 pub fn serve(disk: &Handle, exports: &Exports, doors: Vec<Door>) -> Result<Sockets, VhostError> {
     let mut sockets = Sockets { doors: Vec::new(), warnings: Vec::new() };
     for Door { listener, export } in doors {
-        let group = exports.group(&export).map(|(name, weight)| (name.to_owned(), weight));
-        if let Some((name, weight)) = group.clone() {
-            let set = disk.control(move |disk, _| disk.group(&name, weight)).map_err(ConnectError::from)?;
+        let group = exports.group(&export).map(|(name, portion)| (name.to_owned(), portion));
+        if let Some((name, portion)) = group.clone() {
+            let set = disk.control(move |disk, _| disk.group(&name, portion)).map_err(ConnectError::from)?;
             sockets.warnings.extend(set.err().map(|error| error.to_string()));
         }
         let state = Arc::new(Mutex::new(State::default()));

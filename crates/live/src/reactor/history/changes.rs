@@ -67,7 +67,8 @@ fn govern(disk: &mut LiveDisk, now: Time, random: &mut Random) {
     let clients: Vec<_> = disk.clients().map(|client| client.id).collect();
     if clients.is_empty() || random.chance(30) {
         // The weight may be out of the scheduler's range.
-        let _ = disk.group(group, random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]));
+        let weight = random.pick(&[None, Some(10), Some(100), Some(1000), Some(9999)]);
+        let _ = disk.group(group, crate::Portion { weight, ..crate::Portion::default() });
         return;
     }
     let client = random.pick(&clients);

@@ -22,7 +22,7 @@ use crate::backend::Backend;
 use crate::disk::{Done, LiveDisk, SyncWrites};
 use crate::nbd::{Exports, ServerConfig};
 use crate::ring::{Calls, Completed, Source, Submissions};
-use crate::{Messages, sys};
+use crate::{Messages, Portion, sys};
 use account::Account;
 use connection::{Connection, Peer, With};
 
@@ -132,20 +132,20 @@ impl Catalogue {
         Self { exports, offers, size_bytes }
     }
 
-    /// Iterates over the groups with their declared weights.
-    fn groups(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+    /// Iterates over the groups with what their exports declare.
+    fn groups(&self) -> impl Iterator<Item = (&str, Portion)> {
         self.exports.as_slice().iter().filter_map(|export| self.exports.group(export))
     }
 
-    /// Sets the weights of groups, except those with the same declaration in the catalogue
+    /// Sets the weights, reservations and limits of groups, except those with the same declaration in the catalogue
     /// `before`. Groups that only `before` declares can then be removed.
     fn weigh(&self, before: Option<&Self>, disk: &mut LiveDisk, messages: &Messages) {
         let before: Vec<_> = before.into_iter().flat_map(Self::groups).collect();
         for (gone, _) in before.iter().filter(|(name, _)| self.groups().all(|(known, _)| known != *name)) {
             disk.release_group(gone);
         }
-        for (group, weight) in self.groups().filter(|group| !before.contains(group)) {
-            if let Err(error) = disk.group(group, weight) {
+        for (group, portion) in self.groups().filter(|group| !before.contains(group)) {
+            if let Err(error) = disk.group(group, portion) {
                 messages.say(&format!("warning: {error}"));
             }
         }
