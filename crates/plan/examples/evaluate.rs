@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let named: Vec<&str> = words.iter().skip(2).map(String::as_str).collect();
     let profiles = if named.is_empty() { PROFILES.to_vec() } else { named };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/intents");
-    let mut files: Vec<_> = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     files.retain(|path| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         name.starts_with(|c: char| c.is_ascii_digit()) && (filter == "all" || name.contains(filter))
@@ -71,7 +72,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     seconds.sort_by(f64::total_cmp);
     println!("goals called met: {goals_met}, held: {goals_held}");
     println!("plans with a met goal: {plans_met}, all of them held: {plans_held}");
-    let at = |q: f64| seconds.get(((seconds.len() as f64 * q) as usize).min(seconds.len().saturating_sub(1))).copied().unwrap_or(0.0);
+    let at = |q: f64| {
+        seconds.get(((seconds.len() as f64 * q) as usize).min(seconds.len().saturating_sub(1))).copied().unwrap_or(0.0)
+    };
     println!("time to a plan: median {:.1} s, longest {:.1} s", at(0.5), at(1.0));
     Ok(())
 }

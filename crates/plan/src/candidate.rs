@@ -94,7 +94,8 @@ impl Candidate {
             setting.set(name, &value.to_string())?;
         }
         let file = |of: &dyn Fn(&UnitValues) -> Option<String>| {
-            let parts = names.iter().zip(&self.units).filter_map(|(name, unit)| Some(format!("{}:{}", (*name)?, of(unit)?)));
+            let parts =
+                names.iter().zip(&self.units).filter_map(|(name, unit)| Some(format!("{}:{}", (*name)?, of(unit)?)));
             let text = parts.collect::<Vec<_>>().join("+");
             (!text.is_empty()).then_some(text)
         };
@@ -143,7 +144,8 @@ mod tests {
         candidate.units[0] = UnitValues { weight: Some(800), target_us: Some(2000), ..UnitValues::default() };
         candidate.units[1].caps = [None, Some(50_000_000), None, Some(100)];
         candidate.units[1].class = Some("idle");
-        let text = |candidate: &Candidate| candidate.setting(&[Some("db"), Some("backup")], &io_cost).unwrap().to_string();
+        let text =
+            |candidate: &Candidate| candidate.setting(&[Some("db"), Some("backup")], &io_cost).unwrap().to_string();
         assert_eq!(
             text(&candidate),
             "mq-deadline:nr_requests=32,io.max=backup:wbps=50000000/wiops=100,io.latency=db:target=2000,\

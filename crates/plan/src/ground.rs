@@ -16,9 +16,9 @@ use crate::measure::{Context, Observed, Watch};
 use crate::planner::PlanError;
 
 /// Events that a run should have: enough for a 99th percentile, and a fraction of a second of work.
-const EVENTS_PER_RUN: f64 = 160_000.0;
+const EVENTS_PER_RUN: f64 = 80_000.0;
 /// Time of a pilot run, ns.
-const PILOT_NS: u64 = 2_000_000_000;
+const PILOT_NS: u64 = 1_000_000_000;
 /// Shortest and longest time that counts, s.
 const COUNTED_S_MIN: f64 = 2.0;
 const COUNTED_S_MAX: f64 = 30.0;
@@ -89,7 +89,11 @@ impl<'a> Ground<'a> {
         let parts = LOADS.map(|load| intents.units.iter().enumerate().map(|unit| part(unit, load)).collect()).to_vec();
         let number = |name: &str| intents.units.iter().position(|unit| unit.name == name);
         let goals = || {
-            intents.units.iter().enumerate().flat_map(|(number, unit)| unit.goals.iter().map(move |goal| (number, goal)))
+            intents
+                .units
+                .iter()
+                .enumerate()
+                .flat_map(|(number, unit)| unit.goals.iter().map(move |goal| (number, goal)))
         };
         let share = |(unit, wanted): (usize, &WantedGoal)| match wanted.goal {
             Goal::Share(share) => Some((unit, share)),
@@ -216,16 +220,21 @@ impl<'a> Ground<'a> {
     ) -> Result<(Vec<Observed>, u64), PlanError> {
         let mut all = Vec::with_capacity(jobs.len());
         let mut events = 0;
-        let complete = in_order(control, jobs, |job| self.run(job, control), |event| {
-            match event {
-                Event::Taken((observed, its_events)) => {
-                    events += its_events;
-                    all.push(observed);
+        let complete = in_order(
+            control,
+            jobs,
+            |job| self.run(job, control),
+            |event| {
+                match event {
+                    Event::Taken((observed, its_events)) => {
+                        events += its_events;
+                        all.push(observed);
+                    }
+                    Event::Done { .. } => progress(1),
                 }
-                Event::Done { .. } => progress(1),
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
         if complete && all.len() == jobs.len() { Ok((all, events)) } else { Err(PlanError::Interrupted) }
     }
 
@@ -248,7 +257,9 @@ impl<'a> Ground<'a> {
     pub(crate) fn error_percent(&self, goal: &Goal) -> Option<f64> {
         let fit: Fit = self.profile.fit()?;
         match goal {
-            Goal::Bound(Metric::Latency(Statistic::Quantile(_) | Statistic::Worst, _), _) => Some(fit.tail_error_percent),
+            Goal::Bound(Metric::Latency(Statistic::Quantile(_) | Statistic::Worst, _), _) => {
+                Some(fit.tail_error_percent)
+            }
             Goal::Bound(..) | Goal::Reservation(..) => Some(fit.rate_error_percent),
             // A ratio of units on one device, and a limit that a controller enforces, do not depend on
             // the speed of the device.

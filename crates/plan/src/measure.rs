@@ -225,7 +225,8 @@ pub(crate) fn value(goal: &Goal, observed: &Observed, context: &Context<'_>) -> 
             (all > 0).then(|| unit.shared_bytes as f64 / all as f64 * wanted)
         }
         Goal::Before(_) => {
-            let place = context.pairs.iter().position(|&pair| Some(pair) == context.other.map(|o| (context.unit, o)))?;
+            let place =
+                context.pairs.iter().position(|&pair| Some(pair) == context.other.map(|o| (context.unit, o)))?;
             let (mine, theirs) = (unit.beside[place], observed.units[context.other?].beside_other[place]);
             let mean = |(count, sum): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             Some(mean(mine)? / mean(theirs)?.max(1.0))
@@ -245,15 +246,6 @@ pub(crate) fn range(goal: &Goal, context: &Context<'_>) -> (f64, f64) {
             (rate.min(alone * DEMAND_SHARE), f64::INFINITY)
         }
         Goal::Limit(_, rate) => (0.0, rate * (1.0 + LIMIT_TOLERANCE)),
-    }
-}
-
-/// Returns the unit of the values of a goal, for people.
-pub(crate) fn unit_of(goal: &Goal) -> &'static str {
-    match goal {
-        Goal::Bound(metric, _) | Goal::Reservation(metric, _) | Goal::Limit(metric, _) => metric.unit(),
-        Goal::Share(_) => "",
-        Goal::Before(_) => "times the latency",
     }
 }
 

@@ -15,7 +15,7 @@ use crate::planner::PlanError;
 /// Factor by which a value should be better than its bound, without the error of the profile.
 const MARGIN: f64 = 1.08;
 /// Events of all runs of the search.
-const EVENTS: u64 = 20_000_000;
+const EVENTS: u64 = 6_000_000;
 /// Candidates from which the search takes steps, and steps from each.
 const STARTS: usize = 3;
 const STEPS: usize = 4;
@@ -89,16 +89,7 @@ impl<'g> Search<'g> {
         let selection = Selection { also: vec![NR_REQUESTS.to_owned()], ..Selection::default() };
         let config = ground.block_layer.queue_config(&ground.profile, None);
         let space = Space::of(&settings, &selection, &config)?;
-        Ok(Self {
-            ground,
-            control,
-            progress,
-            default,
-            space,
-            known: BTreeMap::new(),
-            scores: Vec::new(),
-            events: 0,
-        })
+        Ok(Self { ground, control, progress, default, space, known: BTreeMap::new(), scores: Vec::new(), events: 0 })
     }
 
     /// Returns the best candidates, the best first.
@@ -218,8 +209,7 @@ impl<'g> Search<'g> {
             *(if wanted.hard { &mut score.hard } else { &mut score.soft }) += far;
         }
         for (unit, run) in usual[0].units.iter().enumerate() {
-            let (now, before) =
-                (run.rates(usual[0].seconds).0, self.default.units[unit].rates(self.default.seconds).0);
+            let (now, before) = (run.rates(usual[0].seconds).0, self.default.units[unit].rates(self.default.seconds).0);
             if before > 0.0 {
                 score.cost += (before / now.max(before * 1e-3)).ln().max(0.0);
             }
@@ -275,9 +265,8 @@ impl<'g> Search<'g> {
     fn limited(&self, mut candidate: Candidate) -> Candidate {
         for (unit, wanted) in self.ground.goals() {
             let (metric, most) = match wanted.goal {
-                Goal::Limit(metric, most) | Goal::Bound(metric @ (Metric::Throughput | Metric::Iops), Bound::AtMost(most)) => {
-                    (metric, most)
-                }
+                Goal::Limit(metric, most)
+                | Goal::Bound(metric @ (Metric::Throughput | Metric::Iops), Bound::AtMost(most)) => (metric, most),
                 _ => continue,
             };
             let run = &self.default.units[unit];
@@ -407,7 +396,9 @@ impl<'g> Search<'g> {
         }
         let deadline = Candidate::plain("mq-deadline", units);
         all.push(each(deadline.clone(), &|unit, is| unit.class = (!is).then_some("idle")));
-        all.push(each(deadline.clone(), &|unit, is| unit.class = Some(if is { "promote-to-rt" } else { "restrict-to-be" })));
+        all.push(each(deadline.clone(), &|unit, is| {
+            unit.class = Some(if is { "promote-to-rt" } else { "restrict-to-be" })
+        }));
         all.push(each(with(deadline.clone(), NR_REQUESTS, 8), &|unit, is| {
             unit.class = Some(if is { "promote-to-rt" } else { "idle" });
         }));

@@ -115,5 +115,5 @@ fn of_plan(error: PlanError) -> anyhow::Error {
 fn next(args: &PlanArgs, given: &Invocation, planned: &Planned) -> Option<String> {
     let is_stored = args.output.is_some();
     (!is_stored && planned.meets_hard_goals())
-        .then(|| given.rerun().chosen("seed", [args.seed]).chosen("output", ["plan.json"]).to_string())
+        .then(|| format!("{} --output plan.json", given.rerun().chosen("seed", [args.seed])))
 }

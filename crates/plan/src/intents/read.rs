@@ -49,12 +49,7 @@ impl Intents {
         Self::parse_with(name, text, folder, &fio::NoVariables)
     }
 
-    fn parse_with(
-        name: &str,
-        text: &str,
-        folder: &Path,
-        environment: &dyn Environment,
-    ) -> Result<Self, IntentsError> {
+    fn parse_with(name: &str, text: &str, folder: &Path, environment: &dyn Environment) -> Result<Self, IntentsError> {
         let reader = Reader { name, text, folder, environment };
         let table = DeTable::parse(text).map_err(|error| {
             reader.error(error.span().map_or(0, |span| span.start), format!("not TOML: {}", error.message()))
@@ -80,12 +75,7 @@ impl Reader<'_> {
     }
 
     /// Returns the entries of a table in the order of the file, after a check of their names.
-    fn entries<'t>(
-        &self,
-        table: &'t DeTable<'t>,
-        place: &str,
-        known: &[&str],
-    ) -> Result<Vec<Entry<'t>>, IntentsError> {
+    fn entries<'t>(&self, table: &'t DeTable<'t>, place: &str, known: &[&str]) -> Result<Vec<Entry<'t>>, IntentsError> {
         let mut entries: Vec<Entry<'t>> =
             table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span().start, value)).collect();
         entries.sort_by_key(|&(_, at, _)| at);
@@ -132,7 +122,9 @@ impl Reader<'_> {
             }
         }
         let Some((device, device_at)) = device else {
-            return Err(self.error(0, "device: this field is missing; write device = \"/dev/sdb\" or the name of a profile"));
+            return Err(
+                self.error(0, "device: this field is missing; write device = \"/dev/sdb\" or the name of a profile")
+            );
         };
         let is_file = device.starts_with("/dev/");
         let profile = match (is_file, profile) {
@@ -181,7 +173,9 @@ impl Reader<'_> {
             for wanted in &unit.goals {
                 let Goal::Before(other) = &wanted.goal else { continue };
                 if *other == unit.name {
-                    return Err(self.error(*at, format!("unit.{}: goal = \"before {other}\" names the unit itself", unit.name)));
+                    return Err(
+                        self.error(*at, format!("unit.{}: goal = \"before {other}\" names the unit itself", unit.name))
+                    );
                 }
                 if !units.iter().any(|(unit, _)| unit.name == *other) {
                     let meant = did_you_mean(other, units.iter().map(|(unit, _)| unit.name.as_str()));
@@ -195,8 +189,10 @@ impl Reader<'_> {
                 return Err(self.error(*at, problem));
             }
         }
-        let sharing: Vec<&(Unit, usize)> =
-            units.iter().filter(|(unit, _)| unit.goals.iter().any(|wanted| matches!(wanted.goal, Goal::Share(_)))).collect();
+        let sharing: Vec<&(Unit, usize)> = units
+            .iter()
+            .filter(|(unit, _)| unit.goals.iter().any(|wanted| matches!(wanted.goal, Goal::Share(_))))
+            .collect();
         match sharing.as_slice() {
             [(unit, at)] => {
                 let problem = format!("unit.{}: goal: a share needs another unit with a share", unit.name);
@@ -334,10 +330,18 @@ mod tests {
             (format!("device = \"sata-ssd\"\n{DB}scale = 0\n"), 5, "from 0.1 to 10"),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\n".to_owned(), 2, "write workload = \"backup.fio\""),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"none.fio\"\n".to_owned(), 4, "none.fio"),
-            ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"observed\"\n".to_owned(), 4, "iosched record"),
+            (
+                "device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"observed\"\n".to_owned(),
+                4,
+                "iosched record",
+            ),
             ("device = [\"a\", \"b\"]\n".to_owned(), 1, "one intents file for each device"),
             ("device = \n".to_owned(), 1, "not TOML"),
-            (format!("device = \"sata-ssd\"\n{DB}[unit.b]\nmatch = \"db.service\"\nworkload = \"db.fio\"\n"), 5, "same cgroup as that of unit db"),
+            (
+                format!("device = \"sata-ssd\"\n{DB}[unit.b]\nmatch = \"db.service\"\nworkload = \"db.fio\"\n"),
+                5,
+                "same cgroup as that of unit db",
+            ),
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.problem.contains(expected), "{text}: {error}");
