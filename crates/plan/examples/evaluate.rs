@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in &files {
         for profile in &profiles {
             let mut intents = Intents::open(path, &NoVariables)?;
-            profile.clone_into(&mut intents.profile);
+            intents.profile = (*profile).to_owned();
             let control = Control::new(std::thread::available_parallelism().map_or(1, Into::into));
             let options = PlanOptions::default();
             let started = Instant::now();
