@@ -36,17 +36,18 @@ const PROGRAMS: [(&str, &str); 6] = [
 ];
 const INIT: &str = include_str!("guest/init.sh");
 /// The parts of the test by name.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("ublk", include_str!("guest/ublk.sh")),
     ("cgroups", include_str!("guest/cgroups.sh")),
     ("throttle", include_str!("guest/throttle.sh")),
+    ("watch", include_str!("guest/watch.sh")),
     ("weights", include_str!("guest/weights.sh")),
     ("orders", include_str!("guest/orders.sh")),
     ("costs", include_str!("guest/costs.sh")),
 ];
 /// The parts that run without a request, by kernel. Linux 6.1 of Debian has no ublk.
 const USUAL: [(&str, &[&str]); 2] =
-    [("6.12", &["ublk", "cgroups", "throttle", "orders"]), ("6.1", &["throttle", "orders"])];
+    [("6.12", &["ublk", "cgroups", "throttle", "watch", "orders"]), ("6.1", &["throttle", "watch", "orders"])];
 /// The parts in guests whose clock counts instructions. Each of them has a guest of its own.
 const COUNTED: [&str; 2] = ["orders", "costs"];
 /// Number of boots of a guest that does not reach its tests.
@@ -61,10 +62,10 @@ pub(crate) struct Args {
     /// Show all output of the guest
     #[arg(long)]
     verbose: bool,
-    /// Run only these parts: ublk, cgroups, throttle, orders, weights or costs
+    /// Run only these parts: ublk, cgroups, throttle, watch, orders, weights or costs
     ///
     /// weights and costs run only if you name them. In the guests of orders and costs, an instruction takes one
-    /// nanosecond, so the load of this machine changes no result. Linux 6.1 has only throttle and orders.
+    /// nanosecond, so the load of this machine changes no result. Linux 6.1 has only throttle, watch and orders.
     #[arg(long, value_name = "PART", value_parser = PARTS.map(|(name, _)| name))]
     only: Vec<String>,
     /// Version of Linux in the guest

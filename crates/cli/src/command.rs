@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Record(crate::record::RecordArgs),
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),
+    Watch(crate::watch::WatchArgs),
     Report(crate::report::ReportArgs),
     /// Show, convert and edit traces
     #[command(subcommand)]

@@ -36,6 +36,7 @@ mod man;
 mod mount;
 mod options;
 mod plan;
+mod plan_check;
 mod record;
 mod report;
 mod reproduce;
@@ -51,6 +52,7 @@ mod tune;
 mod ublk;
 mod validate;
 mod vhost;
+mod watch;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -99,6 +101,7 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
         Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,
+        Command::Watch(args) => return watch::run(&args),
         Command::Report(args) => report::run(&args)?,
         Command::Trace(command) => trace::trace(&command)?,
         Command::Device(command) => device::run(&command)?,

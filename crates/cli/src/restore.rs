@@ -9,6 +9,7 @@ use clap::{Args, ValueHint};
 use iosched_kernel::block::Identity;
 use iosched_kernel::cgroup::{self, LeftCgroup};
 use iosched_kernel::directory::{self, Cleared};
+use iosched_kernel::observe;
 use iosched_kernel::record::{LeftTracer, restore_tracer};
 use iosched_kernel::settings::{self, Change, LeftAlone, PutBack, Restoration, RestoreOptions};
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
@@ -24,7 +25,8 @@ use iosched_terminal::output::{self, say};
 /// such a command was killed or the machine crashed, restore puts the settings back: scheduler,
 /// tunables, attributes and files of cgroups. It reads each value back after writing it, and
 /// reports cgroups that no longer exist. It also removes directories and cgroups that were made for
-/// a workload, and puts back the tracer of `iosched record`.
+/// a workload, puts back the tracer of `iosched record`, and removes trace instances of
+/// `iosched watch`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
@@ -123,6 +125,15 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
             Ok(LeftTracer::PutBack) => messages.say("the kernel's tracer: restored")?,
             Err(error) => messages.failure(&error),
         }
+    }
+    let instances = match (is_all, options.dry_run) {
+        (false, _) => Vec::new(),
+        (true, true) => observe::left(&roots).iter().map(|path| path.display().to_string()).collect(),
+        (true, false) => observe::remove_left(&roots),
+    };
+    for instance in instances {
+        let done = if options.dry_run { "would be removed" } else { "removed" };
+        messages.say(&format!("{instance}: {done}"))?;
     }
     if messages.lines == 0 {
         let of_root = if is_all && state != StateDirectory::of_root() {

@@ -19,9 +19,11 @@
 //! | `ground.rs`, `measure.rs` | runs of all units together, and what each unit gets |
 //! | `candidate.rs`, `search.rs` | settings, and the search for the best one |
 //! | `outcome.rs`, `shares.rs` | intervals and outcomes; what weights come to |
+//! | `check/` | whether a plan holds on a running machine |
 #![forbid(unsafe_code)]
 
 mod candidate;
+pub mod check;
 mod goal;
 pub mod output;
 mod ground;

@@ -480,6 +480,7 @@ impl Workload {
             Inner::Jobs(_) => "jobs",
             Inner::Tasks(_) => "tasks",
             Inner::Application(_) => "application",
+            Inner::Several(_) => "several",
         }
     }
 

@@ -13,16 +13,19 @@ use flate2::write::GzEncoder;
 use super::{done, printed};
 
 /// Files that are copied unchanged, from the root of the repository, with their places.
-const COPIED: [(&str, &str); 14] = [
+const COPIED: [(&str, &str); 17] = [
     ("packaging/systemd/iosched-serve@.service", "usr/lib/systemd/system/iosched-serve@.service"),
     ("packaging/systemd/iosched-serve@.socket", "usr/lib/systemd/system/iosched-serve@.socket"),
     ("packaging/systemd/iosched-mount@.service", "usr/lib/systemd/system/iosched-mount@.service"),
+    ("packaging/systemd/iosched-watch.service", "usr/lib/systemd/system/iosched-watch.service"),
     ("packaging/iosched.sysusers", "usr/lib/sysusers.d/iosched.conf"),
     ("packaging/iosched.tmpfiles", "usr/lib/tmpfiles.d/iosched.conf"),
     ("packaging/examples/db.conf", "usr/share/doc/iosched/examples/db.conf"),
     ("packaging/examples/block-device.conf", "usr/share/doc/iosched/examples/block-device.conf"),
     ("packaging/examples/60-iosched.rules", "usr/share/doc/iosched/examples/60-iosched.rules"),
     ("packaging/prometheus/iosched.rules.yml", "usr/share/iosched/prometheus/iosched.rules.yml"),
+    ("packaging/prometheus/iosched-watch.rules.yml", "usr/share/iosched/prometheus/iosched-watch.rules.yml"),
+    ("packaging/grafana/iosched-kernel-disks.json", "usr/share/iosched/grafana/iosched-kernel-disks.json"),
     ("packaging/grafana/iosched-served-disks.json", "usr/share/iosched/grafana/iosched-served-disks.json"),
     ("packaging/grafana/iosched.yaml", "usr/share/doc/iosched/examples/grafana-iosched.yaml"),
     ("README.md", "usr/share/doc/iosched/README.md"),

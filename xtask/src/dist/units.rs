@@ -67,6 +67,7 @@ mod tests {
 
     const SERVE: &str = include_str!("../../../packaging/systemd/iosched-serve@.service");
     const MOUNT: &str = include_str!("../../../packaging/systemd/iosched-mount@.service");
+    const WATCH: &str = include_str!("../../../packaging/systemd/iosched-watch.service");
     const DROP_IN: &str = include_str!("../../../packaging/examples/block-device.conf");
 
     /// Returns the values of a setting of a unit, in the order of its lines.
@@ -102,6 +103,13 @@ mod tests {
         is_exposed_at_most(19, &format!("{SERVE}{DROP_IN}"));
         is_exposed_at_most(39, MOUNT);
         is_exposed_at_most(39, &format!("{MOUNT}{DROP_IN}"));
+    }
+
+    #[test]
+    fn exposure_of_watch_is_below_2_without_capabilities() {
+        is_exposed_at_most(19, WATCH);
+        assert_eq!((values(WATCH, "CapabilityBoundingSet"), values(WATCH, "DevicePolicy")), (vec![""], vec!["closed"]));
+        assert_eq!(values(WATCH, "ReadWritePaths"), ["-/sys/kernel/tracing/instances"]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ const TOTAL_KIB: u64 = 64 * 1024;
 const PER_CPU_KIB: std::ops::RangeInclusive<u64> = 512..=8 * 1024;
 /// Size of a sub-buffer, KiB. One read returns one sub-buffer. Linux before 6.9 has pages.
 const SUB_BUFFER_KIB: usize = 64;
+/// Length of a filter that every kernel accepts.
+const FILTER_BYTES_MAX: usize = 3_500;
 /// Times of the clock that the kernel shares with user space.
 const CLOCK: &str = "mono";
 
@@ -75,7 +77,8 @@ impl Instance {
     pub(super) fn begin(roots: &Roots, devices: &[u32]) -> Result<Self, ObserveError> {
         let tracing = tracing(roots)?;
         let header = tracing.join("events/header_page");
-        let page = Page::parse(&header_of(&header).map_err(|error| failed(&header, error))?).ok_or(ObserveError::NoTracer)?;
+        let page =
+            Page::parse(&header_of(&header).map_err(|error| failed(&header, error))?).ok_or(ObserveError::NoTracer)?;
         let layouts = Layouts::read(&tracing.join("events")).ok_or(ObserveError::NoTracer)?;
         remove_left(roots);
         let instances = tracing.join("instances");
@@ -109,6 +112,8 @@ impl Instance {
             self.pipes.push(opened.map_err(|error| failed(&path, error))?);
         }
         let filter = devices.iter().map(|number| format!("dev == {number}")).collect::<Vec<_>>().join(" || ");
+        // The kernel accepts a filter of up to a page. Without one, user space drops other devices.
+        let filter = if filter.len() < FILTER_BYTES_MAX { filter } else { String::new() };
         for name in &self.layouts.names {
             let event = at("events").join(name);
             // The device of a file is a partition or a logical volume, so this filter does not fit.
@@ -177,7 +182,9 @@ pub fn left(roots: &Roots) -> Vec<PathBuf> {
     let instances = tracing.join("instances");
     let is_left = |name: &String| {
         let pid = name.strip_prefix(NAME).and_then(|rest| rest.split('-').next()).filter(|pid| !pid.is_empty());
-        pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()) && value(&roots.proc(pid).join("stat")).is_none())
+        pid.is_some_and(|pid| {
+            pid.bytes().all(|byte| byte.is_ascii_digit()) && value(&roots.proc(pid).join("stat")).is_none()
+        })
     };
     names(&instances).into_iter().filter(is_left).map(|name| instances.join(name)).collect()
 }

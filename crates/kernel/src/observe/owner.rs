@@ -187,6 +187,9 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let mut owners = Owners::new(&Roots::at(here.path()), 2, 8, true);
         let (first, second) = (owners.of(7, comm("dd"), 0), owners.of(7, comm("fio"), 1));
-        assert_eq!((owners.owner(first).name(), owners.owner(second).name()), ("process:dd".into(), "process:fio".into()));
+        assert_eq!(
+            (owners.owner(first).name(), owners.owner(second).name()),
+            ("process:dd".into(), "process:fio".into())
+        );
     }
 }

@@ -204,8 +204,12 @@ mod tests {
     #[test]
     fn a_request_ends_with_its_completion() {
         let other = Event { operation: Operation::Read, ..event(Kind::Complete, 15, 0, 8) };
-        let (latencies, pairs) =
-            pairs(&[event(Kind::Start, 10, 0, 8), other, event(Kind::Complete, 30, 0, 8), event(Kind::Complete, 40, 0, 8)]);
+        let (latencies, pairs) = pairs(&[
+            event(Kind::Start, 10, 0, 8),
+            other,
+            event(Kind::Complete, 30, 0, 8),
+            event(Kind::Complete, 40, 0, 8),
+        ]);
         assert_eq!((latencies, pairs.len()), (vec![(20, 8)], 0));
     }
 

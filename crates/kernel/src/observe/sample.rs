@@ -144,7 +144,7 @@ impl Sample {
                     // The kernel combines flushes, and counts the combined ones.
                     Operation::Flush | Operation::Fsync => None,
                 });
-                let by_time = 1.0 / self.sampled.max(1e-3);
+                let by_time = 1.0 / self.sampled.max(1e-2);
                 let scale = |truth: Option<u64>, found: u64| match truth {
                     Some(truth) if found > 0 => truth as f64 / found as f64,
                     _ => by_time,

@@ -4,21 +4,18 @@
 
 mod format;
 mod http;
+mod page;
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use iosched::{Op, Rate, Rates};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::{encode, encode_registry};
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
 
 use crate::disk::{ClientStat, ConnectionCounts, DecisionCounts, Failures, Had, Latencies};
 use crate::{Handle, Unsaid};
-use format::Format;
-use http::{HttpRequest, Response};
+
+pub use page::{Labels, Metrics, Page, Times};
 
 /// Number of buckets of [`Latencies`] that make one bucket of the metrics.
 const BUCKETS_TOGETHER: usize = 8;
@@ -55,36 +52,10 @@ impl Listening {
     /// # Errors
     /// The system does not return the address or cannot create a thread.
     pub fn serve(self, handle: &Handle) -> Result<SocketAddr, MetricsError> {
-        let Self { listener, address } = self;
-        let failed = |error: std::io::Error| MetricsError { address: address.clone(), message: error.to_string() };
-        let at = listener.local_addr().map_err(failed)?;
         // Decisions are counted from now on. If the disk has ended, there is nothing to count.
         let _ = handle.control(|disk, now| disk.count_decisions(now));
-        let registry = |format| {
-            let mut registry = Registry::default();
-            registry.register_collector(Box::new(OfDisk { handle: handle.clone(), format }));
-            registry
-        };
-        let (classic, open) = (registry(Format::Classic), registry(Format::OpenMetrics));
-        http::serve(listener, move |request| answer(request, &classic, &open)).map_err(failed)?;
-        Ok(at)
+        self.serve_metrics(Arc::new(OfDisk { handle: handle.clone() }))
     }
-}
-
-fn answer(request: &HttpRequest, classic: &Registry, open: &Registry) -> Response {
-    if request.path != "/metrics" {
-        return Response::plain("404 Not Found", "metrics are at /metrics");
-    }
-    let format = Format::preferred(&request.accept);
-    let mut body = String::new();
-    let encoded = match format {
-        Format::Classic => encode_registry(&mut body, classic),
-        Format::OpenMetrics => encode(&mut body, open),
-    };
-    if encoded.is_err() {
-        return Response::plain("503 Service Unavailable", "the disk is no longer served");
-    }
-    Response { status: "200 OK", content_type: format.content_type(), body }
 }
 
 /// Function that returns one count of a client's statistics.
@@ -123,16 +94,9 @@ struct Snapshot {
     groups: Vec<(String, u32, Rates)>,
 }
 
-/// Metrics of a disk in one of the formats.
+/// Metrics of a disk.
 struct OfDisk {
     handle: Handle,
-    format: Format,
-}
-
-impl fmt::Debug for OfDisk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "metrics of {}", self.handle.name())
-    }
 }
 
 impl OfDisk {
@@ -165,55 +129,8 @@ impl OfDisk {
     }
 }
 
-/// A count with its labels.
-type Counted<'a> = (Vec<(&'static str, &'a str)>, u64);
-
 impl OfDisk {
-    /// Encodes counters. In OpenMetrics `name` names the family, and its samples get the ending
-    /// `_total`. The classic format names the samples.
-    fn counter<'a>(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        (name, help): (&str, &str),
-        counted: impl IntoIterator<Item = Counted<'a>>,
-    ) -> fmt::Result {
-        let classic = format!("{name}_total");
-        let name = if self.format == Format::Classic { &classic } else { name };
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (labels, value) in counted {
-            if labels.is_empty() {
-                self.sample(&mut family, value)?;
-            } else {
-                self.sample(&mut family.encode_family(&labels)?, value)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn sample(&self, encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
-        match self.format {
-            // A gauge is encoded without an ending.
-            Format::Classic => encoder.encode_gauge(&value),
-            Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
-        }
-    }
-
-    /// Encodes the constant properties of the served disk and its present scheduler. The classic
-    /// format has no info type, so a gauge represents it.
-    fn info(&self, encoder: &mut DescriptorEncoder<'_>, labels: &[(&str, &str); 2]) -> fmt::Result {
-        let help = "The served disk";
-        match self.format {
-            Format::Classic => {
-                let mut family = encoder.encode_descriptor("iosched_disk_info", help, None, MetricType::Gauge)?;
-                family.encode_family(labels)?.encode_gauge(&1_u32)
-            }
-            Format::OpenMetrics => {
-                encoder.encode_descriptor("iosched_disk", help, None, MetricType::Info)?.encode_info(labels)
-            }
-        }
-    }
-
-    fn of_clients(&self, encoder: &mut DescriptorEncoder<'_>, clients: &[OfClient]) -> fmt::Result {
+    fn of_clients(page: &mut Page<'_>, clients: &[OfClient]) -> fmt::Result {
         let counters: [((&str, &str), Figure); 3] = [
             (("iosched_operations", "Operations answered"), |had| had.ios),
             (("iosched_bytes", "Bytes of finished operations"), |had| had.bytes),
@@ -222,62 +139,48 @@ impl OfDisk {
         for (about, value) in counters {
             let kinds = clients.iter().flat_map(|client| client.kinds().map(|(kind, had)| (client, kind, had)));
             let counted = kinds.map(|(client, kind, had)| (client.labels(kind).to_vec(), value(had)));
-            self.counter(encoder, about, counted)?;
+            page.counter(about, counted)?;
         }
         let help = "Time from request to reply";
-        let mut family = encoder.encode_descriptor("iosched_wait_seconds", help, None, MetricType::Histogram)?;
-        for client in clients {
-            for (kind, had) in client.kinds().into_iter().filter(|(_, had)| had.ios > 0) {
-                let latencies = &had.latencies;
-                let (sum, count) = (latencies.sum_ns() as f64 / 1e9, latencies.count());
-                let labels = client.labels(kind);
-                let mut labelled = family.encode_family(&labels)?;
-                labelled.encode_histogram::<NoLabelSet>(sum, count, &buckets(latencies), None)?;
-            }
-        }
-        Ok(())
+        let kinds = clients.iter().flat_map(|client| client.kinds().map(|(kind, had)| (client, kind, had)));
+        let times = kinds.filter(|(_, _, had)| had.ios > 0).map(|(client, kind, had)| Times {
+            labels: client.labels(kind).to_vec(),
+            seconds: had.latencies.sum_ns() as f64 / 1e9,
+            count: had.latencies.count(),
+            buckets: buckets(&had.latencies),
+        });
+        page.histogram(("iosched_wait_seconds", help), times)
     }
 
-    /// Encodes the weight, the reservation and the limit of each group. A group without a
+    /// Writes the weight, the reservation and the limit of each group. A group without a
     /// reservation or limit has no sample for it.
-    fn of_groups(&self, encoder: &mut DescriptorEncoder<'_>, groups: &[(String, u32, Rates)]) -> fmt::Result {
-        let help = "Weight of a group under the present scheduler";
-        let mut family = encoder.encode_descriptor("iosched_group_weight", help, None, MetricType::Gauge)?;
-        for (name, weight, _) in groups {
-            family.encode_family(&[("group", name.as_str())])?.encode_gauge(&i64::from(*weight))?;
-        }
-        let figures: [(&str, &str, fn(&Rates) -> Option<Rate>); 2] = [
+    fn of_groups(page: &mut Page<'_>, groups: &[(String, u32, Rates)]) -> fmt::Result {
+        let weights = groups.iter().map(|(name, weight, _)| (vec![("group", name.as_str())], f64::from(*weight)));
+        page.gauge(("iosched_group_weight", "Weight of a group under the present scheduler"), weights)?;
+        let metrics: [(&str, &str, fn(&Rates) -> Option<Rate>); 2] = [
             ("iosched_group_reservation", "Reservation of a group per second, in the unit", |rates| rates.reservation),
             ("iosched_group_limit", "Limit of a group per second, in the unit", |rates| rates.limit),
         ];
-        for (figure, help, value) in figures {
-            let mut family = encoder.encode_descriptor(figure, help, None, MetricType::Gauge)?;
-            for (name, rate) in groups.iter().filter_map(|(name, _, rates)| Some((name, value(rates)?))) {
+        for (metric, help, value) in metrics {
+            let rates = groups.iter().filter_map(|(name, _, rates)| Some((name, value(rates)?))).map(|(name, rate)| {
                 let (unit, number) = match rate {
                     Rate::Ios(rate) => ("ios", rate),
                     Rate::Bytes(rate) => ("bytes", rate),
                 };
-                family.encode_family(&[("group", name.as_str()), ("unit", unit)])?.encode_gauge(&(number as f64))?;
-            }
+                (vec![("group", name.as_str()), ("unit", unit)], number as f64)
+            });
+            page.gauge((metric, help), rates)?;
         }
         Ok(())
     }
 
     /// Encodes the metrics that do not belong to a client.
-    fn of_disk(&self, encoder: &mut DescriptorEncoder<'_>, of: &Snapshot) -> fmt::Result {
-        let mut family = encoder.encode_descriptor(
-            "iosched_inflight",
-            "Commands in flight on the backing",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (direction, count) in ["read", "write"].into_iter().zip(of.inflight) {
-            family.encode_family(&[("direction", direction)])?.encode_gauge(&i64::from(count))?;
-        }
+    fn of_disk(page: &mut Page<'_>, of: &Snapshot) -> fmt::Result {
+        let inflight = ["read", "write"].into_iter().zip(of.inflight);
+        let inflight = inflight.map(|(direction, count)| (vec![("direction", direction)], f64::from(count)));
+        page.gauge(("iosched_inflight", "Commands in flight on the backing"), inflight)?;
         let help = "Requests waiting in the scheduler";
-        encoder
-            .encode_descriptor("iosched_waiting", help, None, MetricType::Gauge)?
-            .encode_gauge(&(of.waiting as i64))?;
+        page.gauge(("iosched_waiting", help), [(Vec::new(), of.waiting as f64)])?;
         let DecisionCounts { slices, idles, idles_in_vain, preemptions, merges } = of.decisions;
         let decisions = [
             ("slice", slices),
@@ -287,23 +190,23 @@ impl OfDisk {
             ("merge", merges),
         ];
         let decisions = decisions.map(|(decision, count)| (vec![("decision", decision)], count));
-        self.counter(encoder, ("iosched_decisions", "Decisions of the scheduler"), decisions)?;
+        page.counter(("iosched_decisions", "Decisions of the scheduler"), decisions)?;
         let ConnectionCounts { accepted, refused, stalled } = of.connections;
         let connections = [("accepted", accepted), ("refused", refused), ("stalled", stalled)];
         let connections = connections.map(|(fate, count)| (vec![("fate", fate)], count));
         let help = "NBD connections by result: accepted, refused because there were too many, or closed because \
             they stalled";
-        self.counter(encoder, ("iosched_connections", help), connections)?;
+        page.counter(("iosched_connections", help), connections)?;
         let failed: Vec<_> =
             of.failures.iter().map(|(&(op, errno), &count)| (op, errno.0.to_string(), count)).collect();
         let failed = failed.iter().map(|(op, errno, count)| (vec![("command", name(*op)), ("errno", errno)], *count));
         let about = ("iosched_backing_errors", "Commands that failed on the backing");
-        self.counter(encoder, about, failed)?;
+        page.counter(about, failed)?;
         let Unsaid { dropped, suppressed } = of.unsaid;
         let help = "Messages lost because they were not read in time";
-        self.counter(encoder, ("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
+        page.counter(("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
         let help = "Messages that were counted and not printed, because there were many of the same kind";
-        self.counter(encoder, ("iosched_messages_suppressed", help), [(Vec::new(), suppressed)])
+        page.counter(("iosched_messages_suppressed", help), [(Vec::new(), suppressed)])
     }
 }
 
@@ -318,13 +221,14 @@ const fn name(op: Op) -> &'static str {
     }
 }
 
-impl Collector for OfDisk {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+impl Metrics for OfDisk {
+    fn write(&self, page: &mut Page<'_>) -> fmt::Result {
         let of = self.snapshot().ok_or(fmt::Error)?;
-        self.of_clients(&mut encoder, &of.clients)?;
-        self.of_groups(&mut encoder, &of.groups)?;
-        self.of_disk(&mut encoder, &of)?;
-        self.info(&mut encoder, &[("disk", self.handle.name()), ("scheduler", of.scheduler)])
+        Self::of_clients(page, &of.clients)?;
+        Self::of_groups(page, &of.groups)?;
+        Self::of_disk(page, &of)?;
+        let labels = vec![("disk", self.handle.name()), ("scheduler", of.scheduler)];
+        page.info(("iosched_disk", "The served disk"), [labels])
     }
 }
 

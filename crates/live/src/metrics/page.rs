@@ -1,0 +1,197 @@
+//! A page of metrics in one of the formats, and the server of such pages.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode, encode_registry};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use super::format::Format;
+use super::http::{self, HttpRequest, Response};
+use super::{Listening, MetricsError};
+
+/// Labels of a sample.
+pub type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+/// A source of metrics.
+pub trait Metrics: Send + Sync + 'static {
+    /// Writes all metrics at their present values.
+    ///
+    /// # Errors
+    /// There are no metrics any more, or the page cannot be written.
+    fn write(&self, page: &mut Page<'_>) -> fmt::Result;
+}
+
+/// A histogram with its labels.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Times<'a> {
+    /// The labels.
+    pub labels: Labels<'a>,
+    /// Sum of the times, s.
+    pub seconds: f64,
+    /// Number of times.
+    pub count: u64,
+    /// Upper bound of each bucket, s, and the number of times in it. The last bound is infinite.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// A page of metrics that is being written.
+pub struct Page<'a> {
+    encoder: DescriptorEncoder<'a>,
+    format: Format,
+}
+
+impl fmt::Debug for Page<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Page<'_> {
+    /// Writes counters. In OpenMetrics `name` names the family, and its samples get the ending
+    /// `_total`. The classic format names the samples.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub fn counter<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        counted: impl IntoIterator<Item = (Labels<'l>, u64)>,
+    ) -> fmt::Result {
+        let format = self.format;
+        let classic = format!("{name}_total");
+        let name = if format == Format::Classic { &classic } else { name };
+        let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        let sample = |encoder: &mut MetricEncoder<'_>, value: u64| match format {
+            // A gauge is encoded without an ending.
+            Format::Classic => encoder.encode_gauge(&value),
+            Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
+        };
+        for (labels, value) in counted {
+            if labels.is_empty() {
+                sample(&mut family, value)?;
+            } else {
+                sample(&mut family.encode_family(&labels)?, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes gauges.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub fn gauge<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        values: impl IntoIterator<Item = (Labels<'l>, f64)>,
+    ) -> fmt::Result {
+        let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            // A whole number is written without a fraction, as other programs do.
+            let whole = value as i64;
+            let is_whole = whole as f64 == value;
+            let encode = |encoder: &mut MetricEncoder<'_>| {
+                if is_whole { encoder.encode_gauge(&whole) } else { encoder.encode_gauge(&value) }
+            };
+            if labels.is_empty() { encode(&mut family)? } else { encode(&mut family.encode_family(&labels)?)? }
+        }
+        Ok(())
+    }
+
+    /// Writes histograms.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub fn histogram<'l>(
+        &mut self,
+        (name, help): (&str, &str),
+        times: impl IntoIterator<Item = Times<'l>>,
+    ) -> fmt::Result {
+        let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for Times { labels, seconds, count, buckets } in times {
+            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(seconds, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+
+    /// Writes constant properties. `name` has no ending. The classic format has no info type, so a
+    /// gauge represents it.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub fn info<'l>(&mut self, (name, help): (&str, &str), infos: impl IntoIterator<Item = Labels<'l>>) -> fmt::Result {
+        let classic = format!("{name}_info");
+        let (name, kind) = match self.format {
+            Format::Classic => (classic.as_str(), MetricType::Gauge),
+            Format::OpenMetrics => (name, MetricType::Info),
+        };
+        let mut family = self.encoder.encode_descriptor(name, help, None, kind)?;
+        for labels in infos {
+            match self.format {
+                Format::Classic => family.encode_family(&labels)?.encode_gauge(&1_u32)?,
+                Format::OpenMetrics => family.encode_info(&labels)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Metrics in one of the formats.
+struct InFormat {
+    metrics: Arc<dyn Metrics>,
+    format: Format,
+}
+
+impl fmt::Debug for InFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFormat").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Collector for InFormat {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.metrics.write(&mut Page { encoder, format: self.format })
+    }
+}
+
+impl Listening {
+    /// Serves metrics at `http://ADDRESS/metrics` for as long as the process lives. Returns the
+    /// actual address, which differs from the requested one if the requested port is 0.
+    ///
+    /// # Errors
+    /// The system does not return the address or cannot create a thread.
+    pub fn serve_metrics(self, metrics: Arc<dyn Metrics>) -> Result<SocketAddr, MetricsError> {
+        let Self { listener, address } = self;
+        let failed = |error: std::io::Error| MetricsError { address: address.clone(), message: error.to_string() };
+        let at = listener.local_addr().map_err(failed)?;
+        let registry = |format| {
+            let mut registry = Registry::default();
+            registry.register_collector(Box::new(InFormat { metrics: Arc::clone(&metrics), format }));
+            registry
+        };
+        let (classic, open) = (registry(Format::Classic), registry(Format::OpenMetrics));
+        http::serve(listener, move |request| answer(request, &classic, &open)).map_err(failed)?;
+        Ok(at)
+    }
+}
+
+fn answer(request: &HttpRequest, classic: &Registry, open: &Registry) -> Response {
+    if request.path != "/metrics" {
+        return Response::plain("404 Not Found", "metrics are at /metrics");
+    }
+    let format = Format::preferred(&request.accept);
+    let mut body = String::new();
+    let encoded = match format {
+        Format::Classic => encode_registry(&mut body, classic),
+        Format::OpenMetrics => encode(&mut body, open),
+    };
+    if encoded.is_err() {
+        return Response::plain("503 Service Unavailable", "the disk is no longer served");
+    }
+    Response { status: "200 OK", content_type: format.content_type(), body }
+}
