@@ -131,13 +131,14 @@ fn main() {
     println!("events of an I/O: {submit_ns:.0} ns where it is made, {complete_ns:.0} ns where it is completed");
     for (name, sampled_above) in [("a sample", Some(ObserveOptions::SAMPLED_ABOVE)), ("all requests", None)] {
         let runs: Vec<_> = (0..REPEATS).map(|_| observed(&disk, sampled_above)).collect();
-        let [iops, own, part] = [0, 1, 2].map(|at| median(runs.iter().map(|run| [run.0, run.1, run.2][at]).collect()));
+        let [iops, observer, part] =
+            [0, 1, 2].map(|at| median(runs.iter().map(|run| [run.0, run.1, run.2][at]).collect()));
         let events = (submit_ns + complete_ns).max(0.0) * f64::from(IOPS) * part.min(1.0) / 1e9 * 100.0;
         println!(
-            "{name} ({:.0} %): at {iops:.0} IOPS, the observer takes {own:.2} % of a core and the events take \
+            "{name} ({:.0} %): at {iops:.0} IOPS, the observer takes {observer:.2} % of a core and the events take \
              {events:.2} %, together {:.2} % (goal: below {GOAL} %)",
             part * 100.0,
-            own + events
+            observer + events
         );
     }
     let _ = Command::new("losetup").arg("--detach").arg(&path).status();

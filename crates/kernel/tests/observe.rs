@@ -144,8 +144,8 @@ fn a_sample_estimates_all_requests() {
 fn fsync_is_observed_on_ext4() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(disk) = Loop::new() else { return };
-    let made = Command::new("mkfs.ext4").arg("-q").arg(&disk.path).status();
-    if !available(made.is_ok_and(|made| made.success()), "mkfs.ext4") {
+    let formatted = Command::new("mkfs.ext4").arg("-q").arg(&disk.path).status();
+    if !available(formatted.is_ok_and(|status| status.success()), "mkfs.ext4") {
         return;
     }
     let mounted = disk.here.path().join("mounted");

@@ -163,7 +163,8 @@ fn name(weight: Weight) -> &'static str {
 
 impl State {
     fn requests(&self, page: &mut Page<'_>) -> fmt::Result {
-        let counts: [(&str, &str, fn(&Total) -> u64); 2] = [
+        type Value = fn(&Total) -> u64;
+        let counts: [(&str, &str, Value); 2] = [
             ("iosched_disk_operations", "Completed requests and calls of fsync", |total| total.ios),
             ("iosched_disk_bytes", "Bytes of completed requests", |total| total.bytes),
         ];
