@@ -181,6 +181,19 @@ pub enum SettingError {
         /// The version that the setting names.
         kernel: KernelVersion,
     },
+    /// The version of Linux has another io.cost, or none.
+    #[error(
+        "{elevator}: {name} cannot be simulated for Linux {kernel}: io.cost is known from 5.10 on; name a later \
+         version, or leave {name} out"
+    )]
+    UnknownIoCost {
+        /// The name of the elevator.
+        elevator: String,
+        /// The name of the file.
+        name: String,
+        /// The version of Linux.
+        kernel: KernelVersion,
+    },
     /// The elevator does not exist.
     #[error(transparent)]
     UnknownElevator(#[from] UnknownElevator),
@@ -442,6 +455,12 @@ impl Setting {
     /// the queue refuses a value on this device.
     pub fn build(&self, now: Time, config: &QueueConfig) -> Result<RequestQueue, SettingError> {
         let config = QueueConfig { kernel: self.kernel.unwrap_or(config.kernel), ..config.clone() };
+        if !config.kernel.is_since(5, 10)
+            && let Some(io_cost) = self.attributes.iter().find(|attribute| attribute.name.starts_with("io.cost."))
+        {
+            let (elevator, name) = (self.name().to_owned(), io_cost.name.clone());
+            return Err(SettingError::UnknownIoCost { elevator, name, kernel: config.kernel });
+        }
         let mut queue = RequestQueue::new(now, &config, self.registered()?);
         self.write(|of, name, value| match of {
             Owner::Queue => queue.set_attribute(now, name, value),
@@ -583,6 +602,19 @@ mod tests {
         assert!(error.starts_with("\"6.99\" is not a known kernel"), "{error}");
         let cgroup: Setting = "none:io.max=user@1000.service:wbps=1000000".parse().unwrap();
         assert_eq!(cgroup.kernel(), None, "a name of a cgroup may have an @");
+    }
+
+    #[test]
+    fn io_cost_is_refused_for_linux_before_5_10() {
+        for (kernel, is_known) in [("4.18", false), ("5.9", false), ("5.10", true), ("6.12", true)] {
+            let setting: Setting = format!("none:io.cost.qos=enable=1 @ {kernel}").parse().unwrap();
+            let built = setting.build(Time::ZERO, &QueueConfig::default());
+            assert_eq!(built.is_ok(), is_known, "{kernel}");
+            if let Err(error) = built {
+                let start = format!("none: io.cost.qos cannot be simulated for Linux {kernel}: ");
+                assert!(error.to_string().starts_with(&start), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -2,48 +2,48 @@
 //! one version and not under its neighbour.
 
 use iosched::{
-    Bio, Cgroup, CgroupId, ContextId, Flags, IoClass, IoPriority, Issued, Op, Part, QueueConfig, Registry, RequestId,
+    Bio, Cgroup, CgroupId, ContextId, Flags, IoClass, IoPriority, Issued, Op, QueueConfig, Registry, RequestId,
     RequestQueue, Submit, Time,
 };
 
-const NOW: Time = Time::from_ns(1_000_000_000_000);
-const MS: u64 = 1_000_000;
+pub(super) const NOW: Time = Time::from_ns(1_000_000_000_000);
+pub(super) const MS: u64 = 1_000_000;
 
-fn config(kernel: &str) -> QueueConfig {
+pub(super) fn config(kernel: &str) -> QueueConfig {
     QueueConfig { kernel: kernel.parse().unwrap(), write_cache: false, ..QueueConfig::default() }
 }
 
-fn queue_of(scheduler: &str, config: &QueueConfig) -> RequestQueue {
+pub(super) fn queue_of(scheduler: &str, config: &QueueConfig) -> RequestQueue {
     RequestQueue::new(NOW, config, Registry::linux().get(scheduler).unwrap())
 }
 
-fn queue(scheduler: &str, kernel: &str) -> RequestQueue {
+pub(super) fn queue(scheduler: &str, kernel: &str) -> RequestQueue {
     queue_of(scheduler, &config(kernel))
 }
 
-fn process_in(queue: &mut RequestQueue, class: IoClass, cgroup: CgroupId) -> ContextId {
+pub(super) fn process_in(queue: &mut RequestQueue, class: IoClass, cgroup: CgroupId) -> ContextId {
     let pid = queue.env().contexts.len() as u32;
     queue.create_context(pid, IoPriority::new(class, 4), cgroup)
 }
 
-fn process(queue: &mut RequestQueue) -> ContextId {
+pub(super) fn process(queue: &mut RequestQueue) -> ContextId {
     process_in(queue, IoClass::BestEffort, CgroupId::ROOT)
 }
 
-fn cgroup(queue: &mut RequestQueue, name: &str) -> CgroupId {
+pub(super) fn cgroup(queue: &mut RequestQueue, name: &str) -> CgroupId {
     queue.create_cgroup(Cgroup { name: name.to_owned(), parent: None, weight: None, leaf_weight: None }).unwrap()
 }
 
-fn bio(op: Op, sector: u64, context: ContextId) -> Bio {
+pub(super) fn bio(op: Op, sector: u64, context: ContextId) -> Bio {
     Bio { op, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector }
 }
 
-fn complete(queue: &mut RequestQueue, id: RequestId) {
+pub(super) fn complete(queue: &mut RequestQueue, id: RequestId) {
     queue.complete(NOW, id, Ok(()), |_, _| {});
 }
 
 /// Dispatches and completes a request. Returns its sector.
-fn serve(queue: &mut RequestQueue) -> Option<u64> {
+pub(super) fn serve(queue: &mut RequestQueue) -> Option<u64> {
     let id = queue.dispatch(NOW)?;
     let sector = queue.request(id).sector();
     complete(queue, id);
@@ -107,6 +107,20 @@ fn mq_deadline_knows_classes_from_5_14_and_waits_for_the_device_from_5_16() {
         let second = queue.dispatch(NOW).map(|id| queue.request(id).sector());
         assert_eq!(second, while_in_device, "{kernel}");
         queue.check();
+    }
+}
+
+#[test]
+fn requests_at_the_head_come_before_all_classes_but_in_5_14_to_6_18() {
+    let cases = [("5.13", true), ("5.14", false), ("6.12.0", false), ("6.12.62", false), ("6.12.63", true)];
+    for (kernel, is_first) in cases.into_iter().chain([("6.18", false), ("6.19", true)]) {
+        let mut queue = queue("mq-deadline", kernel);
+        let urgent = process_in(&mut queue, IoClass::RealTime, CgroupId::ROOT);
+        let usual = process(&mut queue);
+        queue.submit(NOW, &bio(Op::Read, 0, urgent));
+        let at_head = Issued { at_head: true, ..Issued::default() };
+        queue.submit_issued(NOW, &bio(Op::Read, 1000, usual), &at_head);
+        assert_eq!(serve(&mut queue) == Some(1000), is_first, "{kernel}");
     }
 }
 
@@ -411,6 +425,27 @@ fn writers_finish_before_wbt_is_switched_off_but_in_6_5_to_6_10() {
 }
 
 #[test]
+fn sleeping_dirtiers_of_cgroups_raise_the_limit_of_wbt_from_6_8() {
+    let accepted = |kernel: &str, in_cgroup: bool, sleeps: bool| {
+        let config = QueueConfig { throttles_writeback: true, depth: 32, ..config(kernel) };
+        let mut queue = queue_of("none", &config);
+        let cgroup = if in_cgroup { cgroup(&mut queue, "limited") } else { CgroupId::ROOT };
+        let dirtier = process_in(&mut queue, IoClass::BestEffort, cgroup);
+        let flusher = process(&mut queue);
+        if sleeps {
+            queue.dirtier_sleeps(NOW, dirtier);
+        }
+        let write = |sector| Bio { flags: Flags::AHEAD, ..bio(Op::Write, sector, flusher) };
+        (0..100).take_while(|number| queue.submit(NOW, &write(number * 1000)).accepted()).count()
+    };
+    for (kernel, of_cgroup) in [("6.1", 4), ("6.7", 4), ("6.8", 16), ("6.12", 16)] {
+        assert_eq!(accepted(kernel, false, false), 4, "{kernel}: nobody sleeps");
+        assert_eq!(accepted(kernel, false, true), 16, "{kernel}: the process is in the root cgroup");
+        assert_eq!(accepted(kernel, true, true), of_cgroup, "{kernel}: the process is in another cgroup");
+    }
+}
+
+#[test]
 fn io_cost_switches_wbt_off_from_6_2() {
     let target = |queue: &RequestQueue| queue.attribute("wbt_lat_usec").unwrap();
     let switch_on = |queue: &mut RequestQueue, on: bool| {
@@ -436,147 +471,4 @@ fn io_cost_switches_wbt_off_from_6_2() {
     queue.set_attribute(NOW, "wbt_lat_usec", "9000").unwrap();
     switch_on(&mut queue, true);
     assert_eq!(target(&queue), "9000", "a written target stays");
-}
-
-// ---- bfq
-
-#[test]
-fn bfq_idles_for_shares_in_a_single_cgroup_up_to_6_1() {
-    for (kernel, waits) in [("5.10", true), ("6.1", true), ("6.2", false), ("6.12", false)] {
-        for in_root in [false, true] {
-            let mut queue = queue_of("bfq", &QueueConfig { groups: true, rotational: false, ..config(kernel) });
-            queue.set_tunable(NOW, "low_latency", "0").unwrap();
-            let cgroup = if in_root { CgroupId::ROOT } else { cgroup(&mut queue, "only") };
-            let [first, second] = [(); 2].map(|()| process_in(&mut queue, IoClass::BestEffort, cgroup));
-            // The second process is older than those that are
-            // merged because they were created together.
-            queue.submit(NOW, &bio(Op::Read, 1 << 29, second));
-            assert_eq!(serve(&mut queue), Some(1 << 29));
-            let now = NOW + 2000 * MS;
-            queue.timer(now);
-            queue.submit(now, &bio(Op::Read, 0, first));
-            let id = queue.dispatch(now).unwrap();
-            assert_eq!(queue.request(id).sector(), 0);
-            queue.submit(now, &bio(Op::Read, 1 << 30, second));
-            queue.complete(now, id, Ok(()), |_, _| {});
-            assert_eq!(queue.dispatch(now).is_none(), waits && !in_root, "{kernel}, in the root: {in_root}");
-        }
-    }
-}
-
-#[test]
-fn bfq_shares_tags_by_weight_from_5_17() {
-    let counts = ["5.16", "5.17"].map(|kernel| {
-        let mut queue = queue_of("bfq", &QueueConfig { groups: true, ..config(kernel) });
-        let [greedy, other] = ["greedy", "other"].map(|name| {
-            let cgroup = cgroup(&mut queue, name);
-            process_in(&mut queue, IoClass::BestEffort, cgroup)
-        });
-        queue.submit(NOW, &bio(Op::Write, 1 << 30, other));
-        (0..100).take_while(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, greedy)).accepted()).count()
-    });
-    assert!(counts[1] < counts[0], "{counts:?}");
-}
-
-// ---- io.max
-
-/// Returns a queue with a cgroup that io.max limits, and a process in that cgroup.
-fn limited(kernel: &str, rotational: bool, limits: &str) -> (RequestQueue, ContextId, CgroupId) {
-    let mut queue = queue_of("none", &QueueConfig { rotational, depth: 256, ..config(kernel) });
-    let cgroup = cgroup(&mut queue, "limited");
-    let context = process_in(&mut queue, IoClass::BestEffort, cgroup);
-    queue.set_cgroup_attribute(NOW, cgroup, "io.max", limits).unwrap();
-    (queue, context, cgroup)
-}
-
-#[test]
-fn slices_of_io_max_were_short_on_ssds_from_6_10_to_6_18() {
-    for (kernel, passed) in [("6.9", 24), ("6.10", 4), ("6.12.0", 4), ("6.12.62", 4), ("6.12.63", 24), ("6.18", 4)] {
-        for (rotational, expected) in [(false, passed), (true, 24)] {
-            let (mut queue, context, _) = limited(kernel, rotational, "wbps=1000000");
-            let writes = (0..100).map(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, context)));
-            let count = writes.take_while(|submit| *submit != Submit::Held).count();
-            assert_eq!(count, expected, "{kernel}, rotational: {rotational}");
-        }
-    }
-    let (mut queue, context, _) = limited("6.19", false, "wbps=1000000");
-    let writes = (0..100).map(|number| queue.submit(NOW, &bio(Op::Write, number * 1000, context)));
-    assert_eq!(writes.take_while(|submit| *submit != Submit::Held).count(), 24, "6.19");
-}
-
-#[test]
-fn io_max_counts_each_part_of_a_long_read_from_5_15() {
-    for (kernel, is_held) in [("5.4", false), ("5.14", false), ("5.18", true), ("6.12", true)] {
-        let (mut queue, context, _) = limited(kernel, true, "riops=10");
-        let mut part = |sector, part| {
-            let read = Bio { nr_sectors: 512, ..bio(Op::Read, sector, context) };
-            queue.submit_issued(NOW, &read, &Issued { part, ..Issued::default() })
-        };
-        assert!(matches!(part(0, Part::First { of_sectors: 1024 }), Submit::Queued(_)));
-        assert_eq!(part(512, Part::Rest) == Submit::Held, is_held, "{kernel}");
-    }
-}
-
-#[test]
-fn held_bios_continue_when_their_cgroup_is_removed_from_6_13() {
-    for (kernel, least, most) in [("6.12", 3_000, 5_000), ("6.13", 0, 20), ("7.0", 0, 20)] {
-        let (mut queue, context, cgroup) = limited(kernel, true, "wbps=1000");
-        assert_eq!(queue.submit(NOW, &bio(Op::Write, 0, context)), Submit::Held);
-        queue.move_context(NOW, context, CgroupId::ROOT);
-        queue.remove_cgroup(NOW, cgroup);
-        let ms = released_ms(&mut queue);
-        assert!((least..=most).contains(&ms), "{kernel}: {ms} ms");
-    }
-}
-
-#[test]
-fn io_max_refuses_a_limit_of_1_from_5_10_to_6_12() {
-    for (kernel, is_refused) in [("5.9", false), ("5.10", true), ("6.12", true), ("6.13", false)] {
-        let (mut queue, _, cgroup) = limited(kernel, true, "wbps=1000");
-        assert_eq!(queue.set_cgroup_attribute(NOW, cgroup, "io.max", "riops=1").is_err(), is_refused, "{kernel}");
-    }
-}
-
-#[test]
-fn metadata_passes_io_max_at_once_from_6_12() {
-    for (kernel, is_held) in [("6.11", true), ("6.12.0", false), ("6.12", false)] {
-        let (mut queue, context, _) = limited(kernel, true, "wbps=1000");
-        let write = |sector, flags| Bio { flags, ..bio(Op::Write, sector, context) };
-        assert_eq!(queue.submit(NOW, &write(0, Flags::empty())), Submit::Held);
-        assert_eq!(queue.submit(NOW, &write(1000, Flags::PRIO)) == Submit::Held, is_held, "{kernel}");
-    }
-}
-
-/// Returns when a held bio continues, in ms from the beginning.
-fn released_ms(queue: &mut RequestQueue) -> u64 {
-    loop {
-        let at = queue.next_timer().unwrap();
-        queue.timer(at);
-        if queue.dispatch(at).is_some() {
-            return at.since(NOW) / MS;
-        }
-    }
-}
-
-#[test]
-fn a_change_of_io_max_keeps_what_was_waited_from_6_1() {
-    for (kernel, seconds) in [("6.0", 10), ("6.1", 6), ("6.12", 6)] {
-        let (mut queue, context, cgroup) = limited(kernel, true, "wbps=2048");
-        assert_eq!(queue.submit(NOW, &Bio { nr_sectors: 16, ..bio(Op::Write, 0, context) }), Submit::Held);
-        queue.set_cgroup_attribute(NOW + 2000 * MS, cgroup, "io.max", "wbps=1024").unwrap();
-        let released = released_ms(&mut queue);
-        assert_eq!((released + 500) / 1000, seconds, "{kernel}: {released} ms");
-    }
-}
-
-#[test]
-fn few_bios_a_second_keep_to_their_limit_from_6_11() {
-    for (kernel, gap_ms) in [("6.9", 100), ("6.11", 200)] {
-        let (mut queue, context, _) = limited(kernel, true, "wiops=5");
-        let submitted = [0, 1000].map(|sector| queue.submit(NOW, &bio(Op::Write, sector, context)));
-        assert!(submitted.contains(&Submit::Held), "{kernel}");
-        while queue.dispatch(NOW).is_some() {}
-        let released = released_ms(&mut queue);
-        assert_eq!(released / 100 * 100, gap_ms, "{kernel}: {released} ms");
-    }
 }

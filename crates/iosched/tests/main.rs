@@ -9,6 +9,8 @@ mod historic;
 mod host;
 mod io_cost;
 mod kernels;
+mod kernels_bfq;
+mod kernels_io_max;
 mod mclock;
 mod misuse;
 mod multi_queue;

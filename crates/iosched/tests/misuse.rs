@@ -60,6 +60,7 @@ const OF_CONTEXT: &Named<fn(&mut Driver, ContextId)> = &[
     ("move_context", |driver, context| driver.move_context(NOW, context, CgroupId::ROOT)),
     ("yield_to, from", |driver, context| driver.yield_to(NOW, context, ContextId::numbered(0))),
     ("yield_to, to", |driver, context| driver.yield_to(NOW, ContextId::numbered(0), context)),
+    ("dirtier_sleeps", |driver, context| driver.dirtier_sleeps(NOW, context)),
     ("rest_ns", |driver, context| _ = driver.rest_ns(NOW, context)),
     ("exit", |driver, context| driver.exit(NOW, context)),
 ];
@@ -176,6 +177,10 @@ const AT_A_TIME: &Named<fn(&mut Driver, RequestId, Time)> = &[
     ("yield_to", |driver, id, now| {
         let context = driver.queue().request(id).context();
         driver.yield_to(now, context, context);
+    }),
+    ("dirtier_sleeps", |driver, id, now| {
+        let context = driver.queue().request(id).context();
+        driver.dirtier_sleeps(now, context);
     }),
     ("move_context", |driver, id, now| {
         let context = driver.queue().request(id).context();

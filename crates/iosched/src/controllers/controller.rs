@@ -121,6 +121,12 @@ pub trait Controller: Send {
         let _ = (site, bio_id, target);
     }
 
+    /// Reports that a process of `group` has dirtied much memory, and sleeps until the device has
+    /// written some of it.
+    fn dirtier_sleeps(&mut self, site: &mut Site, group: CgroupId) {
+        let _ = (site, group);
+    }
+
     /// Handles a bio that has become a request.
     fn issued(&mut self, site: &mut Site, bio_id: BioId) {
         let _ = (site, bio_id);
@@ -497,6 +503,11 @@ impl Controllers {
         if let Some(group) = left {
             self.each(|controller, site| controller.group_left(site, group));
         }
+    }
+
+    /// See [`Controller::dirtier_sleeps`].
+    pub fn dirtier_sleeps(&mut self, group: CgroupId) {
+        self.each(|controller, site| controller.dirtier_sleeps(site, group));
     }
 
     /// See [`Controller::elevator_changed`].

@@ -81,6 +81,10 @@ impl Controller for Wbt {
         self.even_out(site, bio_id);
     }
 
+    fn dirtier_sleeps(&mut self, site: &mut Site, group: CgroupId) {
+        self.dirtier_sleeps(site, group);
+    }
+
     fn started(&mut self, site: &mut Site, bio_id: BioId) {
         self.started(site, bio_id);
     }

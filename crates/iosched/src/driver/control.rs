@@ -35,6 +35,12 @@ impl Driver {
         self.queue.yield_to(now, from, to);
     }
 
+    /// See [`RequestQueue::dirtier_sleeps`](crate::RequestQueue::dirtier_sleeps).
+    pub fn dirtier_sleeps(&mut self, now: Time, context: ContextId) {
+        self.note(Some(now), || What::DirtierSleeps(context));
+        self.queue.dirtier_sleeps(now, context);
+    }
+
     /// See [`RequestQueue::decline`](crate::RequestQueue::decline).
     pub fn decline(&mut self, context: ContextId) {
         self.note(None, || What::Decline(context));

@@ -799,6 +799,17 @@ impl RequestQueue {
         }
     }
 
+    /// Reports that the process of `context` has dirtied much memory, and sleeps until this device
+    /// has written some of it. wbt then allows more writes in flight for a second. The process may
+    /// have exited.
+    pub fn dirtier_sleeps(&mut self, now: Time, context: ContextId) {
+        self.enter(now);
+        let cgroup = self.env.contexts.require(context).cgroup;
+        if self.is_multi_queue() && (self.controlled.is_some() || self.throttles_writeback) {
+            self.controlled().dirtier_sleeps(cgroup);
+        }
+    }
+
     // ---- observation
 
     /// Returns a request that is not complete yet.

@@ -157,6 +157,8 @@ pub struct Model {
     ios: Ios,
     ready: VecDeque<u32>,
     yields: Vec<(u32, usize, u32)>,
+    /// Tasks that sleep because they have dirtied many pages, with the disk of the pages.
+    throttled: Vec<(u32, usize)>,
     /// Tasks with a completed begun I/O, and the tag of the I/O.
     finished: VecDeque<(u32, u32)>,
     /// Whether the limit on dirty pages was exceeded at the last check.
@@ -184,6 +186,7 @@ impl Model {
             ios: Ios::new(),
             ready: VecDeque::new(),
             yields: Vec::new(),
+            throttled: Vec::new(),
             finished: VecDeque::new(),
             dirty_exceeded: false,
             error: None,
@@ -355,6 +358,11 @@ impl Model {
     /// Returns a task that yields a disk to another task: the task, the disk, the other task.
     pub fn take_yield(&mut self) -> Option<(u32, usize, u32)> {
         self.yields.pop()
+    }
+
+    /// Returns a task that has begun to sleep because it has dirtied many pages, and their disk.
+    pub fn take_throttled(&mut self) -> Option<(u32, usize)> {
+        self.throttled.pop()
     }
 
     /// Returns a task with a completed I/O that was

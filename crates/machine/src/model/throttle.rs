@@ -226,6 +226,7 @@ impl Model {
         // The part of a long pause that is not slept is added to the next pause,
         // up to the same length.
         *pacing = Pacing { since_ns: now_ns + pause_ns - over_ns.min(longest_ns).min(now_ns), pages: aim.pages };
+        self.throttled.push((task, throttle.disk));
         Action::Block(Wait::Until(now_ns + pause_ns))
     }
 

@@ -224,6 +224,7 @@ impl Executor {
             let outcome = self.kernel.run(task, self.now_ns);
             self.number += 1;
             while self.kernel.take_yield().is_some() {}
+            while self.kernel.take_throttled().is_some() {}
             match outcome {
                 Outcome::Cpu(ns) => {
                     assert!(ns > 0);

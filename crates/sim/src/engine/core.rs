@@ -540,6 +540,13 @@ impl<D: Device, O: Observer> Core<D, O> {
         self.report_decisions();
     }
 
+    /// Reports that `task` sleeps because it has dirtied much memory.
+    pub(super) fn dirtier_sleeps(&mut self, task: u32) {
+        let (now, context) = (self.now(), self.owners[task as usize].context);
+        self.driver.dirtier_sleeps(now, context);
+        self.report_decisions();
+    }
+
     /// Drops the parts that `task` could not submit when the queue was full.
     pub(super) fn give_up(&mut self, task: u32) {
         let owner = self.owner(task);

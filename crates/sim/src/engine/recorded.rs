@@ -333,6 +333,7 @@ impl<R: Recording> Recorded<'_, R> {
                 self.tasks[context.index()] = None;
             }
             What::Yield { from, to } => core.yield_to(self.task(from)?, self.task(to)?),
+            What::DirtierSleeps(context) => core.dirtier_sleeps(self.task(context)?),
             What::Cgroup(cgroup) => {
                 self.cgroup(cgroup.parent.unwrap_or(CgroupId::ROOT))?;
                 if let Ok(id) = core.driver.create_cgroup(cgroup) {

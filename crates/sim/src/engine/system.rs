@@ -178,6 +178,9 @@ impl<'a> System<'a> {
                 disks[disk].yield_to(from, to);
                 self.to_run[disk] = true;
             }
+            while let Some((throttled, disk)) = self.kernel.take_throttled() {
+                disks[disk].dirtier_sleeps(throttled);
+            }
             match outcome {
                 Outcome::Cpu(ns) => {
                     self.heap.push(now_ns + ns, task, RUN);

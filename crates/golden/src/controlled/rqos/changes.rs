@@ -220,7 +220,7 @@ impl Player {
                 let line = self.line(event);
                 self.say(line);
                 match event {
-                    "bdp_sleep" => self.with_wbt(|wbt, site| wbt.dirtier_sleeps(site)),
+                    "bdp_sleep" => self.with_wbt(|wbt, site| wbt.dirtier_sleeps(site, CgroupId::ROOT)),
                     "bfq_on" => self.with_wbt(|wbt, site| wbt.bfq_taken(site)),
                     "bfq_off" => self.with_wbt(|wbt, _| wbt.bfq_given_up()),
                     _ => {}

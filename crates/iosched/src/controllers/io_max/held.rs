@@ -45,13 +45,14 @@ impl Held {
         self.ring.front().and_then(|(_, bios)| bios.front()).copied()
     }
 
-    pub(super) fn pop(&mut self) -> Option<BioId> {
+    /// Removes the next bio, and returns it with its source.
+    pub(super) fn pop(&mut self) -> Option<(Source, BioId)> {
         let (source, mut bios) = self.ring.pop_front()?;
         let bio_id = bios.pop_front()?;
         self.len -= 1;
         if !bios.is_empty() {
             self.ring.push_back((source, bios));
         }
-        Some(bio_id)
+        Some((source, bio_id))
     }
 }

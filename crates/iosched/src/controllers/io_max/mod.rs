@@ -5,6 +5,9 @@
 //! group above, and from the topmost group to a worker that submits it. Its process never sleeps
 //! here, but continues with its next bio.
 //!
+//! From Linux 6.16 on, a bio first waits for the limit on bytes and then for the limit on bios. Each
+//! wait has its own queue. In earlier versions a bio waits once, for the longer time.
+//!
 //! | file | content |
 //! |---|---|
 //! | `slice.rs` | the allowance of a slice, and when a bio may continue |
@@ -17,7 +20,7 @@ mod slice;
 
 use self::held::{Held, Source};
 use self::rounds::Level;
-use self::slice::{Amount, Slice};
+use self::slice::{Amount, Slice, Stage};
 use super::bio_state::{BioId, BioState, Direction, Passage};
 use super::event::IoMaxEvent;
 use super::site::Site;
@@ -49,7 +52,20 @@ impl Limits {
 struct Flow {
     limits: Limits,
     slice: Slice,
+    /// Bios that wait for the limit on bytes. With one queue, they wait for both limits.
     held: Held,
+    /// Bios with counted bytes, which wait for the limit on bios. Unused with one queue.
+    held_for_ios: Held,
+}
+
+impl Flow {
+    fn nr_held(&self) -> usize {
+        self.held.len() + self.held_for_ios.len()
+    }
+
+    fn holds_none(&self) -> bool {
+        self.nr_held() == 0
+    }
 }
 
 /// Group with limits.
@@ -97,6 +113,10 @@ struct Rules {
     takes_one: bool,
     /// Whether one slice remains when past slices are removed.
     keeps_a_slice: bool,
+    /// Whether bios wait in two queues: first for the limit on bytes, then for the limit on bios.
+    has_two_queues: bool,
+    /// Whether the limit on bytes misses a bio that is held behind another one.
+    misses_followers: bool,
 }
 
 impl Rules {
@@ -112,6 +132,8 @@ impl Rules {
             ends_at_removal: kernel.is_since(6, 13),
             takes_one: !kernel.is_since(5, 10) || kernel.is_since(6, 13),
             keeps_a_slice: kernel.is_since(6, 15),
+            has_two_queues: kernel.is_since(6, 16),
+            misses_followers: kernel.is_since(5, 18) && !kernel.has((6, 1), &[(6, 0, 3)]),
         }
     }
 }
@@ -164,7 +186,7 @@ impl IoMax {
     /// Returns the number of held bios, including those released and not taken yet.
     #[must_use]
     pub fn held(&self) -> usize {
-        let flows = self.groups.iter().flat_map(|group| &group.flows).map(|flow| flow.held.len());
+        let flows = self.groups.iter().flat_map(|group| &group.flows).map(Flow::nr_held);
         flows.sum::<usize>() + self.released.iter().map(Held::len).sum::<usize>()
     }
 
@@ -178,18 +200,20 @@ impl IoMax {
         if !self.applies(site, state, direction) {
             return Passage::Pass;
         }
-        let (bio, is_urgent) = (Amount::of(state), state.is_urgent() && self.rules.urgent_passes);
+        let is_urgent = state.is_urgent() && self.rules.urgent_passes;
         let mut source = Source::Own;
         let mut group = state.cgroup;
         loop {
-            if self.flow(group, direction).held.is_empty() && self.wait_jiffies(site, group, direction, bio) == 0 {
-                self.charge(group, direction, bio);
-                self.trim(site, group, direction);
-            } else if is_urgent {
-                self.charge(group, direction, bio);
-            } else {
-                self.hold(site, id, group, direction, source);
-                return Passage::Wait;
+            if let Err(stage) = self.pass(site, id, group, direction) {
+                if !is_urgent {
+                    self.hold(site, id, group, direction, source, stage);
+                    return Passage::Wait;
+                }
+                let bio = Amount::of(&site.bios[id]);
+                self.charge(group, direction, bio, stage);
+                if stage == Stage::Bytes {
+                    self.charge(group, direction, bio, Stage::Ios);
+                }
             }
             source = Source::Child(group);
             let Some(parent) = site.groups.parent(group) else { break };
@@ -208,12 +232,50 @@ impl IoMax {
         })
     }
 
-    fn hold(&mut self, site: &mut Site, id: BioId, group: CgroupId, direction: Direction, source: Source) {
+    /// Counts a bio in a group whose limits let it pass. Otherwise returns the stage at which the
+    /// bio must wait; the stages before are counted.
+    fn pass(&mut self, site: &mut Site, id: BioId, group: CgroupId, direction: Direction) -> Result<(), Stage> {
+        let bio = Amount::of(&site.bios[id]);
+        let stages: &[Stage] = match (self.rules.has_two_queues, bio.is_counted()) {
+            (false, _) => &[Stage::Both],
+            (true, false) => &[Stage::Bytes, Stage::Ios],
+            (true, true) => &[Stage::Ios],
+        };
+        for &stage in stages {
+            let is_first = self.held_at(group, direction, stage).is_empty();
+            if !is_first || self.wait_jiffies(site, group, direction, bio, stage) > 0 {
+                return Err(stage);
+            }
+            self.charge(group, direction, bio, stage);
+        }
+        self.trim(site, group, direction);
+        Ok(())
+    }
+
+    /// Returns the bios of a group that wait at a stage.
+    fn held_at(&mut self, group: CgroupId, direction: Direction, stage: Stage) -> &mut Held {
+        let flow = self.flow(group, direction);
+        if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held }
+    }
+
+    fn hold(
+        &mut self,
+        site: &mut Site,
+        id: BioId,
+        group: CgroupId,
+        direction: Direction,
+        source: Source,
+        stage: Stage,
+    ) {
         let flows = &self.groups[group.index()].flows;
-        let Slice { bytes, ios, .. } = flows[direction as usize].slice;
-        let held = [0, 1].map(|direction: usize| flows[direction].held.len() as u32);
+        let Flow { slice: Slice { bytes, ios, .. }, .. } = flows[direction as usize];
+        let follows = !flows[direction as usize].holds_none();
+        let held = [0, 1].map(|direction: usize| flows[direction].nr_held() as u32);
         site.note(|| IoMaxEvent::Hold { bio_id: id, group, direction, bytes, ios, held }.into());
-        self.queue(site, id, group, direction, source);
+        self.queue(site, id, group, direction, source, stage);
+        if follows && self.rules.misses_followers {
+            site.bios[id].counted = true;
+        }
         if self.groups[group.index()].was_empty {
             self.update(site, group);
             self.schedule(site, site.groups.parent(group), true);
@@ -230,7 +292,7 @@ impl IoMax {
     pub fn released(&mut self) -> Vec<BioId> {
         let mut all = Vec::new();
         for held in &mut self.released {
-            all.extend(std::iter::from_fn(|| held.pop()));
+            all.extend(std::iter::from_fn(|| held.pop().map(|(_, id)| id)));
         }
         all
     }
@@ -296,7 +358,12 @@ impl IoMax {
 
 impl Group {
     fn new(site: &mut Site) -> Self {
-        let flow = || Flow { limits: Limits::NONE, slice: Slice::default(), held: Held::default() };
+        let flow = || Flow {
+            limits: Limits::NONE,
+            slice: Slice::default(),
+            held: Held::default(),
+            held_for_ios: Held::default(),
+        };
         let flows = [flow(), flow()];
         Self { flows, due: 0, pending: false, was_empty: false, level: Level::new(site) }
     }

@@ -6,7 +6,7 @@
 
 use super::IoMax;
 use super::held::Source;
-use super::slice::Amount;
+use super::slice::{Amount, Stage};
 use crate::context::CgroupId;
 use crate::controllers::bio_state::{BioId, Direction};
 use crate::controllers::event::IoMaxEvent;
@@ -54,11 +54,22 @@ impl IoMax {
         }
     }
 
-    /// Holds a bio in `group`.
-    pub(super) fn queue(&mut self, site: &Site, id: BioId, here: CgroupId, bio_id: Direction, source: Source) {
+    /// Holds a bio in the group `here`, at a stage.
+    pub(super) fn queue(
+        &mut self,
+        site: &Site,
+        id: BioId,
+        here: CgroupId,
+        bio_id: Direction,
+        source: Source,
+        stage: Stage,
+    ) {
         let group = &mut self.groups[here.index()];
-        let held = &mut group.flows[bio_id as usize].held;
-        group.was_empty |= held.is_empty();
+        let flow = &mut group.flows[bio_id as usize];
+        // The bio becomes the head if nothing waits, or if it is the first that waits for the limit
+        // on bios. The group may then be due earlier.
+        group.was_empty |= flow.holds_none() || stage == Stage::Ios && flow.held_for_ios.is_empty();
+        let held = if stage == Stage::Ios { &mut flow.held_for_ios } else { &mut flow.held };
         held.push(source, id);
         if !std::mem::replace(&mut group.pending, true) {
             let due = group.due;
@@ -66,13 +77,37 @@ impl IoMax {
         }
     }
 
+    /// Returns the next bio of a group, and its wait in jiffies. With two queues, a bio that need
+    /// not wait for the limit on bytes is counted, and waits for the limit on bios.
+    fn head(&mut self, site: &mut Site, here: CgroupId, bio_id: Direction) -> Option<(BioId, u64)> {
+        let flow = self.flow(here, bio_id);
+        let Some(id) = flow.held_for_ios.head() else {
+            let id = flow.held.head()?;
+            let bio = Amount::of(&site.bios[id]);
+            if !self.rules.has_two_queues {
+                return Some((id, self.wait_jiffies(site, here, bio_id, bio, Stage::Both)));
+            }
+            let wait = self.wait_jiffies(site, here, bio_id, bio, Stage::Bytes);
+            if wait > 0 {
+                return Some((id, wait));
+            }
+            self.charge(here, bio_id, bio, Stage::Bytes);
+            let flow = self.flow(here, bio_id);
+            if let Some((source, id)) = flow.held.pop() {
+                flow.held_for_ios.push(source, id);
+            }
+            return Some((id, self.wait_jiffies(site, here, bio_id, bio, Stage::Ios)));
+        };
+        let bio = Amount::of(&site.bios[id]);
+        Some((id, self.wait_jiffies(site, here, bio_id, bio, Stage::Ios)))
+    }
+
     /// Computes when `here`, which holds bios, is due.
     pub(super) fn update(&mut self, site: &mut Site, here: CgroupId) {
         let mut wait = u64::MAX;
         for bio_id in Direction::BOTH {
-            if let Some(head) = self.flow(here, bio_id).held.head() {
-                let head = Amount::of(&site.bios[head]);
-                wait = wait.min(self.wait_jiffies(site, here, bio_id, head));
+            if let Some((_, head_wait)) = self.head(site, here, bio_id) {
+                wait = wait.min(head_wait);
             }
         }
         let due = site.jiffies().saturating_add(wait);
@@ -133,7 +168,7 @@ impl IoMax {
     }
 
     fn held_in(&self, group: CgroupId) -> [u32; 2] {
-        [0, 1].map(|direction: usize| self.groups[group.index()].flows[direction].held.len() as u32)
+        [0, 1].map(|direction: usize| self.groups[group.index()].flows[direction].nr_held() as u32)
     }
 
     /// Releases due bios of a level, up to the limit of a round. Returns their number.
@@ -162,11 +197,7 @@ impl IoMax {
         let mut moved = 0;
         for (bio_id, most) in [(Direction::Read, READS_AT_ONCE), (Direction::Write, WRITES_AT_ONCE)] {
             for _ in 0..most {
-                let Some(id) = self.flow(here, bio_id).held.head() else { break };
-                let bio = Amount::of(&site.bios[id]);
-                if self.wait_jiffies(site, here, bio_id, bio) > 0 {
-                    break;
-                }
+                let Some((id, 0)) = self.head(site, here, bio_id) else { break };
                 self.move_up(site, id, here, bio_id);
                 moved += 1;
             }
@@ -176,10 +207,16 @@ impl IoMax {
 
     /// Moves the first bio of a direction to the group above, or to the worker.
     fn move_up(&mut self, site: &mut Site, id: BioId, here: CgroupId, bio_id: Direction) {
-        self.flow(here, bio_id).held.pop();
-        self.charge(here, bio_id, Amount::of(&site.bios[id]));
+        let stage = if self.rules.has_two_queues { Stage::Ios } else { Stage::Both };
+        self.held_at(here, bio_id, stage).pop();
+        let bio = Amount::of(&site.bios[id]);
+        self.charge(here, bio_id, bio, stage);
         if let Some(parent) = site.groups.parent(here) {
-            self.queue(site, id, parent, bio_id, Source::Child(here));
+            let next = match (stage, bio.is_counted()) {
+                (Stage::Ios, false) => Stage::Bytes,
+                (stage, _) => stage,
+            };
+            self.queue(site, id, parent, bio_id, Source::Child(here), next);
             let start = self.flow(here, bio_id).slice.start;
             self.credit(site, parent, bio_id, start);
         } else {

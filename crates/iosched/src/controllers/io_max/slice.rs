@@ -56,6 +56,17 @@ fn ios_in(site: &Site, iops: u32, jiffies: u64) -> u32 {
     u32::try_from(ios).unwrap_or(u32::MAX)
 }
 
+/// Limits that a bio waits for, or is counted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Both limits at once.
+    Both,
+    /// The limit on bytes.
+    Bytes,
+    /// The limit on bios.
+    Ios,
+}
+
 /// Amount that a bio counts for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amount {
@@ -73,19 +84,36 @@ impl Amount {
         };
         Self { bytes, counted: state.counted }
     }
+
+    /// Returns whether the bytes of the bio were counted before.
+    pub(super) const fn is_counted(self) -> bool {
+        self.counted
+    }
 }
 
 impl IoMax {
-    /// Returns the time until a group may release a bio, in jiffies; 0: now.
-    pub(super) fn wait_jiffies(&mut self, site: &mut Site, group: CgroupId, bio_id: Direction, bio: Amount) -> u64 {
+    /// Returns the time until the limits of a stage allow a bio of a group, in jiffies; 0: now.
+    pub(super) fn wait_jiffies(
+        &mut self,
+        site: &mut Site,
+        group: CgroupId,
+        bio_id: Direction,
+        bio: Amount,
+        stage: Stage,
+    ) -> u64 {
         let now = site.jiffies();
         let Rules { slice: length, waits_for_one, .. } = self.rules;
         let flow = self.flow(group, bio_id);
-        let limits = flow.limits;
+        let mut limits = flow.limits;
+        match stage {
+            Stage::Both => {}
+            Stage::Bytes => limits.iops = IOPS_MAX,
+            Stage::Ios => limits.bps = BPS_MAX,
+        }
         if limits.bps == BPS_MAX && limits.iops == IOPS_MAX {
             return 0;
         }
-        if flow.slice.is_over(now) && flow.held.is_empty() {
+        if flow.slice.is_over(now) && flow.holds_none() {
             flow.slice = Slice { start: now, end: now + length, ..Slice::default() };
             note(site, SliceChange::New, group, bio_id, flow.slice);
         } else if flow.slice.end < now + length {
@@ -126,12 +154,16 @@ impl IoMax {
         wait
     }
 
-    /// Counts a bio that continues.
+    /// Counts a bio that passes a stage.
     #[inline]
-    pub(super) fn charge(&mut self, group: CgroupId, bio_id: Direction, bio: Amount) {
+    pub(super) fn charge(&mut self, group: CgroupId, bio_id: Direction, bio: Amount, stage: Stage) {
         let slice = &mut self.flow(group, bio_id).slice;
-        slice.bytes = slice.bytes.wrapping_add(bio.bytes);
-        slice.ios = slice.ios.wrapping_add(1);
+        if stage != Stage::Ios {
+            slice.bytes = slice.bytes.wrapping_add(bio.bytes);
+        }
+        if stage != Stage::Bytes {
+            slice.ios = slice.ios.wrapping_add(1);
+        }
     }
 
     /// Removes whole past slices, with the amounts that they allowed.
@@ -179,7 +211,7 @@ impl IoMax {
         let now = site.jiffies();
         for bio_id in Direction::BOTH {
             let flow = self.flow(group, bio_id);
-            if flow.held.is_empty() {
+            if flow.holds_none() {
                 continue;
             }
             let (limits, slice) = (flow.limits, &mut flow.slice);

@@ -20,6 +20,7 @@ use super::site::Site;
 use super::waits::Waits;
 use super::wheel::TimerId;
 use super::write_error::WriteError;
+use crate::context::CgroupId;
 use crate::decision::WbtEvent;
 use crate::kernel::KernelVersion;
 use crate::request::{Flags, Op};
@@ -37,6 +38,12 @@ const DIRECT: Flags = Flags::SYNC.union(Flags::IDLE);
 /// under Linux 6.1.192, 6.12.117 and 6.18.44; 6.5 to 6.10 are as specified.
 fn drains(kernel: KernelVersion) -> bool {
     !kernel.is_since(6, 5) || kernel.is_since(6, 11)
+}
+
+/// Returns whether wbt knows of processes below the root cgroup that sleep because they have
+/// dirtied much memory.
+fn sees_all_dirtiers(kernel: KernelVersion) -> bool {
+    kernel.is_since(6, 8)
 }
 
 /// Returns whether io.cost switches wbt off while io.cost is on.
@@ -62,6 +69,8 @@ pub struct Wbt {
     off_for: [bool; 2],
     /// Whether io.cost switches wbt off.
     yields_to_io_cost: bool,
+    /// Whether processes below the root cgroup count in `dirtier_slept`.
+    sees_all_dirtiers: bool,
     write_cache: bool,
     queue_depth: u32,
     step: i32,
@@ -93,6 +102,7 @@ impl Wbt {
             drains: drains(KernelVersion::default()),
             off_for: [false; 2],
             yields_to_io_cost: yields_to_io_cost(KernelVersion::default()),
+            sees_all_dirtiers: sees_all_dirtiers(KernelVersion::default()),
             write_cache,
             queue_depth,
             step: 0,
@@ -113,7 +123,12 @@ impl Wbt {
 
     /// Selects the rules of a version of Linux.
     pub(super) fn of_kernel(self, kernel: KernelVersion) -> Self {
-        Self { drains: drains(kernel), yields_to_io_cost: yields_to_io_cost(kernel), ..self }
+        Self {
+            drains: drains(kernel),
+            yields_to_io_cost: yields_to_io_cost(kernel),
+            sees_all_dirtiers: sees_all_dirtiers(kernel),
+            ..self
+        }
     }
 
     /// Returns whether a write to the file waits until no bio is in flight.
@@ -390,9 +405,12 @@ impl Wbt {
         }
     }
 
-    /// Records that a process that dirties memory sleeps until this device has written some of it.
-    pub fn dirtier_sleeps(&mut self, site: &Site) {
-        self.dirtier_slept = Some(site.jiffies());
+    /// Records that a process of `group` has dirtied much memory, and sleeps until this device has
+    /// written some of it. In some versions, only processes of the root count.
+    pub fn dirtier_sleeps(&mut self, site: &Site, group: CgroupId) {
+        if self.sees_all_dirtiers || group == CgroupId::ROOT {
+            self.dirtier_slept = Some(site.jiffies());
+        }
     }
 
     fn note_set(&self, site: &mut Site) {

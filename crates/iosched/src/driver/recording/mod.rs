@@ -86,6 +86,8 @@ pub enum What<D = Decision> {
         /// Process that it waits for.
         to: ContextId,
     },
+    /// A process sleeps because it has dirtied much memory.
+    DirtierSleeps(ContextId),
     /// A cgroup is created. It gets the next id of the queue, unless its weights are refused.
     Cgroup(Cgroup),
     /// The weights of a cgroup change, unless they are refused.

@@ -149,6 +149,7 @@ impl<D: Clone + Into<DecisionText>> fmt::Display for Record<D> {
             What::IoPriority(context, ioprio) => write!(f, "ioprio {} {ioprio}", context.index()),
             What::Exit(context) => write!(f, "exit {}", context.index()),
             What::Yield { from, to } => write!(f, "yield {} {}", from.index(), to.index()),
+            What::DirtierSleeps(context) => write!(f, "dirtier-sleeps {}", context.index()),
             What::Cgroup(Cgroup { name, parent, weight, leaf_weight }) => {
                 let parent = parent.map(CgroupId::index);
                 let (weight, leaf_weight) = (Maybe(*weight), Maybe(*leaf_weight));
@@ -296,6 +297,7 @@ impl<'a> Parts<'a> {
             "ioprio" => What::IoPriority(self.context()?, self.next("ioprio")?),
             "exit" => What::Exit(self.context()?),
             "yield" => What::Yield { from: self.context()?, to: self.context()? },
+            "dirtier-sleeps" => What::DirtierSleeps(self.context()?),
             "cgroup" => What::Cgroup(Cgroup {
                 parent: self.maybe("cgroup")?.map(CgroupId),
                 weight: self.maybe("weight")?,

@@ -121,6 +121,11 @@ impl Controlled {
         self.controllers.rest_ns(context, cgroup)
     }
 
+    /// Reports that a process of a cgroup sleeps because it has dirtied much memory.
+    pub(in crate::queue) fn dirtier_sleeps(&mut self, cgroup: CgroupId) {
+        self.controllers.dirtier_sleeps(cgroup);
+    }
+
     /// Returns whether no bio is in flight.
     pub(in crate::queue) fn is_idle(&self) -> bool {
         self.controllers.site.bios.is_empty()
