@@ -76,7 +76,7 @@ fn controllers() -> Page {
         workload: "docs/examples/controllers.toml",
         device: "sata-ssd",
         window_ns: (4_000_000_000, 4_300_000_000),
-        column: "beside none",
+        column: "controller (with none)",
         shown: beside.into_iter().map(shown).collect(),
     }
 }

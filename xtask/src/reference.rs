@@ -43,9 +43,10 @@ fn tunables() -> String {
          iosched compare --workload docs/examples/mixed.fio --device sata-7200 \\\n    \
              --scheduler cfq --scheduler cfq:slice_idle=0,nr_requests=64\n\
          ```\n\n\
-         iosched refuses a value outside of the range, and nothing changes. If the range says `clamped`,\n\
-         iosched uses the nearest value in the range instead. `iosched tune` searches the values in the\n\
-         column *worth trying*. `cargo xtask reference` writes this page from the declarations in the code.\n\n\
+         iosched refuses a value outside of the range, and nothing changes. If the range has the word\n\
+         `clamped`, iosched uses the nearest value in the range instead. `iosched tune` searches the values\n\
+         in the column *worth trying*. `cargo xtask reference` writes this page from the declarations in the\n\
+         code.\n\n\
          ## The request queue\n\n\
          The attribute `scheduler` lists all schedulers, with the current scheduler in brackets. To change\n\
          the scheduler, write its name.\n\n",
@@ -56,7 +57,7 @@ fn tunables() -> String {
          `io.weight`, `io.cost.qos` and `io.cost.model`. The page [Controllers](controllers.md) has their\n\
          syntax.\n",
     );
-    page.push_str("\n## Attributes of the kernel's request queue only\n\n");
+    page.push_str("\n## Attributes that only the kernel has\n\n");
     table(&mut page, &kernel_numbers().collect::<Vec<_>>());
     for Choice { name, values, doc } in kernel_choices() {
         let _ = writeln!(page, "| `{name}` | | | {} | | | {doc} |", values.join(", "));
@@ -71,7 +72,9 @@ fn tunables() -> String {
             table(&mut page, &specs);
         }
         if !elevator.texts.is_empty() {
-            page.push_str("\nFiles that do not hold one number:\n\n| name | takes | meaning |\n|---|---|---|\n");
+            page.push_str(
+                "\nThese files do not contain a single number:\n\n| name | takes | meaning |\n|---|---|---|\n",
+            );
             for TextSpec { name, takes, doc, .. } in elevator.texts {
                 let takes = if takes.is_empty() { "read-only" } else { takes };
                 let _ = writeln!(page, "| `{name}` | {takes} | {doc} |");

@@ -47,7 +47,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             500,
             0..=MAX,
             "2.6.0",
-            "a read older than this begins the next batch of reads",
+            "if a read is older than this time, it begins the next batch of reads",
             { tuning: Span::of(16, 2_000) }
         ),
         tunable!(
@@ -58,7 +58,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             5000,
             0..=MAX,
             "2.6.0",
-            "a write older than this begins the next batch of writes",
+            "if a write is older than this time, it begins the next batch of writes",
             { tuning: Span::of(78, 20_000) }
         ),
         tunable!(

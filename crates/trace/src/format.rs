@@ -284,10 +284,10 @@ const BLKTRACE: FormatSpec = FormatSpec {
     about: "binary traces of Linux's blktrace, version 7: the events of each request, in one file per CPU",
     extensions: &["blktrace"],
     recognised: "the magic number 0x65617400 in either byte order, or a name that ends in .blktrace.N",
-    record: "48 bytes, then data: times in ns, positions in sectors of 512 bytes, lengths in bytes",
+    record: "48 bytes, and then data. Times are in ns, positions in sectors of 512 bytes, lengths in bytes",
     example: "07746165 01000000 48b29c3b 00000000 f81f4500 00000000 00100000 01001100 67120000 00008000 00000000 \
            00000000",
-    read: "submissions (Q), the latencies until completion (C), and names of processes; in recordings of iosched also \
+    read: "submissions (Q), the latencies until completion (C), and names of processes. Recordings of iosched also have \
         priorities",
     from_first: true,
     resolution_ns: 1,
@@ -308,10 +308,10 @@ const BLKPARSE: FormatSpec = FormatSpec {
     name: "blkparse",
     about: "the text that blkparse prints by default",
     extensions: &["blkparse"],
-    recognised: "lines of this form",
+    recognised: "lines of the form in the next column",
     record: "`major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]`",
     example: "8,0 3 1 0.009507758 697 Q RS 4530168 + 8 [postgres]",
-    read: "the part of blktrace's content that blkparse prints",
+    read: "the same as in blktrace, as far as blkparse prints it",
     from_first: false,
     resolution_ns: 1,
     holds: None,
@@ -322,10 +322,10 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
     about: "the kernel's block tracepoints as text, from `perf script`, `trace-cmd report`, or the files `trace` and \
         `trace_pipe` of tracefs",
     extensions: &[],
-    recognised: "lines of this form. At least one line has a block event",
+    recognised: "lines of the form in the next column. At least one line has a block event",
     record: "`process pid [cpu] seconds: event: major,minor RWBS bytes () sector + sectors priority [process]` in \
-        perf. In the others, a line begins with `process-pid [cpu] flags seconds:`. The priority exists since Linux \
-        6.12",
+        perf. In trace-cmd and tracefs, a line begins with `process-pid [cpu] flags seconds:`. The priority exists \
+        since Linux 6.12",
     example: "postgres-697 [003] ..... 14737.828653: block_rq_issue: 8,0 R 4096 () 4530168 + 8 be,0,4 [postgres]",
     read: "the same events of requests and bios as in blktrace, and the priorities of requests. Other events are \
         ignored",
@@ -336,14 +336,13 @@ const TRACEPOINTS: FormatSpec = FormatSpec {
 
 const FIO_V2: FormatSpec = FormatSpec {
     name: "fio-v2",
-    about: "fio's I/O log, version 2 (`read_iolog`, before fio 3.31 also `write_iolog`)",
+    about: "fio's I/O log, version 2. fio reads it with `read_iolog`; before version 3.31, `write_iolog` wrote it",
     extensions: &[],
     recognised: "its first line, `fio version 2 iolog`",
     record: "`file action [offset length]`: offset and length in bytes. `wait` is in µs",
     example: "fio version 2 iolog\n/dev/sda read 2319446016 4096",
     read: "the reads, writes and trims of each file. sync and datasync count as flushes. The time of an I/O is the \
-        sum of \
-        the waits before it, or 0. sync_file_range is ignored, because it does not reach the device",
+        sum of the waits before it, or 0. sync_file_range is ignored, because it does not reach the device",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     // fio's manual gives `wait` in µs after the previous one. fio 3.33 waits
@@ -353,7 +352,7 @@ const FIO_V2: FormatSpec = FormatSpec {
 
 const FIO_V3: FormatSpec = FormatSpec {
     name: "fio-v3",
-    about: "fio's I/O log, version 3 (`write_iolog` and `read_iolog` since fio 3.31)",
+    about: "fio's I/O log, version 3. Since version 3.31, fio writes it with `write_iolog` and reads it with `read_iolog`",
     extensions: &["iolog"],
     recognised: "its first line, `fio version 3 iolog`",
     record: "`time file action [offset length]`: time in µs (as in fio 3.33), offset and length in bytes",
@@ -366,13 +365,13 @@ const FIO_V3: FormatSpec = FormatSpec {
 
 const MSR: FormatSpec = FormatSpec {
     name: "msr",
-    about: "the traces of Microsoft Research Cambridge (at SNIA IOTTA)",
+    about: "traces of Microsoft Research Cambridge (published at SNIA IOTTA)",
     extensions: &["msr"],
     recognised: "lines of seven columns. The fourth column is Read or Write",
     record: "`timestamp,host,disk,type,offset,size,response`: the timestamp is a Windows file time. Timestamp and \
         response are in units of 100 ns, offset and size in bytes",
     example: "128166372003061629,hm,1,Read,2319446016,4096,413",
-    read: "all columns. A volume is a disk of a host (`host.disk`). The response time may be empty or missing",
+    read: "all columns. Each disk of a host is a volume (`host.disk`). The response time may be empty or missing",
     from_first: true,
     resolution_ns: 100,
     holds: Some(Holds { devices: true, latencies: true, ..PLAIN_BYTES }),
@@ -380,12 +379,12 @@ const MSR: FormatSpec = FormatSpec {
 
 const SPC: FormatSpec = FormatSpec {
     name: "spc",
-    about: "the Storage Performance Council's format (UMass: Financial, WebSearch)",
+    about: "the format of the Storage Performance Council, used for the traces Financial and WebSearch of UMass",
     extensions: &["spc"],
     recognised: "lines `number,number,number,R or W,seconds`",
     record: "`ASU,LBA,size,opcode,timestamp`: LBA in sectors of 512 bytes, size in bytes, time in seconds",
     example: "0,4530168,4096,R,0.551706",
-    read: "all five columns; more columns are ignored. A device is an application storage unit (ASU)",
+    read: "these five columns. Further columns are ignored. A device is an application storage unit (ASU)",
     from_first: false,
     resolution_ns: MICROSECOND_NS,
     holds: Some(Holds { devices: true, ..PLAIN }),
@@ -393,7 +392,7 @@ const SPC: FormatSpec = FormatSpec {
 
 const FIU: FormatSpec = FormatSpec {
     name: "fiu",
-    about: "the traces of Florida International University (at SNIA IOTTA)",
+    about: "traces of Florida International University (published at SNIA IOTTA)",
     extensions: &["fiu"],
     recognised: "lines of eight or nine columns, separated by spaces. The sixth column is R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`; a sector has 512 bytes",
@@ -406,12 +405,12 @@ const FIU: FormatSpec = FormatSpec {
 
 const ALIBABA: FormatSpec = FormatSpec {
     name: "alibaba",
-    about: "Alibaba's block traces (block-traces of 2020)",
+    about: "block traces of Alibaba (block-traces, 2020)",
     extensions: &["alibaba"],
     recognised: "lines `number,R or W,number,number,number`",
     record: "`device,opcode,offset,length,timestamp`: offset and length in bytes, time in µs",
     example: "419,R,2319446016,4096,1577808000000046",
-    read: "all",
+    read: "all columns",
     from_first: true,
     resolution_ns: MICROSECOND_NS,
     holds: Some(Holds { devices: true, ..PLAIN_BYTES }),
@@ -419,13 +418,13 @@ const ALIBABA: FormatSpec = FormatSpec {
 
 const TENCENT: FormatSpec = FormatSpec {
     name: "tencent",
-    about: "the traces of Tencent's cloud block storage (at SNIA IOTTA)",
+    about: "traces of Tencent's cloud block storage (published at SNIA IOTTA)",
     extensions: &["tencent"],
     recognised: "lines of five numbers, separated by commas. The fourth number is 0 or 1",
     record: "`timestamp,offset,size,type,volume`: time in seconds, offset and size in sectors of 512 bytes. Type 0 is \
         a read, type 1 a write",
     example: "1538323200,4530168,8,0,1063",
-    read: "all; times are whole seconds",
+    read: "all columns. Times are whole seconds",
     from_first: true,
     resolution_ns: SECOND_NS,
     holds: Some(Holds { devices: true, ..PLAIN }),
@@ -433,9 +432,9 @@ const TENCENT: FormatSpec = FormatSpec {
 
 const BLKREPLAY: FormatSpec = FormatSpec {
     name: "blkreplay",
-    about: "blkreplay's loads",
+    about: "load files of the program blkreplay",
     extensions: &["load", "blkreplay"],
-    recognised: "the heading `start ; sector; …`, or lines of this form",
+    recognised: "the heading `start ; sector; …`, or lines of the form in the next column",
     record: "`seconds ; sector ; sectors ; op ; …`; a sector has 512 bytes",
     example: "0.000125 ; 4530168 ; 8 ; R",
     read: "the first four columns. op can also be letters as in blkparse",
@@ -464,12 +463,12 @@ const VSCSI: FormatSpec = FormatSpec {
 
 const MQSIM: FormatSpec = FormatSpec {
     name: "mqsim",
-    about: "the input of the simulator MQSim",
+    about: "input files of the simulator MQSim",
     extensions: &["mqsim"],
     recognised: "lines of five numbers, separated by spaces. The last number is 0 or 1",
     record: "`arrival_ns device sector sectors type`: a sector has 512 bytes. Type 0 is a write, type 1 a read",
     example: "125000 0 4530168 8 1",
-    read: "all",
+    read: "all columns",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds { devices: true, ..PLAIN }),
@@ -477,7 +476,7 @@ const MQSIM: FormatSpec = FormatSpec {
 
 const CSV: FormatSpec = FormatSpec {
     name: "csv",
-    about: "iosched's own columns, in text",
+    about: "a text table with iosched's own columns",
     extensions: &["csv"],
     recognised: "a heading that names at least a time, the operation, a position and a length",
     record: "`arrival_ns,pid,op,sync,sector,nr_sectors,device,latency_ns,flags,process,ioprio`, in any order",

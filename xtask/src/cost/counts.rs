@@ -156,7 +156,7 @@ pub(super) fn run(only: Option<&str>, record: bool, check: bool) -> Result<ExitC
     dearer.iter().for_each(|line| eprintln!("{line}"));
     eprintln!(
         "error: {} counts are above {TABLE}: make them lower, or record them (`cargo xtask cost --instructions \
-         --record`) and say in docs/performance.md why",
+         --record`) and say why in the commit message",
         dearer.len()
     );
     Ok(ExitCode::FAILURE)

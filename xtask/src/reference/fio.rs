@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use iosched_workload::fio::{Category, EngineBehaviour, IO_ENGINES, JobOption, job_options};
+use iosched_workload::fio::{Category, Client, EngineBehaviour, IO_ENGINES, JobOption, job_options};
 
 const HEAD: &str = "\
 # Options of fio
 
 This page lists every option and every I/O engine of fio, and whether iosched supports it. For
 example, `iodepth` is honoured, and `cpus_allowed` has no effect. The page [fio job
-files](fio.md#support-of-options) explains the words of the third column. `iosched job options NAME`
-prints the row of one option.
+files](fio.md#support-of-options) explains the words of the column *in iosched*.
+`iosched job options NAME` describes one option.
 
 `cargo xtask reference` writes this page from the declarations in the code.
 ";
@@ -21,21 +21,25 @@ pub(crate) fn page() -> String {
         let with_engine = category == Category::Engine;
         let _ = write!(page, "\n## {}\n\n", category.title());
         let (head, rule) = if with_engine { ("engines | ", "---|") } else { ("", "") };
-        let _ = writeln!(page, "| option | {head}value | here | meaning |\n|---|{rule}---|---|---|");
+        let _ = writeln!(page, "| option | {head}value | in iosched | meaning |\n|---|{rule}---|---|---|");
         for option in job_options().filter(|option| option.category == category) {
             row(&mut page, option, with_engine);
         }
     }
-    page.push_str("\n## I/O engines\n\n| engine | here |\n|---|---|\n");
+    page.push_str("\n## I/O engines\n\n| engine | in iosched |\n|---|---|\n");
     for engine in IO_ENGINES {
         let names: Vec<_> = engine.aliases.iter().chain([&engine.name]).map(|name| format!("`{name}`")).collect();
         let here = match engine.behaviour {
             EngineBehaviour::Runs { client, note } => {
-                let kind = format!("{client:?}").to_lowercase();
-                if note.is_empty() { format!("runs, {kind}") } else { format!("runs, {kind}: {note}") }
+                let kind = match client {
+                    Client::Sync => "synchronous",
+                    Client::Async => "asynchronous",
+                };
+                let colon = if note.is_empty() { "" } else { ": " };
+                format!("supported, {kind}{colon}{note}")
             }
             EngineBehaviour::Refused { why, instead: "" } => format!("not supported: {why}"),
-            EngineBehaviour::Refused { why, instead } => format!("not supported: {why}; {instead}"),
+            EngineBehaviour::Refused { why, instead } => format!("not supported: {why}. Instead, {instead}"),
         };
         let _ = writeln!(page, "| {} | {here} |", names.join(", "));
     }

@@ -37,7 +37,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "4.12",
-            "a sync request older than this goes first in its queue; at most once per turn",
+            "if a sync request is older than this time, it goes first in its queue; at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -48,7 +48,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "4.12",
-            "an async request older than this goes first in its queue; at most once per turn",
+            "if an async request is older than this time, it goes first in its queue; at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(16, 4_000) }
         ),
         tunable!(

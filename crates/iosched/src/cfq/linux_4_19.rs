@@ -123,7 +123,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8,
             1..=MAX,
             "2.6.6",
-            "requests that one queue can have in the device while other queues wait; half as many late in a slice",
+            "requests that one queue can have in the device while other queues wait; half of this number near the end of a slice",
             { tuning: Span::of(1, 64) }
         ),
         tunable!(
@@ -134,7 +134,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "a sync request older than this goes first in the turn of its queue",
+            "if a sync request is older than this time, it goes first in the turn of its queue",
             { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -145,7 +145,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "an async request older than this goes first in the turn of its queue",
+            "if an async request is older than this time, it goes first in the turn of its queue",
             { tuning: Span::of(16, 4_000) }
         ),
         tunable!(

@@ -83,7 +83,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 8),
         1..=MAX,
         "2.6.10",
-        "a sync request older than this goes first in the turn of its queue",
+        "if a sync request is older than this time, it goes first in the turn of its queue",
         { clamps: true, tuning: Span::of(8, 1_000) }
     );
 
@@ -93,7 +93,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 4),
         1..=MAX,
         "2.6.10",
-        "an async request older than this goes first in the turn of its queue",
+        "if an async request is older than this time, it goes first in the turn of its queue",
         { clamps: true, tuning: Span::of(16, 4_000) }
     );
 

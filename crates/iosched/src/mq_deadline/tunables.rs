@@ -26,9 +26,9 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.read_expire, "read_expire", Jiffies(500), 0..=MAX, "4.11",
-            "a read older than this begins the next batch of reads", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
+            "if a read is older than this time, it begins the next batch of reads", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
         tunable!(Tunables.write_expire, "write_expire", Jiffies(5000), 0..=MAX, "4.11",
-            "a write older than this begins the next batch of writes", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
+            "if a write is older than this time, it begins the next batch of writes", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
         tunable!(Tunables.prio_aging_expire, "prio_aging_expire", Jiffies(10_000), 0..=MAX, "5.14",
             "a request of a lower class older than this goes before requests of higher classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",

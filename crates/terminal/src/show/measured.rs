@@ -87,11 +87,11 @@ pub fn markdown(
 ) -> String {
     let mut text = format!(
         "# Accuracy on named devices\n\n\
-         This page compares simulated runs with figures that others measured on named SSDs. It lists hits\n\
-         and misses. iosched {} made it with one command:\n\n```\n{command} --markdown\n```\n\n\
+         This page compares simulated runs with results that others measured on named SSDs. It shows good\n\
+         and bad predictions. iosched {} wrote the page with one command:\n\n```\n{command} --markdown\n```\n\n\
          Each case ran {} for {} s of simulated time, after a warm-up of {} s. Cases in which\n\
-         several disks serve only small reads ran for a tenth of this time. The warm-up is up to twelve\n\
-         times as long for io.cost, and if I/Os collect at the slowest of several disks.\n\n\
+         several disks serve only small reads ran for a tenth of this time. For io.cost, and if I/Os wait\n\
+         at the slowest of several disks, the warm-up is up to twelve times as long.\n\n\
          The model of the disk was fitted to rows of reads in `icpe24`, and to the write rates of an\n\
          io.cost model. The rows of one disk are in figures 1a, 1b, 2 and 3. Figure 9 shows how disks\n\
          differ. `iosched device show nvme-980pro --assumptions` lists the parameters. The costs of the\n\
@@ -103,12 +103,12 @@ pub fn markdown(
          I/O; the measured load was different. The disk of `isol-iocost` has the rates of its io.cost\n\
          model, and the latency of its data sheet. All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
-         | rates | number of rates (IOPS) within the limit, and of all rates |\n\
+         | rates | how many rates (IOPS) are within the limit, of all rates |\n\
          | p99 | the same for the 99th percentiles of latency |\n\
-         | rate, p99 ratio | median of simulated / measured |\n\
-         | orders | On the disk, a scheduler and `none` differ by more than {ORDER_PERCENT} %. The simulation has the \
-         same order (right), the reverse order (wrong), or a difference below {EQUAL_WITHIN_PERCENT} % or below the error \
-         of the model (none) |\n",
+         | rate ratio, p99 ratio | median of the ratio simulated / measured |\n\
+         | orders | cases in which a scheduler and `none` differ by more than {ORDER_PERCENT} % on the disk. *right*: the \
+         simulation has the same order; *wrong*: the reverse order; *none*: a difference below {EQUAL_WITHIN_PERCENT} %, or \
+         below the error of the model |\n",
         env!("CARGO_PKG_VERSION"),
         if options.runs == 1 { "once".to_owned() } else { format!("{} times", options.runs) },
         options.seconds,
@@ -155,11 +155,11 @@ fn errors(results: &[MeasuredResult<'_>]) -> String {
     let Some(recorded) = with_record.first().and_then(|result| result.recorded) else { return String::new() };
     let mut text = format!(
         "\n## Errors of differences\n\n\
-         A verdict compares two schedulers, so the error of their ratio matters. An error is the ratio of\n\
-         a scheduler to `none` in simulation, divided by the measured ratio, or the reverse. The table\n\
-         shows the factor that {COVERED_PERCENT} % of the errors do not exceed. Figures that costs of the host were\n\
-         fitted to do not count. The profile contains these factors. If a difference is smaller, its\n\
-         verdict is \"cannot tell\", here and in all commands.\n\n\
+         A verdict compares two schedulers, so the error of their ratio matters. An error is the simulated\n\
+         ratio of a scheduler to `none`, divided by the measured ratio, or the reverse. The table shows\n\
+         the factor that {COVERED_PERCENT} % of the errors do not exceed. Results that were used to fit the costs of the\n\
+         host do not count. The profile contains these factors. If a difference is smaller, its verdict\n\
+         is \"cannot tell\", here and in all commands.\n\n\
          | workload | rates: differences | error | in the profile | p99: differences | error | in the profile |\n\
          |---|---:|---:|---:|---:|---:|---:|\n"
     );

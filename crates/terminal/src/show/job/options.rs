@@ -77,7 +77,7 @@ fn table(options: &[&JobOption]) -> String {
         }
         let _ = writeln!(text, "{}{}", if text.is_empty() { "" } else { "\n" }, category.title());
         for option in of_category {
-            let _ = writeln!(text, "  {:width$}  {:14} {}", names(option), option.treatment.name(), option.help);
+            let _ = writeln!(text, "  {:width$}  {:20} {}", names(option), option.treatment.name(), option.help);
         }
     }
     let count = |wanted: fn(Treatment) -> bool| options.iter().filter(|option| wanted(option.treatment)).count();

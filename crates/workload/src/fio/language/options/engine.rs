@@ -13,18 +13,18 @@ const PORT: super::ValueKind = Number(Unit::Count, 1, 65535);
 options! {
     /// Priorities of single I/Os.
     CMDPRIO, Engine, &["libaio", "io_uring", "io_uring_cmd"];
-    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os that have a \
-        separate priority";
-    "cmdprio_class", Numbers(Unit::Count, 1, 3), Honoured, "their class";
-    "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "their level";
-    "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("the modelled devices take no hints"), "their hint";
-    "cmdprio_bssplit", PrioritySplit, Honoured, "shares, classes and levels by size";
+    "cmdprio_percentage", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os that have a separate priority, in %";
+    "cmdprio_class", Numbers(Unit::Count, 1, 3), Honoured, "class of these I/Os";
+    "cmdprio", Numbers(Unit::Count, 0, 7), Honoured, "level of these I/Os";
+    "cmdprio_hint", Numbers(Unit::Count, 0, 1023), Treatment::none("modelled devices ignore hints"),
+        "hint of these I/Os";
+    "cmdprio_bssplit", PrioritySplit, Honoured, "share, class and level for each block size";
 }
 
 options! {
     /// Options of libaio.
     LIBAIO, Engine, &["libaio"];
-    "userspace_reap", Flag, NO_CPU, "take completions without a system call";
+    "userspace_reap", Flag, NO_CPU, "collect completions without a system call";
 }
 
 options! {
@@ -32,20 +32,19 @@ options! {
     IO_URING, Engine, &["io_uring", "io_uring_cmd"];
     "fixedbufs", Flag, NO_CPU, "register buffers";
     "registerfiles", Flag, NO_CPU, "register files";
-    "sqthread_poll", Flag, NO_CPU, "a kernel thread submits";
-    "sqthread_poll_cpu", COUNT, NO_CPU, "the CPU of this thread";
-    "nonvectored", SIGNED, NO_CPU, "calls without vectors";
+    "sqthread_poll", Flag, NO_CPU, "a kernel thread submits the I/Os";
+    "sqthread_poll_cpu", COUNT, NO_CPU, "CPU of this thread";
+    "nonvectored", SIGNED, NO_CPU, "use calls without vectors";
     "force_async", COUNT, NO_CPU, "a kernel thread submits every Nth I/O";
 }
 
 options! {
     /// Options of passthrough commands.
     URING_ONLY, Engine, &["io_uring", "io_uring_cmd"];
-    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("takes effect only with \
-                                                           ioengine=io_uring_cmd"), "kind of passthrough commands";
-    "write_mode", Text, Treatment::none("takes effect only with ioengine=io_uring_cmd"), "commands that write";
-    "verify_mode", Text, Treatment::none("takes effect only with ioengine=io_uring_cmd"), "commands that verify";
-    "deac", Bool, Treatment::none("takes effect only with ioengine=io_uring_cmd"), "deallocate \
+    "cmd_type", Choice(&["nvme", "bsg"]), Treatment::none("has an effect only with ioengine=io_uring_cmd"), "kind of passthrough commands";
+    "write_mode", Text, Treatment::none("has an effect only with ioengine=io_uring_cmd"), "kind of write commands";
+    "verify_mode", Text, Treatment::none("has an effect only with ioengine=io_uring_cmd"), "kind of verify commands";
+    "deac", Bool, Treatment::none("has an effect only with ioengine=io_uring_cmd"), "deallocate \
         blocks that are written with zeros";
 }
 
@@ -58,8 +57,8 @@ options! {
 options! {
     /// I/Os that fail instead of waiting.
     NOWAIT, Engine, &["pvsync2", "libaio", "io_uring", "io_uring_cmd"];
-    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a free request", "leave it out"), "I/Os fail if \
-        they would have to wait";
+    "nowait", Bool, Treatment::unless(&["0"], "I/Os always wait for a free request", "leave out the option"),
+        "let an I/O fail if it would have to wait";
 }
 
 options! {
@@ -77,15 +76,15 @@ options! {
 options! {
     /// Options of mmap.
     MMAP, Engine, &["mmap"];
-    "thp", SIGNED, NO_CPU, "huge pages";
+    "thp", SIGNED, NO_CPU, "use huge pages";
 }
 
 options! {
     /// Options of cpuio.
     CPUIO, Engine, &["cpuio"];
-    "cpuload", COUNT, OfEngine, "load, %";
-    "cpuchunks", COUNT, OfEngine, "length of a burst, us";
-    "cpumode", Text, OfEngine, "what is computed";
+    "cpuload", COUNT, OfEngine, "CPU load, in %";
+    "cpuchunks", COUNT, OfEngine, "length of a burst, in us";
+    "cpumode", Text, OfEngine, "kind of computation";
     "exit_on_io_done" | "exit_io_done", Bool, OfEngine, "end when the jobs that do I/O end";
 }
 
@@ -93,9 +92,9 @@ options! {
     /// Options of net and netsplice.
     NETWORK, Engine, &["net", "netsplice"];
     "hostname", Text, OfEngine, "the other host";
-    "port", PORT, OfEngine, "its port";
+    "port", PORT, OfEngine, "port of the other host";
     "protocol" | "proto", Choice(&["tcp", "tcpv6", "udp", "udpv6", "unix", "vsock"]), OfEngine, "protocol";
-    "nodelay", Bool, OfEngine, "send at once";
+    "nodelay", Bool, OfEngine, "send data at once";
     "listen", Flag, OfEngine, "wait for the other host";
     "pingpong", Flag, OfEngine, "answer each I/O";
     "interface", Text, OfEngine, "network interface";
@@ -108,8 +107,8 @@ options! {
     /// Options of rdma.
     RDMA, Engine, &["rdma"];
     "hostname", Text, OfEngine, "the other host";
-    "bindname", Text, OfEngine, "own address";
-    "port", PORT, OfEngine, "its port";
+    "bindname", Text, OfEngine, "address of this host";
+    "port", PORT, OfEngine, "port of the other host";
     "verb" | "proto", Choice(&["write", "read", "send", "recv"]), OfEngine, "RDMA verb";
 }
 
@@ -134,7 +133,7 @@ options! {
     RBD, Engine, &["rbd"];
     "rbdname", Text, OfEngine, "image";
     "rbd_encryption_format", Text, OfEngine, "encryption";
-    "rbd_encryption_passphrase_file", Text, OfEngine, "its passphrase";
+    "rbd_encryption_passphrase_file", Text, OfEngine, "file with the passphrase";
 }
 
 options! {
@@ -148,21 +147,21 @@ options! {
 options! {
     /// Options of sg.
     SG, Engine, &["sg"];
-    "sg_write_mode", Text, OfEngine, "commands that write";
+    "sg_write_mode", Text, OfEngine, "kind of write commands";
     "stream_id", COUNT, OfEngine, "stream of writes";
 }
 
 options! {
     /// Forced unit access by command.
     FUA, Engine, &["sg", "io_uring_cmd"];
-    "readfua", Bool, OfEngine, "reads from the medium";
-    "writefua", Bool, OfEngine, "writes to the medium";
+    "readfua", Bool, OfEngine, "read from the medium";
+    "writefua", Bool, OfEngine, "write to the medium";
 }
 
 options! {
     /// Options that several passthrough engines share.
     PASSTHROUGH, Engine, &["xnvme"];
-    "sqthread_poll", Flag, OfEngine, "a kernel thread submits";
+    "sqthread_poll", Flag, OfEngine, "a kernel thread submits the I/Os";
 }
 
 options! {
@@ -186,7 +185,7 @@ options! {
     "xnvme_be", Text, OfEngine, "backend";
     "xnvme_dev_nsid", COUNT, OfEngine, "namespace";
     "xnvme_dev_subnqn", Text, OfEngine, "subsystem";
-    "xnvme_iovec", COUNT, OfEngine, "calls with vectors";
+    "xnvme_iovec", COUNT, OfEngine, "use calls with vectors";
 }
 
 options! {
@@ -194,12 +193,12 @@ options! {
     LIBBLKIO, Engine, &["libblkio"];
     "libblkio_driver", Text, OfEngine, "driver";
     "libblkio_path", Text, OfEngine, "device";
-    "libblkio_pre_connect_props", Text, OfEngine, "properties before connecting";
-    "libblkio_pre_start_props", Text, OfEngine, "properties before starting";
-    "libblkio_num_entries", COUNT, OfEngine, "entries of a queue";
+    "libblkio_pre_connect_props", Text, OfEngine, "properties to set before connecting";
+    "libblkio_pre_start_props", Text, OfEngine, "properties to set before starting";
+    "libblkio_num_entries", COUNT, OfEngine, "number of entries of a queue";
     "libblkio_queue_size", COUNT, OfEngine, "size of a queue";
-    "libblkio_vectored", Flag, OfEngine, "calls with vectors";
-    "libblkio_write_zeroes_on_trim", Flag, OfEngine, "trims write zeros";
+    "libblkio_vectored", Flag, OfEngine, "use calls with vectors";
+    "libblkio_write_zeroes_on_trim", Flag, OfEngine, "write zeros for trims";
     "libblkio_wait_mode", Text, OfEngine, "method of waiting for completions";
     "libblkio_force_enable_completion_eventfd", Flag, OfEngine, "report completions through an eventfd";
 }
@@ -207,12 +206,12 @@ options! {
 options! {
     /// Options of http.
     HTTP, Engine, &["http"];
-    "https", Text, OfEngine, "encrypted";
+    "https", Text, OfEngine, "use encryption";
     "http_host", Text, OfEngine, "server";
     "http_user", Text, OfEngine, "user";
     "http_pass", Text, OfEngine, "password";
     "http_mode", Text, OfEngine, "WebDAV, Swift or S3";
-    "http_verbose", COUNT, OfEngine, "tell more";
+    "http_verbose", COUNT, OfEngine, "print more messages";
     "http_s3_key", Text, OfEngine, "S3 secret";
     "http_s3_keyid", Text, OfEngine, "S3 key";
     "http_s3_security_token", Text, OfEngine, "S3 token";
@@ -221,7 +220,7 @@ options! {
     "http_s3_sse_customer_algorithm", Text, OfEngine, "S3 encryption's algorithm";
     "http_s3_storage_class", Text, OfEngine, "S3 class";
     "http_swift_auth_token", Text, OfEngine, "Swift token";
-    "http_object_mode", Text, OfEngine, "objects or blocks of them";
+    "http_object_mode", Text, OfEngine, "use whole objects, or blocks of objects";
 }
 
 options! {
@@ -229,11 +228,11 @@ options! {
     HDFS, Engine, &["libhdfs"];
     "namenode", Text, OfEngine, "name node";
     "hostname", Text, OfEngine, "name node";
-    "port", PORT, OfEngine, "its port";
-    "hdfsdirectory", Text, OfEngine, "folder";
-    "chunk_size" | "chunck_size", BYTES, OfEngine, "size of a file's piece";
+    "port", PORT, OfEngine, "port of the name node";
+    "hdfsdirectory", Text, OfEngine, "directory";
+    "chunk_size" | "chunck_size", BYTES, OfEngine, "size of the pieces of a file";
     "single_instance", Bool, OfEngine, "one connection for all threads";
-    "hdfs_use_direct", Bool, OfEngine, "read locally";
+    "hdfs_use_direct", Bool, OfEngine, "read local data directly";
 }
 
 options! {
@@ -241,7 +240,7 @@ options! {
     DAOS, Engine, &["dfs"];
     "pool", Text, OfEngine, "pool";
     "cont", Text, OfEngine, "container";
-    "chunk_size", BYTES, OfEngine, "size of a file's piece";
+    "chunk_size", BYTES, OfEngine, "size of the pieces of a file";
     "object_class", Text, OfEngine, "class of objects";
     "svcl", Text, OfEngine, "service ranks";
 }
@@ -259,8 +258,8 @@ options! {
     /// Options of librpma.
     RPMA, Engine, &["librpma_apm_client", "librpma_apm_server", "librpma_gpspm_client", "librpma_gpspm_server"];
     "serverip", Text, OfEngine, "the other host";
-    "port", Text, OfEngine, "its port";
-    "direct_write_to_pmem", Bool, OfEngine, "write past the CPU's cache";
+    "port", Text, OfEngine, "port of the other host";
+    "direct_write_to_pmem", Bool, OfEngine, "write directly to memory, and bypass the CPU's cache";
     "busy_wait_polling", Bool, OfEngine, "poll for completions";
 }
 
@@ -292,10 +291,10 @@ options! {
 options! {
     /// Options of exec.
     EXEC, Engine, &["exec"];
-    "program", Text, OfEngine, "program that is run";
-    "arguments", Text, OfEngine, "its arguments";
-    "grace_time", COUNT, OfEngine, "seconds until the program is ended by force";
-    "std_redirect", Bool, OfEngine, "its output goes into files";
+    "program", Text, OfEngine, "program to run";
+    "arguments", Text, OfEngine, "arguments of the program";
+    "grace_time", COUNT, OfEngine, "seconds before fio kills the program";
+    "std_redirect", Bool, OfEngine, "write the output of the program to files";
 }
 
 options! {

@@ -9,30 +9,33 @@ use Treatment::Honoured;
 /// The largest number of bytes.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
-const NO_PLACEMENT: Treatment = Treatment::none("the modelled devices take no hints");
+const NO_PLACEMENT: Treatment = Treatment::none("modelled devices ignore hints");
 
 options! {
     /// Directions: reads, writes, trims.
     DIRECTION, Io, &[];
-    "rw" | "readwrite", Pattern, Honoured, "direction and pattern; :N skips N bytes, or keeps a \
-                                            random offset for N I/Os";
-    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured, "offsets of the N I/Os after a random one: \
-        sequential or identical";
-    "rwmixread", PERCENT, Honoured, "share of reads in a mix";
-    "rwmixwrite", PERCENT, Honoured, "share of writes in a mix";
-    "ioengine", super::ValueKind::Engine, Honoured, "method of I/O";
+    "rw" | "readwrite", Pattern, Honoured,
+        "direction and pattern. After a sequential pattern, :N skips N bytes after each I/O; after a random \
+        pattern, N I/Os share one random offset";
+    "rw_sequencer", Choice(&["sequential", "identical"]), Honoured,
+        "whether the N I/Os with one random offset have sequential or identical offsets";
+    "rwmixread", PERCENT, Honoured, "share of reads in a mix, in %";
+    "rwmixwrite", PERCENT, Honoured, "share of writes in a mix, in %";
+    "ioengine", super::ValueKind::Engine, Honoured, "how the job does its I/O";
     "direct", Bool, Honoured, "bypass the page cache";
     "buffered", Bool, Honoured, "use the page cache; the opposite of direct";
-    "atomic", Bool, Treatment::unless(&["0"], "atomic writes are not modelled", "direct=1 does the same I/Os"), "writes are atomic";
-    "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("the modelled devices take no hints"), "expected \
+    "atomic", Bool, Treatment::unless(&["0"], "atomic writes are not modelled", "use direct=1, which does the same I/Os"),
+        "make writes atomic";
+    "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("modelled devices ignore hints"), "expected \
         lifetime of data";
     "fdp", Bool, NO_PLACEMENT, "place data by its expected lifetime";
     "dataplacement", Choice(&["none", "fdp", "streams"]), NO_PLACEMENT, "how data is placed";
-    "plids" | "fdp_pli", Text, NO_PLACEMENT, "places data goes to";
-    "plid_select" | "fdp_pli_select", Text, NO_PLACEMENT, "which place comes next";
-    "dp_scheme", Text, NO_PLACEMENT, "file that maps offsets to places";
-    "kb_base", Choice(&["1024", "1000"]), Honoured, "whether k is 1024 and ki is 1000, or the other way round";
-    "unit_base", Choice(&["0", "8", "1"]), Treatment::none("affects only fio's own output"), "bytes or bits in fio's output";
+    "plids" | "fdp_pli", Text, NO_PLACEMENT, "placement identifiers for the data";
+    "plid_select" | "fdp_pli_select", Text, NO_PLACEMENT, "how to choose the next placement identifier";
+    "dp_scheme", Text, NO_PLACEMENT, "file that maps offsets to placement identifiers";
+    "kb_base", Choice(&["1024", "1000"]), Honoured, "1024: k is 1024 and ki is 1000; 1000: k is 1000 and ki is 1024";
+    "unit_base", Choice(&["0", "8", "1"]), Treatment::none("changes only fio's own output"),
+        "whether fio's output uses bytes or bits";
 }
 
 options! {
@@ -42,9 +45,9 @@ options! {
     "bsrange" | "blocksize_range", Ranges(Unit::Bytes), Honoured, "range of block sizes; each I/O gets a random size \
         from this range";
     "bssplit", Split, Honoured, "block sizes, and the share of each";
-    "bs_unaligned" | "blocksize_unaligned", Flag, Honoured, "sizes are not rounded to the smallest one";
-    "bs_is_seq_rand", Bool, Honoured, "use the size for reads for sequential I/Os, and the size for writes for \
-        random I/Os";
+    "bs_unaligned" | "blocksize_unaligned", Flag, Honoured, "do not round sizes to multiples of the smallest size";
+    "bs_is_seq_rand", Bool, Honoured,
+        "use the first size for sequential I/Os and the second size for random I/Os, instead of reads and writes";
     "ba" | "blockalign", Numbers(Unit::Bytes, 1, INT_MAX), Honoured, "alignment: random offsets are multiples \
      of this size";
 }
@@ -52,62 +55,67 @@ options! {
 options! {
     /// Size and place of the region.
     REGION, Io, &[];
-    "size", Size, Honoured, "size of the region for I/O, over all files";
-    "io_size" | "io_limit", Size, Honoured, "how much is read or written in one loop";
+    "size", Size, Honoured, "size of the region for I/O, in all files together";
+    "io_size" | "io_limit", Size, Honoured, "bytes to read or write in one loop";
     "offset" | "fileoffset", Size, Honoured, "where the region begins";
     "offset_increment", Size, Honoured, "distance between the start offsets of the copies of the job";
-    "offset_align", BYTES, Honoured, "an offset in percent is rounded up to a multiple of this size";
-    "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end after this number of I/Os";
-    "loops", COUNT, Honoured, "how often everything is done";
-    "num_range", COUNT_1, Treatment::unless(&["1"], "a trim of several ranges is not modelled", "use a larger bs"), "ranges of one trim";
+    "offset_align", BYTES, Honoured, "round up an offset in % to a multiple of this size";
+    "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end the job after this number of I/Os";
+    "loops", COUNT, Honoured, "how often to do the whole job";
+    "num_range", COUNT_1, Treatment::unless(&["1"], "a trim of several ranges is not modelled", "use a larger bs"),
+        "number of ranges in one trim";
 }
 
 options! {
     /// Places of random I/Os.
     RANDOM, Io, &[];
-    "randrepeat", Bool, Honoured, "the same random offsets in every run; without this option, the runs of a \
-     comparison differ";
-    "allrandrepeat", Bool, Honoured, "the same random numbers for everything in every run";
+    "randrepeat", Bool, Honoured,
+        "use the same random offsets in every run. Without this option, the runs of a comparison have different \
+        offsets";
+    "allrandrepeat", Bool, Honoured, "use the same random numbers for everything in every run";
     "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
-    "norandommap", Flag, Honoured, "choose blocks without remembering them; some blocks occur twice, others never";
-    "softrandommap", Bool, Honoured, "work like norandommap if there is no memory for the map of blocks";
+    "norandommap", Flag, Honoured,
+        "do not remember which blocks were used, so some blocks occur twice and others never";
+    "softrandommap", Bool, Honoured, "if there is no memory for the map of used blocks, continue as with norandommap";
     "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "generator of \
         random offsets";
     "random_distribution", Distribution, Honoured, "how often each block is chosen";
     "random_sequence_stride", BYTES, Treatment::With("random_distribution"), "distance from one block of a \
      sequence to the next";
-    "percentage_random", Numbers(Unit::Count, 0, 100), Honoured, "share of I/Os with a random offset in a random workload";
-    "sprandom", Bool, Treatment::unless(&["0"], "preconditioning of over-provisioned flash is not modelled", "rw=randwrite with loops=2"), "write \
-        everything once, and a part of it twice";
+    "percentage_random", Numbers(Unit::Count, 0, 100), Honoured,
+        "in a random workload, the share of I/Os that have a random offset, in %";
+    "sprandom", Bool, Treatment::unless(&["0"], "preconditioning of over-provisioned flash is not modelled", "use rw=randwrite with loops=2"),
+        "write the whole device once, and a part of it twice";
     "spr_op", Text, Treatment::With("sprandom"), "over-provisioning of the device";
-    "spr_num_regions", COUNT, Treatment::With("sprandom"), "regions that are written one after another";
-    "spr_cs", BYTES, Treatment::With("sprandom"), "cache of the device";
+    "spr_num_regions", COUNT, Treatment::With("sprandom"), "number of regions, which are written one after another";
+    "spr_cs", BYTES, Treatment::With("sprandom"), "size of the device's cache";
 }
 
 options! {
     /// Durability of writes.
     DURABILITY, Io, &[];
-    "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured, "each write reaches the medium before the \
-     next one starts";
+    "sync", Choice(&["none", "0", "sync", "1", "dsync"]), Honoured,
+        "wait until a write has reached the medium before the next one starts";
     "fsync", COUNT, Honoured, "number of writes between two fsyncs";
     "fdatasync", COUNT, Honoured, "number of writes between two fdatasyncs";
     "write_barrier", COUNT, Honoured, "every Nth write is a barrier";
     "sync_file_range", SyncFileRange, Honoured, "number of writes between two sync_file_ranges";
-    "end_fsync", Bool, Honoured, "an fsync at the end";
-    "fsync_on_close", Bool, Honoured, "an fsync when a file is closed";
+    "end_fsync", Bool, Honoured, "call fsync at the end";
+    "fsync_on_close", Bool, Honoured, "call fsync when a file is closed";
 }
 
 options! {
     /// Number of I/Os in flight.
     DEPTH, Depth, &[];
     "iodepth", COUNT_1, Honoured, "number of I/Os in flight";
-    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured, "number of I/Os to submit together; 0: as many \
-     as iodepth";
+    "iodepth_batch" | "iodepth_batch_submit", COUNT, Honoured,
+        "number of I/Os to submit together; 0: the same number as iodepth";
     "iodepth_batch_complete_min" | "iodepth_batch_complete", COUNT, Honoured, "smallest number of completions \
      to wait for; 0: do not wait";
     "iodepth_batch_complete_max", COUNT, Honoured, "largest number of completions to collect together";
-    "iodepth_low", COUNT, Honoured, "when the queue was full, wait until fewer I/Os than this are in flight";
-    "serialize_overlap", Bool, Treatment::unless(&["0"], "I/Os to the same blocks do not wait for each other", "leave \
-        out norandommap, because the random map prevents such I/Os"), "I/Os to the same blocks wait for each other";
-    "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether other threads submit I/Os";
+    "iodepth_low", COUNT, Honoured, "after the queue was full, wait until fewer I/Os than this are in flight";
+    "serialize_overlap", Bool, Treatment::unless(&["0"], "in iosched, I/Os to the same blocks do not wait for each other", "leave \
+        out norandommap, because the random map prevents such I/Os"),
+        "let I/Os to the same blocks wait for each other";
+    "io_submit_mode", Choice(&["inline", "offload"]), Honoured, "whether separate threads submit the I/Os";
 }

@@ -158,14 +158,14 @@ impl Category {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Target => "Files and devices",
-            Self::Io => "I/Os and where they go",
+            Self::Io => "Directions, sizes and positions of I/Os",
             Self::Depth => "I/O depth",
             Self::Pace => "Time, order, rates and latency",
             Self::Process => "Priorities, cgroups, CPU and memory",
             Self::Replay => "Replay and recording",
             Self::Zones => "Zoned devices",
             Self::Data => "Data and verification",
-            Self::Output => "Figures and logs",
+            Self::Output => "Metrics and logs",
             Self::Engine => "Options of single I/O engines",
         }
     }
@@ -215,8 +215,8 @@ impl Treatment {
             Self::Honoured => "honoured",
             Self::NoEffect { .. } => "no effect",
             Self::Unsupported { .. } => "not supported",
-            Self::With(_) => "with another",
-            Self::OfEngine => "with its engine",
+            Self::With(_) => "needs another option",
+            Self::OfEngine => "engine not supported",
         }
     }
 
@@ -225,17 +225,16 @@ impl Treatment {
     #[must_use]
     pub fn reason(self) -> String {
         match self {
-            Self::Honoured => String::new(),
-            Self::With(option) => format!("takes effect only with {option}"),
-            Self::OfEngine => "its engine is not supported".to_owned(),
+            Self::Honoured | Self::OfEngine => String::new(),
+            Self::With(option) => format!("has an effect only together with {option}"),
             Self::NoEffect { why } => why.to_owned(),
             Self::Unsupported { unless, why, instead } => {
                 let mut reason = why.to_owned();
                 if !unless.is_empty() {
-                    reason = format!("{reason}; accepted if {}", unless.join(" or "));
+                    reason = format!("{reason}. Only the value {} is accepted", unless.join(" or "));
                 }
                 if !instead.is_empty() {
-                    reason = format!("{reason}; {instead}");
+                    reason = format!("{reason}. Instead, {instead}");
                 }
                 reason
             }
@@ -442,50 +441,44 @@ impl fmt::Display for ValueKind {
         };
         match self {
             Self::Text => f.write_str("text"),
-            Self::OptionalText => f.write_str("text or nothing"),
-            Self::Flag => f.write_str("nothing, 0 or 1"),
+            Self::OptionalText => f.write_str("text, or no value"),
+            Self::Flag => f.write_str("no value, 0 or 1"),
             Self::Bool => f.write_str("0 or 1"),
             Self::Number(unit, min, max) => whole(f, *unit, *min, *max),
             Self::Numbers(unit, min, max) => {
                 whole(f, *unit, *min, *max)?;
-                f.write_str("; for reads,writes,trims")
+                f.write_str("; up to three values: reads,writes,trims")
             }
-            Self::Range(unit) => write!(f, "{}, or a range: 1-4", unit.name()),
-            Self::Ranges(unit) => write!(
-                f,
-                "ranges of {}, in the order reads,writes,trims, such as \
-                 1k-4k,2k-8k",
-                unit.name()
-            ),
+            Self::Range(unit) => write!(f, "{}, or a range such as 1-4", unit.name()),
+            Self::Ranges(unit) => {
+                write!(f, "ranges of {}, such as 1k-4k,2k-8k; up to three ranges: reads,writes,trims", unit.name())
+            }
             Self::Size => f.write_str("bytes or 1%..100%"),
             Self::Float(min, max) => write!(f, "real number, {min}..{max}"),
-            Self::Floats(min, max) => write!(f, "real numbers from {min} to {max}, separated by a colon"),
+            Self::Floats(min, f64::MAX) => write!(f, "real numbers, at least {min}, separated by colons"),
+            Self::Floats(min, max) => write!(f, "real numbers from {min} to {max}, separated by colons"),
             Self::Choice(words) => write!(f, "{}", words.join(", ")),
             Self::Choices(words) => write!(f, "some of {}, separated by commas", words.join(", ")),
             Self::Pattern => f.write_str(
-                "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite or randtrimwrite; you \
-                 can add :N",
+                "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite or randtrimwrite; \
+                 optionally followed by :N",
             ),
             Self::Split => f.write_str(
-                "sizes with shares in %, in the order reads,writes,trims, such as \
-                 4k/10:64k/50:32k/40",
+                "sizes with their shares in %, such as 4k/10:64k/50:32k/40; up to three lists: reads,writes,trims",
             ),
-            Self::PrioritySplit => f.write_str(
-                "sizes with shares in %, class and level, in the order \
-                 reads,writes, such as 64k/25/1/0",
-            ),
+            Self::PrioritySplit => {
+                f.write_str("sizes with share in %, class and level, such as 64k/25/1/0; up to two lists: reads,writes")
+            }
             Self::Distribution => {
                 f.write_str("random, zipf:theta, pareto:h, normal:deviation, zoned:share/size or zoned_abs:share/size")
             }
-            Self::FileService => f.write_str(
-                "random, roundrobin, sequential, zipf, pareto or normal; you can \
-                 add :N",
-            ),
-            Self::SyncFileRange => f.write_str(
-                "wait_before, write and wait_after, separated by commas, each \
-                 with :N",
-            ),
-            Self::Engine => f.write_str("the name of an engine, see docs/fio.md"),
+            Self::FileService => {
+                f.write_str("random, roundrobin, sequential, zipf, pareto or normal; optionally followed by :N")
+            }
+            Self::SyncFileRange => {
+                f.write_str("wait_before, write and wait_after, separated by commas, each followed by :N")
+            }
+            Self::Engine => f.write_str("name of an I/O engine (see docs/fio.md)"),
         }
     }
 }

@@ -23,38 +23,40 @@ const RATE_IOPS: super::ValueKind = Numbers(Unit::Count, 0, INT_MAX);
 options! {
     /// Duration.
     TIME, Pace, &[];
-    "runtime" | "timeout", SECONDS, Honoured, "end after this time";
-    "time_based", Flag, Honoured, "start the work again until runtime is over";
-    "ramp_time", SECONDS, Honoured, "time at the start whose I/Os do not count";
+    "runtime" | "timeout", SECONDS, Honoured, "end the job after this time";
+    "time_based", Flag, Honoured, "repeat the work until runtime is over";
+    "ramp_time", SECONDS, Honoured, "length of the warm-up; its I/Os do not count";
     "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can leave out a time at the start, but not a number of \
         bytes", "use \
-     ramp_time"), "number of bytes at the start that do not count";
-    "startdelay", Range(Unit::Seconds), Honoured, "start after this time, or after a random time from a range";
-    "steadystate" | "ss", Text, STEADY, "end when a metric is steady";
+     ramp_time"), "length of the warm-up as a number of bytes";
+    "startdelay", Range(Unit::Seconds), Honoured, "start the job after this time, or after a random time from a range";
+    "steadystate" | "ss", Text, STEADY, "end the job when a metric is steady";
     "steadystate_duration" | "ss_dur", SECONDS, WITH_STEADY, "how long the metric must be steady";
-    "steadystate_ramp_time" | "ss_ramp", SECONDS, WITH_STEADY, "how long nothing counts";
-    "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "how often it is checked";
-    "clocksource", Choice(&["gettimeofday", "clock_gettime", "cpu"]), Treatment::none("time is virtual"), "where the time comes from";
-    "gtod_cpu", COUNT, NO_CPU, "CPU that does nothing but read the clock";
-    "job_start_clock_id", COUNT, Treatment::none("affects only fio's own output"), "clock of the job's start in the output";
+    "steadystate_ramp_time" | "ss_ramp", SECONDS, WITH_STEADY, "length of the warm-up before the first check";
+    "steadystate_check_interval" | "ss_interval", SECONDS, WITH_STEADY, "time between two checks";
+    "clocksource", Choice(&["gettimeofday", "clock_gettime", "cpu"]), Treatment::none("time is virtual"),
+        "source of the time";
+    "gtod_cpu", COUNT, NO_CPU, "CPU that only reads the clock";
+    "job_start_clock_id", COUNT, Treatment::none("changes only fio's own output"),
+        "clock for the start time of the job in the output";
 }
 
 options! {
     /// Order of the jobs.
     ORDER, Pace, &[];
-    "numjobs", Number(Unit::Count, 1, INT_MAX), Honoured, "copies of the job";
-    "name", Text, Honoured, "name of the job, instead of its section";
+    "numjobs", Number(Unit::Count, 1, INT_MAX), Honoured, "number of copies of the job";
+    "name", Text, Honoured, "name of the job, instead of the name of its section";
     "description", Text, Honoured, "a text to report with the job";
-    "stonewall" | "wait_for_previous", Flag, Honoured, "wait for all jobs before it";
-    "wait_for", Text, Honoured, "wait for all copies of this job";
+    "stonewall" | "wait_for_previous", Flag, Honoured, "start only after all earlier jobs have ended";
+    "wait_for", Text, Honoured, "start only after all copies of the named job have ended";
     "new_group", Flag, Honoured, "begin a new group for reporting";
     "group_reporting", Flag, Honoured, "report the metrics of a group together";
     "exitall", Flag, Honoured, "end the other jobs when this job ends";
-    "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "jobs that end with exitall";
+    "exit_what", Choice(&["group", "stonewall", "all"]), Honoured, "which jobs exitall ends";
     "exitall_on_error", Flag, Treatment::none("I/Os to a modelled device have no errors"), "end \
         the other jobs when this job has an error";
-    "thread", Flag, Treatment::none("threads and processes are scheduled alike"), "a thread instead of a process";
-    "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each its rate_iops"), "weight \
+    "thread", Flag, Treatment::none("iosched treats threads and processes in the same way"), "use a thread instead of a process";
+    "flow", COUNT, Treatment::unless(&["0"], "jobs do not wait for each other's progress", "give each job a rate_iops"), "weight \
         of this job's I/Os among the jobs of a flow";
     "flow_id", COUNT, FLOW, "number of the flow that this job belongs to";
     "flow_sleep", COUNT, FLOW, "time in us that a job waits if it is ahead of the others";
@@ -66,8 +68,9 @@ options! {
     RATES, Pace, &[];
     "thinktime", MICROSECONDS, Honoured, "pause between I/Os";
     "thinktime_spin", MICROSECONDS, Honoured, "part of the pause in which the CPU is busy";
-    "thinktime_blocks", COUNT, Honoured, "I/Os between two pauses";
-    "thinktime_blocks_type", Choice(&["complete", "issue"]), Honoured, "which I/Os count";
+    "thinktime_blocks", COUNT, Honoured, "number of I/Os between two pauses";
+    "thinktime_blocks_type", Choice(&["complete", "issue"]), Honoured,
+        "whether thinktime_blocks counts completed or submitted I/Os";
     "thinktime_iotime", SECONDS, Honoured, "time of I/O between two pauses";
     "rate", RATE, Honoured, "largest rate, in bytes per second";
     "rate_min" | "ratemin", RATE, Honoured, "smallest rate, in bytes per second";
@@ -75,12 +78,13 @@ options! {
     "rate_iops_min", RATE_IOPS, Honoured, "smallest rate, in IOPS";
     "rate_process", Choice(&["linear", "poisson"]), Honoured, "how the I/Os of a rate are spread over time";
     "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time in ms over which a rate is averaged";
-    "rate_ignore_thinktime", Bool, Honoured, "do not catch up after pauses";
-    "latency_target", MICROSECONDS, Honoured, "look for the largest depth with this latency";
-    "latency_window", MICROSECONDS, Honoured, "how long each depth is tried";
-    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that must meet the latency";
-    "latency_run", Bool, Honoured, "continue after the depth is found";
-    "max_latency", Numbers(Unit::Microseconds, 0, TIME_MAX_US), Honoured, "end the job if an I/O takes longer";
+    "rate_ignore_thinktime", Bool, Honoured, "after a pause, do not go faster to reach the average rate";
+    "latency_target", MICROSECONDS, Honoured, "search for the largest depth that keeps this latency";
+    "latency_window", MICROSECONDS, Honoured, "how long to test each depth";
+    "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that must keep this latency, in %";
+    "latency_run", Bool, Honoured, "continue with this depth after the search";
+    "max_latency", Numbers(Unit::Microseconds, 0, TIME_MAX_US), Honoured,
+        "end the job if an I/O takes longer than this time";
 }
 
 options! {
@@ -88,20 +92,20 @@ options! {
     PROCESS, Process, &[];
     "prio", Number(Unit::Count, 0, 7), Honoured, "I/O priority level: 0 is the highest";
     "prioclass", Number(Unit::Count, 0, 3), Honoured, "I/O priority class: 1 real time, 2 best effort, 3 idle";
-    "priohint", Number(Unit::Count, 0, 1023), Treatment::none("the modelled devices take no hints"), "I/O priority hint";
+    "priohint", Number(Unit::Count, 0, 1023), Treatment::none("modelled devices ignore hints"), "I/O priority hint";
     "cgroup", Text, Honoured, "cgroup of the job";
-    "cgroup_weight", Number(Unit::Count, 10, 1000), Honoured, "weight of its cgroup";
+    "cgroup_weight", Number(Unit::Count, 10, 1000), Honoured, "weight of the job's cgroup";
     "cgroup_nodelete", Bool, Treatment::none("cgroups exist only during the run"), "keep the cgroup at the end";
     "nice", Number(Unit::Count, -20, 19), NO_CPU, "CPU priority";
-    "cpumask", Number(Unit::Count, 0, u64::MAX), NO_CPU, "CPUs the job runs on, as bits";
-    "cpus_allowed", Text, NO_CPU, "CPUs the job runs on";
-    "cpus_allowed_policy", Choice(&["shared", "split"]), NO_CPU, "how copies share the CPUs";
-    "numa_cpu_nodes", Text, NO_CPU, "NUMA nodes the job runs on";
-    "numa_mem_policy", Text, NO_MEMORY, "NUMA nodes of its memory";
-    "mem" | "iomem", Text, NO_MEMORY, "where buffers are";
+    "cpumask", Number(Unit::Count, 0, u64::MAX), NO_CPU, "CPUs for the job, as a bit mask";
+    "cpus_allowed", Text, NO_CPU, "CPUs for the job";
+    "cpus_allowed_policy", Choice(&["shared", "split"]), NO_CPU, "how the copies of a job share the CPUs";
+    "numa_cpu_nodes", Text, NO_CPU, "NUMA nodes for the job";
+    "numa_mem_policy", Text, NO_MEMORY, "NUMA nodes for the memory of the job";
+    "mem" | "iomem", Text, NO_MEMORY, "kind of memory for the buffers";
     "mem_align" | "iomem_align", BYTES, NO_MEMORY, "alignment of buffers";
     "hugepage-size", BYTES, NO_MEMORY, "size of a huge page";
-    "lockmem", BYTES, NO_MEMORY, "memory that is locked";
-    "uid", Number(Unit::Count, -1, INT_MAX), Treatment::none("there are no users"), "user the job runs as";
-    "gid", Number(Unit::Count, -1, INT_MAX), Treatment::none("there are no users"), "group the job runs as";
+    "lockmem", BYTES, NO_MEMORY, "amount of memory to lock";
+    "uid", Number(Unit::Count, -1, INT_MAX), Treatment::none("users are not modelled"), "user of the job";
+    "gid", Number(Unit::Count, -1, INT_MAX), Treatment::none("users are not modelled"), "group of the job";
 }
