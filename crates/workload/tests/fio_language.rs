@@ -216,7 +216,10 @@ fn mistakes_name_file_line_and_what_would_be_right() {
     for (line, expected) in [
         ("blocksizee=4k", "job.fio:3: blocksizee: no such option; did you mean blocksize?"),
         ("quux=4k", "job.fio:3: quux: no such option; `iosched job options` lists all"),
-        ("bs=4x", "bs=4x: `x` is not a unit; write k, m, g, t or p; expected: bytes, 1..; up to three values: reads,writes,trims"),
+        (
+            "bs=4x",
+            "bs=4x: `x` is not a unit; write k, m, g, t or p; expected: bytes, 1..; up to three values: reads,writes,trims",
+        ),
         ("size=1.5m", "not a whole number; fio reads it as 1"),
         ("rw=foo", "`foo` is not a pattern; expected: read, write,"),
         ("rw", "rw=: the value is missing"),
