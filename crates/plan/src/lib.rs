@@ -25,12 +25,12 @@
 mod candidate;
 pub mod check;
 mod goal;
-pub mod output;
 mod ground;
 mod intents;
 mod load;
 mod measure;
 mod outcome;
+pub mod output;
 mod plan;
 mod planned;
 mod planner;
