@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use iosched::{ControlledEvent, Decision};
+use iosched::{ControlledEvent, Decision, MClockEvent};
 
 macro_rules! coverage {
     ($($(#[$doc:meta])* $name:ident: $shown:literal),* $(,)?) => {
@@ -88,6 +88,8 @@ coverage! {
     yields: "yields",
     /// Requests of deadline that were past their deadline; counted if decisions are recorded.
     expired: "requests past their deadline",
+    /// Times at which mclock stopped because all groups were limited; counted if decisions are recorded.
+    limited: "waits for limits",
     /// Waits at the end of a group's last slice; counted if decisions are recorded.
     wait_busy: "wait-busy",
 }
@@ -100,6 +102,7 @@ impl Coverage {
             Decision::CooperatorSplit { .. } => self.cooperator_splits += 1,
             Decision::Yield { .. } => self.yields += 1,
             Decision::WaitBusy { .. } => self.wait_busy += 1,
+            Decision::MClock(MClockEvent::Limited { .. }) => self.limited += 1,
             Decision::Controlled(ControlledEvent::Wait { .. }) => self.throttled += 1,
             _ => {}
         }

@@ -34,9 +34,16 @@ impl Host {
             }
             match self.driver.next_due(None, None) {
                 Some((at, Due::Rerun)) => {
-                    // Linux waits 3 ms at first. Later waits are longer.
-                    self.now = self.now.max(at) + asked_later_ns;
-                    asked_later_ns = 2 * asked_later_ns + Rerun::AFTER_NS;
+                    let limited = self.driver.next_timer().filter(|_| self.driver.queue().scheduler() == "mclock");
+                    self.now = self.now.max(at);
+                    if let Some(until) = limited {
+                        // mclock says when it continues.
+                        self.now = self.now.max(until);
+                    } else {
+                        // Linux waits 3 ms at first. Later waits are longer.
+                        self.now = self.now + asked_later_ns;
+                        asked_later_ns = 2 * asked_later_ns + Rerun::AFTER_NS;
+                    }
                     self.driver.rerun(self.now);
                 }
                 Some(_) => self.timer(0)?,

@@ -86,3 +86,32 @@ impl MClockAudit {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_request_beyond_the_limit_is_found() {
+        let io = Work { ios: Work::IO, bytes: 4096 };
+        let at = |ms: u64| Time::from_ns(ms * 1_000_000);
+        let mut audit = MClockAudit::default();
+        audit.limits.insert(CgroupId::ROOT, Rate::Ios(10));
+        let mut serve = |ms| audit.choice(at(ms), CgroupId::ROOT, Phase::Weight, io);
+        assert!([0, 0, 100, 200, 700].into_iter().all(|ms| serve(ms).is_ok()), "one request may be early");
+        assert!(serve(700).is_ok());
+        let violation = serve(799).unwrap_err().to_string();
+        assert!(violation.contains("has a limit of 10, and got a request"), "{violation}");
+    }
+
+    #[test]
+    fn a_request_of_many_bytes_is_a_burst() {
+        let work = |bytes| Work { ios: Work::IO, bytes };
+        let mut audit = MClockAudit::default();
+        audit.limits.insert(CgroupId::ROOT, Rate::Bytes(1000));
+        assert!(audit.choice(Time::ZERO, CgroupId::ROOT, Phase::Weight, work(1000)).is_ok());
+        assert!(audit.choice(Time::ZERO, CgroupId::ROOT, Phase::Weight, work(10)).is_ok());
+        let early = Time::from_ns(9_000_000);
+        assert!(audit.choice(early, CgroupId::ROOT, Phase::Weight, work(10)).is_err());
+    }
+}
