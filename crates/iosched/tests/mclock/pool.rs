@@ -192,7 +192,7 @@ impl Pool {
             *in_device += 1;
             started.push(id);
         }
-        if self.number % 97 == 0 {
+        if self.number.is_multiple_of(97) {
             queue.check();
         }
         let decisions: Vec<_> = queue.take_decisions().collect();
