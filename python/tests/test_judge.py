@@ -28,7 +28,7 @@ def test_a_card_has_a_row_for_each_case():
     assert judged.waits.to_dict()["op"] == ["read", "write"] * 2
     assert judged.rules.to_dict()["violation"] == [None]
     assert judged.markdown().startswith("## bfq\n")
-    assert len(judged.comparisons) == 0
+    assert len(judged.comparisons) == len(judged.differences) == 0
 
 
 def test_an_elevator_in_python_is_judged():

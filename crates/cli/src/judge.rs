@@ -21,8 +21,8 @@ const COUNTED: &str = "--counted";
 
 /// Print report cards of schedulers: comparisons, shares, longest waits, rules, cost
 ///
-/// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, with the
-/// judged scheduler and with the default scheduler of Linux. Shares show how a disk is divided
+/// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, and
+/// compare the judged scheduler with each of none, mq-deadline, kyber and bfq. Shares show how a disk is divided
 /// between two processes or cgroups. A search looks for the longest wait of a process among others
 /// of the same priority. Random operations check the rules that every scheduler must keep. valgrind
 /// counts the instructions per request, if it is installed.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use iosched_lab::Verdict;
 use serde::Serialize;
 
-use crate::comparisons::Compared;
+use crate::comparisons::{Cell, Compared, Difference, LINUX};
 use crate::cost::Cost;
 use crate::rules::Kept;
 use crate::shares::{self, RIVALRIES, Share};
@@ -79,46 +79,64 @@ impl Judgement {
         text
     }
 
-    /// Returns the number of comparisons with each verdict, in a sentence.
-    fn summary(&self, scheduler: &str) -> String {
-        let verdicts = self.compared.iter().filter_map(|compared| compared.cell(scheduler)?.verdict);
-        let verdicts: Vec<Verdict> = verdicts.collect();
-        let count = |wanted: Verdict| verdicts.iter().filter(|&&verdict| verdict == wanted).count();
-        format!(
-            "In {} comparisons with Linux' default scheduler: {} better, {} worse, {} equal, {} undecided.",
-            verdicts.len(),
-            count(Verdict::Better),
-            count(Verdict::Worse),
-            count(Verdict::Equal),
-            count(Verdict::CannotTell)
-        )
+    /// Returns the cells of a scheduler in all comparisons.
+    fn cells<'a>(&'a self, scheduler: &'a str) -> impl Iterator<Item = (&'a Compared, &'a Cell)> {
+        self.compared.iter().filter_map(|compared| Some((compared, compared.cell(scheduler)?)))
     }
 
-    /// Writes the difference from Linux' default scheduler for each workload and device.
+    /// Writes the number of each verdict, and a table of differences for each of Linux' schedulers.
     fn comparisons(&self, scheduler: &str, text: &mut String) {
-        if self.compared.iter().all(|compared| compared.cell(scheduler).is_none()) {
+        if self.cells(scheduler).next().is_none() {
             return;
         }
-        let _ = writeln!(text, "\n{}", self.summary(scheduler));
-        let cells = |device| self.compared.iter().filter(move |compared| compared.device == device);
+        text.push_str("\n| compared with | better | worse | equal | undecided |\n|---|---|---|---|---|\n");
+        verdicts_row("Linux' default", self.cells(scheduler).filter_map(|(_, cell)| cell.verdict), text);
+        let others = || LINUX.into_iter().filter(|&with| with != scheduler);
+        for with in others() {
+            let differences = self.cells(scheduler).filter_map(|(_, cell)| cell.compared_with(with));
+            verdicts_row(with, differences.map(|difference| difference.verdict), text);
+        }
+        for with in others() {
+            self.differences(scheduler, with, text);
+        }
+    }
+
+    /// Writes the difference from one of Linux' schedulers for each workload and device.
+    fn differences(&self, scheduler: &str, with: &str, text: &mut String) {
         let header = DEVICES.iter().map(|&device| {
-            let baseline = cells(device).next().map_or("", |compared| compared.baseline);
-            format!(" {device} (default {baseline}) |")
+            let found = self.compared.iter().find(|compared| compared.device == device);
+            let mark = if found.is_some_and(|compared| compared.baseline == with) { " (default)" } else { "" };
+            format!(" {device}{mark} |")
         });
-        let _ = write!(text, "\n| workload | metric |{}\n|---|---|", header.collect::<String>());
+        let _ = write!(text, "\n| compared with {with} | metric |{}\n|---|---|", header.collect::<String>());
         text.push_str(&"---|".repeat(DEVICES.len()));
         text.push('\n');
         for workload in &WORKLOADS {
             let _ = write!(text, "| {} | {} |", workload.name, workload.goal);
             for device in DEVICES {
-                let found = cells(device).find(|compared| compared.workload == workload.name);
-                let cell = found.and_then(|compared| compared.cell(scheduler));
-                let shown = cell.map_or_else(String::new, |cell| difference(cell.verdict, cell.percent));
-                let _ = write!(text, " {shown} |");
+                let is_here = |compared: &Compared| compared.device == device && compared.workload == workload.name;
+                let cell = self.cells(scheduler).find(|(compared, _)| is_here(compared));
+                let found = cell.and_then(|(_, cell)| cell.compared_with(with));
+                let _ = write!(text, " {} |", found.map(difference).unwrap_or_default());
             }
             text.push('\n');
         }
     }
+}
+
+/// Writes a row with the number of each verdict.
+fn verdicts_row(with: &str, verdicts: impl Iterator<Item = Verdict>, text: &mut String) {
+    let mut counts = [0; 4];
+    for verdict in verdicts {
+        counts[match verdict {
+            Verdict::Better | Verdict::More => 0,
+            Verdict::Worse | Verdict::Less => 1,
+            Verdict::Equal => 2,
+            Verdict::CannotTell => 3,
+        }] += 1;
+    }
+    let [better, worse, equal, undecided] = counts;
+    let _ = writeln!(text, "| {with} | {better} | {worse} | {equal} | {undecided} |");
 }
 
 /// Returns a description as the beginning of a sentence.
@@ -127,9 +145,8 @@ fn sentence(about: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Returns the difference from the default in words: `better, -58 %`.
-fn difference(verdict: Option<Verdict>, percent: Option<f64>) -> String {
-    let Some(verdict) = verdict else { return "the default".to_owned() };
+/// Returns a difference in words: `better, -58 %`.
+fn difference(&Difference { verdict, percent, .. }: &Difference) -> String {
     let word = match verdict {
         Verdict::Equal => return "equal".to_owned(),
         Verdict::CannotTell => "undecided",
@@ -205,14 +222,45 @@ mod tests {
     #[test]
     fn differences_are_shown_with_their_verdict() {
         let cases = [
-            (None, None, "the default"),
-            (Some(Verdict::Better), Some(-58.4), "better, -58 %"),
-            (Some(Verdict::Worse), Some(340.0), "worse, 4.4 times"),
-            (Some(Verdict::Equal), Some(1.0), "equal"),
-            (Some(Verdict::CannotTell), Some(7.0), "undecided, +7 %"),
+            (Verdict::Better, Some(-58.4), "better, -58 %"),
+            (Verdict::Worse, Some(340.0), "worse, 4.4 times"),
+            (Verdict::Equal, Some(1.0), "equal"),
+            (Verdict::CannotTell, Some(7.0), "undecided, +7 %"),
         ];
         for (verdict, percent, shown) in cases {
-            assert_eq!(difference(verdict, percent), shown);
+            assert_eq!(difference(&Difference { with: "none", percent, verdict }), shown);
+        }
+    }
+
+    #[test]
+    fn a_card_compares_with_each_of_linux_schedulers() {
+        let verdicts = [Verdict::Better, Verdict::Equal, Verdict::Worse, Verdict::CannotTell];
+        let differences = LINUX.into_iter().zip(verdicts);
+        let differences = differences.map(|(with, verdict)| Difference { with, percent: Some(-9.0), verdict });
+        let cell = Cell {
+            scheduler: "sedf".to_owned(),
+            mean: 1.0,
+            percent: Some(-9.0),
+            verdict: Some(Verdict::Equal),
+            differences: differences.collect(),
+        };
+        let (workload, device) = (&WORKLOADS[0], DEVICES[0]);
+        let compared = Compared {
+            workload: workload.name,
+            goal: workload.goal,
+            device,
+            baseline: "mq-deadline",
+            cells: vec![cell],
+        };
+        let cards = vec![ReportCard::new("sedf", "shortest expected deadline first")];
+        let text = Judgement { compared: vec![compared], cards, complete: true }.markdown();
+        for row in ["Linux' default | 0 | 0 | 1 | 0 |", "none | 1 | 0 | 0 | 0 |", "kyber | 0 | 1 | 0 | 0 |"] {
+            assert!(text.contains(&format!("\n| {row}\n")), "{row}: {text}");
+        }
+        for (with, shown) in LINUX.into_iter().zip(["better, -9 %", "equal", "worse, -9 %", "undecided, -9 %"]) {
+            let (_, table) = text.split_once(&format!("| compared with {with} | metric | {device}")).unwrap();
+            assert_eq!(table.starts_with(" (default) |"), with == "mq-deadline", "{table}");
+            assert!(table.contains(&format!("| {} | {} | {shown} |", workload.name, workload.goal)), "{table}");
         }
     }
 

@@ -3,7 +3,7 @@
 use iosched::Setting;
 use iosched_disk::Profile;
 use iosched_lab::goal::Goal;
-use iosched_lab::{Control, Experiment, LabError, Results, Verdict, execute};
+use iosched_lab::{Comparison, Control, Experiment, LabError, Results, Verdict, execute};
 use iosched_workload::Workload;
 use serde::Serialize;
 
@@ -12,6 +12,23 @@ use crate::workloads::{DEVICES, JudgedWorkload, WORKLOADS, linux_default};
 
 /// Linux' schedulers that every card shows beside the judged one.
 pub const LINUX: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// A scheduler compared with one of Linux' own.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Linux' scheduler.
+    pub with: &'static str,
+    /// Difference from that scheduler, per cent of its mean; `None` if its mean is 0.
+    pub percent: Option<f64>,
+    /// Verdict over the runs, on the model alone: the model's error is not added.
+    pub verdict: Verdict,
+}
+
+impl Difference {
+    fn new(with: &'static str, comparison: &Comparison) -> Self {
+        Self { with, percent: comparison.percent, verdict: comparison.seen.unwrap_or(comparison.verdict) }
+    }
+}
 
 /// The metric of one scheduler in one workload on one device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,6 +42,17 @@ pub struct Cell {
     pub percent: Option<f64>,
     /// Verdict over the runs, on the model alone: the model's error is not added.
     pub verdict: Option<Verdict>,
+    /// Comparisons with each of Linux' schedulers, in the order of [`LINUX`], without the scheduler
+    /// itself.
+    pub differences: Vec<Difference>,
+}
+
+impl Cell {
+    /// Returns the comparison with one of Linux' schedulers. `None` for the scheduler itself.
+    #[must_use]
+    pub fn compared_with(&self, linux: &str) -> Option<&Difference> {
+        self.differences.iter().find(|difference| difference.with == linux)
+    }
 }
 
 /// The metric that matters in a workload on a device.
@@ -78,16 +106,26 @@ pub(crate) fn compare(
         return Ok(None);
     }
     let records = finished.records;
-    let results = records.devices().next().map(Results::of).ok_or(JudgeError::Lab(LabError::NoRuns))?;
+    let on_device = records.devices().next().ok_or(JudgeError::Lab(LabError::NoRuns))?;
+    let results = Results::of(on_device);
     let figure = results.figures.iter().find(|figure| figure.goal);
     let cells = names.iter().enumerate().filter_map(|(at, name)| {
-        let found = figure?.settings[at].as_ref()?;
-        let comparison = found.comparison.as_ref();
+        let figure = figure?;
+        let found = figure.settings[at].as_ref()?;
+        // The names of Linux' schedulers come first in the settings, in their order.
+        let others = LINUX.iter().enumerate().filter(|&(other, _)| other != at);
+        let differences = others.filter_map(|(other, with)| {
+            figure.settings[other].as_ref()?;
+            Some(Difference::new(with, &figure.between(on_device, at, other)))
+        });
+        let differences: Vec<_> = differences.collect();
+        let with_default = differences.iter().find(|difference| difference.with == baseline);
         Some(Cell {
             scheduler: (*name).to_owned(),
             mean: found.mean,
-            percent: comparison.and_then(|comparison| comparison.percent),
-            verdict: comparison.map(|comparison| comparison.seen.unwrap_or(comparison.verdict)),
+            percent: with_default.and_then(|difference| difference.percent),
+            verdict: with_default.map(|difference| difference.verdict),
+            differences,
         })
     });
     let cells = cells.collect();

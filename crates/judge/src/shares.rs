@@ -39,23 +39,30 @@ pub const RIVALRIES: [Rivalry; 6] = [
     Rivalry {
         about: "a random reader, beside a random writer that does not wait for its writes",
         text: "[[tasks]]\npid = 1\nname = \"first\"\npattern = \"random\"\niodepth = 4\nrange = [0, 50_000_000]\n\
-               [[tasks]]\npid = 2\nop = \"write\"\nsync = false\npattern = \"random\"\niodepth = 32\nrange = [50_000_000, 100_000_000]\n",
+               [[tasks]]\npid = 2\nop = \"write\"\nsync = false\npattern = \"random\"\niodepth = 32\n\
+               range = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
         about: "a reader of level 0, beside a reader of level 7",
-        text: "[[tasks]]\npid = 1\nname = \"first\"\nclass = \"be\"\nlevel = 0\npattern = \"random\"\niodepth = 4\nrange = [0, 50_000_000]\n\
-               [[tasks]]\npid = 2\nclass = \"be\"\nlevel = 7\npattern = \"random\"\niodepth = 4\nrange = [50_000_000, 100_000_000]\n",
+        text: "[[tasks]]\npid = 1\nname = \"first\"\nclass = \"be\"\nlevel = 0\npattern = \"random\"\n\
+               iodepth = 4\nrange = [0, 50_000_000]\n\
+               [[tasks]]\npid = 2\nclass = \"be\"\nlevel = 7\npattern = \"random\"\niodepth = 4\n\
+               range = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
         about: "a reader of best effort, beside a reader of the idle class",
-        text: "[[tasks]]\npid = 1\nname = \"first\"\nclass = \"be\"\npattern = \"random\"\niodepth = 4\nrange = [0, 50_000_000]\n\
-               [[tasks]]\npid = 2\nclass = \"idle\"\npattern = \"random\"\niodepth = 4\nrange = [50_000_000, 100_000_000]\n",
+        text: "[[tasks]]\npid = 1\nname = \"first\"\nclass = \"be\"\npattern = \"random\"\niodepth = 4\n\
+               range = [0, 50_000_000]\n\
+               [[tasks]]\npid = 2\nclass = \"idle\"\npattern = \"random\"\niodepth = 4\n\
+               range = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
         about: "a cgroup of weight 800, beside one of weight 100",
         text: "[[cgroups]]\nname = \"heavy\"\nweight = 800\n[[cgroups]]\nname = \"light\"\nweight = 100\n\
-               [[tasks]]\npid = 1\nname = \"first\"\ncgroup = \"heavy\"\npattern = \"random\"\niodepth = 4\nrange = [0, 50_000_000]\n\
-               [[tasks]]\npid = 2\ncgroup = \"light\"\npattern = \"random\"\niodepth = 4\nrange = [50_000_000, 100_000_000]\n",
+               [[tasks]]\npid = 1\nname = \"first\"\ncgroup = \"heavy\"\npattern = \"random\"\niodepth = 4\n\
+               range = [0, 50_000_000]\n\
+               [[tasks]]\npid = 2\ncgroup = \"light\"\npattern = \"random\"\niodepth = 4\n\
+               range = [50_000_000, 100_000_000]\n",
     },
 ];
 

@@ -71,9 +71,11 @@ impl FigureResults {
         self.goal || self.headline && self.ios.is_none_or(|ios| ios >= FEW_IOS)
     }
 
-    /// Compares a setting with another; both must have the metric. If one of them is the baseline,
-    /// this returns the stored comparison, so all outputs agree about a pair.
-    pub(crate) fn between(&self, records: OnDevice<'_>, setting: usize, other: usize) -> Comparison {
+    /// Compares a setting with another. Both are places in [`Header::settings`], and both must have
+    /// the metric: otherwise the comparison has no runs. If one of them is the baseline, this
+    /// returns the stored comparison, so all outputs agree about a pair.
+    #[must_use]
+    pub fn between(&self, records: OnDevice<'_>, setting: usize, other: usize) -> Comparison {
         let known = |setting: usize| self.settings[setting].as_ref()?.comparison;
         let values = |setting: usize| self.settings[setting].as_ref().map_or(&[] as &[f64], |figure| &figure.values);
         let baseline = records.header().baseline;

@@ -70,6 +70,23 @@ impl Judgement {
             .table()
     }
 
+    /// A row for each workload, device and scheduler, and each of Linux' schedulers (`with`) that it is compared with.
+    #[getter]
+    fn differences(&self) -> PyResult<Table> {
+        let cells = self.0.compared.iter().flat_map(|of| of.cells.iter().map(move |cell| (of, cell)));
+        let rows = cells.flat_map(|(of, cell)| cell.differences.iter().map(move |difference| (of, cell, difference)));
+        let rows: Vec<_> = rows.collect();
+        Columns::default()
+            .with("workload", words(rows.iter().map(|(of, ..)| of.workload)))
+            .with("metric", words(rows.iter().map(|(of, ..)| of.goal)))
+            .with("device", words(rows.iter().map(|(of, ..)| of.device)))
+            .with("scheduler", words(rows.iter().map(|(_, cell, _)| cell.scheduler.as_str())))
+            .with("with", words(rows.iter().map(|(.., difference)| difference.with)))
+            .with("percent", rows.iter().map(|(.., difference)| difference.percent).collect::<Float64Array>())
+            .with("verdict", words(rows.iter().map(|(.., difference)| difference.verdict.id())))
+            .table()
+    }
+
     /// A row for each scheduler, pair of sides and device: the share of the first side, 0 to 1.
     #[getter]
     fn shares(&self) -> PyResult<Table> {
