@@ -247,3 +247,23 @@ pub enum SimError {
     #[error(transparent)]
     Weight(#[from] iosched::WeightError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readahead_of_rotating_disks_follows_the_largest_request_from_6_17() {
+        let machine: Machine = toml::from_str(include_str!("../../lab/machines/linux-6.12.toml")).unwrap();
+        let read_ahead_kb = |kernel: &str, profile: &str, machine: &Machine| {
+            let layer = BlockLayer { kernel: Some(kernel.parse().unwrap()), ..BlockLayer::default() };
+            layer.queue_config(&Profile::named(profile).unwrap(), Some(machine)).read_ahead_kb
+        };
+        for (kernel, of_hdd) in [("6.12", 128), ("6.16", 128), ("6.17", 8192), ("7.0", 8192)] {
+            assert_eq!(read_ahead_kb(kernel, "sata-7200", &machine), of_hdd, "{kernel}");
+            assert_eq!(read_ahead_kb(kernel, "sata-ssd", &machine), 128, "{kernel}");
+        }
+        let tuned = Machine { read_ahead_kb: 1024, ..machine };
+        assert_eq!(read_ahead_kb("6.17", "sata-7200", &tuned), 1024);
+    }
+}

@@ -273,6 +273,22 @@ fn writeback_counts_for_the_root_cgroup() {
 }
 
 #[test]
+fn cgroup_of_throttled_writer_matters_to_wbt_up_to_6_7() {
+    // The writer sleeps because memory is dirty. The target is so high that wbt never steps down.
+    let reads = |kernel: &str, cgroup: Option<&str>| {
+        let reader = Job { placement: RANDOM, ..timed(job("reader", Mode::Read, 64 * MIB), 20) };
+        let cgroup = cgroup.map(|name| CgroupMember { name: name.to_owned(), weight: None });
+        let writer = Job { cgroup, ..timed(job("writer", Mode::Write, 256 * MIB), 20) };
+        let (workload, profile, machine) = (workload(vec![reader, writer]), device(), machine(100));
+        let scheduler = format!("none:wbt_lat_usec=4000000 @ {kernel}").parse().unwrap();
+        let result = run(&Plan { machine: Some(&machine), ..Plan::new(&workload, &profile, scheduler) }, ()).unwrap();
+        result.jobs[0].read.ios as f64
+    };
+    let [before, after] = ["6.7", "6.8"].map(|kernel| reads(kernel, Some("db")) / reads(kernel, None));
+    assert!((before - 1.0).abs() > 0.05 && after == 1.0, "{before} {after}");
+}
+
+#[test]
 fn a_run_is_a_function_of_its_seed() {
     let jobs = || {
         let mixed = Job { placement: RANDOM, fsync_ios: 7, ..job("mixed", Mode::ReadWrite, 8 * MIB) };
