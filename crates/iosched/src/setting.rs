@@ -171,7 +171,7 @@ pub enum SettingError {
     Kernel(#[from] UnknownKernel),
     /// The elevator has the rules of another version of Linux.
     #[error(
-        "{elevator} has the rules of Linux {rules}, and is not known for {kernel}; write {elevator} without @ {kernel}"
+        "{elevator} has only the rules of Linux {rules}, not those of {kernel}; write {elevator} without @ {kernel}"
     )]
     OtherKernel {
         /// The elevator.
@@ -198,7 +198,7 @@ pub enum SettingError {
     #[error(transparent)]
     UnknownElevator(#[from] UnknownElevator),
     /// A part has no `=`.
-    #[error("{setting}: {part:?} is not name=value; write it like {elevator}:name=value,name=value")]
+    #[error("{setting}: {part:?} is not of the form name=value; write the setting as {elevator}:name=value,name=value")]
     NotAnAssignment {
         /// The whole setting.
         setting: String,
@@ -581,10 +581,10 @@ mod tests {
             ["cfq @ 5.4", "cfq @ 4.18", "deadline @ 6.1", "noop @ 4.20", "cfq-2.6.34 @ 4.19", "anticipatory @ 5.0"]
         {
             let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains("has the rules of Linux"), "{text}: {error}");
+            assert!(error.contains("has only the rules of Linux"), "{text}: {error}");
         }
         let error = parse("cfq @ 5.4").unwrap_err().to_string();
-        assert_eq!(error, "cfq has the rules of Linux 4.19, and is not known for 5.4; write cfq without @ 5.4");
+        assert_eq!(error, "cfq has only the rules of Linux 4.19, not those of 5.4; write cfq without @ 5.4");
         for text in ["cfq @ 4.19", "cfq @ 4.19.300", "deadline @ 4.19", "bfq @ 5.4"] {
             assert!(parse(text).is_ok(), "{text}");
         }
@@ -622,7 +622,7 @@ mod tests {
         let wrong = |text: &str| text.parse::<Setting>().unwrap_err().to_string();
         assert!(wrong("nop").starts_with("there is no scheduler \"nop\"; available: noop"), "{}", wrong("nop"));
         assert!(wrong("present").starts_with("there is no scheduler \"present\""), "{}", wrong("present"));
-        assert!(wrong("noop:quantum").contains("is not name=value"));
+        assert!(wrong("noop:quantum").contains("is not of the form name=value"));
         assert!(wrong("noop:quantumm=3").contains("attributes of the queue: nr_requests"));
         assert_eq!(
             wrong("noop:nr_requests=0"),
@@ -655,6 +655,6 @@ mod tests {
         assert_eq!(read("bfq:iosched/low_latency=0").tunables()[0].name(), "iosched/low_latency");
         assert_eq!(read("bfq:low_latency=2").tunables()[0].number(), None);
         let error = Setting::parse_of_kernel("bfq:low_latency").unwrap_err().to_string();
-        assert!(error.contains("\"low_latency\" is not name=value"), "{error}");
+        assert!(error.contains("\"low_latency\" is not of the form name=value"), "{error}");
     }
 }

@@ -252,7 +252,7 @@ pub enum TunableError {
         takes: String,
     },
     /// The file does not accept the text.
-    #[error("{name}: {value:?} is not accepted; it takes {takes}")]
+    #[error("{name}: {value:?} is not a valid value; {name} takes {takes}")]
     NotTaken {
         /// The name of the file.
         name: &'static str,

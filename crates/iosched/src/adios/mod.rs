@@ -548,8 +548,8 @@ impl Elevator for Adios {
             batched += page.len;
         }
         assert_eq!(aged + sorted + batched, env.queued());
-        assert!((aged + batched) as u64 <= self.in_flight.count, "what waits on lists and pages is in flight");
-        assert!(self.stable || sorted == 0, "nothing is sorted before latencies are known");
+        assert!((aged + batched) as u64 <= self.in_flight.count, "requests on lists and pages are in flight");
+        assert!(self.stable || sorted == 0, "the scheduler sorts nothing before it knows latencies");
     }
 
     fn tunables(&self) -> Option<&dyn TunableSet> {

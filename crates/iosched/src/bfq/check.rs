@@ -19,12 +19,16 @@ impl Bfq {
             let queue = &self.queues[id];
             let entity = &self.entities[id.entity()];
             assert_eq!(queue.sorted.check(&env.requests), queue.queued as usize);
-            assert_eq!(queue.next.is_some(), queue.queued > 0, "a queue with requests knows the next");
+            assert_eq!(queue.next.is_some(), queue.queued > 0, "a queue with requests knows its next request");
             assert!(queue.requests >= queue.queued + queue.in_flight);
             assert!(queue.busy || queue.is_empty(), "a queue with requests is busy");
             assert_eq!(queue.busy, entity.place == EntityTree::Active || self.active == Some(id));
             assert!(!queue.positioned || !queue.is_empty(), "only a queue with requests has a position");
-            assert_eq!(queue.pending, queue.busy || queue.in_flight > 0, "a queue with requests counts for its group");
+            assert_eq!(
+                queue.pending,
+                queue.busy || queue.in_flight > 0,
+                "a queue with requests is counted in its group"
+            );
             assert!(!queue.counted || queue.pending);
             assert_eq!(entity.raise > 1, entity.original_weight * entity.raise > entity.original_weight);
             assert!(
@@ -33,7 +37,7 @@ impl Bfq {
                     || queue.candidates > 0
                     || queue.counted
                     || self.is_on_tree_or_in_service(id.entity()),
-                "what nobody needs is gone"
+                "no unused object remains"
             );
             self.count_woken(id);
             queued += queue.queued;

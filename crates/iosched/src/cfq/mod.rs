@@ -380,7 +380,7 @@ impl<G: Generation> Elevator for Cfq<G> {
         for id in self.queues.ids() {
             let queue = &self.queues[id];
             assert_eq!(queue.sorted.check(&env.requests), queue.queued as usize);
-            assert_eq!(queue.next.is_some(), queue.queued > 0, "a queue with requests knows the next");
+            assert_eq!(queue.next.is_some(), queue.queued > 0, "a queue with requests knows its next request");
             assert_eq!(queue.tree.is_some(), queue.busy);
             assert!(queue.busy || queue.is_empty(), "a queue with requests is in service");
             let may_be_empty = self.active == Some(id) && !G::EMPTY_LEAVES_SERVICE;

@@ -428,7 +428,11 @@ impl<K: Kind> RbTree<K> {
             assert!(!(links.is_red() && red_parent), "no red node has a red child");
             let black = walk(nodes, links.child[LEFT], id, walked);
             walked.push(id);
-            assert_eq!(black, walk(nodes, links.child[RIGHT], id, walked), "every path has as many black nodes");
+            assert_eq!(
+                black,
+                walk(nodes, links.child[RIGHT], id, walked),
+                "all paths have the same number of black nodes"
+            );
             black + usize::from(!links.is_red())
         }
         let mut walked = Vec::new();
@@ -437,7 +441,7 @@ impl<K: Kind> RbTree<K> {
             assert!(!root.links().is_red(), "the root is black");
         }
         let ends = [walked.first(), walked.last()].map(|end| end.copied().unwrap_or(NIL));
-        assert_eq!([self.first, self.last], ends, "the ends are at hand");
+        assert_eq!([self.first, self.last], ends, "the tree knows its first and its last node");
         for (place, &id) in walked.iter().enumerate() {
             let beside = [place.wrapping_sub(1), place + 1].map(|place| walked.get(place).copied().unwrap_or(NIL));
             assert_eq!(nodes[id as usize].links().neighbour, beside, "neighbours know each other");

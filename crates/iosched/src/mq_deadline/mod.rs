@@ -345,11 +345,14 @@ impl Elevator for MqDeadline {
                 of_class += sorted.check(&env.requests);
                 assert_eq!(sorted.is_empty(), fifo.is_empty());
             }
-            assert!(of_class <= class.under_way as usize, "what is queued is under way");
+            assert!(of_class <= class.under_way as usize, "queued requests are in flight");
             queued += of_class;
         }
         let has_head = self.classes.iter().any(|class| !class.head.is_empty());
-        assert!(if has_head { queued < env.queued() } else { queued == env.queued() }, "the others are at the head");
+        assert!(
+            if has_head { queued < env.queued() } else { queued == env.queued() },
+            "the other requests are at the head"
+        );
     }
 
     fn tunables(&self) -> Option<&dyn TunableSet> {

@@ -30,7 +30,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.write_expire, "write_expire", Jiffies(5000), 0..=MAX, "4.11",
             "if a write is older than this time, it begins the next batch of writes", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
         tunable!(Tunables.prio_aging_expire, "prio_aging_expire", Jiffies(10_000), 0..=MAX, "5.14",
-            "a request of a lower class older than this goes before requests of higher classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
+            "if a request of a lower class is older than this time, it goes before requests of higher \
+             classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",
             "requests in one batch", { clamps: true, reads: Reads::I32, tuning: Span::of(1, 128) }),
         tunable!(Tunables.writes_starved, "writes_starved", Count, 1, 2, 0..=MAX, "4.11",

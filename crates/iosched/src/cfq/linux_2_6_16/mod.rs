@@ -275,7 +275,7 @@ impl Elevator for Cfq2616 {
             };
             let sorted = queue.sorted.check(&env.requests);
             assert_eq!(sorted, count(&[RequestStage::Queued], false) + count(&[RequestStage::Queued], true));
-            assert_eq!(queue.next.is_some(), sorted > 0, "there is a next while there is any");
+            assert_eq!(queue.next.is_some(), sorted > 0, "there is a next queue while there are queues");
             assert_eq!(queue.fifo.is_empty(), sorted == 0);
             let in_flight = [false, true].map(|sync| count(&[RequestStage::Released, RequestStage::Started], sync));
             assert_eq!(queue.in_flight.map(|count| count as usize), in_flight);
@@ -283,7 +283,7 @@ impl Elevator for Cfq2616 {
             assert_eq!(queue.requests as usize, count(&all, false) + count(&all, true));
             let processes = self.processes.iter().flatten().filter(|process| process.queue == number).count();
             assert_eq!(queue.processes as usize, processes);
-            assert!(queue.processes > 0 || queue.requests > 0, "a queue is there for somebody");
+            assert!(queue.processes > 0 || queue.requests > 0, "each queue belongs to a process");
             queued += sorted;
         }
         assert_eq!(queued, env.queued());

@@ -200,7 +200,7 @@ impl Tree {
         }
         let mut sums = vec![(0, 0); self.groups.len()];
         for group in &self.groups[1..] {
-            assert!(!group.active || group.current_weight <= group.full_weight, "nobody lends what is not his");
+            assert!(!group.active || group.current_weight <= group.full_weight, "a group lends only its own share");
             let sum = &mut sums[group.parent.map_or(0, CgroupId::index)];
             sum.0 += u64::from(group.full_weight);
             sum.1 += u64::from(group.current_weight);

@@ -135,11 +135,11 @@ impl Controlled {
     pub(in crate::queue) fn check(&self) {
         let in_requests: usize = self.bios.iter().map(|bios| bios.all.len()).sum();
         let waiting = self.waiting.iter().flatten().count() + usize::from(self.worker.waits.is_some());
-        assert_eq!(self.inside, in_requests + waiting + self.left.len(), "who is inside is somewhere");
+        assert_eq!(self.inside, in_requests + waiting + self.left.len(), "each bio in the controllers is on a list");
         let held: u32 = self.held.iter().map(|held| held.bios).sum();
         let bios = self.controllers.site.bios.len();
         assert_eq!(bios, self.inside + held as usize - usize::from(self.worker.waits.is_some()), "none is lost");
-        assert!(self.is_shut() || self.shut_out.is_empty(), "who was shut out goes on");
+        assert!(self.is_shut() || self.shut_out.is_empty(), "a process that had to wait continues");
     }
 
     pub(super) fn is_shut(&self) -> bool {

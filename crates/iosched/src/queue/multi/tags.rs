@@ -441,8 +441,8 @@ impl MultiQueue {
             let held: Vec<u32> = of_requests.chain(kept).collect();
             match &hw_queue.tags {
                 Some(tags) => {
-                    assert_eq!(held.len(), tags.held() as usize, "tags held are those of somebody");
-                    assert!(held.iter().all(|&tag| tags.holds(tag)), "nobody has a tag that is free");
+                    assert_eq!(held.len(), tags.held() as usize, "each held tag belongs to a request");
+                    assert!(held.iter().all(|&tag| tags.holds(tag)), "no request holds a free tag");
                 }
                 None => assert!(held.is_empty(), "no tags without a limit"),
             }
@@ -450,6 +450,6 @@ impl MultiQueue {
             assert!(hw_queue.waiting.iter().all(waits));
         }
         let waiting: usize = self.hw_queues.iter().map(|hw_queue| hw_queue.waiting.len()).sum();
-        assert_eq!(self.tasks.iter().filter(|task| task.waits).count(), waiting, "who waits is on a list");
+        assert_eq!(self.tasks.iter().filter(|task| task.waits).count(), waiting, "each waiting process is on a list");
     }
 }
