@@ -47,7 +47,7 @@ impl Lent {
     /// # Panics
     /// If some of its bytes are lent already.
     fn add(&self, first: usize, length: usize) -> usize {
-        assert!(u32::try_from(first + length).is_ok(), "what is lent lies below 4 GiB");
+        assert!(u32::try_from(first + length).is_ok(), "a lent part is below 4 GiB");
         let (mut free, mut level, mut at) = (None, self, 0);
         loop {
             for part in &level.parts {
@@ -245,7 +245,7 @@ impl Buffer {
     /// # Panics
     /// If they are not all in the window.
     pub fn narrow(&mut self, first: usize, length: usize) {
-        assert!(first + length <= self.length, "a window is narrowed, not moved");
+        assert!(first + length <= self.length, "a window can become smaller, but cannot move");
         self.first += first;
         self.length = length;
     }
@@ -269,7 +269,7 @@ impl Buffer {
     /// If the bytes are not all in the window, or some of them are lent already.
     #[must_use]
     pub fn lend(&mut self, first: usize, length: usize) -> Segment {
-        assert!(first <= self.length && length <= self.length - first, "a segment lies in its buffer");
+        assert!(first <= self.length && length <= self.length - first, "a segment is within its buffer");
         let block = self.block.clone();
         let first = self.first + first;
         // An empty part overlaps no other.
@@ -339,7 +339,7 @@ impl Buffer {
     #[inline]
     fn own_start(&self) -> *mut u8 {
         let Some(block) = &self.block else { return NonNull::dangling().as_ptr() };
-        assert!(block.lent.is_empty(), "a buffer is looked at while some of it is lent");
+        assert!(block.lent.is_empty(), "nobody reads a buffer while a part of it is lent");
         block.start.as_ptr().wrapping_add(self.first)
     }
 
@@ -354,7 +354,7 @@ impl Buffer {
     /// If some of them are in other memory.
     #[inline]
     fn start(&self) -> *mut u8 {
-        assert!(!self.has_parts_elsewhere(), "a buffer is looked at whose bytes are elsewhere");
+        assert!(!self.has_parts_elsewhere(), "nobody reads a buffer whose bytes are elsewhere");
         self.own_start()
     }
 }
@@ -420,7 +420,7 @@ impl Segment {
     pub fn stands_for(&mut self, view: impl FnOnce() -> Option<View>) -> bool {
         let Some(block) = self.block.as_ref().filter(|_| self.to_send && self.length > 0) else { return false };
         let Some(view) = view() else { return false };
-        assert_eq!(view.len(), self.length, "as many bytes are elsewhere as were asked for");
+        assert_eq!(view.len(), self.length, "the number of bytes elsewhere is the requested number");
         let mut elsewhere = block.elsewhere();
         let place = elsewhere.partition_point(|&(first, _)| first < self.first);
         elsewhere.insert(place, (self.first, view));
@@ -480,7 +480,7 @@ impl Scratch {
     /// # Panics
     /// If they are not all in it.
     pub(crate) fn place(&self, first: usize, length: usize) -> *mut u8 {
-        assert!(first <= self.length && length <= self.length - first, "a place lies in its memory");
+        assert!(first <= self.length && length <= self.length - first, "a position is within its memory");
         let block = self.block.as_ref().map_or(NonNull::dangling(), |block| block.start);
         block.as_ptr().wrapping_add(self.first + first)
     }
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "looked at while some of it is lent")]
+    #[should_panic(expected = "nobody reads a buffer while a part of it is lent")]
     fn lent_memory_is_not_read() {
         let mut buffer = Pool::default().buffer(1024);
         let _lent = buffer.lend(0, 1);

@@ -232,8 +232,8 @@ impl Held {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "another process exchanged or moved the directory {} while iosched used it; no file outside it was \
-             touched. Use a directory that no other user may write to",
+            "another process replaced or moved the directory {} while iosched used it; iosched changed no file \
+             outside this directory. Use a directory that no other user may write to",
             self.path.display()
         )))
     }
@@ -360,9 +360,9 @@ impl Held {
             opened => opened,
         };
         opened.map_err(|error| match error {
-            Errno::LOOP => {
-                io::Error::other("is a symbolic link, or is behind one, and iosched does not follow symbolic links")
-            }
+            Errno::LOOP => io::Error::other(
+                "this is a symbolic link, or its path contains one, and iosched does not follow symbolic links",
+            ),
             error => error.into(),
         })
     }

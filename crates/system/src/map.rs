@@ -54,7 +54,7 @@ impl ZeroedMap {
     /// # Panics
     /// If they are not all in the map.
     pub fn zero(&mut self, Range { start, end }: Range<usize>) {
-        assert!(start <= end && end <= self.0.len(), "zeroes lie in their map");
+        assert!(start <= end && end <= self.0.len(), "the zeroes are within their map");
         let (first, last) = (start.next_multiple_of(PAGE_BYTES), end / PAGE_BYTES * PAGE_BYTES);
         // SAFETY: the map is private and anonymous, borrowed mutably, and
         // contains the range. Its pages read as zeroes afterwards.
@@ -162,7 +162,7 @@ pub struct View {
 
 impl View {
     fn new(map: &Arc<MmapRaw>, Range { start, end }: Range<usize>) -> Self {
-        assert!(start <= end && end <= map.len(), "a view lies in its map");
+        assert!(start <= end && end <= map.len(), "a view is within its map");
         Self { map: Arc::clone(map), first: start, length: end - start }
     }
 
@@ -177,7 +177,7 @@ impl View {
 
     /// Returns a view of these bytes of the view.
     pub(crate) fn part(&self, Range { start, end }: Range<usize>) -> Self {
-        assert!(start <= end && end <= self.length, "a part lies in its view");
+        assert!(start <= end && end <= self.length, "a part is within its view");
         Self { map: Arc::clone(&self.map), first: self.first + start, length: end - start }
     }
 
@@ -190,7 +190,7 @@ impl View {
 
     /// Copies the present contents from byte `at` on. Returns whether they exist.
     pub(crate) fn copy(&self, at: usize, into: &mut [u8]) -> bool {
-        assert!(at <= self.length && into.len() <= self.length - at, "what is copied lies in its view");
+        assert!(at <= self.length && into.len() <= self.length - at, "the copied bytes are within their view");
         copy(self.start().wrapping_add(at), into)
     }
 }

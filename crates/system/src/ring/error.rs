@@ -53,8 +53,8 @@ fn forbidden() -> String {
         "1" => "kernel.io_uring_disabled is 1, so only root and the group kernel.io_uring_group may use \
          io_uring; set it to 0 with sysctl, or join that group"
             .to_owned(),
-        _ => "something blocks io_uring, most likely the seccomp filter of a container or a service; allow this \
-            filter the calls io_uring_setup, io_uring_enter and io_uring_register"
+        _ => "io_uring is blocked, most likely by the seccomp filter of a container or a service; let this \
+              filter allow the calls io_uring_setup, io_uring_enter and io_uring_register"
             .to_owned(),
     }
 }

@@ -233,7 +233,7 @@ fn a_ring_that_is_dropped_ends_what_is_under_way() {
 }
 
 #[test]
-#[should_panic(expected = "looked at while some of it is lent")]
+#[should_panic(expected = "nobody reads a buffer while a part of it is lent")]
 fn memory_that_the_kernel_may_still_use_stays_lent() {
     let (mut ring, (ours, _theirs)) = (new(), UnixStream::pair().unwrap());
     let mut buffer = Pool::default().buffer(4096);
