@@ -110,7 +110,7 @@ pub fn contexts_data(name: &str, queries: &[&str]) -> Vec<u8> {
 #[non_exhaustive]
 pub enum ReplyError {
     /// No reply begins with this number here.
-    #[error("found the magic number {magic:#x} where a reply begins")]
+    #[error("expected the magic number of a reply, found {magic:#x}")]
     Magic {
         /// The number.
         magic: u64,
@@ -130,7 +130,7 @@ pub enum ReplyError {
         kind: u16,
     },
     /// The chunk's type is not one of the protocol's.
-    #[error("the type of the chunk, {kind}, is unknown")]
+    #[error("the chunk has the unknown type {kind}")]
     UnknownKind {
         /// The type.
         kind: u16,

@@ -353,7 +353,7 @@ impl Rules {
             return Err((ErrorCode::NotPermitted, "the export is read-only"));
         }
         if length == 0 {
-            return Err((ErrorCode::Invalid, "the request has no bytes"));
+            return Err((ErrorCode::Invalid, "the length of the request is 0"));
         }
         self.check_range(&request)?;
         match kind {
@@ -366,7 +366,7 @@ impl Rules {
         }
         // A hole is quick; that room which stays allocated is zeroed faster than written is nowhere sure.
         if flags & wire::CMD_FLAG_FAST_ZERO != 0 && (!self.fast_zero || request.no_hole) {
-            return Err((ErrorCode::NotSupported, "writing zeroes is not faster than writing data here"));
+            return Err((ErrorCode::NotSupported, "on this export, writing zeroes is not faster than writing data"));
         }
         Ok(request)
     }

@@ -243,13 +243,13 @@ impl Handshake {
             wire::OPT_GO | wire::OPT_INFO => return self.info(option, data, out),
             wire::OPT_LIST => self.list(data, out),
             wire::OPT_STRUCTURED_REPLY if !data.is_empty() => {
-                refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_STRUCTURED_REPLY has no data");
+                refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_STRUCTURED_REPLY must have no data");
             }
             wire::OPT_STRUCTURED_REPLY if self.form == ReplyForm::Extended => {
                 refuse(out, option, wire::REP_ERR_EXT_HEADER_REQD, "extended headers are already in use");
             }
             wire::OPT_EXTENDED_HEADERS if !data.is_empty() => {
-                refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_EXTENDED_HEADERS has no data");
+                refuse(out, option, wire::REP_ERR_INVALID, "NBD_OPT_EXTENDED_HEADERS must have no data");
             }
             wire::OPT_EXTENDED_HEADERS => {
                 self.form = ReplyForm::Extended;
@@ -267,9 +267,9 @@ impl Handshake {
 
     fn start_tls(&mut self, data: &[u8], out: &mut Vec<u8>) -> Progress {
         let (error, message) = if !data.is_empty() {
-            (wire::REP_ERR_INVALID, "NBD_OPT_STARTTLS has no data")
+            (wire::REP_ERR_INVALID, "NBD_OPT_STARTTLS must have no data")
         } else if self.tls == TlsMode::Off {
-            (wire::REP_ERR_POLICY, "this server has no TLS set up")
+            (wire::REP_ERR_POLICY, "TLS is not configured on this server")
         } else if self.secure {
             (wire::REP_ERR_INVALID, "TLS has already started")
         } else {
@@ -367,7 +367,7 @@ impl Handshake {
 
     fn list(&self, data: &[u8], out: &mut Vec<u8>) {
         if !data.is_empty() {
-            return refuse(out, wire::OPT_LIST, wire::REP_ERR_INVALID, "NBD_OPT_LIST has no data");
+            return refuse(out, wire::OPT_LIST, wire::REP_ERR_INVALID, "NBD_OPT_LIST must have no data");
         }
         for Offer { name, description, .. } in self.offers.iter() {
             let length = wire::length_of(name.len()).to_be_bytes();

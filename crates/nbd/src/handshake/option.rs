@@ -15,7 +15,7 @@ impl<'a> InfoRequest<'a> {
     /// The kind of reply and what it says to a person.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
-        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not match");
+        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not agree with the length of its data");
         let name_bytes = reader.u32().ok_or(malformed)? as usize;
         let name = reader.bytes(name_bytes).ok_or(malformed)?;
         let count = usize::from(reader.u16().ok_or(malformed)?);
@@ -23,7 +23,7 @@ impl<'a> InfoRequest<'a> {
             return Err(malformed);
         }
         if name_bytes > wire::STRING_BYTES_MAX {
-            return Err((wire::REP_ERR_TOO_BIG, "an export name has at most 4096 bytes"));
+            return Err((wire::REP_ERR_TOO_BIG, "an export name can have at most 4096 bytes"));
         }
         let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "an export name must be UTF-8"))?;
         Ok(Self { name, facts: reader.0 })
@@ -55,14 +55,14 @@ impl<'a> ContextsRequest<'a> {
     /// The kind of reply and what it says to a person.
     pub(super) fn read(data: &'a [u8]) -> Result<Self, (u32, &'static str)> {
         let mut reader = Reader(data);
-        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not match");
+        let malformed = (wire::REP_ERR_INVALID, "the lengths in this option do not agree with the length of its data");
         let mut string = || {
             let bytes = reader.u32()? as usize;
             reader.bytes(bytes)
         };
         let name = string().ok_or(malformed)?;
         if name.len() > wire::STRING_BYTES_MAX {
-            return Err((wire::REP_ERR_TOO_BIG, "an export name has at most 4096 bytes"));
+            return Err((wire::REP_ERR_TOO_BIG, "an export name can have at most 4096 bytes"));
         }
         let name = str::from_utf8(name).map_err(|_| (wire::REP_ERR_INVALID, "an export name must be UTF-8"))?;
         let count = reader.u32().ok_or(malformed)?;
