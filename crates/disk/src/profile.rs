@@ -64,7 +64,8 @@ pub enum ProfileError {
     },
     /// The name of a profile is followed by an invalid variant.
     #[error(
-        "{name}:{variant}: the forms of a profile are {name}:depth=N and, for flash, {name}:fresh and {name}:steady"
+        "{name}:{variant}: this form of the profile does not exist; write {name}:depth=N or, for flash, \
+         {name}:fresh or {name}:steady"
     )]
     Variant {
         /// Name of the profile.
@@ -81,7 +82,7 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// The path is not that of a text file.
-    #[error("{file}: is {what}; a profile is a name that iosched device list shows, or a TOML file")]
+    #[error("{file}: this is {what}; a profile is a name that iosched device list shows, or a TOML file")]
     NotText {
         /// Name of the file.
         file: String,
@@ -454,7 +455,7 @@ impl Profile {
                 "settling.longest_ns: least-squares fit to the logarithms of the 99th percentiles of reads".to_owned(),
                 "settling.share: 14 % of reads, from 36 disks of the project iocost-benchmarks".to_owned(),
             ]),
-            None => assumed.push("latency of a lone read: 80 us".to_owned()),
+            None => assumed.push("latency of a single read without other load: 80 us".to_owned()),
         }
         if latencies.is_some() {
             assumed.push("settling.behind_ns".to_owned());
@@ -539,7 +540,7 @@ impl Profile {
         let invalid = |source| ProfileError::Invalid { file: self.name.clone(), source };
         let deepest = self.card().depth;
         if !(1..=deepest).contains(&depth) {
-            let remedy = format!("it must be from 1 to {deepest} commands for this device");
+            let remedy = format!("for this device, the queue depth must be from 1 to {deepest} commands");
             return Err(invalid(ConfigError::new("depth", "this queue depth is out of range".to_owned(), remedy)));
         }
         let mut model = self.model.clone();
@@ -702,14 +703,14 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
             ));
         }
         if anchors[..i].iter().any(|other| other.figure == *figure) {
-            let remedy = "give only the best known value";
+            let remedy = "give only one value, the best known one";
             return Err(ConfigError::new(&field("figure"), format!("{figure} is given twice"), remedy));
         }
         if unit.quantity() != figure.quantity() {
             let units: Vec<_> = Unit::ALL.iter().filter(|unit| unit.quantity() == figure.quantity()).collect();
             let units = units.iter().map(|unit| unit.name()).collect::<Vec<_>>().join(" or ");
             let problem = format!("{figure} cannot have the unit {unit}");
-            return Err(ConfigError::new(&field("unit"), problem, format!("its unit must be {units}")));
+            return Err(ConfigError::new(&field("unit"), problem, format!("the unit must be {units}")));
         }
         within(&field("value"), *value, f64::MIN_POSITIVE..=1e12)?;
     }

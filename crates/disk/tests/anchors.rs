@@ -83,9 +83,9 @@ fn anchors_that_cannot_be_measured_are_refused() {
         "random_read_4k_depth_1",
         "1.0",
         "ms",
-        &["anchors[0].unit", "cannot have the unit ms", "its unit must be IOPS"],
+        &["anchors[0].unit", "cannot have the unit ms", "the unit must be IOPS"],
     );
-    check("random_read_4k_latency", "1.0", "IOPS", &["its unit must be ms or us"]);
+    check("random_read_4k_latency", "1.0", "IOPS", &["the unit must be ms or us"]);
     check("random_read_4k_latency", "1.0", "ns", &["line 10", "ns"]);
     check("random_read_4k_latency", "0.0", "ms", &["anchors[0].value", "out of range"]);
     check("random_read_4k_latency", "nan", "ms", &["anchors[0].value", "out of range"]);

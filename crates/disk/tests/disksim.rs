@@ -51,9 +51,9 @@ fn unsupported_parts_of_a_description_are_named() {
     assert_eq!(
         remarks("Use separate write segment = 1,\n Bubbles = many,\n Inner = s { Policy = 1 }"),
         [
-            "\"Use separate write segment\" is 1, which the model cannot represent",
-            "\"Bubbles\" is many, which the model cannot represent",
-            "\"Inner\" is more than a number, which the model cannot represent",
+            "\"Use separate write segment\" is 1; the model cannot represent this value",
+            "\"Bubbles\" is many; the model cannot represent this value",
+            "\"Inner\" is more than a number; the model cannot represent this value",
         ]
     );
     let mechanics = MODEL.replace("Head switch time", "Percent error in rpms = 0.5,\n Head switch time");

@@ -208,7 +208,8 @@ fn a_device_can_be_told_to_queue_less() {
     let error = Profile::named("sata-7200:depth=32").unwrap_err().to_string();
     assert_eq!(
         error,
-        "sata-7200: depth: this queue depth is out of range; it must be from 1 to 31 commands for this device"
+        "sata-7200: depth: this queue depth is out of range; for this device, the queue depth must be from 1 to \
+         31 commands"
     );
     assert!(Profile::named("sata-7200:depth=many").is_err());
     assert!(Profile::named("san-lun:depth=2").unwrap_err().to_string().contains("array.depth"));

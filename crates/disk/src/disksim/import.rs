@@ -157,7 +157,7 @@ fn ignored((name, located): (&str, &Located)) -> Option<String> {
         Value::Words(words) => words.clone(),
         Value::List(_) | Value::Block(_) => "more than a number".to_owned(),
     };
-    Some(format!("{name:?} is {value}, which the model cannot represent"))
+    Some(format!("{name:?} is {value}; the model cannot represent this value"))
 }
 
 struct Mechanics {

@@ -80,7 +80,7 @@ impl Block {
     pub(crate) fn required(&self, file: &str, name: &str) -> Result<&Located, DiskSimError> {
         self.field(name).ok_or_else(|| {
             let problem = format!("{} has no field {name:?}", self.kind);
-            DiskSimError::at(file, self.line, problem, "it is needed for a profile")
+            DiskSimError::at(file, self.line, problem, "a profile needs this field")
         })
     }
 

@@ -15,14 +15,14 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
             Some(SeekPoint { cylinders: cylinders.trim().parse().ok()?, ns: (ms * 1e6).round() as u64 })
         });
         let Some(point) = point else {
-            let remedy = "a line must be a distance in cylinders, a comma, and a time in ms up to 1000";
+            let remedy = "a line must have a distance in cylinders, a comma, and a time in ms up to 1000";
             return Err(DiskSimError::at(file, number, format!("{line:?} is not a seek time"), remedy));
         };
         if points.last().map_or(1, |last| last.cylinders + 1) > point.cylinders
             || (points.is_empty() && point.cylinders != 1)
         {
             let problem = format!("a seek of {} cylinders", point.cylinders);
-            return Err(DiskSimError::at(file, number, problem, "distances must ascend, from 1 on"));
+            return Err(DiskSimError::at(file, number, problem, "distances must ascend, starting from 1"));
         }
         points.push(point);
     }
@@ -30,8 +30,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
         return Err(DiskSimError::of(
             file,
             "the table has no seek times",
-            "the table needs at least the seek over one \
-             cylinder",
+            "the table must have at least the seek time over one cylinder",
         ));
     }
     Ok(points)

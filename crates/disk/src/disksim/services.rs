@@ -43,8 +43,13 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
             continue;
         }
         let Some(service) = parse(line) else {
-            let remedy = "a line must be `R|W Hit|Miss|Doub|Trip block count service_us next_us`";
-            return Err(DiskSimError::at(file, number, format!("{line:?} is not a measured request"), remedy));
+            let remedy = "a line must have the form `R|W Hit|Miss|Doub|Trip block count service_us next_us`";
+            return Err(DiskSimError::at(
+                file,
+                number,
+                format!("{line:?} is not a line with a measured request"),
+                remedy,
+            ));
         };
         if service.sector + u64::from(service.nr_sectors) > capacity_sectors {
             let problem =
@@ -55,7 +60,7 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
         services.push(service);
     }
     if services.is_empty() {
-        return Err(DiskSimError::of(file, "it has no requests", "at least one is needed"));
+        return Err(DiskSimError::of(file, "the trace has no requests", "the trace must have at least one request"));
     }
     Ok(services)
 }
@@ -103,14 +108,15 @@ mod tests {
     fn errors_name_the_line() {
         let message = |text: &str| service_times("a.trace", text, 1000).unwrap_err().to_string();
         assert!(
-            message("R Hit 1 4 5.0 6.0\nR Hit 1 4 5.0\n").starts_with("a.trace:2: \"R Hit 1 4 5.0\" is not a measured")
+            message("R Hit 1 4 5.0 6.0\nR Hit 1 4 5.0\n")
+                .starts_with("a.trace:2: \"R Hit 1 4 5.0\" is not a line with")
         );
         assert!(
             message("R Hit 999 4 5.0 6.0\n")
                 .contains("sector 999 and the 3 after it are out of range; the disk has 1000")
         );
-        assert!(message("W Hit 1 0 5.0 6.0\n").contains("is not a measured request"));
-        assert!(message("W Hit 1 1 -5.0 6.0\n").contains("is not a measured request"));
-        assert!(message("\n").contains("it has no requests"));
+        assert!(message("W Hit 1 0 5.0 6.0\n").contains("is not a line with a measured request"));
+        assert!(message("W Hit 1 1 -5.0 6.0\n").contains("is not a line with a measured request"));
+        assert!(message("\n").contains("the trace has no requests"));
     }
 }

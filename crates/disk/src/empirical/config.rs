@@ -99,11 +99,11 @@ impl EmpiricalConfig {
         within("empirical.hw_queues", self.hw_queues, 1..=1024)?;
         within("empirical.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("empirical.flush_ns", self.flush_ns, 0..=config::LATENCY_NS_MAX)?;
-        within("empirical.shares: number of them", self.shares.len(), 2..=SHARES_MAX)?;
+        within("number of empirical.shares", self.shares.len(), 2..=SHARES_MAX)?;
         let rise = self.shares.windows(2).all(|pair| pair[0] < pair[1]);
         if !rise || self.shares.first() != Some(&0.0) || self.shares.last() != Some(&1.0) {
             let problem = "these numbers are not shares of commands";
-            return Err(ConfigError::new("empirical.shares", problem, "they must rise from 0 to 1"));
+            return Err(ConfigError::new("empirical.shares", problem, "the shares must rise from 0 to 1"));
         }
         self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;
         self.validate_factors("empirical.writes_beside_reads", &self.writes_beside_reads)?;
@@ -142,7 +142,11 @@ impl EmpiricalConfig {
             }
             cell.ns.iter().try_for_each(|&ns| within(&of_cell, ns, 1..=config::LATENCY_NS_MAX))?;
             if !cell.ns.is_sorted() {
-                return Err(ConfigError::new(&of_cell, "a time is less than the one before", "times must not fall"));
+                return Err(ConfigError::new(
+                    &of_cell,
+                    "a time is less than the time before it",
+                    "times must not fall",
+                ));
             }
         }
         let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.sectors).collect();

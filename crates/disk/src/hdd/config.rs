@@ -423,8 +423,8 @@ impl ZoneConfig {
             None => Ok(()),
             Some(chunk) => Err(ConfigError::new(
                 &field("slips"),
-                format!("{} slips are in the region of slot {}", chunk.len(), chunk[0]),
-                format!("a region has {} spares, and each slip uses one", self.spare_slots),
+                format!("the region of slot {} has {} slips", chunk.len(), chunk[0]),
+                format!("a region has only {} spare sectors, and each slip uses one", self.spare_slots),
             )),
         }
     }
@@ -467,7 +467,7 @@ impl SeekConfig {
                     return Err(ConfigError::new(
                         field,
                         "it does not begin",
-                        "its first point must be a seek of 1 cylinder",
+                        "the first point of the curve must be a seek over 1 cylinder",
                     ));
                 }
                 for pair in points.windows(2) {

@@ -36,12 +36,12 @@ pub enum DocumentError {
         problem: String,
     },
     /// No object is similar to a model.
-    #[error("the model is missing: no object has {}", IoCostModel::NAMES.join(", "))]
+    #[error("the model is missing, because no object has {}", IoCostModel::NAMES.join(", "))]
     NoModel,
     /// The document has no jobs of resctl-bench.
     #[error(
-        "not a result of resctl-bench: it is a list of jobs with spec.kind and sysinfo; use iosched import io-cost for \
-         other descriptions"
+        "this is not a result of resctl-bench; such a result is a list of jobs with spec.kind and sysinfo; use \
+         iosched import io-cost for other descriptions"
     )]
     NoJobs,
 }
@@ -187,7 +187,7 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
     let mut figures = [0; 6];
     for (figure, name) in figures.iter_mut().zip(IoCostModel::NAMES) {
         let all = || IoCostModel::NAMES.join(", ");
-        let value = object.get(name).ok_or_else(|| format!("{name} is missing: a model needs {}", all()))?;
+        let value = object.get(name).ok_or_else(|| format!("{name} is missing; a model needs {}", all()))?;
         *figure = whole(value).ok_or_else(|| format!("{name}: {value} is not a number of 0 or more"))?;
         if *figure == 0 {
             return Err(no_rate(&format!("{name}: {value}")));
@@ -335,12 +335,12 @@ mod tests {
         let mut most = model(1);
         most.as_object_mut().unwrap().remove("wrandiops");
         let document = json!({"stat": {"rbps": 1}, "jobs": [{"result": most}]}).to_string();
-        assert!(wrong(&document).starts_with("at /jobs/0/result: wrandiops is missing: a model needs rbps, "));
+        assert!(wrong(&document).starts_with("at /jobs/0/result: wrandiops is missing; a model needs rbps, "));
         let document = model(1).to_string().replace("300000,", "\"fast\",");
         assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a number of 0 or more");
         assert_eq!(
             wrong("[]"),
-            "the model is missing: no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
+            "the model is missing, because no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
         );
         assert!(wrong("{\"rbps\": 1,\n]").starts_with("line 2, column 1: "), "{}", wrong("{\"rbps\": 1,\n]"));
         // Deeper than the limit of the nesting.

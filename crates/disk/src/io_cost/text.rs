@@ -160,7 +160,7 @@ impl Words {
         }
         let missing = IoCostModel::NAMES.iter().zip(figures).find(|(_, figure)| figure.is_none());
         if let Some((name, _)) = missing {
-            return Err(format!("{name} is missing: a model needs {}", IoCostModel::NAMES.join(", ")));
+            return Err(format!("{name} is missing; a model needs {}", IoCostModel::NAMES.join(", ")));
         }
         Ok(Self::Model(IoCostModel::of(figures.map(Option::unwrap_or_default))))
     }
