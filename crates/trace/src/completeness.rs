@@ -257,7 +257,10 @@ impl fmt::Display for Unmatched {
         let (some, of) = (grouped(orphans), grouped(completions));
         if orphans > 0 {
             let part = share(orphans, completions);
-            write!(f, "{some} of {of} completions ({part}) belong to requests whose submission is not in the trace")?;
+            write!(
+                f,
+                "{some} of the {of} completions ({part}) belong to requests whose submission is not in the trace"
+            )?;
         }
         if pending > 0 {
             let (some, of, part) = (grouped(pending), grouped(issued), share(pending, issued));
@@ -268,7 +271,7 @@ impl fmt::Display for Unmatched {
         let read = list(&self.cpus);
         match (self.is_certain(), self.is_inside()) {
             (true, _) => write!(f, "; files of other CPUs are missing or incomplete (files read: {read})"),
-            (false, true) => write!(f, "; a part of the recording may be missing (files read: {read})"),
+            (false, true) => write!(f, "; a part of the recording may be missing (number of files read: {read})"),
             (false, false) => f.write_str("; this I/O was in flight when tracing began or ended"),
         }
     }
@@ -313,28 +316,31 @@ impl fmt::Display for Gap {
             }
             Self::Dropped { records, of } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
-                write!(f, "{some} of {of} records ({part}) were dropped while recording")
+                write!(f, "{some} of the {of} records ({part}) were lost during the recording")
             }
             Self::Damaged { bytes, of } => {
                 let (some, of, part) = (grouped(*bytes), grouped(*of), share(*bytes, *of));
-                write!(f, "{some} of {of} bytes ({part}) belong to no record")
+                write!(f, "{some} of the {of} bytes ({part}) belong to no record")
             }
             Self::BadLines { lines, of, first, format } => {
                 let (some, total, part) = (grouped(*lines), grouped(*of), share(*lines, *of));
-                write!(f, "{some} of {total} lines ({part}) are not {format} records")?;
+                write!(f, "{some} of the {total} lines ({part}) are not {format} records")?;
                 first.iter().try_for_each(|warning| write!(f, "; {warning}"))
             }
             Self::PassedOver { records, of, first } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
-                write!(f, "{some} of {of} records ({part}) are not I/O and were skipped; the first: {first}")
+                write!(
+                    f,
+                    "iosched skipped {some} of the {of} records ({part}), which are not I/O; the first is {first}"
+                )
             }
             Self::Disorder { records, of, most_ns } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
                 let most_s = *most_ns as f64 / 1e9;
                 write!(
                     f,
-                    "times go backwards: {some} of {of} ({part}) are older than an earlier record, by up to \
-                 {most_s:.6} s"
+                    "times go backwards: {some} of the {of} records ({part}) are older than an earlier record, \
+                     by up to {most_s:.6} s"
                 )
             }
             Self::NoLineEnd { place } => {

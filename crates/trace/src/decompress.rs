@@ -74,10 +74,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     if text.len() as u64 > bytes_max {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!(
-                "its content is larger than {bytes_max} \
-                 bytes"
-            ),
+            format!("the decompressed content is larger than {bytes_max} bytes"),
         ));
     }
     Ok(text)
@@ -130,7 +127,7 @@ impl<R: BufRead> ZstdReader<R> {
     fn check(&self) -> io::Result<()> {
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
             (Some(stored), Some(found)) if stored != found => {
-                let message = format!("{DAMAGED}: its checksum is {found:08x}, but should be {stored:08x}");
+                let message = format!("{DAMAGED}: the checksum is {found:08x}, but should be {stored:08x}");
                 Err(io::Error::new(io::ErrorKind::InvalidData, message))
             }
             _ => Ok(()),

@@ -56,7 +56,7 @@ impl fmt::Display for Misfit {
         write!(f, "{}: ", self.format)?;
         match self.line {
             Some(line) => write!(f, "line {line}: found {:?}, expected {}", self.found, self.expected),
-            None => write!(f, "it does not begin with {}", self.expected),
+            None => write!(f, "the file does not begin with {}", self.expected),
         }
     }
 }
@@ -74,7 +74,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// Neither the file exists, nor one for which the name could stand.
-    #[error("{file}: no such file, nor {file}.0, {file}.blktrace.0, {file}.gz or {file}.zst")]
+    #[error("{file}: there is no such file, and no file {file}.0, {file}.blktrace.0, {file}.gz or {file}.zst")]
     NotFound {
         /// The given name.
         file: String,
@@ -89,7 +89,7 @@ pub enum TraceError {
         file: String,
     },
     /// The name is that of a directory.
-    #[error("{file}: is a directory; name a file in it{}", found_in(found))]
+    #[error("{file}: this is a directory; name a file in it{}", found_in(found))]
     Directory {
         /// The directory.
         file: String,
@@ -97,7 +97,7 @@ pub enum TraceError {
         found: Vec<String>,
     },
     /// The contents are in no known format.
-    #[error("{file}: not a trace in a known format: {looks_like}")]
+    #[error("{file}: this is not a trace in a known format: {looks_like}")]
     UnknownFormat {
         /// Name of the file.
         file: String,
@@ -160,7 +160,10 @@ pub enum TraceError {
         format: Format,
     },
     /// Events were requested from a format that records only requests.
-    #[error("{file}: a trace in the format {format} has no events; only blktrace, blkparse and tracepoints have them")]
+    #[error(
+        "{file}: a trace in the format {format} has no events; only the formats blktrace, blkparse and tracepoints \
+         have events"
+    )]
     NoEvents {
         /// Name of the file.
         file: String,
@@ -222,7 +225,7 @@ pub enum WarningKind {
         want_bytes: u64,
     },
     /// Bytes that belong to no record.
-    #[error("{skipped_bytes} bytes belong to no record and were skipped")]
+    #[error("iosched skipped {skipped_bytes} bytes that belong to no record")]
     Damaged {
         /// Number of skipped bytes.
         skipped_bytes: u64,
@@ -259,7 +262,7 @@ pub enum WarningKind {
     #[error("the last line has no newline, so it may be truncated")]
     NoLineEnd,
     /// An I/O of zero length.
-    #[error("an I/O of length 0 was skipped")]
+    #[error("iosched skipped an I/O of length 0")]
     NoLength,
     /// A line that is too long for a record.
     #[error("a line has {length_bytes} bytes; it may have at most {max_bytes}")]
@@ -270,7 +273,7 @@ pub enum WarningKind {
         max_bytes: u64,
     },
     /// Records were dropped during recording: their sequence numbers are missing.
-    #[error("{records} records were dropped while recording")]
+    #[error("{records} records were lost during the recording")]
     Dropped {
         /// Number of dropped records before this place.
         records: u64,
@@ -286,15 +289,15 @@ pub enum WarningKind {
     },
     /// A record that is older than one already returned. Its time was raised to that one's.
     #[error(
-        "a record is {late_ns} ns older than an earlier one, too late for the reorder window; its time was moved \
-         forward"
+        "a record is {late_ns} ns older than an earlier one, which is too late for the reorder window; iosched \
+         moved its time forward"
     )]
     Late {
         /// The correction, ns.
         late_ns: u64,
     },
     /// A command that is neither read, write, flush nor discard.
-    #[error("the command {command:#04x} is neither read, write, flush nor discard and was skipped")]
+    #[error("the command {command:#04x} is neither read, write, flush nor discard, so iosched skipped it")]
     UnknownCommand {
         /// Its SCSI operation code.
         command: u16,

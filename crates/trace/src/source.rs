@@ -117,8 +117,10 @@ impl Source {
         let cpus = names.iter().filter_map(|name| open::split_cpu(name)).map(|(_, cpu)| cpu);
         let in_a_row = cpus.eq(from..from.saturating_add(names.len() as u32));
         match ends.as_slice() {
-            [first, .., last] if in_a_row && ends.len() > 2 => format!("{stem}{first} to {last}, read together"),
-            [first @ .., last] => format!("{stem}{} and {last}, read together", first.join(", ")),
+            [first, .., last] if in_a_row && ends.len() > 2 => {
+                format!("{stem}{first} to {last}, which were read together")
+            }
+            [first @ .., last] => format!("{stem}{} and {last}, which were read together", first.join(", ")),
             [] => names.join(", "),
         }
     }

@@ -174,7 +174,7 @@ impl fmt::Display for Oddity {
                 if *count == 1 { "time" } else { "times" },
                 *largest_ns as f64 / SECOND_NS as f64,
                 if *kept {
-                    "iosched keeps the order of the file; a step back counts as no time, as in fio"
+                    "iosched keeps the order of the file; like fio, it treats a step back as no time"
                 } else {
                     "iosched sorted the requests by time; if the file contains several recordings, use only one \
                      of them"
@@ -186,13 +186,13 @@ impl fmt::Display for Oddity {
                 write!(f, "{} requests in {span_s} s are more than {any} device can serve; ", grouped(*requests))?;
                 match units {
                     Some((read, likely)) if *bare => {
-                        write!(f, "the times may be in {likely}, not {read}; if so, add --time-unit {likely}")
+                        write!(f, "the unit of the times may be {likely}, not {read}; if so, add --time-unit {likely}")
                     }
                     Some((read, likely)) => {
                         write!(
                             f,
-                            "the times may be in {likely}, not {read}; name the columns with --columns, as in \
-                             time_{likely},device,sector,nr_sectors,op=1:read"
+                            "the unit of the times may be {likely}, not {read}; name the columns with --columns, \
+                             as in time_{likely},device,sector,nr_sectors,op=1:read"
                         )
                     }
                     None => f.write_str("the times may be in another unit"),
@@ -201,11 +201,11 @@ impl fmt::Display for Oddity {
             Self::Slow { requests, span_ns, units: (read, likely), in_table } => {
                 let (few, remedy) = match in_table {
                     true => ("few", format!("name the columns with --columns, as in time_{likely}")),
-                    false => ("few for a log of fio", format!("add --time-unit {likely}")),
+                    false => ("too few for a log of fio", format!("add --time-unit {likely}")),
                 };
                 write!(
                     f,
-                    "{} requests in {} s are {few}. The times may be in {likely}, not {read}; if so, {remedy}",
+                    "{} requests in {} s are {few}. The unit of the times may be {likely}, not {read}; if so, {remedy}",
                     grouped(*requests),
                     *span_ns as f64 / SECOND_NS as f64
                 )
@@ -217,7 +217,7 @@ impl fmt::Display for Oddity {
                 grouped(*bytes)
             ),
             Self::Epoch { units: (read, likely) } => {
-                write!(f, "as Unix times, the times are in {likely}, not {read}: read them with --time-unit {likely}")
+                write!(f, "if the times are Unix times, their unit is {likely}, not {read}; add --time-unit {likely}")
             }
             Self::Extent { bytes, in_sectors } => write!(
                 f,
@@ -231,7 +231,7 @@ impl fmt::Display for Oddity {
             ),
             Self::Length { bytes, requests, in_sectors } => write!(
                 f,
-                "{} {} longer than 1 GiB, the longest {} bytes. {}",
+                "{} {} longer than 1 GiB; the longest has {} bytes. {}",
                 grouped(*requests),
                 if *requests == 1 { "request is" } else { "requests are" },
                 grouped(*bytes),
@@ -243,15 +243,16 @@ impl fmt::Display for Oddity {
             ),
             Self::SameSectors { requests } => write!(
                 f,
-                "{} completed requests shared sectors with another request in flight. A block trace names a request \
-                 only by its sectors, so it does not show which one completed. iosched takes the one of the same \
-                 length, then the oldest; the latencies of these requests may be exchanged, also between processes",
+                "{} completed requests shared sectors with another request in flight. A block trace identifies a \
+                 request only by its sectors, so it does not show which of these requests completed. iosched \
+                 chooses a request of the same length, then the oldest request; the latencies of these requests \
+                 may be exchanged, also between processes",
                 grouped(*requests)
             ),
             Self::Coarse { resolution_ns } => write!(
                 f,
-                "recorded times are only exact to {}; a replay spreads the arrivals within each such interval \
-                 at random, and keeps the order of the trace",
+                "recorded times are only exact to {}; a replay spreads the arrivals at random within this time, \
+                 and keeps the order of the trace",
                 duration(*resolution_ns)
             ),
         }
@@ -526,7 +527,8 @@ mod tests {
         let slow = || survey((0..300).map(|i| (i * 700_000_000, i, 8)));
         let warnings = warnings(&slow(), Format::FioV3);
         assert!(
-            warnings[0].starts_with("300 requests in 209.3 s are few for a log of fio. The times may be in ns"),
+            warnings[0]
+                .starts_with("300 requests in 209.3 s are too few for a log of fio. The unit of the times may be ns"),
             "{warnings:?}"
         );
         assert_eq!(super::tests::warnings(&slow(), Format::Alibaba), [""; 0], "machines may be idle");
@@ -542,7 +544,7 @@ mod tests {
             found.iter().map(ToString::to_string).collect::<String>()
         };
         let slow = table(10_000 * SECOND_NS, SECOND_NS);
-        assert!(slow.contains("300 requests in 2990000 s are few. The times may be in us, not s"), "{slow}");
+        assert!(slow.contains("300 requests in 2990000 s are few. The unit of the times may be us, not s"), "{slow}");
         assert!(table(20 * SECOND_NS, MILLISECOND_NS).contains("may be in us, not ms"));
         // Times with decimals have the right unit, and devices may be slow.
         assert!(!table(60 * SECOND_NS, 1_000).contains("few") && !table(SECOND_NS, SECOND_NS).contains("few"));

@@ -47,15 +47,15 @@ impl WriteReport {
     /// Returns the number of requests with each kind of loss, and its description.
     pub fn losses(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let all = [
-            (self.left_out, "left out, because the format cannot hold them"),
-            (self.ops_replaced, "zeroing requests written as writes"),
+            (self.left_out, "left out, because the format cannot store them"),
+            (self.ops_replaced, "requests to zero blocks, stored as writes"),
             (self.flags_lost, "without their flags"),
             (self.pids_lost, "without their process"),
             (self.devices_lost, "without their device"),
             (self.latencies_lost, "without their latency"),
             (self.priorities_lost, "without their priority (ioprio)"),
             (self.times_lost, "without their time"),
-            (self.times_rounded, "with their time rounded down"),
+            (self.times_rounded, "stored with a time that is rounded down"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
     }

@@ -119,7 +119,7 @@ fn a_submission_passed_on_from_a_traced_device_counts_once() {
     let (requests, warnings) = read(&corpus("blktrace/remap"));
     let seen: Vec<_> = requests.iter().map(|request| (request.device, request.op, request.latency_ns)).collect();
     assert_eq!(seen, [(Some(dm), Op::Write, Some(1_200)), (Some(sda), Op::Discard, Some(100))]);
-    assert_eq!(warnings, ["input: byte 768: 15 records were dropped while recording"]);
+    assert_eq!(warnings, ["input: byte 768: 15 records were lost during the recording"]);
 
     let options = ReadOptions { device: Some(sda), ..ReadOptions::default() };
     let (requests, _) = read_with(&corpus("blktrace/remap"), &options);

@@ -53,8 +53,8 @@ fn reading_goes_on_behind_damage() {
     let (requests, warnings) = read(&damaged);
     assert!(requests.len() > whole - 30, "{} of {whole}", requests.len());
     assert!(warnings[0].starts_with(&format!("input: byte {at}: ")), "{warnings:?}");
-    assert!(warnings[0].ends_with("bytes belong to no record and were skipped"), "{warnings:?}");
-    assert!(warnings[1].ends_with("records were dropped while recording"), "{warnings:?}");
+    assert!(warnings[0].ends_with("bytes that belong to no record"), "{warnings:?}");
+    assert!(warnings[1].ends_with("records were lost during the recording"), "{warnings:?}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_damaged_number_of_a_record_is_no_drop() {
     assert!(warning.starts_with(&format!("input: byte {at}: the number of a record is damaged")), "{warning}");
     // If a record is missing, it was dropped.
     let without = [&data[..at], &data[at + records[500].len()..]].concat();
-    assert!(read(&without).1[0].ends_with("1 records were dropped while recording"));
+    assert!(read(&without).1[0].ends_with("1 records were lost during the recording"));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn nothing_readable_is_an_error() {
     let items: Vec<_> = TraceReader::open(&path).unwrap().collect();
     let [Err(error)] = &items[..] else { panic!("{items:?}") };
     let error = error.to_string();
-    assert!(error.contains("x.blktrace.0: byte 0: 10000 bytes belong to no record"), "{error}");
+    assert!(error.contains("x.blktrace.0: byte 0: iosched skipped 10000 bytes that belong to no record"), "{error}");
     assert!(error.ends_with("; the file has no readable record"), "{error}");
 
     let error = open(&[0x28, 0xb5, 0x2f, 0xfd, 0xff, 0xff]).err().unwrap().to_string();

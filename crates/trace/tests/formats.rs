@@ -233,7 +233,7 @@ fn of_corpus(name: &str) -> (Format, Vec<TraceRequest>, Vec<String>) {
 fn fio_logs_are_read_in_both_versions() {
     let (format, requests, warnings) = of_corpus("fio/v2");
     assert_eq!(format, Format::FioV2);
-    assert_eq!(warnings, ["input: line 14, byte 244: an I/O of length 0 was skipped"]);
+    assert_eq!(warnings, ["input: line 14, byte 244: iosched skipped an I/O of length 0"]);
     let expected = [
         (0, Op::Read, 8, 16),
         // An unaligned I/O counts partial sectors as whole ones.

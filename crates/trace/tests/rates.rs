@@ -127,7 +127,10 @@ fn values_that_contradict_each_other_are_told() {
     let sda = &found.devices[0];
     assert_eq!((sda.contradicting_intervals, sda.contradiction.map(|interval| interval[0])), (1, Some(0.08)));
     let message = sda.meaning();
-    assert!(message.contains("queue length is 0.08, but rates times waits give 1.86 requests"), "{message}");
+    assert!(
+        message.contains("queue length in the report is 0.08, but the product of rates and waits is 1.86 requests"),
+        "{message}"
+    );
     // Flushes count, and so does sar's mean of all requests.
     let flushes = format!("{HEADING}sda 10 40 1 10 40 1 100 20 2.02 100\n");
     assert_eq!(rates_of(&flushes).unwrap().devices[0].contradiction, None);

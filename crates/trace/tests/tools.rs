@@ -104,7 +104,10 @@ fn columns_give_words_for_operations() {
 #[test]
 fn wrong_columns_are_explained() {
     let problem = |columns: &str| Columns::parse(columns).unwrap_err().to_string();
-    assert!(problem("end_s,op,sector,nr_sectors").contains("end_s needs a latency column"));
+    assert!(
+        problem("end_s,op,sector,nr_sectors")
+            .contains("with the column end_s, the table also needs a column with the latency")
+    );
     assert!(problem("time_s,op=1,sector,nr_sectors").contains("op=0:write/1:read"));
     assert!(problem("time_s,op=1:read/1:write,sector,nr_sectors").contains("exactly once"));
     assert!(
@@ -174,7 +177,7 @@ fn refusals_name_the_likely_cause() {
         ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
         (
             "  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n",
-            "no block events that can be read at its beginning",
+            "iosched can read no block events at its beginning",
         ),
         (
             "Linux 5.4.0 (x)  01/01/2021  _x86_64_ (2 CPU)\n\nDevice  tps  kB_read/s  kB_wrtn/s  kB_read  kB_wrtn\n\
@@ -211,7 +214,10 @@ fn refusals_say_which_change_makes_a_file_readable() {
         (format!("db:~# biosnoop\n{heading}{}", lines("biosnoop")), "from line 2 on it looks like csv"),
         (format!("# biosnoop\nab\ncd\n{heading}{}", lines("biosnoop")), "remove lines 1 to 3, for example with tail"),
         (format!("ts pid process lba size rw major minor md5\n{}", lines("fiu")), "from line 2 on it looks like fiu"),
-        (marked(&|_| "> ".to_owned(), &lines("msr")), "quoted text of msr; remove the marks with sed"),
+        (
+            marked(&|_| "> ".to_owned(), &lines("msr")),
+            "msr with quotation marks (>) before each line; remove these marks with sed",
+        ),
         (marked(&|at| format!("{}:", at + 1), &lines("msr")), "msr with line numbers"),
         (lines("fiu").replace(' ', ","), "fiu with commas in place of blanks; convert it with tr ',' ' '"),
         (lines("msr").replace(',', " "), "msr with blanks in place of commas"),
@@ -362,8 +368,8 @@ fn unix_times_show_their_unit() {
         (0..60).map(|i| format!("419,R,{i}000,4096,{}\n", times(i))).collect()
     };
     let doubts = |times: &dyn Fn(u64) -> u64| doubts_of(&text(times), &ReadOptions::default());
-    assert!(doubts(&|i| 1_577_808_000 + i / 20).contains("the times are in s, not us: read them with --time-unit s"));
-    assert!(doubts(&|i| 1_577_808_000_000 + i * 5).contains("in ms, not us: read them with --time-unit ms"));
+    assert!(doubts(&|i| 1_577_808_000 + i / 20).contains("their unit is s, not us; add --time-unit s"));
+    assert!(doubts(&|i| 1_577_808_000_000 + i * 5).contains("ms, not us; add --time-unit ms"));
     assert_eq!(doubts(&|i| 1_577_808_000_000_000 + i * 5_003), "");
     assert_eq!(doubts(&|i| i * 5_003), "", "these times begin at 0");
 }
@@ -480,10 +486,12 @@ fn a_given_unit_may_be_doubted_as_well() {
     let doubts = |options: &ReadOptions| doubts_of(&text, options);
     let in_bytes: String = (0..400u64).map(|at| format!("{} 0 {} 4096 1\n", at * 4, at * 700_000_000)).collect();
     assert!(doubts_of(&in_bytes, &with_unit(TimeUnit::Ms)).contains("Offsets may be in bytes, not sectors"));
-    assert!(doubts(&ReadOptions::default()).contains("the times may be in ms, not ns; if so, add --time-unit ms"));
+    assert!(
+        doubts(&ReadOptions::default()).contains("the unit of the times may be ms, not ns; if so, add --time-unit ms")
+    );
     assert_eq!(
         doubts(&with_unit(TimeUnit::Ms)),
-        "recorded times are only exact to 1 ms; a replay spreads the arrivals within each such interval at \
-         random, and keeps the order of the trace"
+        "recorded times are only exact to 1 ms; a replay spreads the arrivals at random within this time, and \
+         keeps the order of the trace"
     );
 }

@@ -133,7 +133,7 @@ fn other_events_of_the_kernel_may_come_first() {
     let (requests, _) = read(format!("{}{block}", sched.repeat(300)).as_bytes());
     assert_eq!(essence(&requests), [(Op::Write, 83, 16, 81, None)]);
     let error = open(sched.repeat(9).as_bytes()).err().unwrap().to_string();
-    assert!(error.contains("no block events that can be read at its beginning"), "{error}");
+    assert!(error.contains("iosched can read no block events at its beginning"), "{error}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn lost_events_are_a_gap() {
     text.extend(corpus("tracepoints/tracefs"));
     let mut reader = strictly(&text, &ReadOptions::default()).unwrap();
     let error = reader.by_ref().find_map(Result::err).unwrap().to_string();
-    assert!(error.contains("20 of 78 records (25.6 %) were dropped while recording"), "{error}");
+    assert!(error.contains("20 of the 78 records (25.6 %) were lost during the recording"), "{error}");
 }
 
 /// Returns the requests in the file that a chain writes.

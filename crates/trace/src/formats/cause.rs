@@ -257,9 +257,9 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
             Some(tracepoints::fault(lines().find(|line| tracepoints::is_block_event(line))?))
         }
         _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
-            "it has kernel events as text (perf script or trace-cmd report), but no block events that can be read at \
-             its beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, or use \
-             `iosched record`",
+            "it has kernel events as text (perf script or trace-cmd report), but iosched can read no block \
+             events at its beginning; record block:block_bio_queue, block:block_rq_issue and \
+             block:block_rq_complete, or use `iosched record`",
         ),
         _ if lines().take(LINES_MAX).filter(|line| is_call(line)).count() > 1 => Some(
             "it is a list of system calls, as strace prints it. System calls are not requests of the disk; \

@@ -371,8 +371,8 @@ impl Columns {
         let has_start = columns.iter().any(|column| matches!(role(column), Role::Time | Role::Latency));
         if let Some(at) = completes.filter(|_| !has_start) {
             return Err(format!(
-                "{} needs a latency column too (latency_ns, _us, _ms or _s), from which iosched computes the arrival; \
-                 or a column with the time of submission",
+                "with the column {}, the table also needs a column with the latency (latency_ns, _us, _ms or \
+                 _s), from which iosched computes the arrival; or add a column with the time of submission",
                 names[at]
             ));
         }
@@ -383,7 +383,7 @@ impl Columns {
     #[must_use]
     pub fn known() -> String {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).filter(|name| *name != IGNORED).collect();
-        format!("{}, and {IGNORED} for a column to skip", names.join(", "))
+        format!("{}, and {IGNORED} to skip a column", names.join(", "))
     }
 
     /// Returns whether times count from the first record, instead of being as written.
@@ -484,7 +484,7 @@ fn words_of(text: &str) -> Result<Vec<(Vec<u8>, Op)>, String> {
             "flush" | "sync" | "f" => Op::Flush,
             _ => {
                 return Err(format!(
-                    "{pair:?} is not VALUE:MEANING; write VALUE:read, VALUE:write, VALUE:discard or \
+                    "{pair:?} is not of the form VALUE:MEANING; write VALUE:read, VALUE:write, VALUE:discard or \
                      VALUE:flush, separated by /, such as op=0:write/1:read"
                 ));
             }

@@ -184,8 +184,8 @@ impl LineFormat for Csv {
                             .to_owned()
                     }
                     _ if is_rounded(field) => {
-                        "; a spreadsheet has rounded this number, so digits are lost. Export the table again with \
-                         whole numbers"
+                        "; a spreadsheet has rounded this number, so some of its digits are lost. Export the \
+                         table again with whole numbers"
                             .to_owned()
                     }
                     _ => String::new(),

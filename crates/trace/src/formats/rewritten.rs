@@ -44,7 +44,10 @@ fn marked(lines: &[u8]) -> Option<String> {
         Some(all.collect::<Option<Vec<_>>>()?.join(&b'\n'))
     };
     if let Some(format) = stripped(&quoted).and_then(|lines| of_lines(&lines, None)) {
-        return Some(format!("it looks like quoted text of {format}; remove the marks with sed 's/^> *//'"));
+        return Some(format!(
+            "it looks like {format} with quotation marks (>) before each line; remove these marks with sed 's/^> \
+             *//'"
+        ));
     }
     let format = stripped(&numbered).and_then(|lines| of_lines(&lines, None))?;
     Some(format!("it looks like {format} with line numbers; remove them with sed 's/^[0-9]*://'"))

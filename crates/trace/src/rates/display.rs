@@ -31,19 +31,22 @@ impl fmt::Display for RatesSummary {
         };
         let intervals = self.devices.iter().map(|device| device.intervals).max().unwrap_or(0);
         let left_out = if self.leaves_out_first {
-            "; its first report is left out, because it may cover the time since the start"
+            "; iosched left out the first report, because it may cover the time since the system started"
         } else {
             ""
         };
         if self.is_since_start {
             writeln!(
                 f,
-                "{tool}: one report, with means since the system started, which hide bursts. For intervals, run: \
-                 iostat -x 1 60\n"
+                "{tool}: one report, with means since the system started. Such means hide bursts; for a report \
+                 for each second, run: iostat -x 1 60\n"
             )?;
         } else {
             let intervals = grouped(intervals);
-            writeln!(f, "{tool}: {intervals} intervals{left_out}; means, and the largest in brackets\n")?;
+            writeln!(
+                f,
+                "{tool}: {intervals} intervals{left_out}; the table has means, and the largest values in brackets\n"
+            )?;
         }
         let mut heading = HEADING;
         // sar, iostat -s and old versions of iostat print one wait for all requests.
@@ -112,14 +115,17 @@ impl DeviceRates {
         let (busy, queued) = (self.busy_intervals, self.queued_intervals);
         let of = format!("of {} intervals", grouped(self.intervals));
         if self.queue.is_none() {
-            return "the number of requests that waited is not printed".to_owned();
+            return "the report does not contain the number of waiting requests".to_owned();
         }
         let contradiction = self.contradiction().map_or_else(String::new, |contradiction| format!("; {contradiction}"));
         let Some(in_flight) = self.queue_while_busy else {
             let queue = self.queue.map_or(0.0, |queue| queue.max);
-            return format!("the busy time is printed as 0 %, and the largest queue as {queue:.1}{contradiction}");
+            return format!("the report gives a busy time of 0 %, and a largest queue of {queue:.1}{contradiction}");
         };
-        let means = format!("{:.1} requests in flight while busy (mean; largest {:.1})", in_flight.mean, in_flight.max);
+        let means = format!(
+            "{:.1} requests in flight while busy (mean; the largest value is {:.1})",
+            in_flight.mean, in_flight.max
+        );
         if queued == 0 {
             return format!(
                 "{means}. A scheduler seldom has several requests to choose from, unless requests came in \
@@ -127,9 +133,9 @@ impl DeviceRates {
             );
         }
         let is_busy = if busy == 0 {
-            format!("never busy for {BUSY_PERCENT} %")
+            format!("never busy for {BUSY_PERCENT} % of the time")
         } else {
-            format!("busy for {BUSY_PERCENT} % or more in {} {of}", grouped(busy))
+            format!("busy for {BUSY_PERCENT} % of the time or more in {} {of}", grouped(busy))
         };
         format!(
             "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}. A scheduler has several requests to choose \
@@ -142,8 +148,9 @@ impl DeviceRates {
     fn contradiction(&self) -> Option<String> {
         let [queue, by_waits] = self.contradiction?;
         Some(format!(
-            "the values of {} of {} intervals contradict each other. The printed queue length is {queue:.2}, but \
-             rates times waits give {by_waits:.2} requests; do not rely on either value",
+            "the values of {} of {} intervals contradict each other. The queue length in the report is \
+             {queue:.2}, but the product of rates and waits is {by_waits:.2} requests; do not rely on either \
+             value",
             grouped(self.contradicting_intervals),
             grouped(self.intervals)
         ))

@@ -9,8 +9,8 @@ use crate::table::{Align, Table};
 
 /// The meanings of the stages.
 const MEANINGS: [&str; 8] = [
-    "from a submission to the next",
-    "submitted, until a request was allocated",
+    "from a submission to the next submission",
+    "from submission until a request was allocated",
     "got, until inserted",
     "submitted, until merged",
     "inserted, until issued",

@@ -191,11 +191,11 @@ impl TraceSummary {
             let more = if self.other_processes_requests > 0 { " or more" } else { "" };
             write!(f, ", {}{more} processes", grouped(processes as u64))?;
         }
-        write!(f, ", {} s recorded, times exact to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
+        write!(f, ", {} s recorded, with times exact to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
         if self.steps_back > 0 {
             let times = if self.steps_back == 1 { "time" } else { "times" };
             let (count, by) = (grouped(self.steps_back), seconds(self.step_back_max_ns));
-            write!(f, ", which go back {count} {times} by up to {by} s")?;
+            write!(f, ", which go backwards {count} {times}, by up to {by} s")?;
         }
         let with_data = self.with_data();
         write!(f, "; {} % sequential", percent(self.sequential, with_data))?;
