@@ -13,7 +13,7 @@ pub enum WorkloadError {
         source: std::io::Error,
     },
     /// The trace has no process with the name that was given for a cgroup or a priority.
-    #[error("{file}: {given}: no process of the trace has this name; the trace has {known}")]
+    #[error("{file}: {given}: no process of the trace has this name; the names in the trace are {known}")]
     NoSuchProcess {
         /// Name of the trace's file.
         file: String,

@@ -49,7 +49,7 @@ impl TaskSet {
         if let Some(twice) = pids.windows(2).find(|pair| pair[0] == pair[1]) {
             let index = self.tasks.iter().rposition(|task| task.pid == twice[0]).unwrap_or(0);
             let problem = format!("{} is the pid of another task", twice[0]);
-            return Err(check.error(format!("tasks[{index}].pid"), problem, "give each task its own pid"));
+            return Err(check.error(format!("tasks[{index}].pid"), problem, "give each task a different pid"));
         }
         for arrival in &self.arrivals {
             if let Err(at) = pids.binary_search(&arrival.1) {
@@ -91,7 +91,7 @@ impl TaskSet {
                 let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
                 one.pid = task.pid.checked_add(copy).ok_or_else(|| {
                     let problem = format!(
-                        "the pids from {} up to the largest pid are too few for {} copies",
+                        "there are too few pids from {} up to the largest pid for {} copies",
                         task.pid, task.copies
                     );
                     check.error(format!("tasks[{index}].pid"), problem, "use a smaller pid")
@@ -143,12 +143,11 @@ impl Check<'_> {
             return Err(self.error(
                 field("cgroup"),
                 problem,
-                "list it in [[cgroups]]; for the root cgroup, leave \
-                 the field out",
+                "declare the cgroup in [[cgroups]]; for the root cgroup, leave the field out",
             ));
         }
         if task.has_program() && task.total().is_none() && set.end_ns.is_none() && task.exit_ns.is_none() {
-            let problem = "this field is missing, and so is end_ns, so the task would never end".to_owned();
+            let problem = "this field and end_ns are missing, so the task would never end".to_owned();
             return Err(self.error(field("total"), problem, "set total or exit_ns of the task, or end_ns of the file"));
         }
         let only_phase = Phase {
@@ -182,7 +181,7 @@ impl Check<'_> {
             }
         }
         if task.relay.is_some() && task.wakes.is_some() {
-            let problem = "the task already has relay".to_owned();
+            let problem = "the task already has the field relay".to_owned();
             return Err(self.error(field("wakes"), problem, "set either relay or wakes"));
         }
         Ok(())
@@ -201,7 +200,7 @@ impl Check<'_> {
             let nr_sectors = u64::from(phase.nr_sectors.or(task.nr_sectors).unwrap_or(8));
             let align = phase.align.or(task.align).unwrap_or(nr_sectors);
             if hi <= lo || hi - lo < align {
-                let problem = format!("[{lo}, {hi}] contains no position");
+                let problem = format!("the range [{lo}, {hi}] contains no position");
                 return Err(self.error(
                     field("range"),
                     problem,
@@ -232,12 +231,12 @@ impl Check<'_> {
             }
             let earlier = &set.cgroups[..index];
             if cgroup.parent != "root" && !earlier.iter().any(|c| c.name == cgroup.parent) {
-                let problem = format!("there is no cgroup {:?} before this one", cgroup.parent);
+                let problem = format!("no cgroup {:?} is declared before this cgroup", cgroup.parent);
                 return Err(self.error(field("parent"), problem, "list parents first"));
             }
             if cgroup.name == "root" || earlier.iter().any(|c| c.name == cgroup.name) {
                 let problem = format!("{:?} exists already", cgroup.name);
-                return Err(self.error(field("name"), problem, "give each cgroup its own name"));
+                return Err(self.error(field("name"), problem, "give each cgroup a different name"));
             }
         }
         for (index, change) in set.weight_changes.iter().enumerate() {
@@ -247,7 +246,7 @@ impl Check<'_> {
                 return Err(self.error(
                     format!("weight_changes[{index}].cgroup"),
                     problem,
-                    "name a cgroup of the file",
+                    "name a cgroup that the file declares",
                 ));
             }
         }
@@ -260,7 +259,7 @@ impl Check<'_> {
     fn cgroup_changes(&self, set: &TaskSet, pids: &[u32]) -> Result<(), WorkloadError> {
         let exists = |name: &str| set.cgroups.iter().any(|c| c.name == name);
         let unknown = |field: String, name: &str| {
-            Err(self.error(field, format!("there is no cgroup {name:?}"), "name a cgroup of the file"))
+            Err(self.error(field, format!("there is no cgroup {name:?}"), "name a cgroup that the file declares"))
         };
         for (index, change) in set.cgroup_moves.iter().enumerate() {
             if pids.binary_search(&change.pid).is_err() {
@@ -355,7 +354,7 @@ mod tests {
         assert!(tasks("think_ns = [8, 7]").contains("tasks[0].think_ns"));
         assert!(tasks("nr_sectors = 0").contains("tasks[0].nr_sectors"));
         assert!(tasks("relay = 2").contains("tasks[0].relay: no task has pid 2"));
-        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task already has relay"));
+        assert!(tasks("relay = 1\nwakes = 1").contains("tasks[0].wakes: the task already has the field relay"));
         assert!(tasks("relay = 1\nrelay_n = 0").contains("tasks[0].relay_n: 0 is out of range"));
         assert!(tasks("cgroup = \"x\"").contains("there is no cgroup \"x\""));
         assert!(tasks("[[tasks]]\npid = 1").contains("tasks[1].pid: 1 is the pid of another task"));

@@ -275,7 +275,7 @@ pub struct Hints {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "true or false, or a sum of hints from 0 to 7")]
+#[serde(untagged, expecting = "true, false, or a number from 0 to 7 (the sum of the hints)")]
 enum WrittenHints {
     Sum(u8),
     Flag(bool),
@@ -289,7 +289,7 @@ impl TryFrom<WrittenHints> for Hints {
             WrittenHints::Sum(sum @ 0..=7) => {
                 Ok(Self { noidle: sum & 1 != 0, prio: sum & 2 != 0, at_head: sum & 4 != 0 })
             }
-            WrittenHints::Sum(sum) => Err(format!("hints is {sum}; it must be from 0 to 7")),
+            WrittenHints::Sum(sum) => Err(format!("hints is {sum}, but it must be from 0 to 7")),
             WrittenHints::Flag(noidle) => Ok(Self { noidle, ..Self::default() }),
         }
     }

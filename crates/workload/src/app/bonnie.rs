@@ -27,7 +27,7 @@ pub(in crate::app) const ABOUT: About = About {
         option("-r", "MIB", "size of the memory in MiB"),
         option("-d", "DIR", "directory of the files; no effect in iosched"),
         option("-n", "FILES", "must be 0, because small files are not simulated"),
-        flag("-f", "skip the phases that move single characters"),
+        flag("-f", "skip the phases that read and write single characters"),
         flag("-b", "fsync after each write"),
         flag("-D", "bypass the page cache"),
         option("-u", "USER", "user or group of the process; no effect in iosched"),
@@ -55,7 +55,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let last = |name: &str| given.iter().rev().find(|given| given.name == name).copied();
     let has = |name: &str| last(name).is_some();
     if let Some(given) = last("-c").filter(|given| given.value != "1") {
-        let remedy = "write -c 1, or describe the I/O to fio, with --numjobs";
+        let remedy = "write -c 1, or use a fio command line with --numjobs";
         return Err(line.error("-c", format!("{} copies at the same time are not simulated", given.value), remedy));
     }
     let memory = last("-r").map(|given| line.size(given, MIB)).transpose()?.map(|bytes| bytes.div_ceil(MIB));
@@ -68,8 +68,8 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         }
     };
     let Some(total_bytes) = size.or_else(|| memory.map(|mib| mib * 2 * MIB)) else {
-        let problem = "this option is missing; the default is twice the memory, but iosched does not know the \
-         size of the memory";
+        let problem = "this option is missing; its default is twice the size of the memory, but iosched does not \
+                       know this size";
         return Err(line.error("-s", problem, "add -s SIZE, such as -s 8g"));
     };
     let block_bytes = block.unwrap_or(BLOCK_BYTES);
@@ -131,8 +131,11 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     ];
     let mut notes = Vec::new();
     if last("-n").is_none_or(|given| given.value != "0") {
-        let what = "bonnie++ would create, stat and delete small files".to_owned();
-        notes.push(Note::NotCarriedOut { what, why: "they are not simulated; add -n 0 to skip them".to_owned() });
+        let what = "by default, bonnie++ also creates, reads the status of, and deletes small files".to_owned();
+        notes.push(Note::NotCarriedOut {
+            what,
+            why: "small files are not simulated; add -n 0 to skip this phase".to_owned(),
+        });
     }
     Ok(Plan {
         program: ABOUT.name,

@@ -18,8 +18,8 @@ pub(in crate::app) const ABOUT: About = About {
         option("-i", "TIME", "time from one request to the next; default 1 s"),
         option("-w", "TIME", "end after this time"),
         option("-s", "SIZE", "size of a request; default 4k, or 256k with -L"),
-        option("-S", "SIZE", "size of the area to which requests go; default 1m, or the whole device"),
-        option("-o", "OFFSET", "position at which this area begins; default 0"),
+        option("-S", "SIZE", "size of the area of the requests; default 1m, or the whole device"),
+        option("-o", "OFFSET", "start of this area; default 0"),
         flag("-D", "bypass the page cache"),
         flag("-C", "use the page cache; only for a device"),
         flag("-W", "write instead of read"),
@@ -67,7 +67,7 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let part_default = if seeks { Some(64 * MIB) } else { Some(MIB).filter(|_| !is_device) };
     let part_bytes = size("-S", part_default)?;
     if part_bytes.is_some_and(|part_bytes| part_bytes < block_bytes) {
-        let problem = format!("a request has {block_bytes} bytes, which is more");
+        let problem = format!("a request has {block_bytes} bytes, which is more than this size");
         return Err(line.error("-S", problem, "write a larger size, or a smaller -s"));
     }
     let interval_ns = time("-i", Some(if seeks { 0 } else { 1_000_000_000 }))?.unwrap_or(0);

@@ -87,12 +87,16 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     match words.last() {
         Some(&"run") => {}
         Some(command) if ["prepare", "cleanup"].contains(command) => {
-            return Err(line.error(*command, "only run is simulated; its files exist already", "write run instead"));
+            return Err(line.error(
+                *command,
+                "iosched simulates only the command run; its files exist already",
+                "write run instead",
+            ));
         }
         _ => return Err(line.error("run", "is missing", "write sysbench fileio ... run")),
     }
     if let Some(given) = last(&["--file-io-mode"]).filter(|given| given.value != "sync") {
-        let remedy = "write --file-io-mode=sync, or describe the I/O to fio, with --iodepth";
+        let remedy = "write --file-io-mode=sync, or use a fio command line with --iodepth";
         return Err(line.error(given.name, format!("{} is not simulated", given.value), remedy));
     }
     let size = |name: &str, default: u64| last(&[name]).map_or(Ok(default), |given| line.size(given, 1));
@@ -127,7 +131,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         }
     }
     if open.direct && !block_bytes.is_multiple_of(DIRECT_BYTES) {
-        let problem = format!("direct I/O of {block_bytes} bytes");
+        let problem = format!("direct I/O is not possible with blocks of {block_bytes} bytes");
         return Err(line.error("--file-block-size", problem, format!("write a multiple of {DIRECT_BYTES}")));
     }
     let ratio = match last(&["--file-rw-ratio"]) {
@@ -300,7 +304,9 @@ mod tests {
             database
                 .contains("TEST: the test `oltp_read_write` is not simulated, because its I/O comes from a database")
         );
-        assert!(error("fileio --file-test-mode=rndrw prepare").contains("prepare: only run is simulated"));
+        assert!(
+            error("fileio --file-test-mode=rndrw prepare").contains("prepare: iosched simulates only the command run")
+        );
         assert!(error("fileio --file-test-mode=rndrw").contains("run: is missing"));
         assert!(error("fileio run").contains("--file-test-mode: is missing"));
         assert!(error("fileio --file-io-mode=async run").contains("--file-io-mode: async is not simulated"));

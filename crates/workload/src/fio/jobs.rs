@@ -137,7 +137,7 @@ impl Jobs {
                     file: self.file.name.clone(),
                     line: job.line,
                     job: job.name.clone(),
-                    problem: "the maps of random blocks would need more than 1 GiB".to_owned(),
+                    problem: "the maps of random blocks would need more than 1 GiB of memory".to_owned(),
                     remedy: "set norandommap or softrandommap, or give a larger bs or a smaller size",
                 });
             }

@@ -211,7 +211,10 @@ impl<'a> Builder<'a> {
         let replayed = || log.ios.iter().filter(|io| log.replays(io));
         let end = replayed().map(|io| log.start_of(io).saturating_add(io.bytes)).max().unwrap_or(0);
         if end > self.capacity_bytes {
-            let problem = format!("its log reaches byte {end}, but the device has {}", self.capacity_bytes);
+            let problem = format!(
+                "the log of this job reaches byte {end}, but the device has only {} bytes",
+                self.capacity_bytes
+            );
             return Err(self.error(job, problem, "set replay_scale, or give a larger device"));
         }
         let bytes = replayed().fold(0u64, |sum, io| sum.saturating_add(io.bytes));
@@ -223,8 +226,8 @@ impl<'a> Builder<'a> {
         let disk = known.unwrap_or(self.devices.len());
         if disk >= self.disks {
             let problem = match self.disks {
-                1 => format!("filename {name}: the jobs use {} too, but a run has only one device", self.devices[0]),
-                disks => format!("filename {name}: the jobs use more devices than the {disks} of the run"),
+                1 => format!("filename {name}: the jobs also use {}, but a run has only one device", self.devices[0]),
+                disks => format!("filename {name}: the run has {disks} devices, but the jobs use more"),
             };
             return Err(self.error(job, problem, "run the jobs of each device separately"));
         }

@@ -63,7 +63,7 @@ fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, Problem> {
         let request = request.map_err(Problem::Trace)?;
         if !redirect && request.device.is_some() && *device.get_or_insert(request.device) != request.device {
             return Err(Problem::Content(
-                "it has several files or devices, but a run has only one device; set replay_redirect",
+                "the log has several files or devices, but a run has only one device; set replay_redirect",
             ));
         }
         let direction = match request.op {

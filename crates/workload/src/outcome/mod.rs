@@ -305,8 +305,8 @@ pub enum Note {
     /// The recorded disk is larger than the device, so unused gaps were shrunk. Used regions keep
     /// their order, their size and their neighbours. Seeks are shorter.
     #[error(
-        "the recorded device has {recorded_sectors} sectors, and this device has {capacity_sectors}, so gaps \
-         that the trace never touches were shrunk to {gap_percent:.0} %"
+        "the recorded device has {recorded_sectors} sectors, and this device has {capacity_sectors}, so iosched \
+         shrank the areas that the trace never touches to {gap_percent:.0} % of their size"
     )]
     GapsShrunk {
         /// Sectors that the trace spans.
@@ -330,7 +330,7 @@ pub enum Note {
     },
     /// The pattern of a task went past the end of the device and continued at its start.
     #[error(
-        "{ios} I/Os were beyond the end of the device; iosched moved them to their position modulo \
+        "{ios} I/Os were beyond the end of the device; iosched moved these I/Os to their position modulo \
          {capacity_sectors}, the number of sectors"
     )]
     PastEnd {
@@ -392,7 +392,7 @@ pub enum Note {
         ios: u64,
     },
     /// The limit of I/Os ended the workload early.
-    #[error("the limit of I/Os stopped the run after {ios} I/Os, at {at_ns} ns")]
+    #[error("the run stopped at its limit of {ios} I/Os, after {at_ns} ns")]
     Limited {
         /// Number of I/Os submitted.
         ios: u64,
@@ -425,8 +425,8 @@ pub enum Note {
     },
     /// `write_barrier` has no effect on a machine with a page cache.
     #[error(
-        "{ios} writes were requested as barriers (write_barrier), but run as plain writes on a machine with a \
-     page cache"
+        "the job requests {ios} writes as barriers (write_barrier), but they run as plain writes on a machine \
+         with a page cache"
     )]
     NoBarriers {
         /// Number of I/Os.
@@ -441,7 +441,7 @@ pub enum Note {
         ios: u64,
     },
     /// I/Os do not begin and end at whole sectors.
-    #[error("{ios} I/Os do not begin and end at multiples of 512 bytes; iosched extended them to whole sectors")]
+    #[error("{ios} I/Os do not begin and end at multiples of 512 bytes; iosched extended these I/Os to whole sectors")]
     PartSectors {
         /// Number of I/Os.
         ios: u64,
@@ -462,7 +462,7 @@ pub enum Note {
     },
     /// I/Os do not begin and end at whole blocks of a real device or file system.
     #[error(
-        "{} do not begin and end at multiples of {block_bytes} bytes; iosched extended them to whole \
+        "{} do not begin and end at multiples of {block_bytes} bytes; iosched extended these I/Os to whole \
          blocks", counted(*.ios, "I/O")
     )]
     PartBlocks {
@@ -487,7 +487,8 @@ pub enum Note {
         tasks: u64,
     },
     /// Recorded async writes ran as direct I/O on a real device.
-    #[error("no process waited for {}. iosched replays these writes as direct I/O, which the scheduler treats as sync", counted(*.ios, "recorded write"))]
+    #[error("no process waited for {}. iosched replays these writes as direct I/O, and the scheduler treats \
+             direct I/O as sync", counted(*.ios, "recorded write"))]
     AsyncAsDirect {
         /// Number of writes.
         ios: u64,

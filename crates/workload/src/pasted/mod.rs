@@ -192,7 +192,7 @@ impl Pasted {
                 behind.iter().find(|word| !word.contains('=')).is_some_and(|word| PROGRAMS.contains(&base(word)))
             }) {
                 let remedy = "give one program that reads and writes, such as dd with if= and of=";
-                return Err(wrong("|", "its output goes to a second program", remedy));
+                return Err(wrong("|", "the output of this program goes to a second program", remedy));
             }
             let (command, is_piped) = until_pipe(command);
             let mut one = Self::default();
@@ -234,7 +234,7 @@ impl Pasted {
                     let inner = one.words.iter().skip(1).skip_while(|word| !PROGRAMS.contains(&base(word)));
                     let inner: Vec<&str> = inner.map(String::as_str).collect();
                     let inner = if inner.is_empty() { String::new() } else { format!(": {}", inner.join(" ")) };
-                    let problem = "it runs a command on another machine or in a container";
+                    let problem = "this program runs a command on another machine or in a container";
                     return Err(wrong(base(program), problem, &format!("give only that command{}", shortened(&inner))));
                 }
                 [program, ..] if IN_CGROUP.contains(&base(program)) => {
@@ -243,7 +243,7 @@ impl Pasted {
                 }
                 [program, ..] if is_beside && !whole.words.is_empty() => {
                     let remedy = "describe both in one fio job file, with a section for each";
-                    return Err(wrong(program, "it runs at the same time as the previous program", remedy));
+                    return Err(wrong(program, "this program runs at the same time as the previous program", remedy));
                 }
                 [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
                 // Several copies of dd can follow each other.
@@ -597,22 +597,21 @@ mod tests {
         for (text, part) in [
             (
                 "kubectl exec -it p -- fio --name=t --size=1M",
-                "kubectl: it runs a command on another machine or in a \
-              container; give only that command: fio --name=t --size=1M",
+                "kubectl: this program runs a command on another machine or in a container; give only that \
+                 command: fio --name=t --size=1M",
             ),
             (
                 "sudo docker run --rm -v /d:/d x/fio --name=t",
-                "docker: it runs a command on another machine or in a \
-              container; give only that command: x/fio --name=t",
+                "docker: this program runs a command on another machine or in a container; give only that \
+                 command: x/fio --name=t",
             ),
             (
                 "ssh -p 22 host 'dd if=a of=b'",
-                "ssh: it runs a command on another machine or in a container; give \
-              only that command",
+                "ssh: this program runs a command on another machine or in a container; give only that command",
             ),
             ("systemd-run --scope -p IOWeight=10 dd if=a of=b", "cgroup= and cgroup_weight="),
-            ("dd if=a of=b & dd if=c of=d & wait", "dd: it runs at the same time as the previous program"),
-            ("dd if=a bs=1M | dd of=b bs=1M", "|: its output goes to a second program"),
+            ("dd if=a of=b & dd if=c of=d & wait", "dd: this program runs at the same time as the previous program"),
+            ("dd if=a bs=1M | dd of=b bs=1M", "|: the output of this program goes to a second program"),
             ("watch -n1 dd if=a of=b", "watch: iosched does not run loops"),
         ] {
             assert!(wrong(text).contains(part), "{text}: {}", wrong(text));

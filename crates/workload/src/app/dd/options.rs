@@ -224,7 +224,7 @@ impl DdOptions {
             match words.next() {
                 Some("dd") => reader.command(words)?,
                 other => {
-                    let problem = "only dd can follow dd";
+                    let problem = "only another dd can follow dd";
                     return Err(line.error(other.unwrap_or(";"), problem, "give only dd commands: dd ... ; dd ..."));
                 }
             }
@@ -307,7 +307,7 @@ impl Reader<'_> {
             return Err(self.error(option, "the size of a block is 0", "write at least 1"));
         }
         if input_block.max(output_block) % input_block.min(output_block) != 0 {
-            let problem = format!("blocks of {input_block} and {output_block} bytes");
+            let problem = format!("blocks of {input_block} and {output_block} bytes do not fit together");
             return Err(self.error("obs", problem, "write two sizes, one of which is a multiple of the other"));
         }
         let iflag = self.words(&given, "iflag", INPUT_FLAGS)?;
@@ -375,7 +375,7 @@ impl Reader<'_> {
         }
         let label = match (input, output) {
             (None, None) => {
-                return Err(self.error("if", "no file is read and none is written", "name a file"));
+                return Err(self.error("if", "this command neither reads nor writes a file", "name a file"));
             }
             (None, _) => "write",
             (_, None) => "read",
@@ -390,7 +390,7 @@ impl Reader<'_> {
         };
         let is_known = count.is_some() || disk.is_none();
         if (direct_input || direct_output) && is_known && !bytes.is_multiple_of(DIRECT_BYTES) {
-            let problem = format!("direct I/O of a file of {bytes} bytes");
+            let problem = format!("direct I/O is not possible for a file of {bytes} bytes");
             return Err(self.error("count", problem, format!("copy a multiple of {DIRECT_BYTES}")));
         }
         let output = output.map_or_else(Vec::new, |name| self.files.of(name, jobs));
@@ -490,10 +490,17 @@ impl Reader<'_> {
                 continue;
             }
             if truncate && input.file(job) == Some(file) {
-                return Err(self.error("of", "dd would truncate the file before it reads it", "add conv=notrunc"));
+                return Err(self.error(
+                    "of",
+                    "dd would truncate the file before it reads the file",
+                    "add conv=notrunc",
+                ));
             }
             if truncate && start > 0 && before.bytes > 0 {
-                let problem = format!("truncating {} there is not modelled", before.name);
+                let problem = format!(
+                    "dd would truncate {} at the position of seek, but iosched does not model this",
+                    before.name
+                );
                 return Err(self.error("seek", problem, "add conv=notrunc"));
             }
             let before = if truncate { 0 } else { before.bytes };
@@ -524,7 +531,7 @@ impl Reader<'_> {
         let product = given.value.split('x').try_fold(1u64, |product, part| product.checked_mul(factor(part)?));
         product.filter(|&number| number <= BYTES_MAX).ok_or_else(|| {
             let problem = format!("`{}` is not a number from {least} to 2^50", given.value);
-            self.error(given.name, problem, "write one as 512, 4k, 1M, 1MB or 2x512")
+            self.error(given.name, problem, "write a number such as 512, 4k, 1M, 1MB or 2x512")
         })
     }
 }

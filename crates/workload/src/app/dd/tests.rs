@@ -153,7 +153,7 @@ fn impossible_dd_is_refused() {
     for (text, part) in [
         ("dd if=/dev/zero of=x", "count: the input has no end; write count=BLOCKS"),
         ("dd if=x of=/dev/null", "count: no earlier command has written x"),
-        ("dd if=/dev/zero of=/dev/null count=1", "no file is read and none is written"),
+        ("dd if=/dev/zero of=/dev/null count=1", "this command neither reads nor writes a file"),
         ("dd if=/dev/tty of=x count=1", "if: /dev/tty is not a file, a disk or /dev/zero"),
         ("dd of=x count=1", "if: is missing"),
         ("dd if=x count=1", "of: is missing"),
@@ -164,7 +164,10 @@ fn impossible_dd_is_refused() {
         ("dd if=x of=y count=99999999999999999999", "is not a number"),
         ("dd if=x of=y bs=1G count=1G", "more than 1 PiB"),
         ("dd if=x of=y count=1 oflag=direct bs=100", "bs: direct I/O of 100 bytes; write a multiple of 512"),
-        ("dd if=/dev/zero of=x bs=100 count=1; dd if=x of=/dev/null iflag=direct", "direct I/O of a file of 100 bytes"),
+        (
+            "dd if=/dev/zero of=x bs=100 count=1; dd if=x of=/dev/null iflag=direct",
+            "direct I/O is not possible for a file of 100 bytes",
+        ),
         ("dd if=x of=y count=1 oflag=frob", "`frob` is not a known value; use direct, dsync, sync, append"),
         (
             "dd if=x of=y count=1 ibs=3k obs=2k",
@@ -174,8 +177,8 @@ fn impossible_dd_is_refused() {
         ("dd if=x of=x count=1", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=/dev/zero of=x count=1 seek=2", "add conv=notrunc"),
         ("dd if=/dev/zero of=x count=4; dd if=x of=/dev/null skip=4", "skip: x ends before"),
-        ("dd if=/dev/zero of=x count=4; sync", "only dd can follow dd"),
-        ("dd if=/dev/zero of=x count=4;", "only dd can follow dd"),
+        ("dd if=/dev/zero of=x count=4; sync", "only another dd can follow dd"),
+        ("dd if=/dev/zero of=x count=4;", "only another dd can follow dd"),
         ("dd if=/dev/zero of=x count=4 jobs=0", "jobs: `0` is not a whole number from 1 to 10000"),
         ("dd if count=4", "if: has no value; write if=FILE"),
     ] {

@@ -12,9 +12,10 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-S",
             value: Some("METHOD"),
-            about: "when to flush. 0: never. 1: fsync each file before it is closed. 2: at the end, sync, and fsync the \
-                    last file. 3: at the end, fsync every file in reverse order. 4: at the end, sync, then as 3. 5: at \
-                    the end, fsync every file in order. 6: at the end, sync, then as 5. Default 1",
+            about: "when to flush. 0: never. 1: fsync each file before closing it. 2: at the end, sync, and \
+                    fsync the last file. 3: at the end, fsync every file in reverse order. 4: at the end, sync, \
+                    then do the same as 3. 5: at the end, fsync every file in order. 6: at the end, sync, then \
+                    do the same as 5. Default 1",
         },
         AppOption {
             name: "-D",
@@ -24,7 +25,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-N",
             value: Some("N"),
-            about: "number of files that go to a directory before the next directory is used; default 1",
+            about: "number of files to put into one directory before the next directory is used; default 1",
         },
         AppOption {
             name: "-n",

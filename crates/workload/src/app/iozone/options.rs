@@ -20,20 +20,20 @@ pub(in crate::app) const ABOUT: About = About {
             "number of a test; may be repeated; default: all tests. 0 write and rewrite, 1 read and reread, 2 random read and write, 3 read \
              backwards, 4 rewrite the first record, 5 strided read, 6 fwrite and frewrite, 7 fread and freread",
         ),
-        flag("-e", "the time of fsync counts"),
-        flag("-c", "the time of close counts"),
+        flag("-e", "the measured time includes fsync()"),
+        flag("-c", "the measured time includes close()"),
         flag("-o", "files are opened with O_SYNC"),
         flag("-I", "files are opened with O_DIRECT"),
         option("-t", "N", "number of processes, each with a separate file; default 1"),
-        option("-l", "N", "smallest number of processes; with the same number for -u, it works like -t"),
-        option("-u", "N", "largest number of processes; with the same number for -l, it works like -t"),
-        flag("-x", "with -t: the other processes continue after the first one has finished"),
+        option("-l", "N", "smallest number of processes; if -u has the same number, the effect is that of -t"),
+        option("-u", "N", "largest number of processes; if -l has the same number, the effect is that of -t"),
+        flag("-x", "with -t: when the first process has finished, the other processes continue"),
         option("-n", "SIZE", "with -a: the smallest size of a file; default 64k"),
         option("-g", "SIZE", "with -a: the largest size of a file; default 512m"),
         option("-y", "SIZE", "with -a: the smallest size of a record; default 4k"),
         option("-q", "SIZE", "with -a: the largest size of a record; default 16m"),
         flag("-z", "with -a: also use records below 64 KiB in files above 16 MiB"),
-        flag("-+n", "no rewrite and no reread"),
+        flag("-+n", "leave out rewrite and reread"),
         option("-f", "FILE", "name of the file; default iozone.tmp"),
         option("-F", "FILES", "with -t: the names of the files, one for each process"),
         flag("-R", "no effect in iosched: prints a table for a spreadsheet"),
@@ -126,7 +126,7 @@ impl IozoneOptions {
                 "-q" => record_range[1] = line.size(given, KIB)?,
                 "-i" if (GROUPS.len() as u64..=TEST_MAX).any(|test| given.value.parse() == Ok(test)) => {
                     let problem = format!("test {} (mixed, pwrite, pread and vectors) is not simulated", given.value);
-                    let remedy = format!("write -i 0 to -i {}, or describe the I/O to fio", GROUPS.len() - 1);
+                    let remedy = format!("write -i 0 to -i {}, or use a fio command line", GROUPS.len() - 1);
                     return Err(line.error("-i", problem, remedy));
                 }
                 "-i" => chosen[line.number(given, 0, GROUPS.len() as u64 - 1)? as usize] = true,
@@ -168,7 +168,7 @@ impl IozoneOptions {
         let pairs = files.iter().flat_map(|&file| records.iter().map(move |&record| (file, record)));
         let pairs: Vec<(u64, u64)> = pairs.filter(|&(file, record)| is_made(file, record)).collect();
         if pairs.is_empty() {
-            let problem = format!("a record of {} bytes in a file of {}", records[0], files[0]);
+            let problem = format!("a record of {} bytes does not fit in a file of {} bytes", records[0], files[0]);
             return Err(line.error("-r", problem, "write a smaller record, or a larger file"));
         }
         if pairs.len() > ROUNDS_MAX {

@@ -190,7 +190,7 @@ fn options_that_make_no_sense_are_refused() {
     for (text, part) in [
         ("iozone -i 13", "-i: `13` is not a whole number from 0 to 7"),
         ("iozone -s 0", "-s: `0` is not a size from 1 byte to 1 PiB"),
-        ("iozone -s 4 -r 8", "-r: a record of 8192 bytes in a file of 4096"),
+        ("iozone -s 4 -r 8", "-r: a record of 8192 bytes does not fit in a file of 4096"),
         ("iozone -k 2", "-k: unknown option; iozone knows -a, -s SIZE"),
         ("iozone -s 64 tmp", "tmp: is no option; name the file with -f"),
         ("iozone -+r", "-+r: unknown option"),

@@ -41,7 +41,8 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "redo_kb",
             "KIB",
-            "log of a New-Order transaction, in KiB; default 6. A Payment writes a third of it, a Delivery four times as much",
+            "size of the log of a New-Order transaction, in KiB; default 6. A Payment writes a third of this \
+             size, a Delivery four times this size",
         ),
         option(
             "log_mb",

@@ -259,7 +259,7 @@ impl Checker {
                     self.refuse(
                         setting,
                         why,
-                        "add do_verify=0 to skip it; to read the data, add a job with rw=read and wait_for",
+                        "add do_verify=0 to skip the comparison; to read the data, add a job with rw=read and wait_for",
                     );
                 } else {
                     remark(self, "modelled devices keep no data that could be compared");
@@ -294,7 +294,7 @@ impl Checker {
             && settings.get("zonemode").is_none_or(is_harmless)
         {
             let problem = "options of zones are given without zonemode=zbd";
-            self.contradiction(&setting.place, &setting.called, problem, "give bytes or a share in per cent");
+            self.contradiction(&setting.place, &setting.called, problem, "give a number of bytes, or a percentage");
         }
     }
 
@@ -327,7 +327,7 @@ impl Checker {
             }
         }
         if let (true, Some(setting)) = (files::are_too_many(settings), settings.get("nrfiles")) {
-            let what = format!("{}={}: too many files are shared between jobs by name", setting.called, setting.text);
+            let what = format!("{}={}: too many jobs share files with the same name", setting.called, setting.text);
             let kind = ProblemKind::TooMany { what, limit: files::NAMES_MAX as usize };
             self.problems.push(JobProblem::new(setting.place.clone(), kind));
         }
@@ -354,7 +354,7 @@ impl Checker {
             (job.size, smallest, settings.get("size"))
             && size < smallest
         {
-            let problem = format!("{size} bytes are less than one block of {smallest}");
+            let problem = format!("{size} bytes are less than one block of {smallest} bytes");
             self.contradiction(&setting.place, &setting.called, &problem, "give a larger size or a smaller bs");
         }
     }
@@ -385,9 +385,9 @@ impl Checker {
                 job.stonewall &= copy == 0;
                 text_bytes += text_bytes_of(&job);
                 let too_many = if self.jobs.len() == JOBS_MAX {
-                    Some(("too many jobs, copies included", JOBS_MAX))
+                    Some(("there are too many jobs, including their copies", JOBS_MAX))
                 } else if text_bytes > TEXT_BYTES_MAX {
-                    Some(("the options of all jobs, copies included, have too many bytes", TEXT_BYTES_MAX))
+                    Some(("the options of all jobs, including their copies, have too many bytes", TEXT_BYTES_MAX))
                 } else {
                     None
                 };

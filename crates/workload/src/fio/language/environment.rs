@@ -21,7 +21,7 @@ pub trait Environment {
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(std::io::Error::other("larger than 4 MiB: not a job file"));
+            return Err(std::io::Error::other("the file is larger than 4 MiB, so it is not a job file"));
         }
         Ok(bytes)
     }

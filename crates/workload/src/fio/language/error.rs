@@ -97,7 +97,7 @@ pub enum ProblemKind {
         option: String,
     },
     /// A job file of a command line cannot be read.
-    #[error("{path}: {problem}; iosched takes an argument that does not begin with \"--\" as the name of a job file")]
+    #[error("{path}: {problem}; an argument without \"--\" at its beginning is the name of a job file")]
     JobFile {
         /// Path of the file.
         path: String,
@@ -121,7 +121,7 @@ pub enum ProblemKind {
         option: String,
     },
     /// The header of a section is not valid.
-    #[error("{}: is not a section; write [name]", Short(.header))]
+    #[error("{}: this is not a section; write [name]", Short(.header))]
     Section {
         /// The line.
         header: String,
@@ -145,7 +145,8 @@ pub enum ProblemKind {
     },
     /// The option belongs to another engine than that of the section.
     #[error(
-        "{option}: this option is only for ioengine={}, but the engine here is {engine}; put it below its ioengine",
+        "{option}: this option is only for ioengine={}, but here the engine is {engine}; put the option below \
+         that ioengine",
         .engines.join(" or ")
     )]
     OtherEngine {
@@ -195,7 +196,7 @@ pub enum ProblemKind {
         limit: usize,
     },
     /// The line is not UTF-8.
-    #[error("the line is not UTF-8 text; write the line again")]
+    #[error("the line is not UTF-8 text; correct the line")]
     NotUtf8,
     /// There is no section except `[global]`.
     #[error("there is no job: add a section, such as [job1]; on the command line, add --name=job1")]

@@ -26,7 +26,9 @@ pub(super) fn per_direction<T: Clone>(
     let ends = parts.last().is_some_and(|part| part.is_empty());
     let parts = if ends { &parts[..parts.len() - 1] } else { &parts[..] };
     if parts.len() > 3 {
-        return Err("more than three parts; write at most one part each for reads, writes and trims".to_owned());
+        return Err(
+            "there are more than three parts; write at most one part each for reads, writes and trims".to_owned()
+        );
     }
     if parts.iter().all(|part| part.is_empty()) {
         return Err("the value is missing".to_owned());
@@ -88,7 +90,7 @@ pub(super) fn reals(text: &str, min: f64, max: f64) -> Result<Vec<f64>, String> 
 fn fill_shares(shares: &[Option<u32>]) -> Result<Vec<u32>, String> {
     let given: u64 = shares.iter().flatten().map(|share| u64::from(*share)).sum();
     let left = u32::try_from(given).ok().and_then(|given| 100_u32.checked_sub(given));
-    let left = left.ok_or_else(|| format!("the shares add up to {given} %"))?;
+    let left = left.ok_or_else(|| format!("the shares add up to {given} %, but they must not exceed 100 %"))?;
     let blanks = u32::try_from(shares.iter().filter(|share| share.is_none()).count()).unwrap_or(u32::MAX);
     let mut filled = 0;
     let shares = shares.iter().map(|share| {
@@ -183,19 +185,19 @@ fn zipf_theta(theta: f64) -> Result<f64, String> {
     if theta > 0.0 && (theta - 1.0).abs() > f64::EPSILON {
         Ok(theta)
     } else {
-        Err(format!("theta is {theta}; it must be greater than 0 and not 1"))
+        Err(format!("theta is {theta}, but it must be greater than 0 and different from 1"))
     }
 }
 
 fn pareto_h(h: f64) -> Result<f64, String> {
-    if h > 0.0 && h < 1.0 { Ok(h) } else { Err(format!("h is {h}; it must be between 0 and 1")) }
+    if h > 0.0 && h < 1.0 { Ok(h) } else { Err(format!("h is {h}, but it must be between 0 and 1")) }
 }
 
 fn deviation(deviation: f64) -> Result<f64, String> {
     if (0.0..100.0).contains(&deviation) {
         Ok(deviation)
     } else {
-        Err(format!("deviation is {deviation} %; it must be from 0 to 100"))
+        Err(format!("the deviation is {deviation} %, but it must be from 0 to 100"))
     }
 }
 

@@ -149,7 +149,7 @@ fn switch(text: &str, numbers: Numbers) -> Result<bool, String> {
 }
 
 fn word(text: &str, words: &[&'static str]) -> Result<&'static str, String> {
-    words.iter().find(|word| **word == text).copied().ok_or_else(|| format!("`{text}` is not one of its values"))
+    words.iter().find(|word| **word == text).copied().ok_or_else(|| format!("`{text}` is not a value of this option"))
 }
 
 fn size(text: &str, numbers: Numbers) -> Result<SizeValue, String> {

@@ -51,7 +51,7 @@ options! {
 options! {
     /// Options of pvsync2.
     PVSYNC2, Engine, &["pvsync2"];
-    "hipri_percentage", PERCENT, NO_CPU, "share of I/Os whose completion is polled for";
+    "hipri_percentage", PERCENT, NO_CPU, "share of I/Os that wait for their completion by polling";
 }
 
 options! {

@@ -18,7 +18,7 @@ options! {
     "buffer_pattern", Text, NO_DATA, "pattern to write";
     "dedupe_percentage", PERCENT, NO_DATA, "share of duplicate buffers, in %";
     "dedupe_mode", Choice(&["repeat", "working_set"]), NO_DATA, "from which buffers the duplicates are copied";
-    "dedupe_working_set_percentage", PERCENT, NO_DATA, "share of the file from which data for buffers is read";
+    "dedupe_working_set_percentage", PERCENT, NO_DATA, "how much of the file is used to fill the buffers";
     "dedupe_global", Bool, NO_DATA, "let jobs share duplicate buffers";
 }
 
