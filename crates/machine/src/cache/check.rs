@@ -17,8 +17,11 @@ impl PageCache {
             let (mut older, mut id, mut pages, mut clean) = (NIL, list.oldest, 0, 0);
             while id != NIL {
                 let run = &self.runs[id];
-                assert_eq!(run.older, older, "links of a list go both ways");
-                assert_eq!(run.attributes.active, active, "a run is on the list it says");
+                assert_eq!(
+                    run.older, older,
+                    "each entry of a list is linked to its neighbours, and they are linked to it"
+                );
+                assert_eq!(run.attributes.active, active, "a run is on the list that it names");
                 assert!((1..=PAGES_PER_RUN).contains(&run.pages), "no run is empty or too long");
                 let of = &mut by_mapping[run.mapping as usize];
                 let n = u64::from(run.pages);
@@ -32,12 +35,20 @@ impl PageCache {
                 runs += 1;
                 (older, id) = (id, run.newer);
             }
-            assert_eq!(list.newest, older, "the newest run of a list");
-            assert_eq!((list.pages, list.clean), (pages, clean), "pages and clean pages of a list");
+            assert_eq!(list.newest, older, "the newest run of a list is known");
+            assert_eq!(
+                (list.pages, list.clean),
+                (pages, clean),
+                "the counts of pages and clean pages of a list are correct"
+            );
         }
         for (slot, counts) in self.mappings.iter().zip(&by_mapping) {
             slot.check(&self.runs);
-            assert_eq!((slot.pages, slot.dirty, slot.writeback), *counts, "pages of a mapping by state");
+            assert_eq!(
+                (slot.pages, slot.dirty, slot.writeback),
+                *counts,
+                "the counts of pages of a mapping by state are correct"
+            );
             dirty += counts.1;
             writeback += counts.2;
         }
@@ -45,7 +56,7 @@ impl PageCache {
         assert_eq!(self.runs(), runs, "every run is on a list");
         for &(mapping, page) in &self.marks {
             let super::PageLookup::In(id) = self.find(mapping, page) else { panic!("a mark without its page") };
-            assert!(self.runs[id].marked, "a run knows that it may have marks");
+            assert!(self.runs[id].marked, "the flag \"may have marks\" of each run is correct");
         }
     }
 }

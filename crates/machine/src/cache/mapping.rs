@@ -195,16 +195,19 @@ impl Slot {
         let (mut before, mut id, mut count, mut pages) = (NIL, self.first, 0, 0);
         while id != NIL {
             let run = &runs[id];
-            assert_eq!(run.before, before, "links by offset go both ways");
+            assert_eq!(
+                run.before, before,
+                "each entry of the index by offset points to a run, and the run points back"
+            );
             assert!(
                 before == NIL || runs[before].end() <= run.page,
-                "runs do not overlap and stand in order of offset"
+                "runs do not overlap, and their order is that of their offsets"
             );
             (pages, count) = (pages + u64::from(run.pages), count + 1);
             (before, id) = (id, run.behind);
         }
         assert_eq!(self.last, before, "the last run");
-        assert_eq!((self.nr_runs, self.pages), (count, pages), "runs and pages of a mapping");
+        assert_eq!((self.nr_runs, self.pages), (count, pages), "the counts of runs and pages of a mapping are correct");
         if let Some(index) = &self.index {
             index.check(runs, self.first);
         }

@@ -208,7 +208,7 @@ impl PageCache {
     }
 
     fn insert_as(&mut self, mapping: Mapping, page: u64, pages: u64, attributes: Attributes) -> Result<(), NoRoom> {
-        assert!(attributes.state != State::Redirtied, "a page begins with at most one write under way");
+        assert!(attributes.state != State::Redirtied, "at most one write begins at a page at the same time");
         if pages == 0 {
             return Ok(());
         }
@@ -220,7 +220,10 @@ impl PageCache {
             panic!("page {page} of mapping {} is in the cache", mapping.0)
         };
         let end = page + pages;
-        assert!(behind == NIL || self.runs[behind].page >= end, "pages from {page} to {end} are in the cache in part");
+        assert!(
+            behind == NIL || self.runs[behind].page >= end,
+            "only some of the pages from {page} to {end} are in the cache"
+        );
         self.count_in(mapping.0, attributes, pages);
         let mut page = page;
         if before != NIL && before == self.lists[INACTIVE].newest {

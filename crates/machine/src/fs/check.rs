@@ -61,7 +61,7 @@ impl FileSystem {
                 assert_eq!(
                     bits.is_set(bit),
                     kept.is_set(bit),
-                    "block {bit} of group {group}: owned, and in the bitmap"
+                    "block {bit} of group {group}: the owner and the bitmap agree"
                 );
             }
             assert_eq!(bits.count_clear(), self.groups.list[group as usize].free_blocks);

@@ -188,7 +188,7 @@ impl Groups {
     pub(super) fn give_inode(&mut self, geometry: &Geometry, number: u32, directory: bool) {
         let (group, index) = (number / geometry.inodes_per_group, number % geometry.inodes_per_group);
         let of = &mut self.list[group as usize];
-        let Some(inodes) = of.inodes.as_mut() else { unreachable!("an inode of it is in use") };
+        let Some(inodes) = of.inodes.as_mut() else { unreachable!("a group with a used inode has a map of inodes") };
         inodes.clear(index, 1);
         of.free_inodes += 1;
         self.change(group, |sums| {

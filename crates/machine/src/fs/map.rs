@@ -217,7 +217,7 @@ impl Map {
     /// blocks as it [needs](Self::tree_blocks_needed).
     pub(super) fn tree_add(&mut self, page: u32, mut blocks: impl Iterator<Item = Block>, effects: &mut Effects) {
         let mut fresh = |effects: &mut Effects| {
-            let Some(block) = blocks.next() else { unreachable!("as many blocks as are needed") };
+            let Some(block) = blocks.next() else { unreachable!("the allocator gives as many blocks as needed") };
             effects.dirty(block);
             block
         };

@@ -292,7 +292,7 @@ impl FileSystem {
     /// If the file is not open.
     pub fn close(&mut self, ino: Ino) {
         let inode = self.inode_mut(ino);
-        inode.writers = inode.writers.checked_sub(1).expect("it is open for writing");
+        inode.writers = inode.writers.checked_sub(1).expect("the file is open for writing");
         if inode.writers == 0 {
             self.discard_ahead(ino);
         }

@@ -16,7 +16,7 @@ impl Journal {
         assert_eq!(count(&|buffer| buffer.committing == Part::Dirty), committing);
         for committed in &self.committed {
             assert_eq!(count(&|buffer| buffer.checkpoint == Some(committed.tid)), committed.left as usize);
-            assert!(committed.start >= self.log.tail, "the tail passed a transaction that is needed");
+            assert!(committed.start >= self.log.tail, "the tail of the log passed a transaction that is still needed");
         }
         assert_eq!(count(&|buffer| buffer.checkpoint.is_some()) as u64, self.checkpoint_blocks());
         assert!(self.buffers.values().all(|buffer| !buffer.is_idle()));

@@ -24,7 +24,7 @@ impl Log {
     /// If there are fewer than two blocks.
     pub(super) fn new(runs: &[BlockRun]) -> Self {
         let all: u64 = runs.iter().map(|run| run.blocks).sum();
-        assert!(all > 1, "a log needs a superblock and room");
+        assert!(all > 1, "a log needs a superblock and free blocks");
         Self { runs: runs.to_vec(), blocks: all - 1, head: 0, tail: 0 }
     }
 
@@ -46,7 +46,11 @@ impl Log {
     /// # Panics
     /// If fewer are free.
     pub(super) fn take(&mut self, count: u64) -> Vec<BlockRun> {
-        assert!(count <= self.free(), "the log overruns: {count} blocks of {} free ones", self.free());
+        assert!(
+            count <= self.free(),
+            "the log is full: it needs {count} blocks, but has only {} free blocks",
+            self.free()
+        );
         let mut taken: Vec<BlockRun> = Vec::new();
         let mut left = count;
         while left > 0 {

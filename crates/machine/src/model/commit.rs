@@ -111,7 +111,7 @@ impl Model {
         let disk = commit.disk;
         let kernel = self.machine.kernel;
         match self.disks[disk].journal.next_step() {
-            Some(CommitStep::WaitHandles) | None => unreachable!("handles are stopped where they are started"),
+            Some(CommitStep::WaitHandles) | None => unreachable!("the process that starts a handle also stops it"),
             Some(CommitStep::WriteData { files }) => {
                 commit.files = files.into();
                 commit.stage = CommitStage::Data;

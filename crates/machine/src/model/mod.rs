@@ -86,7 +86,7 @@ pub enum MachineError {
     #[error(transparent)]
     FileSystem(#[from] FsError),
     /// An application uses a file that does not exist.
-    #[error("the application uses file {node}, which does not exist")]
+    #[error("the application uses the file {node}, which does not exist")]
     NoSuchFile {
         /// Number of the file.
         node: u32,

@@ -742,7 +742,7 @@ impl<D: Device, O: Observer> Core<D, O> {
             return slot;
         }
         let slot = self.ios.len() as u32;
-        assert!(slot < 1 << SLOT_BITS, "fewer than 2^28 I/Os are under way");
+        assert!(slot < 1 << SLOT_BITS, "there are fewer than 2^28 I/Os in flight");
         self.ios.push(io);
         slot
     }

@@ -245,7 +245,7 @@ impl<R: Recording> Device for RecordedDevice<R> {
             return None;
         }
         if !self.has.get(request as usize).is_some_and(|&has| has) {
-            let found = format!("a device that does not have request {request}");
+            let found = format!("the device does not have request {request}");
             tape.diverge(at, format!("the completion of request {request}"), found);
             return None;
         }

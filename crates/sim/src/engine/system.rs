@@ -362,7 +362,7 @@ impl<D: Device, O: Observer> Source<D, Option<O>, Disks<D, O>> for System<'_> {
     fn settled(&mut self, disks: &mut Disks<D, O>) {
         while let Some((task, tag)) = self.kernel.take_finished() {
             let Some(number) = self.application_of[task as usize] else {
-                unreachable!("the kernel's threads wait for what they begin");
+                unreachable!("the kernel's threads wait for the I/O that they begin");
             };
             let running = &mut self.applications[number];
             running.application.done((task - running.first) as usize, tag, now_ns(disks));
