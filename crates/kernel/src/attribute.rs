@@ -58,7 +58,7 @@ pub enum ValueError {
     #[error(transparent)]
     Tunable(#[from] TunableError),
     /// Not one of the words.
-    #[error("{}: {value:?} is not accepted; it must be one of {}", choice.name, choice.values.join(", "))]
+    #[error("{}: {value:?} is not a valid value; it must be one of {}", choice.name, choice.values.join(", "))]
     Choice {
         /// Declaration of the attribute.
         choice: &'static Choice,
@@ -111,7 +111,7 @@ impl Declaration {
             Self::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-                format!("it must be a whole number{unit}, in the range that the kernel has for this device")
+                format!("it must be a whole number{unit}, in the range that the kernel accepts for this device")
             }
         }
     }
@@ -172,7 +172,7 @@ pub enum AttributeError {
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
     /// The kernel does not accept the value.
-    #[error("{device}: the kernel does not accept {value:?} for {name} ({error}){takes}")]
+    #[error("{device}: the kernel rejects {value:?} for {name} ({error}){takes}")]
     Refused {
         /// Name of the device.
         device: String,
@@ -258,7 +258,13 @@ const SWITCH: (u64, u64) = (0, 1);
 static NUMBERS: [Spec; 5] = [
     Spec {
         since: "2.6.35",
-        ..spec("add_random", Unit::Switch, 0, SWITCH, "whether completions add to the kernel's random pool")
+        ..spec(
+            "add_random",
+            Unit::Switch,
+            0,
+            SWITCH,
+            "whether the times of completions add to the kernel's random pool",
+        )
     },
     Spec {
         since: "2.6.30",
@@ -267,8 +273,8 @@ static NUMBERS: [Spec; 5] = [
             Unit::Count,
             1,
             (0, 2),
-            "CPU that completes a request. 0: the CPU with the interrupt; 1: a CPU near the submitting CPU; 2: \
-             the submitting CPU",
+            "CPU that completes a request. 0: the CPU that gets the interrupt; 1: a CPU near the submitting CPU; \
+             2: the submitting CPU",
         )
     },
     Spec {
@@ -283,7 +289,13 @@ static NUMBERS: [Spec; 5] = [
     },
     Spec {
         since: "5.10",
-        ..spec("stable_writes", Unit::Switch, 0, SWITCH, "whether pages must not change while they are written")
+        ..spec(
+            "stable_writes",
+            Unit::Switch,
+            0,
+            SWITCH,
+            "whether the kernel prevents changes to pages while it writes them",
+        )
     },
     Spec {
         since: "6.0",
@@ -625,7 +637,7 @@ mod tests {
         assert_eq!(sda.set_attribute("reset_lat_model", "1").unwrap(), "");
         assert_eq!(sda.set_attribute("unknown_action", "anything").unwrap(), "", "the kernel judges it");
         let error = sda.set_attribute("reset_lat_model", "2").unwrap_err().to_string();
-        assert!(error.contains("it takes 1, or six numbers"), "{error}");
+        assert!(error.contains("takes 1, or six numbers"), "{error}");
         assert_eq!(
             sda.attribute("reset_lat_model").unwrap_err().to_string(),
             "sda: iosched/reset_lat_model is write-only"

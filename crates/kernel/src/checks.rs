@@ -167,7 +167,7 @@ impl Finding {
                 )
             }
             Self::TakenForRotating { .. } => "also compare with rotational=0".to_owned(),
-            Self::LoopThroughCache => "attach it with losetup --direct-io=on".to_owned(),
+            Self::LoopThroughCache => "attach the loop device with losetup --direct-io=on".to_owned(),
             Self::OtherLoad { .. } => "stop the other use, or repeat when the device is quiet".to_owned(),
             Self::LoadedCpus { .. } => "repeat when the machine is quiet".to_owned(),
             Self::Governor { .. } => {
@@ -199,32 +199,34 @@ impl fmt::Display for Finding {
             Self::NothingQueues { nr_requests, driver_depth } => write!(
                 f,
                 "none and mq-deadline behave the same. There are at most {nr_requests} requests (nr_requests), \
-                 and the driver accepts {driver_depth} of them, so no request waits in the scheduler"
+                 and the driver accepts {driver_depth} requests, so no request waits in the scheduler"
             ),
             Self::DeepDriver { driver_depth } => {
                 write!(
                     f,
                     "none and mq-deadline behave the same with up to {driver_depth} requests in flight. The \
-                     driver accepts that many, so no request waits in the scheduler"
+                     driver accepts this number of requests, so no request waits in the scheduler"
                 )
             }
             Self::TakenForRotating { kind } => {
-                write!(f, "the kernel treats the device as a rotating disk (rotational=1), but it is {kind}")
+                write!(f, "the kernel treats the device as a rotating disk (rotational=1), but the device is {kind}")
             }
-            Self::Virtual { kind } => write!(f, "it is {kind}, so the host schedules requests too"),
+            Self::Virtual { kind } => write!(f, "the device is {kind}, so the host schedules requests too"),
             Self::LoopThroughCache => f.write_str("the loop device uses the page cache of the file system of its file"),
             Self::OtherLoad { device, iops, bytes_per_s, busy_percent, watched_ms } => write!(
                 f,
-                "other programs use {device}. Over {watched_ms} ms, it had {iops:.0} IOPS and {:.1} MB/s, and \
-                 was busy {busy_percent:.0} % of the time",
+                "other programs use {device}. During {watched_ms} ms, the device had {iops:.0} IOPS and {:.1} \
+                 MB/s, and was busy {busy_percent:.0} % of the time",
                 bytes_per_s / 1e6
             ),
-            Self::LoadedCpus { load, cpus } => write!(f, "the machine has other work: load {load:.2} on {cpus} CPUs"),
+            Self::LoadedCpus { load, cpus } => {
+                write!(f, "the machine has other work: the load average is {load:.2} on {cpus} CPUs")
+            }
             Self::OneCpu => f.write_str(
                 "there is only one CPU, so programs that request I/O and the kernel that performs it wait for \
                  each other",
             ),
-            Self::Governor { governor } => write!(f, "the speed of the CPUs varies (governor {governor})"),
+            Self::Governor { governor } => write!(f, "the speed of the CPUs varies (the governor is {governor})"),
             Self::WriteCache => f.write_str(
                 "the device has a volatile write cache. Without a flush, writes complete before they are on the \
                  medium",
@@ -245,7 +247,8 @@ impl fmt::Display for Finding {
             Self::OldKernel { release } => {
                 write!(
                     f,
-                    "Linux {release} is older than 5.0: it has different schedulers, though some names are the same"
+                    "Linux {release} is older than 5.0, so its schedulers differ from today's, even if the names \
+                     are the same"
                 )
             }
         }
@@ -484,8 +487,8 @@ mod tests {
         let message = load("sda", &busy, Duration::from_secs(1)).unwrap().to_string();
         assert_eq!(
             message,
-            "other programs use sda. Over 1000 ms, it had 1000 IOPS and 4.1 MB/s, and was busy \
-             25 % of the time"
+            "other programs use sda. During 1000 ms, the device had 1000 IOPS and 4.1 MB/s, and was busy 25 % of \
+             the time"
         );
         assert_eq!(load("sda", &Stat::default(), Duration::from_secs(1)), None);
         assert_eq!(other_load(&Recorded::new().device("dm-0"), Duration::ZERO), []);

@@ -51,7 +51,8 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// A person typed another name.
-    #[error("{OPTION} {}: the workload would write to another device, {}, so nothing was written", typed.display(), path.display())]
+    #[error("{OPTION} {}: the workload would write to another device, {}, so iosched wrote \
+             nothing", typed.display(), path.display())]
     AnotherName {
         /// Typed name.
         typed: PathBuf,
@@ -75,13 +76,14 @@ pub enum Refusal {
         usage: Usage,
     },
     /// Another program has opened the device exclusively. The kernel does not report which one.
-    #[error("{}: another program has opened it exclusively; fuser -v {} may show it", path.display(), path.display())]
+    #[error("{}: another program has opened this device exclusively; fuser -v {} may show the \
+             program", path.display(), path.display())]
     Held {
         /// Path of the device file.
         path: PathBuf,
     },
     /// No person has allowed destroying the data, and the device has known contents.
-    #[error("{}: holds {what}; a write would destroy this data", path.display())]
+    #[error("{}: the device holds {what}; a write would destroy this data", path.display())]
     Holds {
         /// Path of the device file.
         path: PathBuf,
@@ -89,7 +91,7 @@ pub enum Refusal {
         what: &'static str,
     },
     /// No person has allowed destroying the data, and the contents cannot be read.
-    #[error("{}: its contents cannot be checked: {}", path.display(), explained(error))]
+    #[error("{}: iosched cannot check the contents of this device: {}", path.display(), explained(error))]
     Unseen {
         /// Path of the device file.
         path: PathBuf,
@@ -103,13 +105,13 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// The device has no medium or no file, so its size is 0.
-    #[error("{}: has no medium, or no file", path.display())]
+    #[error("{}: the device has no medium, or no file", path.display())]
     Empty {
         /// Path of the device file.
         path: PathBuf,
     },
     /// The device file is not this device.
-    #[error("{}: is not the block device {number}", path.display())]
+    #[error("{}: this is not the block device {number}", path.display())]
     NotThatDevice {
         /// Path of the device file.
         path: PathBuf,
@@ -128,7 +130,7 @@ pub enum Refusal {
 
 fn explained(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "only root and users with permission may open it".to_owned(),
+        io::ErrorKind::PermissionDenied => "only root and users with permission may open the device".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -257,12 +259,12 @@ mod tests {
         image[..4].copy_from_slice(b"XFSB");
         fill(&image);
         assert!(
-            message("sdc").ends_with("sdc: holds an XFS file system; a write would destroy this data"),
+            message("sdc").ends_with("sdc: the device holds an XFS file system; a write would destroy this data"),
             "{}",
             message("sdc")
         );
         fill(&[]);
-        assert!(message("sdc").contains("its contents cannot be checked"), "{}", message("sdc"));
+        assert!(message("sdc").contains("cannot check the contents of this device"), "{}", message("sdc"));
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub enum DirectoryError {
     },
     /// Root would work in a directory where another user may replace files.
     #[error(
-        "{path}: {who} may rename files in this directory, but root needs a directory in which no other user \
-            can do this. Make a directory and name it instead: install -d -m 700 {path}/iosched-test", path = path.display()
+        "{path}: {who} may rename files in this directory, but root needs a directory in which no other user may \
+         rename files. Make such a directory and name it instead: install -d -m 700 {path}/iosched-test", path = path.display()
     )]
     Shared {
         /// Path of the directory.
@@ -335,7 +335,7 @@ mod tests {
         fs::write(directory.path().join("inner"), "x").unwrap();
         let victim = exchanged(here.path(), directory.path());
         let error = directory.remove().unwrap_err().to_string();
-        assert!(error.contains("exchanged or moved"), "{error}");
+        assert!(error.contains("replaced or moved"), "{error}");
         assert_eq!(fs::read(victim.join("file")).unwrap(), b"precious");
         assert_eq!(fs::read_dir(here.path().join("moved")).unwrap().count(), 0, "what is ours is removed");
     }

@@ -43,15 +43,15 @@ pub enum FileError {
         error: io::Error,
     },
     /// The path is not a regular file.
-    #[error("{}: is not a regular file; give a file, a block device or a directory", path.display())]
+    #[error("{}: this is not a regular file; give a file, a block device or a directory", path.display())]
     NotRegular {
         /// Given path.
         path: PathBuf,
     },
     /// The file is so small that a cache would serve the reads.
     #[error(
-        "{}: has {} MiB, which fits into a cache; give a file of at least {} MiB, or a directory, in which \
-         iosched creates such a file",
+        "{}: the file has {} MiB, which fits into a cache; give a file of at least {} MiB, or a directory, in \
+         which iosched creates such a file",
         path.display(), bytes >> 20, BYTES_MIN >> 20
     )]
     TooSmall {
@@ -62,8 +62,9 @@ pub enum FileError {
     },
     /// A part of the file is not stored on the disk.
     #[error(
-        "{}: {hole_bytes} of its {bytes} bytes were never written, so they are not on the disk; give a file \
-         without holes (`cp --sparse=never` makes one), or a directory, in which iosched creates a file", path.display()
+        "{}: {hole_bytes} of the {bytes} bytes of this file were never written, so they are not on the disk; \
+         give a file without holes (`cp --sparse=never` makes one), or a directory, in which iosched creates a \
+         file", path.display()
     )]
     Holes {
         /// Path of the file.
@@ -75,8 +76,8 @@ pub enum FileError {
     },
     /// The file can only be read through the page cache.
     #[error(
-        "{}: its file system does not allow reads that bypass the page cache ({error}), so iosched would \
-         measure memory; give a file on a disk",
+        "{}: the file system of this file does not allow reads that bypass the page cache ({error}), so iosched \
+         would measure memory; give a file on a disk",
         path.display()
     )]
     NotDirect {

@@ -356,7 +356,7 @@ fn a_device_is_not_written_without_consent() {
         // The remedy depends on the device. It is consent, unless the device is in use or has no
         // medium.
         assert!(
-            error.to_string().contains("iosched does not write to this device; /dev/")
+            error.to_string().contains("iosched does not write to this device: /dev/")
                 || error.to_string().contains("--destroy-data /dev/"),
             "{error}"
         );
@@ -405,7 +405,7 @@ fn a_directory_exchanged_during_a_run_ends_it_with_an_error() {
             run.join().unwrap().err().or_else(|| prepared.run(&ExecuteOptions::default()).err())
         });
         let error = error.expect("the directory was exchanged").to_string();
-        assert!(error.contains("another process exchanged or moved the directory"), "{error}");
+        assert!(error.contains("another process replaced or moved the directory"), "{error}");
         drop(prepared);
         drop(target);
         assert_eq!(std::fs::read(victim.join("0/0")).unwrap(), b"precious");

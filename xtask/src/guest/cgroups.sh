@@ -19,7 +19,7 @@ check "cgroups are mounted" mount -t cgroup2 none $null
 mkdir $null/db $null/backup
 check "a cgroup that is not there is told" fails_with 2 "the root has backup, db" iosched get $disk cgroup/dbx/io.max
 check "it is said what enables the controller" fails_with 1 "echo +io > $null/cgroup.subtree_control" iosched get $disk cgroup/db/io.max
-check "and that does" sh -c "$(sed -n 's/.*enable it with: //p' said)"
+check "and that does" sh -c "$(sed -n 's/.*to enable the controller, run: //p' said)"
 check "a file without a line of the disk's is read" attribute_is $disk cgroup/db/io.max "rbps=max wbps=max riops=max wiops=max"
 check "io.max is set" iosched set $disk cgroup/db/io.max=wbps=1000000/riops=100
 check "and read back" attribute_is $disk cgroup/db/io.max "rbps=max wbps=1000000 riops=100 wiops=max"

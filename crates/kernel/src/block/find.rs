@@ -29,7 +29,7 @@ pub enum FindError {
         error: io::Error,
     },
     /// The path is in a file system without a block device.
-    #[error("{path}: is in a file system ({kind}) that is not on a block device of this machine")]
+    #[error("{path}: this path is in a file system ({kind}) that is not on a block device of this machine")]
     NoDevice {
         /// Given path.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum FindError {
     },
     /// The path is not itself a device, although it may be stored on one.
     #[error(
-        "{path}: is a {kind}, not a block device; give a block device{}, or a directory, in which iosched \
+        "{path}: this is a {kind}, not a block device; give a block device{}, or a directory, in which iosched \
          writes only to files that it creates",
         on(below.as_deref())
     )]
@@ -53,7 +53,7 @@ pub enum FindError {
 }
 
 fn on(below: Option<&Path>) -> String {
-    below.map_or_else(String::new, |path| format!(", such as the device that it is on, {}", path.display()))
+    below.map_or_else(String::new, |path| format!(", such as {}, the device of this path", path.display()))
 }
 
 /// Returns the kind of a file that is not a block device.

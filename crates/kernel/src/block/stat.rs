@@ -78,7 +78,8 @@ impl FromStr for Stat {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let numbers: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
-        let problem = || format!("{:?}: expected the 11 or more numbers of a disk's statistics", text.trim());
+        let problem =
+            || format!("{:?}: these are not the statistics of a disk, which have 11 or more numbers", text.trim());
         let numbers = numbers.ok().filter(|numbers| numbers.len() >= 11).ok_or_else(problem)?;
         let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
         let direction = |at: usize| Direction {

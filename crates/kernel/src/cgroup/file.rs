@@ -37,7 +37,7 @@ enum Form {
 
 /// Error of a value that a file does not accept.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{file}: {value:?} is not accepted; {takes}")]
+#[error("{file}: {value:?} is not a valid value; {takes}")]
 pub struct CgroupValueError {
     file: &'static str,
     value: String,
@@ -56,7 +56,7 @@ static FILES: [CgroupFile; 7] = [
     CgroupFile {
         name: "io.latency",
         is_of_root: false,
-        doc: "latency target: if I/Os of the cgroup take longer, its siblings are slowed down",
+        doc: "latency target: if I/Os of the cgroup take longer, the kernel slows down the siblings of the cgroup",
         form: Form::Words("target=0"),
     },
     CgroupFile {
@@ -80,7 +80,7 @@ static FILES: [CgroupFile; 7] = [
     CgroupFile {
         name: "io.cost.qos",
         is_of_root: true,
-        doc: "switch and latency targets of io.cost",
+        doc: "whether io.cost is on, and its latency targets",
         form: Form::Words("enable=0 ctrl=auto"),
     },
     CgroupFile {
@@ -128,8 +128,7 @@ impl CgroupFile {
         match self.form {
             Form::Weight(max) => {
                 format!(
-                    "write a weight from 1 to {max}, or {DEFAULT} to use the weight that the cgroup has on other \
-                     disks"
+                    "write a weight from 1 to {max}, or {DEFAULT} for the weight that the cgroup has on other disks"
                 )
             }
             Form::Words(_) | Form::Choice(_) => what_it_takes(self.name),

@@ -57,7 +57,7 @@ pub enum CgroupError {
         name: String,
     },
     /// Only the root cgroup has the file.
-    #[error("{file} is only in the root cgroup: write {CGROUP}{file}")]
+    #[error("only the root cgroup has {file}: write {CGROUP}{file}")]
     OfRoot {
         /// Name of the file.
         file: &'static str,
@@ -72,7 +72,8 @@ pub enum CgroupError {
     },
     /// The io controller is not enabled for the cgroup.
     #[error(
-        "cgroup {group}: has no {file}, because the io controller is not enabled for it; enable it with: {command}"
+        "cgroup {group}: the cgroup has no {file}, because the io controller is not enabled for it; to enable \
+         the controller, run: {command}"
     )]
     NotEnabled {
         /// Name of the cgroup.
@@ -83,7 +84,7 @@ pub enum CgroupError {
         command: String,
     },
     /// The kernel does not provide the file.
-    #[error("cgroup {group}: has no {file}: {}", absent(file))]
+    #[error("cgroup {group}: the cgroup has no {file}: {}", absent(file))]
     Absent {
         /// Name of the cgroup.
         group: String,
@@ -108,15 +109,14 @@ fn remedy(has_version_1: bool) -> &'static str {
             ", but cgroups of version 1; to change this, add systemd.unified_cgroup_hierarchy=1 to the kernel \
              command line"
         }
-        false => "; mount them with mount -t cgroup2 none /sys/fs/cgroup",
+        false => "; mount the cgroups with mount -t cgroup2 none /sys/fs/cgroup",
     }
 }
 
 fn who_has_it(has_version_1: bool) -> &'static str {
     match has_version_1 {
         true => {
-            "version 1 of cgroups uses this controller, under the name blkio; start the kernel with \
-             cgroup_no_v1=blkio"
+            "cgroups of version 1 use this controller, under the name blkio; start the kernel with cgroup_no_v1=blkio"
         }
         false => {
             "the kernel was built without this controller, or these cgroups are part of a larger tree that \
@@ -131,7 +131,7 @@ fn all() -> String {
 
 fn absent(file: &str) -> &'static str {
     if file == "io.bfq.weight" {
-        "load it with modprobe bfq"
+        "load the scheduler with modprobe bfq"
     } else {
         "this kernel was built without this \
          controller"
@@ -140,9 +140,14 @@ fn absent(file: &str) -> &'static str {
 
 fn not_of_disk(file: &str, device: &str) -> String {
     match file {
-        "io.bfq.weight" => format!("its scheduler is not bfq: iosched set {device} scheduler=bfq"),
+        "io.bfq.weight" => {
+            format!("the scheduler of this disk is not bfq; to change it, run: iosched set {device} scheduler=bfq")
+        }
         "io.weight" => {
-            format!("io.cost, which uses it, is off: iosched set {device} {CGROUP}io.cost.qos=enable=1")
+            format!(
+                "io.cost uses this weight, but io.cost is off; to switch it on, run: iosched set {device} \
+                 {CGROUP}io.cost.qos=enable=1"
+            )
         }
         _ => "the device passes requests on to other disks; set this file for the other disks".to_owned(),
     }

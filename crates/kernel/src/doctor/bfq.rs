@@ -47,7 +47,7 @@ pub(super) fn scaled<'m>(machine: &'m Snapshot, disk: &Disk) -> Option<Finding> 
     let (with, configured, has) = beside(first, &all);
     let meaning = format!(
         "systemd reduces an IOWeight= above {USUAL} when it writes io.bfq.weight ({}). If {} and {with} are \
-         always busy, they share {} instead of {}. Weights up to {USUAL} are not reduced. {}",
+         always busy, they share the disk {} instead of {}. systemd does not reduce weights up to {USUAL}. {}",
         named(&numbers),
         first.group.name,
         shares(has),

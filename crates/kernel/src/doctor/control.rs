@@ -75,8 +75,10 @@ fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
         return finding;
     }
     let through = by_kernel.join(", ");
-    let meaning =
-        format!("{}. Writes through {through} count for no group, because the kernel sends them", finding.meaning);
+    let meaning = format!(
+        "{}. Writes through {through} do not count for any cgroup, because a thread of the kernel sends them",
+        finding.meaning
+    );
     Finding { meaning, sure: Sure::Likely, ..finding }
 }
 
@@ -114,8 +116,8 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
         return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
     }
     let bad = match disk.is_rotational {
-        Some(true) => "the mean latency of a window exceeds the target (the rule for rotating disks)",
-        _ => "a tenth of the I/Os of a window miss the target",
+        Some(true) => "the mean latency in a time window exceeds the target (the rule for rotating disks)",
+        _ => "at least a tenth of the I/Os in a time window miss the target",
     };
     let meaning = format!(
         "{name} has a target of {target_us} us. Siblings that have a longer target or no target get fewer I/Os \
@@ -138,8 +140,8 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     let meaning = format!("io.cost is on. Cgroups share this disk by io.weight, and {latency}");
     let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
     if cost.has_default_model {
-        let meaning = "the kernel guesses the cost of a bio from the kind of disk; nobody measured it on this \
-            disk. If the real disk is faster, weights lose their effect";
+        let meaning = "the kernel guesses the cost of a bio from the kind of disk, because the costs of this \
+                       disk were not measured. If the real disk is faster, weights lose their effect";
         found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
     }
     found
@@ -201,8 +203,8 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         }
         Costing::Unknown => {
             let meaning = format!(
-                "io.weight is set ({names}), and io.cost uses it. From inside a container, iosched cannot see \
-                 whether io.cost is on for this disk"
+                "io.weight is set ({names}). It has an effect only if io.cost is on for this disk, but iosched \
+                 cannot see this from inside a container"
             );
             Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
         }

@@ -34,7 +34,8 @@ fn set(disk: &Disk, assignment: &str) -> String {
 
 fn virtual_disk(disk: &Disk) -> Option<Finding> {
     let kind = disk.virtual_kind?;
-    let meaning = format!("{kind} is below it; the host schedules requests again, and may undo these settings");
+    let meaning =
+        format!("this disk is {kind}; the host schedules requests again, and may undo the effect of these settings");
     let file = match (&disk.model, &disk.driver) {
         (Some(_), _) => "device/model",
         (None, Some(_)) => "device/driver",
@@ -47,18 +48,18 @@ fn rotation(disk: &Disk) -> Option<Finding> {
     let doubt = disk.rotation_doubt()?;
     let (why, sure, weight) = match doubt {
         RotationDoubt::Virtual => {
-            ("it is virtual, and hypervisors report every disk as rotating", Sure::CannotKnow, Weight::Note)
+            ("the disk is virtual, and hypervisors report every disk as rotating", Sure::CannotKnow, Weight::Note)
         }
         RotationDoubt::Usb => (
-            "it is connected by USB, and many USB bridges do not pass on this property of the disk",
+            "the disk is connected by USB, and many USB bridges do not report whether a disk rotates",
             Sure::CannotKnow,
             Weight::Note,
         ),
-        RotationDoubt::Model => ("its model is that of an SSD", Sure::Likely, Weight::Matters),
+        RotationDoubt::Model => ("the name of its model is that of an SSD", Sure::Likely, Weight::Matters),
     };
     let meaning = format!(
-        "the kernel treats it as a rotating disk, but this may be wrong, because {why}. If the disk does not \
-         rotate, bfq waits for readers in vain, and the default latency targets are too long"
+        "the kernel treats this disk as a rotating disk, but this may be wrong, because {why}. If the disk does \
+         not rotate, bfq waits for readers in vain, and the default latency targets are too long"
     );
     let finding = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
     Some(if weight == Weight::Matters { finding.remedy(set(disk, "rotational=0")) } else { finding })
@@ -85,7 +86,7 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
 fn discard(disk: &Disk) -> Option<Finding> {
     let is_off = disk.discard_max_bytes == Some(0) && disk.discard_max_hw_bytes? > 0;
     let bytes = disk.discard_max_hw_bytes?;
-    let meaning = "the disk supports discard, but discard is switched off, so fstrim does nothing";
+    let meaning = "the disk supports discard, but discard is off, so fstrim does nothing";
     let finding = note(disk, Id::DiscardOff, "queue/discard_max_bytes", meaning);
     is_off.then(|| finding.remedy(set(disk, &format!("discard_max_bytes={bytes}"))))
 }

@@ -104,8 +104,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
     }
     if let Some(file) = disk.drive_priority {
-        let meaning = "the drive gets the class rt with each command and serves these commands first. It does not get \
-             other classes or levels";
+        let meaning = "commands of the class rt are marked for the drive, and the drive serves them first. The \
+                       drive does not know other classes or levels";
         found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), disk.file(file), meaning).sure(Sure::Likely));
     }
     found

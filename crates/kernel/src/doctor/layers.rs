@@ -72,7 +72,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
                 |(_, scheduler): &(String, Option<String>)| matches!(scheduler.as_deref(), Some("none" | "kyber"));
             let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
             let meaning = format!(
-                "it has no scheduler, so the schedulers of its paths decide ({}){ionice}",
+                "this device has no scheduler, so the schedulers of its paths decide ({}){ionice}",
                 paths_text.join(", ")
             );
             let file = paths.first().map_or_else(String::new, |(path, _)| format!("/sys/block/{path}/queue/scheduler"));
@@ -125,7 +125,7 @@ fn deciding(machine: &Snapshot, disk: &Disk) -> String {
     let names: Vec<&str> = scheduled.map(|device| device.name.as_str()).collect();
     match names[..] {
         [] => "it has no scheduler".to_owned(),
-        [one] => format!("it has no scheduler, so the scheduler of {one} decides"),
-        _ => format!("it has no scheduler, so the schedulers of {} decide", names.join(", ")),
+        [one] => format!("this device has no scheduler, so the scheduler of {one} decides"),
+        _ => format!("this device has no scheduler, so the schedulers of {} decide", names.join(", ")),
     }
 }

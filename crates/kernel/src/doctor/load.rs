@@ -23,7 +23,8 @@ fn is(seen: &DeviceRates, disk: &Disk) -> bool {
 
 fn finding(disk: &Disk, seen: &DeviceRates, file: &str, is_since_start: bool) -> Option<Finding> {
     let scheduler = disk.scheduler.as_deref()?;
-    let start = if is_since_start { "; the only report holds averages since the system started" } else { "" };
+    let start =
+        if is_since_start { "; the file has only one report, with averages since the system started" } else { "" };
     let meaning = format!("{}{}{start}", seen.meaning(), took(seen));
     let of = |id| Finding::note(id, Some(&disk.name), file, meaning.clone());
     Some(match (seen.queue, seen.queued_intervals) {
@@ -112,7 +113,7 @@ mod tests {
             let report = format!("{HEADING}\nsda 100 400 4.00 10 40 12.00 0.52 50\n\n");
             let text = format!("Linux 6.1.0 (host) \t11/29/26 \t_x86_64_\t(4 CPU)\n\n{}", report.repeat(reports));
             let [finding] = &load(&machine(), &rates_of(&text).unwrap(), "-")[..] else { panic!("one disk") };
-            (finding.weight, finding.meaning.contains("the only report holds averages since the system started"))
+            (finding.weight, finding.meaning.contains("only one report, with averages since the system started"))
         };
         assert_eq!(of(1), (Weight::Note, true));
         // The first of several reports is left out, so the others are intervals.
@@ -131,7 +132,7 @@ mod tests {
         };
         let (weight, meaning) = of("0.08");
         assert_eq!(weight, Weight::Note, "{meaning}");
-        let part = "The printed queue length is 0.08, but rates times waits give 1.86 requests; do not rely on either";
+        let part = "The queue length in the report is 0.08, but the product of rates and waits is 1.86 requests; do not rely on either";
         assert!(meaning.contains("the values of 2 of 2 intervals contradict each other") && meaning.contains(part));
         let (_, meaning) = of("1.86");
         assert!(!meaning.contains("contradict"), "{meaning}");

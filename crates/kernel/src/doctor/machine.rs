@@ -49,8 +49,8 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
             found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
-            let meaning = "cgroups below the root have no I/O controller, because the root does not pass it on, \
-                so cgroups cannot limit or share I/O";
+            let meaning = "cgroups below the root have no I/O controller, because the root cgroup does not \
+                           enable it for them, so cgroups cannot limit or share I/O";
             found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
         }
         Some(unified) if unified.has_io => {}
@@ -60,8 +60,8 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
         }
     }
     if unified.is_some_and(|unified| unified.is_part) {
-        let meaning = "only a part of the tree of cgroups is visible, as in a container. Settings above this \
-            part take effect here, but iosched cannot see them";
+        let meaning = "iosched sees only a part of the tree of cgroups, as in a container. Settings above this \
+                       part take effect too, but iosched cannot see them";
         found.push(of(Id::CgroupNamespace, format!("{root}/cgroup.type"), meaning).sure(Sure::CannotKnow));
     }
     found

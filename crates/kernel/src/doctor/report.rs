@@ -81,7 +81,8 @@ impl<'m> Report<'m> {
         let disks = machine.way(name);
         if disks.is_empty() {
             return Err(DoctorError::Wrong(format!(
-                "{name}: is memory, a loop device without a file, or a drive without a medium; it has no scheduler"
+                "{name}: this is memory, a loop device without a file, or a drive without a medium, so it has no \
+                 scheduler"
             )));
         }
         let above = machine.above(name);
@@ -119,7 +120,7 @@ fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>, DoctorError
     // The file is read only once, because a pipe cannot be read twice.
     let text =
         read_text(from, RATES_BYTES_MAX).map_err(|source| DoctorError::Rates { file: shown.to_string(), source })?;
-    let wrong = || DoctorError::Wrong(format!("{shown}: is not the output of iostat -x or sar -d"));
+    let wrong = || DoctorError::Wrong(format!("{shown}: this is not the output of iostat -x or sar -d"));
     let rates = rates_of(&text).ok_or_else(wrong)?;
     let found = load(machine, &rates, &shown.to_string());
     if found.is_empty() {
@@ -127,7 +128,8 @@ fn of_rates(machine: &Snapshot, file: &Path) -> Result<Vec<Finding>, DoctorError
         let disks: Vec<&str> = machine.disks.iter().map(|disk| disk.name.as_str()).collect();
         let (seen, disks) = (seen.join(", "), disks.join(", "));
         return Err(DoctorError::Wrong(format!(
-            "{shown}: has {seen}, but none of these has a scheduler on this machine; its disks are {disks}"
+            "{shown}: the report has {seen}, but none of these has a scheduler on this machine; the disks of \
+             this machine are {disks}"
         )));
     }
     Ok(found)

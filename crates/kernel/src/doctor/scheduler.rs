@@ -12,14 +12,15 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
         found.extend(none_on_rotating(disk));
     }
     if scheduler == "bfq" && disk.is_nvme() {
-        let meaning = "bfq is on an NVMe disk. For every request, the CPUs must wait for one lock in bfq, which \
-            slows a fast disk down. Use bfq here only if shares and ionice matter more than throughput";
+        let meaning = "the scheduler of this NVMe disk is bfq. For every request, the CPUs must wait for one \
+                       lock in bfq, which slows a fast disk down. Use bfq here only if shares and ionice matter \
+                       more than throughput";
         let finding = of(Id::BfqOnNvme, "queue/scheduler", meaning.to_owned()).matters().sure(Sure::Likely);
         found.push(finding.remedy(format!("iosched set {} scheduler=none", disk.name)));
     }
     found.extend(nothing_waits(disk));
     if let Some(nomerges @ 1..) = disk.nomerges {
-        let which = if nomerges == 1 { "only with the request before them" } else { "not at all" };
+        let which = if nomerges == 1 { "only with the previous request" } else { "not at all" };
         let meaning = format!(
             "requests are merged {which} (nomerges is {nomerges}), so the disk gets more and smaller \
              requests"
@@ -50,8 +51,8 @@ fn none_on_rotating(disk: &Disk) -> Option<Finding> {
     if disk.layer.is_some() {
         return None;
     }
-    let meaning = "it is a rotating disk with the scheduler none. Only the disk sorts requests, and reads may \
-        wait behind many writes";
+    let meaning = "this is a rotating disk with the scheduler none. Only the disk itself sorts requests, and \
+                   reads may wait behind many writes";
     let finding = Finding::note(Id::NoneOnRotating, Some(&disk.name), disk.file("queue/scheduler"), meaning).matters();
     // RAID controllers have several queues and sort requests themselves.
     let sure = if disk.hw_queues.unwrap_or(1) > 1 { Sure::Likely } else { Sure::Certain };

@@ -13,8 +13,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     Some(match disk.wbt? {
         Throttling::TargetUs(us) if is_bfq => {
             let meaning = format!(
-                "bfq switches writeback throttling (wbt) off, but the kernel shows a wbt target of {us} us. If \
-                 someone wrote this target after the choice of bfq, wbt is on. Otherwise wbt is off, and the target \
+                "bfq switches writeback throttling (wbt) off, but the kernel shows a wbt target of {us} us. If a \
+                 program wrote this target after bfq was chosen, wbt is on. Otherwise wbt is off, and the target \
                  is an old one"
             );
             of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)

@@ -229,7 +229,8 @@ impl Cgroups {
     pub(super) fn add_buffered(&mut self, are_buffered: bool) {
         if are_buffered && self.are_of_processes() {
             let what = "cgroups of writes through the page cache".to_owned();
-            let why = "the kernel charges them to the cgroup that owns the memory, which is the cgroup of this program"
+            let why = "the kernel charges these writes to the cgroup that owns the memory, which is the cgroup \
+                       of this program"
                 .to_owned();
             self.notes.push(Note::NotCarriedOut { what, why });
         }
@@ -242,7 +243,8 @@ impl Cgroups {
         if self.are_of_processes() {
             return write_once(&path.join(PROCESSES), OURSELVES).map_err(|error| match error.kind() {
                 io::ErrorKind::ResourceBusy => io::Error::other(
-                    "contains cgroups, so it cannot contain processes; version 2 of cgroups does not allow both",
+                    "this cgroup contains cgroups, so it cannot contain processes; version 2 of cgroups does not \
+                     allow both",
                 ),
                 _ => error,
             });

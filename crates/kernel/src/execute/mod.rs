@@ -86,7 +86,7 @@ pub enum ExecuteError {
     Workload(#[from] WorkloadError),
     /// The workload writes, and no person has allowed that.
     #[error(
-        "{workload}: the workload writes, but iosched does not write to this device; {refusal}; or give a \
+        "{workload}: the workload writes, but iosched does not write to this device: {refusal}; or give a \
          directory, in which iosched writes only to files that it creates"
     )]
     NoConsent {
@@ -121,13 +121,16 @@ pub enum ExecuteError {
     #[error("workloads of several units run only in simulation; put the jobs of all units into one fio job file")]
     Several,
     /// The application uses a device directly, which is not supported.
-    #[error("{workload}: uses a device directly; write the name of a file instead of the name of the device")]
+    #[error(
+        "{workload}: the workload uses a device directly; write the name of a file instead of the name of the \
+         device"
+    )]
     UsesDevice {
         /// Name of the workload.
         workload: String,
     },
     /// The device has no medium.
-    #[error("{}: has no medium, or no file", path.display())]
+    #[error("{}: the device has no medium, or no file", path.display())]
     Empty {
         /// Path of the device file.
         path: PathBuf,
@@ -421,7 +424,7 @@ impl Prepared<'_> {
                 notes.push(Note::NotCarriedOut { what: format!("{what} ({ios} I/Os)"), why: why.to_owned() });
             }
         };
-        not(counts.unsupported, "the target does not support it", "the target cannot do it");
+        not(counts.unsupported, "I/Os that the target does not support", "the target does not support these I/Os");
         not(
             counts.priorities_ignored,
             "priorities of single I/Os",

@@ -383,7 +383,7 @@ fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Er
         Ok(end) if end < offset + bytes => {
             let what = if is_device { "device" } else { "file" };
             format!(
-                "the {what} now has {end} bytes, but this I/O needs {}; another program has made it smaller",
+                "the {what} now has {end} bytes, but this I/O needs {}; another program has made the {what} smaller",
                 offset + bytes
             )
         }

@@ -47,7 +47,7 @@ pub enum RecordError {
     #[error("this kernel cannot trace block devices (it is built without CONFIG_BLK_DEV_IO_TRACE)")]
     NoTracer,
     /// The file system of the tracer is not mounted.
-    #[error("tracefs is not mounted; mount it with `mount -t tracefs tracefs {}`", path.display())]
+    #[error("tracefs is not mounted; run `mount -t tracefs tracefs {}`", path.display())]
     NotMounted {
         /// Its usual mount point.
         path: PathBuf,
@@ -59,7 +59,10 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Another program uses the tracer.
-    #[error("the kernel's tracing is in use: {what}; stop it first, because only one trace can run at a time")]
+    #[error(
+        "another program uses the kernel's tracing: {what}; stop that trace first, because only one trace can run \
+         at a time"
+    )]
     InUse {
         /// Description of the use.
         what: String,
@@ -73,7 +76,7 @@ pub enum RecordError {
         pid: u32,
     },
     /// Another program traces the device.
-    #[error("another program, such as blktrace, already traces this device; end it first")]
+    #[error("another program, such as blktrace, already traces this device; end that program first")]
     Traced,
     /// The system refuses.
     #[error("{}: {error}", path.display())]

@@ -225,7 +225,7 @@ fn directory(roots: &Roots) -> Result<PathBuf, RecordError> {
 fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     let tracer = value(&directory.join("current_tracer")).unwrap_or_default();
     if tracer != NO_TRACER {
-        return Err(RecordError::InUse { what: format!("its tracer is {tracer}, not {NO_TRACER}") });
+        return Err(RecordError::InUse { what: format!("the present tracer is {tracer}, not {NO_TRACER}") });
     }
     let events = value(&directory.join("set_event")).unwrap_or_default();
     match events.lines().next() {

@@ -152,7 +152,7 @@ impl RuleMatch {
     /// Returns the condition for the disk with this kernel name, such as `sda`.
     #[must_use]
     pub fn named(disk: &str) -> Self {
-        let note = "known only by its name, which another device may have after a restart";
+        let note = "iosched can identify this device only by its name, which another device may have after a restart";
         Self { condition: format!("KERNEL==\"{disk}\""), note: Some(note) }
     }
 
@@ -318,7 +318,11 @@ mod tests {
     fn a_rule_knows_the_device_by_what_does_not_change() {
         let machine = Machine::new();
         let by_name = lasting(&machine, "none").rule;
-        assert!(by_name.contains("# known only by its name") && by_name.contains("KERNEL==\"sda\""), "{by_name}");
+        assert!(
+            by_name.contains("# iosched can identify this device only by its name")
+                && by_name.contains("KERNEL==\"sda\""),
+            "{by_name}"
+        );
         machine.write("run/udev/data/b8:0", "S:disk/by-id/x\nE:ID_SERIAL=ST1000DM003_Z1D\nE:ID_BUS=ata\n");
         let rule = lasting(&machine, "bfq:low_latency=0").rule;
         assert_eq!(

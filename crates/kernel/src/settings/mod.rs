@@ -109,7 +109,7 @@ impl Journal {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// Only root may change them.
-    #[error("{device}: changing its settings needs root ({} cannot be written)", path.display())]
+    #[error("{device}: only root can change the settings of this device ({} cannot be written)", path.display())]
     Permission {
         /// Name of the device.
         device: String,
@@ -117,7 +117,7 @@ pub enum SettingsError {
         path: PathBuf,
     },
     /// The device has no scheduler.
-    #[error("{device}: has no scheduler of its own{}", those_below(below))]
+    #[error("{device}: this device has no scheduler of its own{}", those_below(below))]
     NoScheduler {
         /// Name of the device.
         device: String,
@@ -135,7 +135,7 @@ pub enum SettingsError {
         available: String,
     },
     /// Another process changes the settings of the device.
-    #[error("{device}: process {pid} is changing its settings now")]
+    #[error("{device}: process {pid} is changing the settings of this device now")]
     Busy {
         /// Name of the device.
         device: String,
@@ -144,8 +144,8 @@ pub enum SettingsError {
     },
     /// The settings of an earlier session have not been restored.
     #[error(
-        "{device}: its settings were changed and not put back, for example because iosched was killed; first run: \
-         iosched restore {device}"
+        "{device}: iosched changed the settings of this device and did not restore them, for example because it \
+         was killed; first run: iosched restore {device}"
     )]
     LeftOver {
         /// Name of the device.

@@ -97,7 +97,7 @@ fn wrong_cgroup_values_name_right_ones() {
     let set = |name: &str, value: &str| message(sda.set_attribute(name, value));
     assert_eq!(
         set("cgroup/db/io.max", "max=2"),
-        "sda: io.max: \"max=2\" is not accepted; write any of rbps=N, wbps=N, riops=N and wiops=N, where N is 2 \
+        "sda: io.max: \"max=2\" is not a valid value; write any of rbps=N, wbps=N, riops=N and wiops=N, where N is 2 \
          or more, or max"
     );
     for (name, value) in [
@@ -108,7 +108,7 @@ fn wrong_cgroup_values_name_right_ones() {
         ("cgroup/db/io.prio.class", "fast"),
         ("cgroup/io.cost.qos", "enable=1 min=150 max=50"),
     ] {
-        assert!(set(name, value).contains("is not accepted; write "), "{name} {value}");
+        assert!(set(name, value).contains("is not a valid value; write "), "{name} {value}");
     }
     assert_eq!(machine.read(&format!("{TREE}/db/io.max")), "", "nothing was written");
     let of = |name: &str| message(sda.attribute(name));
@@ -116,9 +116,9 @@ fn wrong_cgroup_values_name_right_ones() {
     assert_eq!(of("cgroup/batch.slice/back/io.max"), "there is no cgroup \"batch.slice/back\"; batch.slice has backup");
     assert!(of("cgroup/../../block/io.max").starts_with("there is no cgroup"), "nothing outside of the tree is meant");
     assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: cgroups have no such file; the files are io.max, "));
-    assert_eq!(of("cgroup/db/io.cost.qos"), "io.cost.qos is only in the root cgroup: write cgroup/io.cost.qos");
+    assert_eq!(of("cgroup/db/io.cost.qos"), "only the root cgroup has io.cost.qos: write cgroup/io.cost.qos");
     assert_eq!(of("cgroup/io.max"), "the root cgroup has no io.max; name a cgroup, as cgroup/batch.slice/io.max");
-    assert_eq!(of("cgroup/db/io.bfq.weight"), "cgroup db: has no io.bfq.weight: load it with modprobe bfq");
+    assert_eq!(of("cgroup/db/io.bfq.weight"), "cgroup db: has no io.bfq.weight: load the scheduler with modprobe bfq");
 }
 
 #[test]
@@ -134,7 +134,8 @@ fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
     assert_eq!(
         of("cgroup/app/io.max"),
         format!(
-            "cgroup app: has no io.max, because the io controller is not enabled for it; enable it with: echo +io > {}",
+            "cgroup app: the cgroup has no io.max, because the io controller is not enabled for it; to enable \
+             the controller, run: echo +io > {}",
             control("")
         )
     );
@@ -146,7 +147,7 @@ fn a_controller_that_is_not_there_is_told_with_what_brings_it() {
         of("cgroup/db/io.max")
     );
     machine.write(&format!("{TREE}/blkio/tasks"), "");
-    assert!(of("cgroup/db/io.max").contains("version 1 of cgroups uses this controller, under the name blkio"));
+    assert!(of("cgroup/db/io.max").contains("cgroups of version 1 use this controller, under the name blkio"));
     fs::remove_file(root.join("cgroup.controllers")).unwrap();
     assert!(of("cgroup/db/io.max").starts_with("this machine has no cgroups of version 2, but cgroups of version 1"));
     fs::remove_dir_all(&root).unwrap();

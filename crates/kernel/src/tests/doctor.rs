@@ -280,7 +280,9 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
     fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     let finding = fake.finding(Id::IoMaxSet);
     assert!(
-        finding.meaning.ends_with(". Writes through dm-0 count for no group, because the kernel sends them"),
+        finding
+            .meaning
+            .ends_with(". Writes through dm-0 do not count for any cgroup, because a thread of the kernel sends them"),
         "{finding:?}"
     );
     assert_eq!(finding.sure, Sure::Likely);
@@ -398,7 +400,7 @@ fn systemd_weights_under_bfq_show_their_shares() {
     let finding = fake.finding(Id::BfqWeightScaled);
     for part in [
         "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
-        "If batch.service and web.service are always busy, they share 52:48 instead of 60:40",
+        "If batch.service and web.service are always busy, they share the disk 52:48 instead of 60:40",
         "batch.service IOWeight=2300, web.service IOWeight=1200",
     ] {
         assert!(finding.meaning.contains(part), "{}", finding.meaning);
@@ -483,7 +485,7 @@ fn other_files_of_cgroups() {
     fake.service("batch", "io.prio.class", "idle");
     fake.service("plain", "io.prio.class", "no-change");
     fake.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-ignored"]].concat());
-    assert!(fake.finding(Id::IoLatencySet).meaning.contains("the mean latency of a window"));
+    assert!(fake.finding(Id::IoLatencySet).meaning.contains("the mean latency in a time window"));
     fake.write("sys/block/sda/queue/scheduler", DEADLINE.1);
     let disk = ["sda ionice-classes-only", "sda wbt-on", "sda write-cache-volatile"];
     fake.gives(&[&disk[..], &["sda io-latency-set", "sda io-prio-class-in-force"]].concat());

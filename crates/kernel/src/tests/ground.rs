@@ -55,7 +55,7 @@ fn files() -> Need {
 }
 
 fn names_the_exchange(error: &ExecuteError) -> bool {
-    error.to_string().contains("exchanged or moved")
+    error.to_string().contains("replaced or moved")
 }
 
 #[test]
@@ -132,6 +132,6 @@ fn an_exchange_after_the_last_run_is_an_error() {
     drop(ground);
     fs::remove_dir_all(place.here.path().join("moved")).unwrap();
     place.exchange(&own_directory);
-    assert!(target.remove().unwrap_err().to_string().contains("exchanged or moved"));
+    assert!(target.remove().unwrap_err().to_string().contains("replaced or moved"));
     assert!(place.is_untouched());
 }

@@ -184,7 +184,7 @@ fn damaged_journal_is_reported_and_kept() {
 fn a_device_without_a_scheduler_says_which_has_one() {
     let machine = Machine::new();
     let refused = Session::begin(&machine.device("dm-0"), &state(&machine)).unwrap_err().to_string();
-    assert_eq!(refused, "dm-0: has no scheduler of its own; below it sda have one");
+    assert_eq!(refused, "dm-0: this device has no scheduler of its own; below it sda have one");
     assert!(left_over(&state(&machine)).is_empty());
 }
 
