@@ -113,7 +113,10 @@ impl State {
         let mut text: String = self.lines.drain(..).collect();
         self.queued_bytes = 0;
         if self.untold > 0 {
-            text += &format!("warning: {} messages were lost, because they were not read in time\n", self.untold);
+            text += &format!(
+                "warning: {} messages were lost, because the program that reads them was too slow\n",
+                self.untold
+            );
             self.untold = 0;
             count += 1;
         }

@@ -32,15 +32,16 @@ const BACKLOG: i32 = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another server listens at the socket.
-    #[error("{path}: another server is listening there; stop it, or name another socket", path = path.display())]
+    #[error("{path}: another server listens on this socket; stop that server, or name another \
+             socket", path = path.display())]
     InUse {
         /// Path of the socket.
         path: PathBuf,
     },
     /// The server of the socket has ended, but the socket belongs to another user.
     #[error(
-        "{path}: belongs to an ended server of another user (uid {uid}), and only that user can remove it; name \
-         another socket",
+        "{path}: this socket belongs to an ended server of another user (uid {uid}), and only that user can \
+         remove the socket; name another socket",
         path = path.display()
     )]
     NotOurs {
@@ -50,7 +51,8 @@ pub enum SocketError {
         uid: u32,
     },
     /// The path is another kind of file, which is not overwritten.
-    #[error("{path}: exists and is not a socket; remove it, or name another", path = path.display())]
+    #[error("{path}: this file exists and is not a socket; remove the file, or name another \
+             socket", path = path.display())]
     NotASocket {
         /// Path of the file.
         path: PathBuf,
@@ -68,7 +70,7 @@ pub enum SocketError {
         way: WayError,
     },
     /// Error of the system.
-    #[error("{path}: cannot listen there: {source}", path = path.display())]
+    #[error("{path}: cannot listen on this socket: {source}", path = path.display())]
     Io {
         /// Path of the socket.
         path: PathBuf,

@@ -51,7 +51,7 @@ pub struct FaultPlan {
 /// Error: the text is not a fault plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} is not a fault. Write eio=N, enospc=N or late=N (N of a million commands), late_ms=N, \
+    "{given:?} is not a known fault. Write eio=N, enospc=N or late=N (N of a million commands), late_ms=N, \
      bad=OFFSET+BYTES, seed=N or cache=SIZE. After cache=SIZE you can add tear=BYTES or lie=flush, fua, write or \
      hole"
 )]

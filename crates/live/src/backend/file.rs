@@ -100,15 +100,15 @@ pub enum OpenError {
         error: io::Error,
     },
     /// It is neither a file nor a block device.
-    #[error("{path}: is not a file or block device")]
+    #[error("{path}: this is neither a file nor a block device")]
     Kind {
         /// The file.
         path: PathBuf,
     },
     /// It holds less than one block.
     #[error(
-        "{path}: has only {bytes} bytes, which is less than one block of {block_bytes}; make it larger, for \
-         example with truncate -s 1G"
+        "{path}: the file has only {bytes} bytes, which is less than one block of {block_bytes} bytes; make the \
+         file larger, for example with truncate -s 1G"
     )]
     Empty {
         /// The file.
@@ -125,13 +125,15 @@ pub enum OpenError {
 fn check_same(file: &fs::File, looked_at: &Metadata) -> io::Result<()> {
     let open = file.metadata()?;
     let is_same = (open.dev(), open.ino()) == (looked_at.dev(), looked_at.ino());
-    is_same.then_some(()).ok_or_else(|| io::Error::other("another file replaced it while iosched opened it"))
+    is_same.then_some(()).ok_or_else(|| io::Error::other("another file replaced this file while iosched opened it"))
 }
 
 fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            format!("{error}: the server must open it for reading and writing, even if all exports are read-only")
+            format!(
+                "{error}: the server must open this file for reading and writing, even if all exports are read-only"
+            )
         }
         _ => error.to_string(),
     }

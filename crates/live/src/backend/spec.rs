@@ -32,7 +32,10 @@ pub enum Spec {
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// The text is not a size.
-    #[error("{given:?} is not a size: write bytes, or a number with K, M, G or T (powers of 1024), at least 512")]
+    #[error(
+        "{given:?} is not a size: write a number of bytes, or a number with K, M, G or T (powers of 1024); the \
+         smallest size is 512 bytes"
+    )]
     Size {
         /// The text.
         given: String,

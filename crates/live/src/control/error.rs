@@ -9,7 +9,7 @@ use crate::Errno;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// The path does not exist.
-    #[error("{path}: does not exist; {known}")]
+    #[error("{path}: there is no such file or directory; {known}")]
     NotFound {
         /// Path of the request.
         path: String,
@@ -17,13 +17,13 @@ pub enum ControlError {
         known: String,
     },
     /// The request reads or writes a file, but the path is a directory.
-    #[error("{path} is a directory; list it, or name a file in it")]
+    #[error("{path} is a directory; list the directory, or name a file in it")]
     IsDirectory {
         /// Path of the request.
         path: String,
     },
     /// The request lists a directory, but the path is a file.
-    #[error("{path} is a file, not a directory; read it instead of listing it")]
+    #[error("{path} is a file, not a directory; read the file instead of listing it")]
     NotADirectory {
         /// Path of the request.
         path: String,

@@ -288,12 +288,8 @@ impl<'a> Run<'a> {
             assert!(before == after, "{path}: the file refuses {value:?}, but its content changes");
         } else {
             self.tally.taken += 1;
-            let after = after.unwrap_or_else(|error| {
-                panic!(
-                    "{path}: the file was written, but cannot be read: \
-                {error}"
-                )
-            });
+            let after =
+                after.unwrap_or_else(|error| panic!("{path}: iosched wrote the file, but cannot read it: {error}"));
             assert!(after.ends_with('\n') && !after.trim().is_empty(), "{path}: {after:?}");
         }
         written

@@ -128,7 +128,11 @@ fn the_tree_of_a_served_disk_is_reached_through_its_socket() {
     assert!(client.list("sda/queue/iosched").unwrap().contains(&"fifo_batch".to_owned()));
     for (path, errno, expected) in [
         ("sda/queue/nr_requests", libc::EINVAL, "queue/nr_requests: \"x\" is not a whole number"),
-        ("sdb/queue/nr_requests", libc::ENOENT, "sdb/queue/nr_requests: does not exist; available: sda"),
+        (
+            "sdb/queue/nr_requests",
+            libc::ENOENT,
+            "sdb/queue/nr_requests: there is no such file or directory; available: sda",
+        ),
         ("", libc::EISDIR, "is a directory"),
     ] {
         match client.write(path, "x") {

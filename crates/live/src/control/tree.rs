@@ -490,7 +490,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
             disk.set_depth(depth);
             Ok(())
         }
-        _ => Err(format!("{value:?} is not a valid queue depth: it must be from 1 to {max} commands")),
+        _ => Err(format!("{value:?} is not a valid queue depth: write a number of commands from 1 to {max}")),
     }
 }
 
@@ -501,7 +501,7 @@ fn write_depth(disk: &mut LiveDisk, _: Time, (): (), value: &str) -> Result<(), 
 /// The text is not a weight. The error says what is wrong and what would be right.
 pub fn weight(value: &str, elevator: &str, range: WeightRange) -> Result<Option<u32>, String> {
     let WeightRange { min, max, .. } = range;
-    let wrong = || format!("{value:?} is not a weight: for {elevator} it must be from {min} to {max}, or default");
+    let wrong = || format!("{value:?} is not a weight: for {elevator}, write a weight from {min} to {max}, or default");
     match value {
         "default" => Ok(None),
         number => {

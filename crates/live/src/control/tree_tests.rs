@@ -331,7 +331,7 @@ fn which_writes_are_sync_can_be_changed() {
     assert_eq!((flags(&mut disk, false, false), flags(&mut disk, true, false)), (direct, direct | stable));
     let error = write(&mut disk, NOW, &path, "some").unwrap_err();
     assert!(
-        error.to_string().ends_with("write fua (writes with FUA are sync) or all (all writes are sync)"),
+        error.to_string().ends_with("write fua (only writes with FUA are sync) or all (all writes are sync)"),
         "{error}"
     );
     assert_eq!(value(&mut disk, &path), "all");

@@ -67,7 +67,7 @@ pub enum WireError {
     #[error("a line is longer than {0} bytes")]
     LineTooLong(usize),
     /// A line is not a request.
-    #[error("{found:?} is not a request: {problem}; write {REQUEST}")]
+    #[error("{found:?} is not a valid request: {problem}; write {REQUEST}")]
     NotARequest {
         /// Beginning of the line.
         found: String,
@@ -78,7 +78,7 @@ pub enum WireError {
     #[error("a value must not contain line ends")]
     BadValue,
     /// A line is not an answer of a server.
-    #[error("{found:?} is not a reply: {problem}")]
+    #[error("{found:?} is not a valid reply: {problem}")]
     NotAnAnswer {
         /// Beginning of the line.
         found: String,

@@ -137,7 +137,7 @@ fn the_line_after_a_malformed_request_is_read() {
     }
     decoder.push(b"{\"path\":\"/queue/scheduler/\", \"op\":\"read\"}\r\n{\"op\":\"list\",\"path\":\"/\"}\n");
     let refused = no_requests.map(|_| decoder.decode().unwrap_err().to_string());
-    assert!(refused[2].starts_with(r#""read queue/scheduler" is not a request: "#), "{refused:?}");
+    assert!(refused[2].starts_with(r#""read queue/scheduler" is not a valid request: "#), "{refused:?}");
     assert!(refused[2].ends_with(REQUEST), "{refused:?}");
     assert!(refused[3].contains("unknown variant `red`"), "{refused:?}");
     assert!(refused[8].contains("must not contain line ends"), "{refused:?}");

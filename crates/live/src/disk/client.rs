@@ -55,7 +55,7 @@ impl std::fmt::Display for SyncWrites {
 
 /// Error: the text is not the name of a [`SyncWrites`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0:?} is wrong: write fua (writes with FUA are sync) or all (all writes are sync)")]
+#[error("{0:?} is not a valid value: write fua (only writes with FUA are sync) or all (all writes are sync)")]
 pub struct UnknownSyncWrites(String);
 
 impl std::str::FromStr for SyncWrites {

@@ -27,7 +27,7 @@ pub(crate) type Measure = Box<dyn Fn() -> io::Result<u64> + Send>;
 #[derive(Debug, thiserror::Error)]
 pub enum RescanError {
     /// The backing has a fixed size.
-    #[error("{about} cannot grow; only files and block devices can")]
+    #[error("{about} cannot grow; only files and block devices can grow")]
     Fixed {
         /// Description of the backing.
         about: String,
@@ -42,8 +42,8 @@ pub enum RescanError {
     },
     /// The backing is smaller than the size that clients have seen.
     #[error(
-        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes}. Requests beyond its end fail; make \
-         it as large as before"
+        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes} bytes. Requests beyond its end fail; \
+         give it the old size again"
     )]
     Shrunk {
         /// Description of the backing.

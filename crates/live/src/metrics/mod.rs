@@ -203,7 +203,7 @@ impl OfDisk {
         let about = ("iosched_backing_errors", "Commands that failed on the backing");
         page.counter(about, failed)?;
         let Unsaid { dropped, suppressed } = of.unsaid;
-        let help = "Messages lost because they were not read in time";
+        let help = "Messages lost because the program that reads them was too slow";
         page.counter(("iosched_messages_dropped", help), [(Vec::new(), dropped)])?;
         let help = "Messages that were counted and not printed, because there were many of the same kind";
         page.counter(("iosched_messages_suppressed", help), [(Vec::new(), suppressed)])

@@ -66,25 +66,26 @@ pub enum RecordError {
         error: std::io::Error,
     },
     /// The file is a FIFO without a reader. Opening it would block.
-    #[error("{}: is a FIFO without a reader; start the reader first, or name a file", path.display())]
+    #[error("{}: this is a FIFO without a reader; start the reader first, or name a file", path.display())]
     NoReader {
         /// Path of the FIFO.
         path: PathBuf,
     },
     /// The file has the disk's own data.
-    #[error("{}: holds the data of the disk, which the recording would replace; name another file", path.display())]
+    #[error("{}: this file holds the data of the disk, which the recording would replace; name another \
+             file", path.display())]
     IsTheDisk {
         /// Path of the file.
         path: PathBuf,
     },
     /// The file is a block device, which has data of another disk.
-    #[error("{}: is a block device, whose data the recording would replace; name a file", path.display())]
+    #[error("{}: this is a block device, whose data the recording would replace; name a file", path.display())]
     IsADevice {
         /// Path of the device.
         path: PathBuf,
     },
     /// The file exists and has data.
-    #[error("{}: already exists, and the recording would replace it; name another file", path.display())]
+    #[error("{}: this file already exists, and the recording would replace it; name another file", path.display())]
     Exists {
         /// Path of the file.
         path: PathBuf,
@@ -195,7 +196,10 @@ impl Patient {
         match poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], timeout.as_ref()) {
             Ok(0) => {
                 let seconds = self.patience.as_secs();
-                Err(io::Error::new(io::ErrorKind::TimedOut, format!("its reader accepted nothing for {seconds} s")))
+                Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("the program that reads it accepted no data for {seconds} s"),
+                ))
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -259,7 +263,7 @@ impl<T: Send + 'static> Recorder<T> {
 
     fn finish(self) -> Recorded {
         drop(self.batches);
-        let died = || Err(TraceError::Write(std::io::Error::other("the thread that writes it has failed")));
+        let died = || Err(TraceError::Write(std::io::Error::other("the thread that writes the file has failed")));
         Recorded { lost: self.lost, result: self.writer.join().unwrap_or_else(|_| died()) }
     }
 }

@@ -82,7 +82,7 @@ pub enum StartError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The back end does not support the queue depth.
-    #[error("the depth {depth} is out of range for {about}; it must be from 1 to {max}")]
+    #[error("the queue depth {depth} is out of range for {about}; the depth must be from 1 to {max}")]
     Depth {
         /// Requested queue depth.
         depth: u32,

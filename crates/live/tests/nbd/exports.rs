@@ -97,20 +97,24 @@ fn clients_are_offered_the_disk_as_the_export_shows_it() {
 #[test]
 fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
     let all = [
-        ("class = \"fast\"", "class: \"fast\" is wrong: write rt (real time), be (best effort) or idle"),
-        ("class = 1", "class: 1 is wrong: write rt (real time), be (best effort) or idle"),
-        ("level = 8", "level: 8 is wrong: write a number from 0 (most urgent) to 7"),
-        ("level = \"0\"", "level: \"0\" is wrong: write a number from 0 (most urgent) to 7"),
-        ("level = -1", "level: -1 is wrong: write a number from 0 (most urgent) to 7"),
-        ("weight = 9", "weight: 9 is wrong: write a number from 10 to 1000"),
-        ("weight = 1001", "weight: 1001 is wrong: write a number from 10 to 1000"),
-        ("weight = 100.0", "weight: 100.0 is wrong: write a number from 10 to 1000"),
-        ("description = 5", "description: 5 is wrong: write a text"),
-        ("sync = \"yes\"", "sync: \"yes\" is wrong: write fua (writes with FUA are sync) or all"),
-        ("read_only = \"yes\"", "read_only: \"yes\" is wrong: write true or false"),
+        ("class = \"fast\"", "class: \"fast\" is not a valid value: write rt (real time), be (best effort) or idle"),
+        ("class = 1", "class: 1 is not a valid value: write rt (real time), be (best effort) or idle"),
+        ("level = 8", "level: 8 is not a valid value: write a number from 0 (most urgent) to 7"),
+        ("level = \"0\"", "level: \"0\" is not a valid value: write a number from 0 (most urgent) to 7"),
+        ("level = -1", "level: -1 is not a valid value: write a number from 0 (most urgent) to 7"),
+        ("weight = 9", "weight: 9 is not a valid value: write a number from 10 to 1000"),
+        ("weight = 1001", "weight: 1001 is not a valid value: write a number from 10 to 1000"),
+        ("weight = 100.0", "weight: 100.0 is not a valid value: write a number from 10 to 1000"),
+        ("description = 5", "description: 5 is not a valid value: write a text"),
+        (
+            "sync = \"yes\"",
+            "sync: \"yes\" is not a valid value: write fua (only writes with FUA are sync) or all (all writes are \
+             sync)",
+        ),
+        ("read_only = \"yes\"", "read_only: \"yes\" is not a valid value: write true or false"),
         (
             "wieght = 5",
-            "wieght: is not a field of an export; the fields are class, level, weight, sync, description and read_only",
+            "wieght: an export has no such field; its fields are class, level, weight, sync, description and read_only",
         ),
         ("level = 0\nclass = \"idle\"", "level: the class idle has no levels; leave the level out"),
     ];
@@ -123,17 +127,17 @@ fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
 #[test]
 fn a_wrong_option_is_told_alike() {
     let all = [
-        ("class=fast", "class: fast is wrong: write rt (real time), be (best effort) or idle"),
-        ("class", "class: nothing is wrong: write rt (real time), be (best effort) or idle"),
-        ("level=", "level: nothing is wrong: write a number from 0 (most urgent) to 7"),
-        ("level=x", "level: x is wrong: write a number from 0 (most urgent) to 7"),
-        ("weight=1e3", "weight: 1e3 is wrong: write a number from 10 to 1000"),
-        ("read-only=maybe", "read_only: maybe is wrong: write true or false"),
+        ("class=fast", "class: fast is not a valid value: write rt (real time), be (best effort) or idle"),
+        ("class", "class: nothing is not a valid value: write rt (real time), be (best effort) or idle"),
+        ("level=", "level: nothing is not a valid value: write a number from 0 (most urgent) to 7"),
+        ("level=x", "level: x is not a valid value: write a number from 0 (most urgent) to 7"),
+        ("weight=1e3", "weight: 1e3 is not a valid value: write a number from 10 to 1000"),
+        ("read-only=maybe", "read_only: maybe is not a valid value: write true or false"),
         ("level=1,level=2", "level: is given twice"),
         ("class=idle,level=1", "level: the class idle has no levels; leave the level out"),
         (
             "name=x",
-            "name: is not a field of an export; the fields are class, level, weight, sync, description and read_only",
+            "name: an export has no such field; its fields are class, level, weight, sync, description and read_only",
         ),
     ];
     for (fields, problem) in all {
@@ -189,7 +193,7 @@ fn a_name_is_declared_once_and_not_too_many_are() {
 #[test]
 fn a_file_that_is_not_there() {
     let message = Exports::load("/nowhere/exports.toml".as_ref()).unwrap_err().to_string();
-    assert!(message.starts_with("/nowhere/exports.toml: cannot be read: "), "{message}");
+    assert!(message.starts_with("/nowhere/exports.toml: cannot read this file: "), "{message}");
 }
 
 proptest! {

@@ -269,7 +269,7 @@ fn wrong_files_are_named() {
     starts(wrong(&certificate, &key, Some(missing.clone())), &missing);
     starts(wrong(&certificate, &key, Some(nothing.clone())), &nothing);
     let message = wrong(&certificate, &folder.path("client-key.pem"), None);
-    assert!(message.contains("are not a matching pair"), "{message}");
+    assert!(message.contains("do not match"), "{message}");
 }
 
 /// Returns the first message of a client.

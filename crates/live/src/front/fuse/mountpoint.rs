@@ -44,7 +44,8 @@ pub enum MountError {
         directory: PathBuf,
     },
     /// Another disk is mounted at this directory.
-    #[error("{directory}: a disk is already mounted there; name another directory", directory = directory.display())]
+    #[error("{directory}: a disk is already mounted on this directory; name another \
+             directory", directory = directory.display())]
     Mounted {
         /// Path of the directory.
         directory: PathBuf,
@@ -71,7 +72,7 @@ pub enum MountError {
         way: WayError,
     },
     /// The system does not mount the disk.
-    #[error("{directory}: cannot mount there: {source}{}", hint(source), directory = directory.display())]
+    #[error("{directory}: cannot mount on this directory: {source}{}", hint(source), directory = directory.display())]
     Mount {
         /// Path of the directory.
         directory: PathBuf,

@@ -117,7 +117,7 @@ impl Export {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportsError {
     /// The file cannot be read.
-    #[error("{file}: cannot be read: {source}")]
+    #[error("{file}: cannot read this file: {source}")]
     Unreadable {
         /// Path of the file.
         file: String,
@@ -161,7 +161,7 @@ pub enum ExportsError {
 pub enum FieldError {
     /// The field does not exist.
     #[error(
-        "{field}: is not a field of an export; the fields are class, level, weight, reservation, limit, sync, \
+        "{field}: an export has no such field; its fields are class, level, weight, reservation, limit, sync, \
          description and read_only"
     )]
     Unknown {
@@ -175,7 +175,7 @@ pub enum FieldError {
         field: &'static str,
     },
     /// The value is not allowed.
-    #[error("{field}: {given} is wrong: write {right}")]
+    #[error("{field}: {given} is not a valid value: write {right}")]
     Value {
         /// Name of the field.
         field: &'static str,
@@ -199,7 +199,7 @@ pub enum FieldError {
     #[error("the name has unprintable characters; remove them")]
     Unprintable,
     /// A text is too long for the protocol.
-    #[error("{what}: has {bytes} bytes, but the protocol allows only {STRING_BYTES_MAX}")]
+    #[error("{what}: the text has {bytes} bytes, but the protocol allows only {STRING_BYTES_MAX}")]
     TooLong {
         /// The text: the name or the description.
         what: &'static str,
@@ -441,7 +441,9 @@ impl Declared {
             }
             "sync" => {
                 let sync = given.text().and_then(|text| text.parse().ok());
-                let sync = sync.ok_or_else(|| given.wrong("sync", "fua (writes with FUA are sync) or all"))?;
+                let sync = sync.ok_or_else(|| {
+                    given.wrong("sync", "fua (only writes with FUA are sync) or all (all writes are sync)")
+                })?;
                 ("sync", self.sync.replace(sync).is_some())
             }
             _ => return Err(FieldError::Unknown { field: field.to_owned() }),

@@ -15,11 +15,11 @@ const DESCRIPTORS_MAX: u32 = 1024;
 /// Error: a chain breaks the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Broken {
-    #[error("descriptor {0} is not in its table")]
+    #[error("descriptor {0} is not in the descriptor table")]
     Descriptor(u16),
     #[error("a descriptor table is not in the memory of the guest")]
     Table,
-    #[error("{0:#x}+{1} goes beyond the last address")]
+    #[error("the range {0:#x}+{1} goes beyond the last address")]
     Address(u64, u32),
     #[error("an indirect table has a length of {0} bytes, or is inside another indirect table")]
     Indirect(u32),

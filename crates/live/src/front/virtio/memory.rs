@@ -9,7 +9,7 @@ use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemory
 
 /// Error: a range is not in the guest's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{address:#x}+{bytes} is not in the memory of the guest")]
+#[error("the range {address:#x}+{bytes} is not in the memory of the guest")]
 pub(crate) struct Outside {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
@@ -63,7 +63,7 @@ impl Memory {
             let length = usize::try_from(bytes).map_err(io::Error::other)?;
             let map = map_file(file, mmap_offset, length)?;
             let region = GuestRegionMmap::new(map, GuestAddress(guest));
-            mapped.push(region.ok_or_else(|| io::Error::other("a region goes beyond the last address"))?);
+            mapped.push(region.ok_or_else(|| io::Error::other("a region of memory goes beyond the last address"))?);
             places.push(Place { user, guest, bytes });
         }
         mapped.sort_by_key(vm_memory::GuestMemoryRegion::start_addr);

@@ -168,7 +168,7 @@ impl Wire {
             Call::Send { pieces, sent, all } => {
                 self.sending = Some(Sending { tag, pieces, sent, moved: 0, all });
             }
-            _ => unreachable!("nothing else is done with a socket"),
+            _ => unreachable!("a socket has no other operations"),
         }
     }
 

@@ -241,7 +241,7 @@ impl Witness {
             _ => false,
         };
         if !excused {
-            self.is_wrong(|| format!("{ask:?} fails with {errno}, but this request must not fail with this error"));
+            self.is_wrong(|| format!("{ask:?} fails with {errno}, but it must not fail with this error"));
         }
     }
 

@@ -489,7 +489,7 @@ impl System for World {
             return Err(io::Error::other("the power has failed"));
         }
         if until == Time::MAX {
-            self.witness.is_wrong(|| "everybody waits for something else".to_owned());
+            self.witness.is_wrong(|| "all participants wait for each other".to_owned());
         } else {
             self.now = until;
         }

@@ -422,7 +422,7 @@ impl Server {
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // Another connection may have this number now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
-                        connection.tell("handshakes that took too long", "closed: its handshake took too long", with);
+                        connection.tell("handshakes that took too long", "closed: the handshake took too long", with);
                         connection.close(with);
                     }
                 }),
@@ -439,7 +439,7 @@ impl Server {
         for id in still.collect::<Vec<_>>() {
             self.act(now, id, disk, |connection, with| {
                 let allowed_s = allowed_ns / iosched::SECOND_NS;
-                let what = format!("closed: it stalled in the middle of a request for {allowed_s} s");
+                let what = format!("closed: the client stalled in the middle of a request for {allowed_s} s");
                 connection.tell("connections that stalled", what, with);
                 with.disk.connections.stalled += 1;
                 connection.close(with);

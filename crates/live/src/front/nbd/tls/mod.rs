@@ -55,7 +55,8 @@ impl TlsFiles {
             ));
         }
         if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-            warnings.push(format!("{name}: the private key belongs to another user (uid {owner}), who can change it"));
+            warnings
+                .push(format!("{name}: the private key belongs to another user (uid {owner}), who can change the key"));
         }
         warnings
     }

@@ -32,13 +32,14 @@ pub enum TlsFilesError {
         source: pem::Error,
     },
     /// The file has no certificate.
-    #[error("{}: contains no certificate (-----BEGIN CERTIFICATE-----)", file.display())]
+    #[error("{}: the file contains no certificate (-----BEGIN CERTIFICATE-----)", file.display())]
     NoCertificate {
         /// Path of the file.
         file: PathBuf,
     },
     /// A root is not a valid certificate.
-    #[error("{}: contains a certificate that cannot be a root for client certificates: {source}", file.display())]
+    #[error("{}: the file contains a certificate that cannot be a root for client certificates: \
+             {source}", file.display())]
     Root {
         /// Path of the file.
         file: PathBuf,
@@ -62,7 +63,7 @@ pub enum TlsFilesError {
         bits: u64,
     },
     /// Certificate and key do not match.
-    #[error("{} and {} are not a matching pair: {source}", certificate.display(), key.display())]
+    #[error("the certificate {} and the key {} do not match: {source}", certificate.display(), key.display())]
     Pair {
         /// Path of the certificate.
         certificate: PathBuf,

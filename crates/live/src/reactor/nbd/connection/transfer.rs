@@ -220,7 +220,7 @@ impl Connection {
         self.forget_if_done(arriving.parted, with);
         if let ConnectionStage::Transmission { decoder, .. } = &mut self.stage {
             let (to, code) = (arriving.request.reply_to(), ErrorCode::OutOfMemory);
-            decoder.refuse(Refusal { to, code, message: "the server is out of memory for data" });
+            decoder.refuse(Refusal { to, code, message: "the server has no memory left for data" });
         }
     }
 
@@ -315,8 +315,10 @@ impl Connection {
         let data = match result {
             Ok(data) => data,
             Err(errno) if is_one && at > 0 => {
-                let what = format!("closed: a read of {whole} bytes failed after its reply had begun ({errno})");
-                self.tell("reads that failed after their reply had begun", what, with);
+                let what = format!(
+                    "closed: a read of {whole} bytes failed after the server had begun to send the reply ({errno})"
+                );
+                self.tell("reads that failed after the server had begun to send the reply", what, with);
                 return self.close(with);
             }
             Err(errno) => return self.say(with, |out| replies.failed(out, to, errno.into(), &errno.to_string())),
