@@ -233,7 +233,7 @@ impl Target for Whole {
         while let Some(step) = self.driver.turn(now, device.has_room()) {
             match step {
                 Step::Start(id) => device.0.push_back(id),
-                Step::Wake(_) => unreachable!("there is room for everybody"),
+                Step::Wake(_) => unreachable!("there is a free request for each process"),
             }
         }
     }
@@ -247,7 +247,7 @@ impl Target for Whole {
 
     fn wait(&mut self, now: Time) -> Time {
         let Some((at, due)) = self.driver.next_due(None, None) else {
-            unreachable!("what is queued is given out, now or later");
+            unreachable!("every queued request is dispatched, now or later");
         };
         let now = now.max(at);
         if due == Due::Timer {
@@ -316,7 +316,7 @@ impl Target for Alone {
                 now
             }
             (_, Some(again)) => again,
-            (_, None) => unreachable!("what is queued is given out, now or later"),
+            (_, None) => unreachable!("every queued request is dispatched, now or later"),
         }
     }
 
@@ -374,7 +374,7 @@ impl Target for Nothing {
     }
 
     fn wait(&mut self, _: Time) -> Time {
-        unreachable!("what waits is started at once")
+        unreachable!("every waiting request is started at once")
     }
 
     fn check(&self) {}

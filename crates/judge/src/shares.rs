@@ -32,32 +32,32 @@ pub const RIVALRIES: [Rivalry; 6] = [
                [[tasks]]\npid = 2\npattern = \"random\"\niodepth = 4\nrange = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
-        about: "a reader with 1 request in flight, beside one with 32",
+        about: "a reader with 1 request in flight, next to a reader with 32",
         text: "[[tasks]]\npid = 1\nname = \"first\"\npattern = \"random\"\nrange = [0, 50_000_000]\n\
                [[tasks]]\npid = 2\npattern = \"random\"\niodepth = 32\nrange = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
-        about: "a random reader, beside a random writer that does not wait for its writes",
+        about: "a random reader, next to a random writer that does not wait for its writes",
         text: "[[tasks]]\npid = 1\nname = \"first\"\npattern = \"random\"\niodepth = 4\nrange = [0, 50_000_000]\n\
                [[tasks]]\npid = 2\nop = \"write\"\nsync = false\npattern = \"random\"\niodepth = 32\n\
                range = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
-        about: "a reader of level 0, beside a reader of level 7",
+        about: "a reader of level 0, next to a reader of level 7",
         text: "[[tasks]]\npid = 1\nname = \"first\"\nclass = \"be\"\nlevel = 0\npattern = \"random\"\n\
                iodepth = 4\nrange = [0, 50_000_000]\n\
                [[tasks]]\npid = 2\nclass = \"be\"\nlevel = 7\npattern = \"random\"\niodepth = 4\n\
                range = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
-        about: "a reader of best effort, beside a reader of the idle class",
+        about: "a reader of the class best effort, next to a reader of the class idle",
         text: "[[tasks]]\npid = 1\nname = \"first\"\nclass = \"be\"\npattern = \"random\"\niodepth = 4\n\
                range = [0, 50_000_000]\n\
                [[tasks]]\npid = 2\nclass = \"idle\"\npattern = \"random\"\niodepth = 4\n\
                range = [50_000_000, 100_000_000]\n",
     },
     Rivalry {
-        about: "a cgroup of weight 800, beside one of weight 100",
+        about: "a cgroup of weight 800, next to a cgroup of weight 100",
         text: "[[cgroups]]\nname = \"heavy\"\nweight = 800\n[[cgroups]]\nname = \"light\"\nweight = 100\n\
                [[tasks]]\npid = 1\nname = \"first\"\ncgroup = \"heavy\"\npattern = \"random\"\niodepth = 4\n\
                range = [0, 50_000_000]\n\
