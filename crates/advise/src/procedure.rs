@@ -233,7 +233,8 @@ impl AdvicePlan {
         let mut measures = of_goals.chain(request.constraints.iter().map(|constraint| &constraint.measure));
         if measures.any(|measure| *measure == Measure::Figure(Figure::Fairness)) {
             return Err(AdviseError::Wrong(
-                "fairness is measured only in simulation; use worst or p99 of a task, as in \"p99(reader)\"".to_owned(),
+                "iosched measures fairness only in simulation; use worst or p99 of a task, as in \"p99(reader)\""
+                    .to_owned(),
             ));
         }
         let work = Work::Workload(request.workload.clone());
@@ -465,14 +466,17 @@ fn schedulers(disk: &BlockDevice, named: &[String]) -> Result<Vec<Setting>, Advi
     let all = if named.is_empty() { &offered } else { &named };
     if let Some(unknown) = all.iter().find(|name| !offered.contains(name)) {
         return Err(AdviseError::Wrong(format!(
-            "--scheduler {unknown}: {} does not offer this scheduler; it offers {}",
+            "--scheduler {unknown}: the device {} does not offer this scheduler; it offers {}",
             disk.path().display(),
             offered.join(", ")
         )));
     }
     let searchable = searchable(all);
     if searchable.is_empty() {
-        return Err(AdviseError::Wrong(format!("{}: none of its schedulers can be simulated", disk.path().display())));
+        return Err(AdviseError::Wrong(format!(
+            "{}: iosched can simulate none of the schedulers of this device",
+            disk.path().display()
+        )));
     }
     Ok(searchable)
 }

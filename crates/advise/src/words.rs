@@ -13,10 +13,12 @@ impl Advice<'_> {
         let Some(evidence) = self.measured.evidence() else {
             let present = marked(&self.present);
             let sentence = match self.measured.finding {
-                Finding::NothingBetter => format!(
-                    "Keep {present}. The device has no other \
+                Finding::NothingBetter => {
+                    format!(
+                        "Keep {present}. The device has no other \
                                                    scheduler or tunable to try."
-                ),
+                    )
+                }
                 Finding::NothingAllowed => {
                     format!("Keep {present} for now. No setting that was tried on the device meets {}.", self.wanted())
                 }
@@ -47,10 +49,10 @@ impl Advice<'_> {
             return None;
         }
         let simulated = match (self.predicted.finding, predicted) {
-            (_, Some(best)) => format!("In simulation {} was best.", marked(&best)),
+            (_, Some(best)) => format!("In simulation, {} was best.", marked(&best)),
             (Finding::CannotTell, _) => "The simulation alone could not decide.".to_owned(),
-            (Finding::NothingBetter, _) => "In simulation nothing was better.".to_owned(),
-            _ => "Simulation alone decided nothing.".to_owned(),
+            (Finding::NothingBetter, _) => "In simulation, no setting was better.".to_owned(),
+            _ => "The simulation alone gave no decision.".to_owned(),
         };
         Some(format!("{simulated} The runs on the device decide, because a model is never exact."))
     }
@@ -72,8 +74,8 @@ impl Advice<'_> {
         }
         if self.model_fits == Some(false) {
             doubts.push(
-                "no model fits the device, so the search in simulation is only a weak hint. All schedulers were \
-                    tried on the device with their defaults; other values may be better"
+                "no model fits the device, so the search in simulation is only a weak hint. iosched tried all \
+                 schedulers with their defaults on the device; other values may be better"
                     .to_owned(),
             );
         }
@@ -82,7 +84,9 @@ impl Advice<'_> {
         if self.measured.finding == Finding::CannotTell
             && let Some((open, runs)) = self.measured.more_runs()
         {
-            doubts.push(format!("more runs on the device may decide {open}: --runs{runs}, or --until-sure"));
+            doubts.push(format!(
+                "more runs on the device may give a verdict for {open}: add --runs{runs}, or --until-sure"
+            ));
         }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));
         doubts
@@ -108,8 +112,8 @@ impl Advice<'_> {
             )
         };
         Some(format!(
-            "the search in simulation used the model of {}. This model {error}. The runs on the device do not depend \
-             on it",
+            "the search in simulation used the model of {}. This model {error}. The runs on the device do not \
+             depend on the model",
             device.name
         ))
     }
@@ -125,8 +129,8 @@ impl Advice<'_> {
             let measure = &self.measured.header.measures[goal];
             opposite.then(|| {
                 format!(
-                    "for `{}` the model predicted {} {}, but runs on the device show {}; the runs on the device \
-                     are right",
+                    "for `{}`, the model predicted {} {}, but the runs on the device show {}; trust the runs on \
+                     the device",
                     prediction.label,
                     measure.name,
                     measure.describe(predicted),

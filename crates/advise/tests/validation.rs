@@ -102,15 +102,15 @@ fn damaged_records_are_refused_with_the_line() {
     all.runs.iter().for_each(|run| write_run(&mut text, run).unwrap());
     assert_eq!(Measured::read(&text[..], "v.jsonl").unwrap(), all);
     let cut = Measured::read(&text[..text.len() - 9], "v.jsonl").unwrap();
-    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is truncated"), "{:?}", cut.warnings);
+    assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is incomplete"), "{:?}", cut.warnings);
     let text = String::from_utf8(text).unwrap();
     for (text, problem) in [
         (String::new(), "is not a file of a validation: it is empty"),
         ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is not a file of a validation"),
-        (text.replace("\"format\":1", "\"format\":9"), "it has format 9"),
+        (text.replace("\"format\":1", "\"format\":9"), "the file has format 9"),
         (
             text.replace("\"trial\":3", "\"trial\":12"),
-            "line 2: the header does not have the workload or scheduler of this run",
+            "line 2: the header lacks the workload or the scheduler of this run",
         ),
         (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: no run"),
         (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),

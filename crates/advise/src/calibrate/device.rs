@@ -58,7 +58,7 @@ fn conditions(device: Option<&BlockDevice>) -> Vec<String> {
         let scheduler = device.scheduler().unwrap_or_else(|| "none".to_owned());
         conditions.push(format!("{}, {}, scheduler {scheduler}", device.path().display(), device.made_of()));
     } else {
-        conditions.push("in a file system that is not on a block device of this machine".to_owned());
+        conditions.push("the path is in a file system that is not on a block device of this machine".to_owned());
     }
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
         let minute = load.split(' ').next().unwrap_or_default();

@@ -18,7 +18,7 @@ pub enum CalibrateError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A probe completed no I/O.
-    #[error("{probe}: nothing was read or written in {seconds:.1} s; check whether {target} works")]
+    #[error("{probe}: no I/O completed in {seconds:.1} s; check whether {target} works")]
     Nothing {
         /// The probe without I/O.
         probe: String,
@@ -34,13 +34,16 @@ pub enum CalibrateError {
         missing: String,
     },
     /// The device cannot be of the kind that the user chose.
-    #[error("the device cannot be of the chosen kind: {reason}")]
+    #[error("the chosen kind of model cannot describe this device: {reason}")]
     NoKind {
         /// Reason why the kind does not fit.
         reason: String,
     },
     /// The profile to start from is of a different kind than the fit produces.
-    #[error("the profile to start from is of kind {kind}; only kind hdd (a rotating disk) can be fitted to a trace")]
+    #[error(
+        "the initial profile is of kind {kind}, but only a profile of kind hdd (a rotating disk) can be fitted to a \
+         trace"
+    )]
     Start {
         /// Kind of the profile.
         kind: &'static str,
@@ -71,7 +74,8 @@ pub enum CalibrateError {
     },
     /// The file does not contain measurements.
     #[error(
-        "{file}: line 1: not a file of measurements, which begins with a line {{\"record\":\"calibration\",…}}: {problem}"
+        "{file}: line 1: this is not a file of measurements; such a file begins with a line \
+         {{\"record\":\"calibration\",…}}: {problem}"
     )]
     NotMeasurements {
         /// Path of the file.
@@ -81,7 +85,8 @@ pub enum CalibrateError {
     },
     /// The file has the format of a later version.
     #[error(
-        "{file}: line 1: measurements of format {format}, written by iosched {version}; this version reads up to {FORMAT}"
+        "{file}: line 1: these measurements have format {format}, of iosched {version}; this version of iosched \
+         reads formats up to {FORMAT}"
     )]
     LaterFormat {
         /// Path of the file.

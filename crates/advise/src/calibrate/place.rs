@@ -128,7 +128,9 @@ pub fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<D
     let (roots, path) = (Roots::default(), Path::new(name));
     if path.is_dir() {
         if destroy_data.is_some() {
-            return Err(PlaceError::Wrong(format!("{name}: is a directory; --destroy-data is only for block devices")));
+            return Err(PlaceError::Wrong(format!(
+                "{name}: this is a directory; --destroy-data is only for block devices"
+            )));
         }
         let bytes = file_size_mib << 20;
         let state = StateDirectory::usual()?;
@@ -139,8 +141,8 @@ pub fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<D
     if path.is_file() {
         if destroy_data.is_some() {
             return Err(PlaceError::Wrong(format!(
-                "{name}: is a file, and iosched does not write to files that you name; --destroy-data is only \
-                 for block devices"
+                "{name}: this is a file, and iosched does not write to files that you name; --destroy-data is \
+                 only for block devices"
             )));
         }
         let place = Target::file(&roots, path)?;

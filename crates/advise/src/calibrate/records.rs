@@ -181,8 +181,8 @@ impl Measurements {
                 }
                 Ok(Line::Calibration(_)) => return Err(bad("a second header".to_owned())),
                 Err(error) if error.is_eof() && text.last() != Some(&b'\n') => measurements.warnings.push(format!(
-                    "{file}: line {line} is truncated and was left out, because writing was \
-                     interrupted there"
+                    "{file}: line {line} is incomplete, because writing was interrupted there; iosched left this \
+                     line out"
                 )),
                 Err(error) => return Err(bad(format!("no measurement: {error}"))),
             }
@@ -193,7 +193,7 @@ impl Measurements {
     /// Rejects a sample that no run can have produced.
     fn check(&self, sample: &Sample) -> Result<(), &'static str> {
         if sample.probe >= self.header.probes.len() {
-            return Err("the header does not have the probe of this run");
+            return Err("the header lacks the probe of this run");
         }
         if self.samples.iter().any(|known| (known.probe, known.round) == (sample.probe, sample.round)) {
             return Err("the same run appears twice");
@@ -279,7 +279,7 @@ mod tests {
         let text = text(&measurements);
         let read = Measurements::read(&text[..text.len() - 9], "m.jsonl").unwrap();
         assert_eq!(read.samples, measurements.samples[..1]);
-        assert!(read.warnings[0].contains("m.jsonl: line 3 is truncated"), "{:?}", read.warnings);
+        assert!(read.warnings[0].contains("m.jsonl: line 3 is incomplete"), "{:?}", read.warnings);
     }
 
     #[test]
@@ -287,9 +287,9 @@ mod tests {
         let measurements = measurements();
         let whole = String::from_utf8(text(&measurements)).unwrap();
         refused(b"", "it is empty");
-        refused(b"{\"record\":\"header\"}\n", "line 1: not a file of measurements");
-        refused(whole.replace("\"format\":2", "\"format\":7").as_bytes(), "format 7, written by iosched test");
-        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header does not have the probe");
+        refused(b"{\"record\":\"header\"}\n", "line 1: this is not a file of measurements");
+        refused(whole.replace("\"format\":2", "\"format\":7").as_bytes(), "format 7, of iosched test");
+        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header lacks the probe");
         refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: the same run appears twice");
         refused(whole.replace("\"counted_ns\":1000000", "\"counted_ns\":0").as_bytes(), "line 2: the run has no I/O");
         refused((whole.clone() + "nonsense\n").as_bytes(), "line 4: no measurement");

@@ -170,8 +170,8 @@ const COLUMNS: [(&str, &[&str]); 10] = [
 ];
 
 fn columns_help() -> String {
-    "the first line must name the columns. rw, bs and iops are required; depth, jobs, read_percent, mean, p50, p99 \
-     and split are optional. Latencies are in us, or have a unit in the name, such as p99_ms"
+    "the first line must name the columns. rw, bs and iops are required; depth, jobs, read_percent, mean, p50, \
+     p99 and split are optional. Latencies are in us, or the name of their column ends in a unit, such as p99_ms"
         .to_owned()
 }
 
@@ -222,7 +222,7 @@ fn split(line: &str, separator: char) -> Vec<String> {
 fn csv_row(line: &str, separator: char, columns: &[Option<(usize, f64)>]) -> Result<TableRow, String> {
     let fields = split(line, separator);
     if fields.len() != columns.len() {
-        return Err(format!("{} fields; the first line has {}", fields.len(), columns.len()));
+        return Err(format!("this line has {} fields, but the first line has {}", fields.len(), columns.len()));
     }
     let field = |name: &str| {
         let found = columns.iter().zip(&fields).find_map(|(column, field)| {
@@ -234,7 +234,7 @@ fn csv_row(line: &str, separator: char, columns: &[Option<(usize, f64)>]) -> Res
     let whole = |name: &str, default: u32| {
         field(name).map_or(Ok(default), |(text, _)| match text.parse::<u32>() {
             Ok(value) if value > 0 || name == "read_percent" => Ok(value),
-            _ => Err(format!("{name}: {text:?} is not a whole number of 1 or more")),
+            _ => Err(format!("{name}: {text:?} must be a whole number of 1 or more")),
         })
     };
     let latency = |name: &str| {
@@ -268,10 +268,10 @@ struct Given {
 fn row(given: Given) -> Result<TableRow, String> {
     let Given { pattern: (is_sequential, read_percent), bytes, depth, iops, latencies, is_for_fit } = given;
     if read_percent > 100 {
-        return Err(format!("read_percent: {read_percent} is more than 100"));
+        return Err(format!("read_percent: {read_percent} must not be more than 100"));
     }
     if iops <= 0.0 {
-        return Err(format!("iops: {iops} is not more than 0"));
+        return Err(format!("iops: {iops} must be more than 0"));
     }
     let depth = depth.0.checked_mul(depth.1).filter(|depth| *depth <= 65_535);
     let depth = depth.ok_or("more than 65,535 I/Os in flight (depth times jobs)")?;
@@ -295,7 +295,7 @@ fn pattern(text: &str) -> Result<(bool, u32), String> {
         (true, true) => 50,
         (false, false) if name.trim_start_matches("random").trim_start_matches("rand") == "rw" => 50,
         (false, false) => {
-            return Err(format!("rw: {text:?} is not one of read, write, randread, randwrite, rw, randrw"));
+            return Err(format!("rw: {text:?} must be one of read, write, randread, randwrite, rw, randrw"));
         }
     };
     Ok((!is_random, share))
@@ -309,7 +309,7 @@ fn number(text: &str) -> Result<f64, String> {
         None => plain.strip_suffix('M').map_or((plain.as_str(), 1.0), |digits| (digits, 1e6)),
     };
     let value = digits.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
-    value.map(|value| value * factor).ok_or_else(|| format!("{text:?} is not a number of 0 or more"))
+    value.map(|value| value * factor).ok_or_else(|| format!("{text:?} must be a number of 0 or more"))
 }
 
 /// Parses a block size such as `4k`, `128KiB` or `4096`.
@@ -325,7 +325,7 @@ fn bytes(text: &str) -> Result<u32, String> {
     let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(factor));
     let is_valid = |bytes: &u64| bytes.is_multiple_of(512) && (512..=BYTES_MAX).contains(bytes);
     let bytes = bytes.filter(is_valid).and_then(|bytes| u32::try_from(bytes).ok());
-    bytes.ok_or_else(|| format!("{text:?} is not a multiple of 512 bytes, up to 1 GiB"))
+    bytes.ok_or_else(|| format!("{text:?} must be a multiple of 512 bytes, up to 1 GiB"))
 }
 
 /// Rows of fio's JSON.
@@ -393,7 +393,7 @@ mod fio {
         let (is_sequential, _) = pattern(rw.split(':').next().unwrap_or(rw))?;
         let iops = reads + writes;
         if iops <= 0.0 {
-            return Err("it has no reads and no writes".to_owned());
+            return Err("the job has no reads and no writes".to_owned());
         }
         let read_percent = (reads / iops * 100.0).round() as u32;
         let whole = |name: &str| option(jobs[0], global, name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(1);
@@ -458,14 +458,14 @@ mod tests {
         assert!(wrong("").contains("t.csv: no rows; the first line must name the columns"));
         assert!(wrong("rw,bs\nread,4k\n").contains("line 1: the column iops is missing"));
         let line = |row: &str| wrong(&format!("rw,bs,iops,depth,p50,p99\n{row}\n"));
-        assert!(line("trim,4k,1,1,,").contains("line 2: rw: \"trim\" is not one of"));
+        assert!(line("trim,4k,1,1,,").contains("line 2: rw: \"trim\" must be one of"));
         assert!(line("read,4q,1,1,,").contains("line 2: bs: \"4q\": \"q\" is not a unit"));
-        assert!(line("read,1000,1,1,,").contains("not a multiple of 512"));
-        assert!(line("read,4k,0,1,,").contains("iops: 0 is not more than 0"));
-        assert!(line("read,4k,fast,1,,").contains("iops: \"fast\" is not a number"));
-        assert!(line("read,4k,1,0,,").contains("depth: \"0\" is not a whole number of 1 or more"));
+        assert!(line("read,1000,1,1,,").contains("must be a multiple of 512"));
+        assert!(line("read,4k,0,1,,").contains("iops: 0 must be more than 0"));
+        assert!(line("read,4k,fast,1,,").contains("iops: \"fast\" must be a number"));
+        assert!(line("read,4k,1,0,,").contains("depth: \"0\" must be a whole number of 1 or more"));
         assert!(line("read,4k,1,1,9,8").contains("p99 (8 us) is below p50 (9 us)"));
-        assert!(line("read,4k,1").contains("3 fields; the first line has 6"));
+        assert!(line("read,4k,1").contains("this line has 3 fields, but the first line has 6"));
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn check_length(trace: &str, services: &[Service]) -> Result<(), CalibrateError>
     if services.len() >= REQUESTS_MIN {
         return Ok(());
     }
-    let missing = format!("trace of at least {REQUESTS_MIN} requests ({trace} has {})", services.len());
+    let missing = format!("a trace of at least {REQUESTS_MIN} requests ({trace} has only {})", services.len());
     Err(CalibrateError::Incomplete { missing })
 }
 

@@ -115,8 +115,7 @@ impl fmt::Display for Verdict {
         if figures > 0 {
             write!(
                 f,
-                "; {held_out} of {figures} metrics of workloads that were not used for the fit are within \
-             {within:.0} %"
+                "; {held_out} of {figures} metrics of the workloads that the fit did not use are within {within:.0} %"
             )?;
         }
         let (noisy, all) = self.noisy;
@@ -124,7 +123,7 @@ impl fmt::Display for Verdict {
             let noise = NOISY * 100.0;
             write!(
                 f,
-                "; {noisy} of {all} metrics vary by more than {noise:.0} % from run to run, so no model can meet them"
+                "; {noisy} of {all} metrics vary by more than {noise:.0} % from run to run, so no model can match them"
             )?;
         }
         Ok(())

@@ -102,7 +102,7 @@ pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
     if !probes.iter().any(Probe::writes) {
         let assumed = match calibration.profile.model() {
             Model::Server(_) => "take as long as reads",
-            _ => "have the usual times of such devices",
+            _ => "take the usual times of such devices",
         };
         let _ = writeln!(text, "# Writes were not measured: this model assumes that writes and flushes {assumed}.");
     }

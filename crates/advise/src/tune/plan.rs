@@ -180,7 +180,7 @@ impl Tuning {
             let no_company = measure == Measure::Figure(Figure::Fairness) && self.experiment.alone_tasks().is_empty();
             let workload = self.experiment.header().workload.name;
             let known = if no_company {
-                let there_is = "fairness needs at least two tasks that can run alone, with 30 I/Os each".to_owned();
+                let there_is = "fairness needs at least two tasks that can run alone and have 30 I/Os each".to_owned();
                 Err(LabError::NoSuchFigure { measure: measure.to_string(), workload, there_is })
             } else {
                 measure.known(run, &workload)

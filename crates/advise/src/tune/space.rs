@@ -112,7 +112,7 @@ pub enum SpaceError {
     /// The tunable of this name cannot vary.
     #[error(
         "{option} {name}: no value is worth trying, because the tunable is read-only, has no effect, or is not \
-         in usual kernels; to set it nevertheless, give --fix {name}=VALUE"
+         in usual kernels; to set the tunable nevertheless, give --fix {name}=VALUE"
     )]
     NotWorthTrying {
         /// Command-line option with the name.

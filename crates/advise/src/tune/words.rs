@@ -46,8 +46,8 @@ impl TuneResults<'_> {
         doubts.extend(self.left_out());
         if !self.header.seeds_matter {
             doubts.push(
-                "runs are the same with every seed, so differences are exact for this workload, but a slightly \
-                 different workload may behave differently"
+                "the runs are the same with every seed, so differences are exact for this workload, but a \
+                 slightly different workload may behave differently"
                     .to_owned(),
             );
         }
@@ -56,7 +56,7 @@ impl TuneResults<'_> {
             && let Some((open, runs)) = self.more_runs()
         {
             doubts.push(format!(
-                "more runs may decide {open}: give a larger --budget, or use iosched compare --runs{runs}"
+                "more runs may give a verdict for {open}: give a larger --budget, or use iosched compare --runs{runs}"
             ));
         }
         if let Some(best) = self.recommended() {
@@ -118,7 +118,8 @@ impl TuneResults<'_> {
             .map(|(record, constraint)| {
                 let unit = &self.header.measures[record.measure].unit;
                 format!(
-                    "{} holds on average ({} against {} {unit}), but single runs may break it",
+                    "the constraint {} holds on average (the mean is {}, the limit is {} {unit}), but single \
+                     runs may break it",
                     record.text,
                     significant(constraint.value, 3),
                     significant(constraint.limit, 3)
@@ -144,7 +145,7 @@ impl TuneResults<'_> {
             return None;
         }
         Some(format!(
-            "{} is the lowest or the highest value that was tried; values beyond this one may be better",
+            "{} is the lowest or the highest value that iosched tried; values beyond it may be better",
             names.join(", ")
         ))
     }

@@ -21,7 +21,7 @@ pub enum ValidationError {
         source: io::Error,
     },
     /// The file does not contain a validation.
-    #[error("{file}: is not a file of a validation: {problem}")]
+    #[error("{file}: this is not a file of a validation: {problem}")]
     NotABattery {
         /// Path of the file.
         file: String,

@@ -297,7 +297,8 @@ impl Pair {
             Quantity::P99 => "p99",
         };
         format!(
-            "{}, {figure}: `{second}` against `{first}` is {}, but the profile predicts {}",
+            "{}, {figure}: compared with `{first}`, `{second}` is {} on the device, but {} in the prediction of \
+             the profile",
             self.name,
             word(is),
             word(predicted)
@@ -367,13 +368,13 @@ impl Battery {
             ),
             (_, 0, 0) => format!("{no} {shows} The profile predicts none of these differences. {met}"),
             (_, 0, _) => {
-                let rest = if cannot_tell > 0 { format!("; {cannot_tell} are undecided") } else { String::new() };
+                let rest = if cannot_tell > 0 { format!("; for {cannot_tell}, it cannot tell") } else { String::new() };
                 format!(
-                    "Use this profile to choose a scheduler. {shows} The profile predicts {right} of them \
-                     correctly and none wrongly{rest}. {met}"
+                    "Use this profile to choose a scheduler. {shows} The profile predicts {right} of these \
+                     differences correctly and none wrongly{rest}. {met}"
                 )
             }
-            _ => format!("{no} {shows} The profile predicts {wrong} wrongly. {met}"),
+            _ => format!("{no} {shows} The profile predicts {wrong} of these differences wrongly. {met}"),
         }
     }
 }
@@ -383,7 +384,7 @@ impl fmt::Display for Battery {
         let ((rates, all), (tails, _)) = (self.rates_met, self.tails_met);
         let OrderCount { right, wrong, cannot_tell, not_measurable } = self.orders;
         let [rate, tail] = [RATE_WITHIN, TAIL_WITHIN].map(|within| within * 100.0);
-        write!(f, "rates within {rate:.0} %: {rates} of {all}; p99 within {tail:.0} %: {tails} of {all}; ")?;
+        write!(f, "{rates} of {all} rates are within {rate:.0} %; {tails} of {all} p99 are within {tail:.0} %; ")?;
         if self.orders.measurable() == 0 {
             write!(f, "the device shows no difference between its schedulers")?;
         } else {
@@ -391,11 +392,11 @@ impl fmt::Display for Battery {
             write!(
                 f,
                 "differences between schedulers on the device: {of}; predicted correctly: {right}, wrongly: \
-                 {wrong}, undecided: {cannot_tell}"
+                 {wrong}, cannot tell: {cannot_tell}"
             )?;
         }
         if not_measurable > 0 {
-            write!(f, " ({not_measurable} more have no difference)")?;
+            write!(f, " ({not_measurable} more pairs have no difference)")?;
         }
         write!(f, "; score {:.0} %", self.validated.trust_percent)
     }

@@ -51,19 +51,18 @@ impl Header {
         let named = named.iter().map(|name| name.trim().to_owned());
         let schedulers: Vec<String> = if named.len() == 0 { offered.to_vec() } else { named.collect() };
         if schedulers.is_empty() {
-            return wrong(format!("{}: has no scheduler of its own", target.name));
+            return wrong(format!("{}: this device has no scheduler of its own", target.name));
         }
         if let Some(name) = schedulers.iter().find(|name| !offered.contains(name)) {
             let offered = offered.join(", ");
             return wrong(format!(
-                "--scheduler {name}: {} does not offer this scheduler now; it offers {offered}",
+                "--scheduler {name}: the device {} does not offer this scheduler now; it offers {offered}",
                 target.name
             ));
         }
         if let Some(name) = schedulers.iter().find(|name| Registry::linux().get(name).is_err()) {
             return wrong(format!(
-                "--scheduler {name}: iosched cannot predict this scheduler, because iosched \
-                 does not have it"
+                "--scheduler {name}: iosched does not have this scheduler, so it cannot predict its results"
             ));
         }
         Ok(Self {
@@ -184,7 +183,7 @@ mod tests {
     fn schedulers_that_are_not_offered_or_not_known_are_refused() {
         let refused = |named: &[&str]| header(named).unwrap_err().to_string();
         assert!(refused(&["bfq"]).ends_with("does not offer this scheduler now; it offers none, bfq2"));
-        assert!(refused(&[]).starts_with("--scheduler bfq2: iosched cannot predict this scheduler"));
+        assert!(refused(&[]).starts_with("--scheduler bfq2: iosched does not have this scheduler"));
         assert_eq!(header(&[" none "]).unwrap().schedulers, ["none"]);
     }
 

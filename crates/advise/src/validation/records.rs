@@ -161,7 +161,9 @@ impl Measured {
         let value: serde_json::Value = serde_json::from_slice(&first).map_err(|error| none(error.to_string()))?;
         let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if format > FORMAT.into() {
-            return Err(none(format!("it has format {format}; this version reads up to {FORMAT}")));
+            return Err(none(format!(
+                "the file has format {format}; this version of iosched reads formats up to {FORMAT}"
+            )));
         }
         let mut measured = match serde_json::from_value(value) {
             Ok(Line::Battery(header)) => Self::new(*header),
@@ -175,11 +177,11 @@ impl Measured {
                 _ if text.is_empty() && lines.peek().is_none() => {}
                 Ok(Line::Run(run)) if measured.knows(&run) => measured.runs.push(run),
                 Ok(Line::Run(_)) => {
-                    return Err(bad("the header does not have the workload or scheduler of this run".to_owned()));
+                    return Err(bad("the header lacks the workload or the scheduler of this run".to_owned()));
                 }
                 Ok(Line::Battery(_)) => return Err(bad("a second header".to_owned())),
                 Err(error) if error.is_eof() && lines.peek().is_none() => measured.warnings.push(format!(
-                    "{file}: line {} is truncated and was left out, because writing was interrupted there",
+                    "{file}: line {} is incomplete, because writing was interrupted there; iosched left this line out",
                     number + 1
                 )),
                 Err(error) => return Err(bad(format!("no run: {error}"))),

@@ -62,14 +62,14 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let mut distances: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     distances.sort_by_key(|measured| measured.probe.sectors);
     let (Some(near), Some(far)) = (distances.first(), distances.last()) else {
-        return Ok(Err("the target is too small to show the time of seeks"));
+        return Ok(Err("the target is too small for a measurement of the seek time"));
     };
     if far.summary.mean_ns.median < near.summary.mean_ns.median * DISTANCE_RATIO_MIN {
         return Ok(Err("distance costs nothing"));
     }
     let revolution_ns = revolution_ns(near);
     let Some(zones) = zones(evidence, revolution_ns) else {
-        return Ok(Err("there is no sequential read"));
+        return Ok(Err("there is no measurement of sequential reads"));
     };
     // Each distance probe covers a region. The smallest reads of the size probes cover the whole
     // disk, so they are one more point of the seek curve.
