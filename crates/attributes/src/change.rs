@@ -129,8 +129,8 @@ fn only(disks: &mut Disks, Assignment { name, value }: &Assignment) -> Result<Na
             let first = &found[0].disk.name;
             let all: Vec<_> = found.iter().map(|file| file.disk.name.as_str()).collect();
             Err(wrong(format!(
-                "{name}: several disks have this attribute: {}; write {first}/{name}={value}, or choose a disk \
-                 with --at",
+                "{name}: several disks have this attribute: {}; write {first}/{name}={value}, or choose one of \
+                 the disks with --at",
                 all.join(", ")
             )))
         }
@@ -157,7 +157,7 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
             return Err(wrong(missing(disks, file, value)));
         }
         return Err(match disks.takes(file).filter(|_| !error.explains) {
-            Some(takes) => wrong(format!("{}: {value:?} is not accepted; {takes}", file.name)),
+            Some(takes) => wrong(format!("{}: {value:?} is not a valid value; {takes}", file.name)),
             None => wrong(error),
         });
     }
@@ -170,8 +170,8 @@ fn set(disks: &mut Disks, file: &Named, value: &str) -> Result<String, Attribute
     if is_exactly(declaration, read, value) || is_rate(file, read, value) {
         return Ok(chosen(read).to_owned());
     }
-    let why = if is_same(declaration, read, value) { " (it is stored in whole jiffies)" } else { "" };
-    Err(failed(format!("{}: {read} was stored instead of {value}{why}", file.name)))
+    let why = if is_same(declaration, read, value) { " (the kernel stores whole jiffies)" } else { "" };
+    Err(failed(format!("{}: the disk stored {read} instead of {value}{why}", file.name)))
 }
 
 /// Returns the message about a scheduler that the kernel does not have, as `compare --on` prints

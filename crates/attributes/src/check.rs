@@ -67,8 +67,9 @@ impl Disks {
             ["queue", "scheduler"] => self.is_none_of(file, value),
             ["device", "queue_depth"] => {
                 let is_depth = value.parse::<u32>().is_ok_and(|depth| depth > 0);
-                (!is_depth)
-                    .then(|| format!("{value:?} is not a queue depth; it must be a number of commands, 1 or more"))
+                (!is_depth).then(|| {
+                    format!("{value:?} is not a queue depth; a queue depth is a number of commands, 1 or more")
+                })
             }
             ["clients", client, "weight"] if self.is_in_no_group(file, client) => Some(IN_NO_GROUP.to_owned()),
             ["groups" | "clients", _, "weight"] => weight(value, scheduler, weights(scheduler)?).err(),

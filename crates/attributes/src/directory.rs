@@ -45,7 +45,7 @@ impl Directory {
             io::ErrorKind::PermissionDenied => {
                 "only the owner of the file may do this (root, for disks of the kernel)".to_owned()
             }
-            io::ErrorKind::InvalidInput => "the file does not accept this value".to_owned(),
+            io::ErrorKind::InvalidInput => "the value is not valid for this file".to_owned(),
             io::ErrorKind::NotConnected => "the server of this mount has ended".to_owned(),
             _ => error.to_string(),
         };

@@ -77,7 +77,7 @@ impl Earlier {
             if !changes.is_empty() {
                 let undo = before.undo();
                 let words: Vec<String> = undo.iter().map(|(name, value)| quoted(&format!("{name}={value}"))).collect();
-                let all = if before.is_later() { ", with all changes since the system started" } else { "" };
+                let all = if before.is_later() { ", which undoes all changes since the system started" } else { "" };
                 say(format!("undo: iosched set {disk} {}", words.join(" ")));
                 say(format!("      or: iosched restore {disk}{all}"));
             }

@@ -173,8 +173,8 @@ impl Disks {
             Err(FindError::Io { error, .. }) => return Err(absent(at, &error)),
             Err(FindError::NoDevice { path, kind }) => {
                 return Err(wrong(format!(
-                    "{}: is in a file system ({kind}) that is not on a disk; name a disk (sda or {SYS_BLOCK}/sda), \
-                     the directory of a mounted disk, or a control socket",
+                    "{}: this path is in a file system ({kind}) that is not on a disk; name a disk (sda or \
+                     {SYS_BLOCK}/sda), the directory of a mounted disk, or a control socket",
                     path.display()
                 )));
             }
@@ -197,12 +197,12 @@ fn tree(root: &Path, name: Option<&String>) -> Box<dyn Tree> {
 fn absent(at: &Path, error: &io::Error) -> AttributesError {
     match error.kind() {
         io::ErrorKind::NotConnected => wrong(format!(
-            "{}: the server of this mount has ended; clear it with fusermount3 -u {0} or, as root, umount {0}",
+            "{}: the server of this mount has ended; unmount it with fusermount3 -u {0} or, as root, umount {0}",
             at.display()
         )),
         io::ErrorKind::NotFound => wrong(format!("{}: no such file or directory", at.display())),
         io::ErrorKind::NotADirectory => {
-            wrong(format!("{}: is not a directory of disks, a disk or a control socket", at.display()))
+            wrong(format!("{}: this is not a directory of disks, a disk or a control socket", at.display()))
         }
         _ => failed_with(format!("{}: {error}", at.display())),
     }

@@ -87,7 +87,7 @@ pub fn socket_to_make(given: &Path) -> Result<PathBuf, AttributesError> {
     let Some(name) = given.to_str().and_then(|given| given.strip_prefix(LIVE)) else { return Ok(given.to_owned()) };
     let file = file(name)?;
     let Some(directory) = directories().into_iter().next() else {
-        return Err(wrong(format!("{LIVE}{name}: there is no directory for sockets; give --control a path")));
+        return Err(wrong(format!("{LIVE}{name}: there is no directory for named sockets; give a path to --control")));
     };
     let created = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     created.map_err(|error| failed(format!("{LIVE}{name}: {}: {error}", directory.display())))?;

@@ -34,18 +34,19 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => wrong(format!("{shown}: does not answer like a control socket")),
+            true => wrong(format!("{shown}: the server of this socket does not answer like a control socket")),
             false => error.into(),
         };
     };
     let hint = control_of(server).map_or_else(
         || {
-            "this server has no known control socket; to have one, start it with iosched serve --control SOCKET"
+            "iosched finds no control socket of this server; to have one, start the server with iosched serve \
+             --control SOCKET"
                 .to_owned()
         },
         |control| format!("the control socket of this server is {control}"),
     );
-    wrong(format!("{shown}: is a socket for NBD clients, not a control socket; {hint}"))
+    wrong(format!("{shown}: this is a socket for NBD clients, not a control socket; {hint}"))
 }
 
 /// Returns the control socket that the command line of a server names.

@@ -70,11 +70,14 @@ pub(super) struct Clients {
 impl Clients {
     pub(super) fn of(mut disks: Disks, at: &Path) -> Result<Self, AttributesError> {
         let [disk] = &disks.disks[..] else {
-            return Err(wrong(format!("{}: top shows one served disk; name it as {0}/NAME", at.display())));
+            return Err(wrong(format!("{}: top shows only one served disk; write {0}/NAME", at.display())));
         };
         let disk = disk.clone();
         if disks.tree.list(&disk.path_of("clients")).is_err() {
-            return Err(wrong(format!("{}: has no list of clients; it is not a served disk", at.display())));
+            return Err(wrong(format!(
+                "{}: this disk has no list of clients, because it is not a served disk",
+                at.display()
+            )));
         }
         let before = clients(disks.tree.as_mut(), &disk);
         Ok(Self { disks, disk, at: at.to_owned(), before, since: Instant::now() })
@@ -201,7 +204,7 @@ fn details(number: u64, shown: &Shown) -> Vec<String> {
     let kind = |name: &str, had: &Had| {
         let mean_us = had.total_us.checked_div(had.ios).unwrap_or(0);
         format!(
-            "{name}: {} since it connected, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
+            "{name}, since it connected: {}, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
             had.ios,
             had.bytes as f64 / 1e6,
             mean_us as f64 / 1e3,

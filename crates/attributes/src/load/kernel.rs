@@ -115,7 +115,7 @@ impl Source for KernelDisks {
     }
 
     fn set(&mut self, row: &str, attribute: &str, _: &str) -> Result<(), AttributesError> {
-        Err(wrong(format!("{row}: disks of the kernel have no {attribute} of clients")))
+        Err(wrong(format!("{row}: only served disks have clients, so a disk of the kernel has no {attribute} to set")))
     }
 }
 

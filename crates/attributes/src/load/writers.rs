@@ -44,14 +44,12 @@ impl Writers {
         let named: Vec<_> = named.collect();
         let more = writers.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let others = if is_refused { "; only root sees other users' writes" } else { "" };
+        let others = if is_refused { "; only root can see the writes of other users" } else { "" };
         match named.is_empty() {
             false => Some(format!("writers (to any disk): {}{more}{others}", named.join(", "))),
-            true if is_refused => Some(
-                "only root sees which processes write through the page cache \
-                 (/proc/PID/io)"
-                    .to_owned(),
-            ),
+            true if is_refused => {
+                Some("only root can see which processes write through the page cache (/proc/PID/io)".to_owned())
+            }
             true => None,
         }
     }
