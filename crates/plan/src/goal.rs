@@ -146,10 +146,12 @@ impl FromStr for Goal {
         match word {
             "share" => {
                 let share = rest.trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share > 0.0);
-                return share.map(Self::Share).ok_or_else(|| error("expected a number above 0 after share".to_owned()));
+                return share
+                    .map(Self::Share)
+                    .ok_or_else(|| error("expected a number above 0 after `share`".to_owned()));
             }
             "before" if rest.trim().is_empty() => {
-                return Err(error("expected the name of another unit after before".to_owned()));
+                return Err(error("expected the name of another unit after `before`".to_owned()));
             }
             "before" => return Ok(Self::Before(rest.trim().to_owned())),
             "reservation" => return rate(rest).map(|(metric, value)| Self::Reservation(metric, value)).map_err(error),
@@ -158,8 +160,8 @@ impl FromStr for Goal {
         }
         let Some(at) = trimmed.find(['<', '>']) else {
             return Err(error(
-                "expected a metric with a bound, such as p99(read) < 5 ms, or one of share, before, reservation \
-                 and limit"
+                "expected a metric with a bound, such as p99(read) < 5 ms, or a goal that begins with `share`, \
+                 `before`, `reservation` or `limit`"
                     .to_owned(),
             ));
         };
@@ -173,7 +175,7 @@ impl FromStr for Goal {
             }
             _ => match rate(value).map_err(error)? {
                 (unit_metric, value) if unit_metric == metric => value,
-                _ => return Err(error(format!("the unit does not fit the metric; use {}", metric.unit()))),
+                _ => return Err(error(format!("the metric cannot have this unit; use {}", metric.unit()))),
             },
         };
         if matches!(metric, Metric::Latency(..)) && least {

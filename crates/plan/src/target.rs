@@ -101,8 +101,8 @@ impl FromStr for Target {
             "process" => Self::Process(name_owned),
             _ => {
                 return Err(error(
-                    "expected the path of a cgroup, or one of container:, libvirt:, qemu:, proxmox:, kubernetes:, \
-                     export: and process: with a name",
+                    "expected the path of a cgroup, or a name after one of the prefixes container:, libvirt:, \
+                     qemu:, proxmox:, kubernetes:, export: and process:",
                 ));
             }
         })
