@@ -172,7 +172,7 @@ def twice(self, now_ns):
         ("dispatch", raises, r"dispatch at .* ms raised ZeroDivisionError\('mine'\)"),
         ("complete", raises, r"complete at .* ms raised ZeroDivisionError"),
         ("batch", raises, r"batch at .* ms raised ZeroDivisionError"),
-        ("dispatch", twice, r"dispatch at .* returned <iosched.Request 0: .*>, which is not queued"),
+        ("dispatch", twice, r"dispatch at .* returned <iosched.Request 0: .*>, but this request is not queued"),
         ("dispatch", lambda self, now_ns: "soon", r"returned 'soon'; it must return a queued request, None, or a time"),
         ("dispatch", lambda self, now_ns: True, "returned True; it must return"),
         ("dispatch", lambda self, now_ns: now_ns, "is not in the future"),

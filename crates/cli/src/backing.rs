@@ -28,10 +28,10 @@ pub(crate) fn check(spec: &Spec, force: bool) -> Result<()> {
     let path = path.display();
     if !force {
         return Err(usage(format!(
-            "{path}: is in use: {used}; two writers destroy its data. End the other use, or serve it anyway with \
-             --force"
+            "{path}: the backing is in use: {used}; two writers destroy its data. End the other use, or add \
+             --force to serve it anyway"
         )));
     }
-    say!("warning: {path}: is in use: {used}; it is served anyway");
+    say!("warning: {path}: the backing is in use: {used}; iosched serves it anyway");
     Ok(())
 }

@@ -17,17 +17,17 @@ use iosched_terminal::{output, show};
 pub(crate) enum DeviceCommand {
     /// List the profiles that come with iosched
     List {
-        /// List this family of devices instead; the family "ssd" has drives with known maximum rates and unknown
-        /// latencies
+        /// List the devices of this family instead; the family "ssd" has drives with known maximum
+        /// rates and unknown latencies
         #[arg(long, value_name = "NAME", value_parser = family)]
         family: Option<&'static Family>,
         /// Print the list as one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Show rates, latencies and flush times of a device model, beside those of the real device
+    /// Show rates, latencies and flush times of a device model, next to those of the real device
     Show {
-        /// A profile of `iosched device list`, or a file (with a / or *.toml)
+        /// A profile from `iosched device list`, or a file whose name contains a / or ends in .toml
         ///
         /// For flash, NAME:steady models the drive after it has been filled and overwritten.
         #[arg(value_name = "PROFILE|FILE")]
@@ -44,10 +44,11 @@ pub(crate) enum DeviceCommand {
     /// To find the values, iosched increases the load on the model of the device until the rate no longer grows.
     #[command(name = "io-cost")]
     IoCost {
-        /// A profile of `iosched device list` or of a family, or a file (with a / or *.toml)
+        /// A profile from `iosched device list` or from a family, or a file whose name contains a /
+        /// or ends in .toml
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
-        /// Model name of the device in udev (ID_MODEL), for the hwdb entry
+        /// Name of the device model in udev (ID_MODEL), for the hwdb entry
         #[arg(long, value_name = "NAME")]
         model_name: Option<String>,
         /// Print everything as one JSON document
@@ -59,7 +60,7 @@ pub(crate) enum DeviceCommand {
 fn family(text: &str) -> Result<&'static Family, String> {
     Family::named(text).ok_or_else(|| {
         let known: Vec<&str> = Family::ALL.iter().map(|family| family.name).collect();
-        format!("there is no family {text:?}; available: {}", known.join(", "))
+        format!("there is no family of devices {text:?}; available: {}", known.join(", "))
     })
 }
 

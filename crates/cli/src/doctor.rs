@@ -18,9 +18,9 @@ use iosched_terminal::show::{Look, doctor};
 ///
 /// doctor examines everything between a process and the disk. This includes the scheduler, ionice,
 /// writeback throttling, settings of cgroups, the disk itself, and layers such as LVM, dm-crypt and
-/// RAID. For each finding, doctor gives its meaning, its certainty, a remedy, and the file that
-/// shows it. doctor changes nothing, and does not need root. Without DISK, it lists all disks
-/// briefly, with the most important findings.
+/// RAID. For each finding, doctor gives its meaning, its certainty, a remedy, and the file in which
+/// doctor found it. doctor changes nothing, and does not need root. Without DISK, it lists all
+/// disks briefly, with the most important findings.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {

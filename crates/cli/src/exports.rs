@@ -46,7 +46,8 @@ impl ExportArgs {
         each.extend(exports.as_slice().iter().filter(|&export| !each.contains(export)).cloned().collect::<Vec<_>>());
         if each.len() != sockets {
             return Err(usage(format!(
-                "--socket: {sockets} sockets for {} exports; each virtual machine needs one socket and one export",
+                "--socket: there are {sockets} sockets for {} exports; give one socket and one export for each \
+                 virtual machine",
                 each.len()
             )));
         }

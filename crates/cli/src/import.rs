@@ -118,7 +118,7 @@ fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     let text = read(&args.file)?;
     let all = io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
         Ok(_) => usage(format!(
-            "{file}: is already a profile; show it with iosched device show {}",
+            "{file}: this file is already a profile; show it with iosched device show {}",
             quoted(&as_path(&args.file))
         )),
         Err(_) => usage(format!("{file}: {error}")),
@@ -149,10 +149,12 @@ fn choose<'a, T>(file: &str, all: &'a [T], of: Option<&str>, name: impl Fn(&T) -
     let names = || all.iter().map(&name).collect::<Vec<_>>().join(", ");
     match (of, all) {
         (None, [only]) => Ok(only),
-        (None, _) => Err(usage(format!("{file}: describes {} devices; choose one with --of: {}", all.len(), names()))),
+        (None, _) => {
+            Err(usage(format!("{file}: the file describes {} devices; choose one with --of: {}", all.len(), names())))
+        }
         (Some(of), _) => {
             let found = all.iter().find(|device| name(device).eq_ignore_ascii_case(of));
-            found.ok_or_else(|| usage(format!("{file}: has no device {of:?}; it has {}", names())))
+            found.ok_or_else(|| usage(format!("{file}: the file has no device {of:?}; its devices are {}", names())))
         }
     }
 }
@@ -188,7 +190,7 @@ fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
     preface.extend(qos.into_iter().chain(conditions).map(|line| format!("# {line}\n")));
     out.text(&(preface + "\n" + &profile.to_toml()?))?;
     if latencies.is_none() {
-        say!("warning: {file}: there is no job iocost-qos with latencies, so the profile has only rates");
+        say!("warning: {file}: the result has no job iocost-qos with latencies, so the profile has only rates");
     }
     if !out.is_standard_output() {
         say!("{}: {}", args.output.display(), profile.about());
@@ -209,8 +211,9 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
         let found = find_read_ahead(&description.config, &shown, &services).map_err(usage)?;
         description.config.read_cache.read_ahead_after = found.after;
         let sentence = format!(
-            "read_ahead_after = \"{}\" is from {}: the model is {:.3} ms from its first half, and {:.3} ms with the other \
-             value. From its second half, which did not decide, it is {:.3} ms (root mean square).",
+            "read_ahead_after = \"{}\" was chosen with the first half of {}: there, the error of the model is \
+             {:.3} ms with this value, and {:.3} ms with the other value. On the second half, which was not used \
+             for the choice, the error is {:.3} ms (root mean square).",
             found.after,
             trace.file_name().map_or(shown, |name| name.to_string_lossy().into_owned()),
             found.rms_ms,

@@ -27,8 +27,8 @@ const COUNTED: &str = "--counted";
 /// of the same priority. Random operations check the rules that every scheduler must keep. valgrind
 /// counts the instructions per request, if it is installed.
 ///
-/// All five parts take minutes for each scheduler. To judge a scheduler of your own, see
-/// docs/elevator-howto.md: a program of ten lines prints the same report card.
+/// All five parts together take several minutes for each scheduler. To judge your own scheduler,
+/// see docs/elevator-howto.md: a program of ten lines prints the same report card.
 ///
 /// The exit status is 1 if a scheduler broke a rule. After Ctrl-C, the report cards contain the
 /// finished parts.

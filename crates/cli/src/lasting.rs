@@ -40,7 +40,10 @@ impl LastingRules {
         let mut rules: Vec<Rule> = Vec::new();
         for file in files {
             if file.of_disk().strip_prefix(QUEUE).is_none() {
-                return Err(usage(format_args!("{}: --persist is only for attributes of the queue", file.name)));
+                return Err(usage(format_args!(
+                    "{}: --persist is only for attributes of the queue of a disk",
+                    file.name
+                )));
             }
             let disk = &file.disk.name;
             if rules.iter().any(|rule| rule.values.disk() == disk) {

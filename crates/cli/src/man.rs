@@ -52,7 +52,7 @@ fn find(root: Command, names: &[String]) -> Result<Command> {
                 _ => {
                     let meant = did_you_mean(name, known.iter().copied());
                     usage(format_args!(
-                        "there is no page of {of} {name}; commands of {of} are {}{meant}",
+                        "there is no page of {of} {name}; the commands of {of} are {}{meant}",
                         known.join(", ")
                     ))
                 }

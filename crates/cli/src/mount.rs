@@ -84,7 +84,8 @@ fn hides_nothing(directory: &Path) -> Result<()> {
     match some {
         None => Ok(()),
         Some(entry) => Err(usage(format!(
-            "{}: is not empty; the mount would hide {:?} and all other files: name an empty directory",
+            "{}: the directory is not empty, and the mount would hide {:?} and all other files; name an empty \
+             directory",
             directory.display(),
             entry.file_name()
         ))),
@@ -98,7 +99,10 @@ fn unmount(unmounter: &Unmounter) -> bool {
         Ok(Unmounted::InUse(users)) => {
             let users: Vec<_> = users.iter().map(ToString::to_string).collect();
             let by = if users.is_empty() { String::new() } else { format!(" by {}", users.join(", ")) };
-            say!("the disk is in use{by}: serving until it is closed; a second signal ends the server at once");
+            say!(
+                "the disk is in use{by}; iosched serves it until all programs close it. A second signal ends the \
+                 server at once"
+            );
             true
         }
         Err(error) => {
@@ -111,7 +115,8 @@ fn unmount(unmounter: &Unmounter) -> bool {
 fn announce(served: &Served, chosen: &Chosen, mounted: &Mounted) {
     let (name, directory) = (served.handle.name(), mounted.directory());
     output::announce(&format!(
-        "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\nstop with Ctrl-C or: umount {at}\n",
+        "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\nto stop, press Ctrl-C or run: \
+         umount {at}\n",
         disk = directory.join(name).display(),
         about = about(served, chosen),
         control = directory.join("block").join(name).display(),

@@ -33,9 +33,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// Record the requests of a disk as a trace for compare, tune and advise
 ///
 /// The trace has every request of every process, from its submission to its completion. iosched
-/// uses the kernel's tracer `blk` and restores its state at the end. It also records the priority
-/// (ionice) of each process, which blktrace does not. The disk keeps working during the recording.
-/// At the end, the command prints a summary. It needs root.
+/// uses the kernel's tracer `blk` and restores its state at the end. iosched also records the
+/// priority (ionice) of each process; blktrace does not. The disk keeps working during the
+/// recording. At the end, the command prints a summary. It needs root.
 ///
 /// After Ctrl-C, the recording ends early, iosched keeps the recorded part, and the exit status is 0. If the file
 /// system of the trace becomes full, the recording also ends early. iosched keeps the recorded part, and the exit
@@ -55,7 +55,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Print the summary as one JSON document, the same as that of `iosched trace info --json`
+    /// Print the summary as one JSON document, as `iosched trace info --json` does
     #[arg(long)]
     json: bool,
 
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         );
     }
     if foreign_bytes > 0 {
-        eprintln!("warning: another program also began to trace; {foreign_bytes} bytes of its events were left out");
+        eprintln!("warning: another program also began to trace; iosched left out {foreign_bytes} bytes of its events");
     }
     let code = if lost > 0 || no_room.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
     if !out.is_file() {
@@ -131,7 +131,7 @@ fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str)
     let (name, seconds) = (device.name(), recorded_for.as_secs_f64());
     anyhow!(
         "{name}: there were no requests in {seconds:.1} s, so {outcome}; run the workload on {name} during the \
-         recording, or record for longer with --for. Data in the page cache are read without requests"
+         recording, or record for longer with --for. Reads of data in the page cache make no requests"
     )
 }
 

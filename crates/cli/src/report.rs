@@ -30,10 +30,12 @@ pub(crate) struct ReportArgs {
     /// Write one plot of a comparison as a picture, instead of the page; `list` prints the names
     #[arg(long, value_name = "PLOT")]
     plot: Option<String>,
-    /// Page or picture to write; - for standard output [default: RECORDS with the ending .html; last.html with --last]
+    /// Page or picture to write; - for standard output [default: RECORDS with the extension .html;
+    /// last.html with --last]
     ///
-    /// For a picture, the default is NAME-PLOT.svg. NAME is RECORDS without its ending, and PLOT is the name of the
-    /// plot. The ending .svg, .png or .pdf chooses the format of a picture. Without an ending, the format is SVG.
+    /// For a picture, the default is NAME-PLOT.svg. NAME is RECORDS without its extension, and PLOT
+    /// is the name of the plot. The extension .svg, .png or .pdf chooses the format of a picture.
+    /// If the file name has no extension, the format is SVG.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Print the metrics and verdicts of a comparison as `iosched compare --csv` does, and write no page
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
         return list();
     }
     if args.records.is_none() && !args.last {
-        return Err(usage("name a file of records, or use those of the last comparison with --last"));
+        return Err(usage("name a file of records, or add --last to use the records of the last comparison"));
     }
     match &args.plot {
         _ if args.csv => csv(args.records.as_deref()),
@@ -76,7 +78,10 @@ fn is_of_comparison(path: &Path, option: &str) -> Result<()> {
     std::fs::File::open(path).map_err(|source| LabError::Io { file: path.display().to_string(), source })?;
     let others = [Kind::Search, Kind::Measurements, Kind::Reproduction, Kind::Validation];
     if others.into_iter().any(|kind| kind.recognises(path).unwrap_or(false)) {
-        return Err(usage(format!("{}: {option} is only for records of a comparison", path.display())));
+        return Err(usage(format!(
+            "{}: these are not records of a comparison, so {option} cannot be used",
+            path.display()
+        )));
     }
     Ok(())
 }
@@ -173,8 +178,8 @@ fn report(path: Option<&Path>, page: Option<&Path>, args: WriteArgs) -> Result<(
     if Kind::Validation.recognises(&path).unwrap_or(false) {
         let shown = quoted(&path.to_string_lossy());
         return Err(usage(format!(
-            "{}: is from iosched validate, which has no report; show it with iosched validate --from {shown} \
-             --profile P",
+            "{}: these records are from iosched validate, which has no report; show them with iosched validate \
+             --from {shown} --profile P",
             path.display()
         )));
     }

@@ -23,10 +23,10 @@ use iosched_terminal::output::{self, say};
 /// Commands that change settings of the kernel's disks for a while, such as `iosched compare --on`,
 /// first record the old settings. They restore the old settings at the end, also after Ctrl-C. If
 /// such a command was killed or the machine crashed, restore puts the settings back: scheduler,
-/// tunables, attributes and files of cgroups. It reads each value back after writing it, and
-/// reports cgroups that no longer exist. It also removes directories and cgroups that were made for
-/// a workload, puts back the tracer of `iosched record`, and removes trace instances of
-/// `iosched watch`.
+/// tunables, attributes and files of cgroups. restore reads each value back after writing the
+/// value, and reports cgroups that no longer exist. restore also removes directories and cgroups
+/// that were made for a workload, resets the kernel's tracer after `iosched record`, and removes
+/// trace instances of `iosched watch`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
@@ -44,7 +44,8 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     devices: Vec<PathBuf>,
 
-    /// Restore all changed disks, and remove the directories and cgroups made for workloads; the default without DEVICE
+    /// Restore all changed disks, and remove the directories and cgroups made for workloads; this
+    /// is the default if you name no DEVICE
     #[arg(long, conflicts_with = "devices")]
     all: bool,
 
@@ -142,7 +143,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode> {
             Vec::new()
         };
         if !of_root.is_empty() {
-            anyhow::bail!("root changed settings of {}: run restore as root", of_root.join(", "));
+            anyhow::bail!("root changed the settings of {}; run restore as root", of_root.join(", "));
         }
         output::print("nothing to restore\n")?;
     }
@@ -194,7 +195,7 @@ impl Messages {
             Restoration::Rebooted { changes } => {
                 // These changes are in the opposite direction: the old and the present value.
                 let was = |Change { name, from, to }: &Change| {
-                    format!("{name} was {to} and is {}", from.as_deref().unwrap_or("gone"))
+                    format!("{name} was {to} and is now {}", from.as_deref().unwrap_or("gone"))
                 };
                 let differs: Vec<_> = changes.iter().map(was).collect();
                 format!(
@@ -227,7 +228,9 @@ impl Messages {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
             LeftCgroup::Gone => format!("cgroup {name}: is gone"),
-            LeftCgroup::InUse { pid } => format!("cgroup {name}: not removed, because process {pid} is in it"),
+            LeftCgroup::InUse { pid } => {
+                format!("cgroup {name}: not removed, because the cgroup contains process {pid}")
+            }
         };
         self.say(&text)
     }
@@ -238,7 +241,7 @@ impl Messages {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
             Cleared::Gone => format!("{name}: is gone"),
-            Cleared::InUse { pid } => format!("{name}: not removed, because process {pid} is in it"),
+            Cleared::InUse { pid } => format!("{name}: not removed, because it contains process {pid}"),
             Cleared::NotOurs { path } => {
                 self.all_well = false;
                 format!("{}: not removed, because it does not look like a directory made by iosched", path.display())
@@ -256,12 +259,12 @@ fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String 
     };
     let all: Vec<_> = left.iter().map(one).collect();
     let back = if options.dry_run {
-        "--force would restore this too".to_owned()
+        "--force would restore this setting too".to_owned()
     } else {
         let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
-        format!("to restore this too, run: iosched set {device} {}", words.join(" "))
+        format!("to restore this setting too, run: iosched set {device} {}", words.join(" "))
     };
-    format!("not restored, because another program changed this after iosched: {}; {back}", all.join(", "))
+    format!("not restored, because another program changed this setting after iosched did: {}; {back}", all.join(", "))
 }
 
 fn list(changes: &[Change]) -> String {
@@ -278,7 +281,7 @@ fn described(identity: &Identity) -> String {
 
 fn why(reason: &LeftAlone) -> String {
     match reason {
-        LeftAlone::InUse { pid } => format!("process {pid} is changing its settings now"),
+        LeftAlone::InUse { pid } => format!("process {pid} is changing the settings of this disk now"),
         LeftAlone::Gone => "there is no such device now; --forget discards its record".to_owned(),
         LeftAlone::Another { then, now } => {
             let (then, now) = (described(then), described(now));
@@ -287,7 +290,7 @@ fn why(reason: &LeftAlone) -> String {
             } else {
                 format!("the record belongs to another device ({then}), not to the present one ({now})")
             };
-            format!("{differ}; the present device was not changed; --forget discards the record")
+            format!("{differ}; restore did not change the present device; --forget discards the record")
         }
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
@@ -321,8 +324,8 @@ mod tests {
         let text = |now| why(&LeftAlone::Another { then: disk(3, "/a.img"), now });
         assert_eq!(
             text(disk(4, "/a.img")),
-            "the device (1 GiB, /a.img) was removed and added again, so the recorded settings no longer apply; the \
-             present device was not changed; --forget discards the record"
+            "the device (1 GiB, /a.img) was removed and added again, so the recorded settings no longer apply; \
+             restore did not change the present device; --forget discards the record"
         );
         assert!(text(disk(4, "/b.img")).starts_with(
             "the record belongs to another device (1 GiB, /a.img), not to the present one (1 GiB, /b.img);"

@@ -23,10 +23,11 @@ use iosched_terminal::output::say;
 
 /// Serve a disk to NBD clients, through a scheduler
 ///
-/// To the scheduler, each client is a process with a priority. An export is a named share of the disk. Declare exports
-/// with --export or in a file. The clients of one export form a group, and groups share the disk by weight. If exports
-/// have a class or level but no weight, the scheduler orders all clients by class and level instead. Without a declared
-/// export, the disk has one export, with the name of the disk. Clients can also use the empty name for this export.
+/// To the scheduler, each client is a process with a priority. An export is a named share of the
+/// disk. Declare exports with --export or in a file. The clients of one export form a group, and
+/// groups share the disk by weight. If exports have a class or level but no weight, the scheduler
+/// orders all clients by class and level instead. If you declare no export, the disk has one
+/// export, with the name of the disk. Clients can also use the empty name for this export.
 ///
 /// On SIGTERM or Ctrl-C, the server finishes the requests of its clients, flushes and ends. A second signal ends it at
 /// once. In both cases, no flushed data is lost. On SIGHUP, the server reads the file of --exports again. Without
@@ -154,7 +155,7 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
             let exports = match files.load(&name) {
                 Ok(exports) => exports,
                 Err(error) => {
-                    say!("warning: {error}; the exports are unchanged");
+                    say!("warning: {error}; the server keeps the exports that it has");
                     continue;
                 }
             };

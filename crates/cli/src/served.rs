@@ -52,7 +52,8 @@ pub(crate) struct DiskArgs {
     #[arg(long = "for", value_name = "PURPOSE", conflicts_with = "scheduler")]
     purpose: Option<Purpose>,
 
-    /// Requests in flight on the backing; the rest wait in the scheduler [default: 32, or the model's queue depth]
+    /// Maximum number of requests in flight on the backing; other requests wait in the scheduler
+    /// [default: 32, or the model's queue depth]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
 
@@ -62,7 +63,7 @@ pub(crate) struct DiskArgs {
 
     /// Write a block trace of all events to this file, for blkparse and iosched
     ///
-    /// For `blkparse -i BASE`, name the file BASE.blktrace.0.
+    /// To read the file with `blkparse -i BASE`, give it the name BASE.blktrace.0.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 
@@ -137,8 +138,8 @@ impl DiskArgs {
         let name = self.name();
         if name.is_empty() || name.contains('/') || !name.chars().all(is_printable) {
             return Err(usage(format!(
-                "{name:?} cannot be the name of a disk: choose one with --name NAME, without slashes and control \
-                 characters"
+                "{name:?} cannot be the name of a disk; choose another name with --name NAME, without slashes \
+                 and control characters"
             )));
         }
         Ok(())
@@ -261,7 +262,7 @@ impl Ending {
                 self.begin(&mut phase, stop);
             }
             Phase::EndRequested | Phase::Stopping => {
-                say!("ended at once; data that was not flushed may be lost");
+                say!("the server ended at once; data that was not flushed may be lost");
                 output::exit(BY_SIGNAL + signal);
             }
         }
@@ -288,7 +289,7 @@ impl Ending {
     pub(crate) fn stops(&self, served: &Served) {
         let handle = served.handle.clone();
         self.by(move || {
-            say!("\nfinishing and flushing; a second signal ends the server at once");
+            say!("\nthe server finishes its requests and flushes; a second signal ends it at once");
             handle.stop();
             true
         });
@@ -317,13 +318,13 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     if let Some(path) = gone {
         let path = path.display();
         say!(
-            "warning: {path}: was deleted or replaced while it was served; the written data is \
-             not in the present file of this name"
+            "warning: {path}: the file was deleted or replaced while iosched served it; the present file of this \
+             name does not contain the written data"
         );
     }
     let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {
         if lost > 0 {
-            say!("warning: the trace lacks {lost} events, because they came faster than the file could be written");
+            say!("warning: the trace lacks {lost} events, because iosched could not write the file fast enough");
         }
         result.map_err(|error| anyhow!("the trace ends early: {error}"))
     });
@@ -357,11 +358,10 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let depth = depth.filter(|_| *shows_depth).map(|depth| format!(", depth {depth}")).unwrap_or_default();
     let why = match kept {
         // Async writes of all clients share few queues, so weights have little effect on them.
-        Some(Shares::Weights) => format!(
-            " (keeps the declared weights {WITHIN}; to include async writes, declare \
-            sync=all)"
-        ),
-        Some(shares) => format!(" (keeps the declared {})", shares.declared()),
+        Some(Shares::Weights) => {
+            format!(" (this scheduler keeps the declared weights {WITHIN}; for async writes too, declare sync=all)")
+        }
+        Some(shares) => format!(" (this scheduler keeps the declared {})", shares.declared()),
         None => String::new(),
     };
     format!("{}, {}, {setting}{depth}{why}", served.about, size(served.handle.capacity_bytes()))
@@ -378,8 +378,8 @@ pub(crate) fn warn_if_ignored(disk: &Handle, exports: &Exports, kept: Option<Sha
         say!("warning: {scheduler} ignores the declared {}; {} to apply them", shares.declared(), way(shares));
     } else if shares == Shares::Weights && kept.is_none() && exports.has_async_writes() {
         say!(
-            "warning: {scheduler} applies the declared weights to writes only roughly; to apply them to writes, too, \
-             declare sync=all for each export"
+            "warning: {scheduler} applies the declared weights to writes only roughly; to apply the weights \
+             exactly, declare sync=all for each export"
         );
     }
 }
@@ -393,7 +393,7 @@ pub(crate) fn by_options(shares: Shares) -> String {
 pub(crate) fn bind(path: &Path) -> Result<OwnedListener> {
     let listener = OwnedListener::bind(path)?;
     if listener.has_replaced() {
-        say!("{}: replaced the socket of a server that has ended", path.display());
+        say!("{}: iosched replaced this socket, because its server has ended", path.display());
     }
     Ok(listener)
 }
@@ -406,11 +406,11 @@ pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a Pa
         let place = absolute(path).unwrap_or_else(|_| path.clone());
         if let Some((other, _)) = known.iter().find(|(_, known_place)| *known_place == place) {
             let twice = if *other == option {
-                format!("{option} names it twice")
+                format!("{option} names this socket twice")
             } else {
-                format!("{other} and {option} name it")
+                format!("both {other} and {option} name this socket")
             };
-            return Err(usage(format!("{}: {twice}; each needs its own socket", path.display())));
+            return Err(usage(format!("{}: {twice}; give each a socket of its own", path.display())));
         }
         known.push((option, place));
     }

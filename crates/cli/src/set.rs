@@ -42,7 +42,8 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Also write a udev rule to this directory, which sets the values at every boot; only for disks of the kernel
+    /// Also write a udev rule that sets the values at every boot to this directory; only for disks
+    /// of the kernel
     ///
     /// The rule has the same form as that of `iosched advise`. Values that earlier commands with --persist wrote to the
     /// rule stay in the rule. To undo --persist, remove the rule.
@@ -80,11 +81,14 @@ pub(crate) fn run(args: &SetArgs) -> Result<ExitCode> {
         (&args.at, words.first().filter(|word| words.len() == args.words.len() && !word.contains('=')))
     {
         let meant = did_you_mean(word, disks.disks.iter().map(|disk| disk.name.as_str()));
-        return Err(usage(format!("{word}: is neither a disk nor NAME=VALUE, such as scheduler=cfq{meant}")));
+        return Err(usage(format!("{word}: this is neither a disk nor NAME=VALUE, such as scheduler=cfq{meant}")));
     }
     let assignments = words.iter().map(|word| assignment(word)).collect::<Result<Vec<_>>>()?;
     if assignments.is_empty() {
-        return Err(usage(format!("{}: missing NAME=VALUE after the disk, such as scheduler=cfq", args.words[0])));
+        return Err(usage(format!(
+            "{}: NAME=VALUE is missing after the disk; add it, for example scheduler=cfq",
+            args.words[0]
+        )));
     }
     disks.check(&assignments)?;
     let files = files_of(&mut disks, &assignments);
@@ -151,8 +155,8 @@ fn allows(disks: &Disks, files: &[Named], yes: bool) -> Result<()> {
     }
     match holds_root(disks, files) {
         Some(file) => Err(usage(format_args!(
-            "{disk}: holds the root file system; a wrong value may slow down or stop this machine. To set it, add \
-             --yes",
+            "{disk}: this disk holds the root file system, and a wrong value may slow down or stop this machine. \
+             To set the value, add --yes",
             disk = file.disk.name
         ))),
         None => Ok(()),

@@ -21,8 +21,9 @@ use iosched_terminal::output;
 /// processes, but not their disk, because the kernel counts such writes only by process. If you are root, top shows the
 /// processes of all users.
 ///
-/// On a terminal, top redraws the table at every interval. Keys sort and filter it, and set the priorities of clients.
-/// Without a terminal, top prints one table after another.
+/// On a terminal, top redraws the table at every interval. With keys, you sort and filter the
+/// table, and set the priorities of clients. Without a terminal, top prints one table after
+/// another.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {

@@ -32,9 +32,9 @@ pub(crate) enum TraceCommand {
     Info {
         /// Trace to read; - for standard input; for blktrace's per-CPU files, the common part of their names
         ///
-        /// The formats are blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent, blkreplay, vscsi, MQSim
-        /// and CSV, also as .gz and .zst. The output of `iostat -x` (text or JSON) and of `sar -d` is summarized too,
-        /// though it is not a trace.
+        /// The formats are blktrace, blkparse, fio's I/O logs, MSR, SPC, FIU, Alibaba, Tencent,
+        /// blkreplay, vscsi, MQSim and CSV, also as .gz and .zst. info also summarizes the output
+        /// of `iostat -x` (text or JSON) and of `sar -d`, which are not traces.
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
         #[command(flatten)]
@@ -45,9 +45,10 @@ pub(crate) enum TraceCommand {
     },
     /// Convert a trace to another format
     ///
-    /// The output ends with a list of what the new format cannot store. A conversion from blktrace or blkparse to
-    /// blktrace keeps every event; slice, filter and remap also keep every event. All other conversions keep the
-    /// submissions, and also the completions if the trace contains completions.
+    /// The output ends with a list of the data that the new format cannot store. A conversion from
+    /// blktrace or blkparse to blktrace keeps every event; slice, filter and remap also keep every
+    /// event. All other conversions keep the submissions, and also the completions if the trace
+    /// contains completions.
     Convert {
         #[command(flatten)]
         files: Files,
@@ -71,11 +72,12 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_name = "FACTOR", value_parser = crate::options::speed)]
         speed: f64,
     },
-    /// Write a trace with positions changed to fit a smaller device
+    /// Write a trace whose positions are changed to fit a smaller device
     ///
-    /// Areas that the trace uses keep their size and order. The gaps between them shrink by a common factor. If the
-    /// used areas alone exceed the device, positions wrap around. If the device is larger than the recorded one, all
-    /// positions stay the same. iosched reads the trace twice.
+    /// The areas that the trace uses keep their size and order. The gaps between these areas shrink
+    /// by a common factor. If the used areas alone exceed the device, positions wrap around. If the
+    /// device is larger than the recorded one, all positions stay the same. iosched reads the trace
+    /// twice.
     Remap {
         #[command(flatten)]
         files: Files,
@@ -100,8 +102,8 @@ pub(crate) struct Files {
     /// File to write; - for standard output
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Format of OUT: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv
-    /// [default: from the ending of OUT]
+    /// Format of OUT: blktrace, fio-v2, fio-v3, msr, spc, fiu, alibaba, tencent, blkreplay, vscsi,
+    /// mqsim or csv [default: from the extension of OUT]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<Format>,
     #[command(flatten)]
@@ -117,7 +119,8 @@ pub(crate) struct Target {
     /// Size of the device: bytes, or with a unit, such as 500GB or 128GiB
     #[arg(long, value_name = "SIZE", value_parser = capacity)]
     capacity: Option<Sector>,
-    /// Device with the size to fit: a profile of `iosched device list`, or a file (with a / or *.toml)
+    /// Smaller device that the trace must fit on: a profile from `iosched device list`, or a file
+    /// whose name contains a / or ends in .toml
     #[arg(long, value_name = "PROFILE|FILE")]
     device: Option<String>,
 }
@@ -301,12 +304,18 @@ fn remap(files: &Files, target: &Target) -> Result<()> {
     write_from(&source, files, vec![Step::Remap(placement)], &files.reading.options())?;
     match fit {
         Fit::AsIs => {
-            say!("the trace fits without changes: it ends at sector {} of {capacity_sectors}", extent.end_sector())
+            say!(
+                "the trace fits without changes: it ends at sector {}, and the device has {capacity_sectors} \
+                 sectors",
+                extent.end_sector()
+            )
         }
-        Fit::GapsShrunk { gap_percent } => say!("gaps were shrunk to {gap_percent:.1} %"),
+        Fit::GapsShrunk { gap_percent } => {
+            say!("iosched shrank the gaps between used areas to {gap_percent:.1} % of their size")
+        }
         Fit::Wrapped { touched_sectors } => say!(
-            "warning: the trace touches {touched_sectors} sectors, more than the {capacity_sectors} of the device, \
-             so positions wrap around"
+            "warning: the trace touches {touched_sectors} sectors, but the device has only {capacity_sectors} \
+             sectors, so positions wrap around"
         ),
     }
     Ok(())
@@ -440,7 +449,7 @@ fn warn(warnings: &Warnings) {
     }
     let more = warnings.total() - warnings.kept().len() as u64;
     if more > 0 {
-        say!("warning: {} more warnings of this kind are left out", grouped(more));
+        say!("warning: iosched does not print {} more warnings of this kind", grouped(more));
     }
 }
 
@@ -463,7 +472,7 @@ fn no_format(path: &Path) -> anyhow::Error {
         return usage("the format for standard output is missing; add --format FORMAT, such as --format csv");
     }
     usage(format_args!(
-        "{}: the name does not show the format; add --format FORMAT, or use one of the endings {}",
+        "{}: the name of the file does not show the format; add --format FORMAT, or use one of the extensions {}",
         path.display(),
         endings.join(", ")
     ))
@@ -520,7 +529,7 @@ fn capacity(text: &str) -> Result<Sector, String> {
 }
 
 fn sectors(text: &str) -> Result<Range<Sector>, String> {
-    let problem = || "give FROM-TO, FROM- or -TO, in sectors, with FROM not above TO".to_owned();
+    let problem = || "give FROM-TO, FROM- or -TO, in sectors; FROM must not be larger than TO".to_owned();
     let (from, to) = text.split_once('-').filter(|_| text != "-").ok_or_else(problem)?;
     let from: Sector = if from.is_empty() { 0 } else { from.parse().map_err(|_| problem())? };
     let to: Sector = if to.is_empty() { Sector::MAX } else { to.parse().map_err(|_| problem())? };

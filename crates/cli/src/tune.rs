@@ -26,20 +26,22 @@ use iosched_terminal::show::{Look, tuning};
 ///
 /// iosched simulates settings of the given schedulers and searches for those that serve --goal
 /// best. It tries the values that `iosched scheduler show NAME` lists as worth trying. Each setting
-/// first runs once. Then the best third runs more often, and so on. iosched compares each run with
-/// a run of the defaults that has the same seed. At the end, the best few settings and the defaults
-/// run again, with new seeds. iosched recommends a setting only if it is clearly better in these
-/// last runs, by more than --equal-within. Otherwise it recommends the defaults. Tunables that make
-/// no difference keep their defaults.
+/// first runs once. Then the best third of the settings runs again, then the best third of these
+/// settings, and so on. iosched compares each run with a run of the defaults that has the same
+/// seed. At the end, the best few settings and the defaults run again, with new seeds. iosched
+/// recommends a setting only if it is clearly better in these last runs, by more than
+/// --equal-within. Otherwise it recommends the defaults. Tunables that make no difference keep
+/// their defaults.
 ///
-/// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are percentiles (such as
-/// p50 and p99.9), mean and worst. The classes are sync, async, reads, writes, all, and the name of a task or cgroup.
-/// The goals throughput and iops are for the whole run, or for one task or cgroup, as in throughput(backup). Other
-/// goals are finish, fairness, and metrics that the application reports, such as tps. With several goals, often no
-/// setting is best for all. The result then lists the settings to choose from.
+/// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are
+/// percentiles (such as p50 and p99.9), mean and worst. The classes are sync, async, reads, writes,
+/// all, and the name of a task or cgroup. The goals throughput and iops are for the whole run, or
+/// for one task or cgroup, as in throughput(backup). Other goals are finish, fairness, and metrics
+/// that the application reports, such as tps. With several goals, often no setting is best for all.
+/// In this case, the result lists the settings to choose from.
 ///
-/// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
-/// current runs too; so does SIGTERM.
+/// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A
+/// second Ctrl-C or SIGTERM stops the current runs too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
@@ -50,7 +52,8 @@ pub(crate) struct TuneArgs {
     #[command(flatten)]
     reading: crate::options::Reading,
 
-    /// Device to simulate: a profile of `iosched device list`, or a file (with a / or *.toml)
+    /// Device to simulate: a profile from `iosched device list`, or a file whose name contains a /
+    /// or ends in .toml
     #[arg(short, long, value_name = "PROFILE|FILE", default_value = request::DEVICE)]
     device: String,
 
@@ -64,8 +67,8 @@ pub(crate) struct TuneArgs {
 
     /// Schedulers to choose from; separate them with commas or repeat the option
     ///
-    /// A value that you give with a scheduler is fixed, as in cfq:low_latency=0. iosched always tries the defaults of
-    /// each scheduler.
+    /// If you give a value with a scheduler, as in cfq:low_latency=0, this value is fixed. iosched
+    /// always tries the defaults of each scheduler.
     #[arg(short, long = "scheduler", value_name = "NAME[:SET],…", required_unless_present = "space")]
     schedulers: Vec<String>,
 
@@ -293,7 +296,7 @@ fn plan(args: &TuneArgs, given: &Invocation) -> Result<Tuning> {
         tuning.baseline = baseline.clone();
     }
     if tuning.space.size() <= 1 && args.schedulers.len() == 1 && !args.vary.is_empty() {
-        return Err(usage("--vary names only fixed tunables, so there is nothing to search"));
+        return Err(usage("--vary names only tunables whose values are fixed, so there is nothing to search"));
     }
     Ok(tuning)
 }

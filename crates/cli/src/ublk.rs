@@ -15,9 +15,10 @@ use iosched_terminal::output::{self, say};
 
 /// Serve a disk as block devices /dev/ublkbN, through a scheduler
 ///
-/// Each export becomes a block device. The scheduler treats this device as one client, with the class, level and weight
-/// of the export. The kernel does not say which process sent a request to the device. Therefore give each tenant of the
-/// disk a separate device. Without a declared export, there is one device.
+/// Each export becomes a block device. The scheduler treats this device as one client, with the
+/// class, level and weight of the export. The kernel does not tell iosched which process sent a
+/// request to the device. Therefore give each tenant of the disk a separate device. If you declare
+/// no export, there is one device.
 ///
 /// The command needs root, and the kernel's ublk driver: Linux 6.4 or later, `modprobe ublk_drv`.
 ///
@@ -35,7 +36,7 @@ pub(crate) struct UblkArgs {
 
     /// Number N of the device /dev/ublkbN [default: any free number]
     ///
-    /// With several exports, the export whose name is first in the alphabet gets this number.
+    /// With several exports, the export with the alphabetically first name gets this number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=NUMBER_MAX))]
     number: Option<u32>,
 
@@ -96,7 +97,7 @@ fn stop(stopper: &Stopper) -> bool {
     let in_use = |devices: &[PathBuf]| {
         let devices: Vec<_> = devices.iter().map(|device| device.display().to_string()).collect();
         say!(
-            "the disk is in use: {}; serving until it is unmounted; a second signal ends the server at once",
+            "the disk is in use: {}; iosched serves it until it is unmounted. A second signal ends the server at once",
             devices.join(", ")
         );
     };

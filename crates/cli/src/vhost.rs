@@ -19,10 +19,10 @@ use iosched_terminal::output::{self, say};
 
 /// Serve a disk to virtual machines, through a scheduler
 ///
-/// QEMU, libvirt, cloud-hypervisor and others connect to a socket by vhost-user-blk. The guest sees a virtio disk, and
-/// shares the memory of its queues with the server. The first --socket belongs to the first --export, and so on. To the
-/// scheduler, a socket is one client with the class, level and weight of its export. Give each machine a separate
-/// socket.
+/// QEMU, libvirt, cloud-hypervisor and others connect to the socket with vhost-user-blk. The guest
+/// sees a virtio disk, and shares the memory of its queues with the server. The first --socket
+/// belongs to the first --export, and so on. To the scheduler, a socket is one client with the
+/// class, level and weight of its export. Give each machine a separate socket.
 ///
 /// If the server restarts or is killed, a machine with the option reconnect=1 waits and loses no request. Machines
 /// cannot be migrated.

@@ -58,7 +58,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     // The decision and the first reservation name the task that pays.
     let decision = out.split("\n\n").next().unwrap().replace("\n  ", " ");
     assert!(decision.contains("The cost: it ") && decision.contains("starves the task idle"), "{out}");
-    assert!(out.contains("\nreservations, the most important first:\n  - `mq-deadline`: idle starves"), "{out}");
+    assert!(out.contains("\ndoubts, the most important first:\n  - `mq-deadline`: idle starves"), "{out}");
     let name = on.strip_prefix("/dev/").unwrap();
     let command = format!("  echo mq-deadline > /sys/block/{name}/queue/scheduler\n");
     assert!(out.contains(&command) && out.contains("\nto undo it:\n"), "{out}");
@@ -67,7 +67,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     let rule = fs::read_to_string(kept.join(format!("90-iosched-{name}.rules"))).unwrap();
     assert!(rule.contains(&format!("KERNEL==\"{name}\", ATTR{{queue/scheduler}}=\"mq-deadline\"")), "{rule}");
     let page = fs::read_to_string(kept.join("advice.html")).unwrap();
-    assert!(page.contains("How to set it, and how to undo it") && page.contains("Predictions"));
+    assert!(page.contains("How to apply the setting, and how to undo it") && page.contains("Predictions"));
     // The commands that wrote the records also read them.
     for records in ["search.jsonl", "device.jsonl"] {
         iosched(&here, &["report", &format!("advice/{records}"), "-o", "again.html"], 0);
@@ -136,7 +136,7 @@ fn advise_refuses_before_any_run() {
         let (_, err) = iosched(&here, &[&["advise"], args].concat(), 2);
         assert!(err.contains(expected), "{args:?}: {err}");
     };
-    refused(&[on, "-w", "read.toml", "--goal", "fairness"], "fairness is measured only in simulation");
+    refused(&[on, "-w", "read.toml", "--goal", "fairness"], "iosched measures fairness only in simulation");
     refused(&[on, "-w", "read.toml", "--scheduler", "cfg"], "--scheduler cfg: ");
     refused(&[on, "-w", "absent.toml"], "absent.toml");
     refused(&["/dev/absent", "-w", "read.toml"], "absent");
@@ -173,7 +173,7 @@ fn full_file_system_is_an_error_that_names_the_option() {
     let option = refusal.split("add --file-size ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     assert!((64..256).contains(&option.parse().unwrap()), "{refusal}");
     assert!(
-        refusal.contains("gaps that the trace never touches were shrunk") && refusal.contains("--profile"),
+        refusal.contains("iosched shrank the areas that the trace never touches") && refusal.contains("--profile"),
         "{refusal}"
     );
     for command in [&["calibrate", "mounted"][..], &["validate", "mounted", "--profile", "sata-ssd"]] {

@@ -383,7 +383,10 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
     has_all(&text, &["one report, with means since the system started"]);
     let wrong = "450.00 0.00 1800.00 0.00 0.00 0.00 0.00 0.00 4.00 0.00 0.08 4.00 0.00 100.00";
     let (text, _) = info(&here, "wrong.txt", &format!("{linux}{}", report(wrong)), &[]);
-    has_all(&text, &["contradict each other. The printed queue length is 0.08, but rates times waits give 1.80"]);
+    has_all(
+        &text,
+        &["contradict each other. The queue length in the report is 0.08, but the product of rates and waits is 1.80"],
+    );
 }
 
 #[test]
@@ -394,7 +397,7 @@ fn a_trace_in_ms_and_bytes_is_doubted_and_can_be_read() {
     let (text, _) = info(&here, "ms.trace", &rows, &[]);
     has_all(
         &text,
-        &["the times may be in ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"],
+        &["the unit of the times may be ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"],
     );
     let columns = ["--columns", "time_ms,device,offset_bytes,length_bytes,op=1:read"];
     let (_, json) = info(&here, "ms.trace", &rows, &columns);
@@ -617,5 +620,5 @@ fn inputs_that_were_right_stay_right() {
     let log: String =
         (0..300u64).map(|at| format!("{} /dev/sdx write {} 1048576\n", at * 700_000_000, at << 20)).collect();
     let (text, _) = info(&here, "ns.log", &format!("fio version 3 iolog\n{log}"), &[]);
-    has_all(&text, &["The times may be in ns, not us", "--time-unit ns"]);
+    has_all(&text, &["The unit of the times may be ns, not us", "--time-unit ns"]);
 }

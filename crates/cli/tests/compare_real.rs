@@ -200,7 +200,8 @@ fn run_under_a_changed_setting_is_repeated() {
     assert!(err.contains(&format!(", because another program changed read_ahead_kb from {before} to 36")), "{err}");
     assert!(
         err.contains(&format!(
-            "not put back, because another program changed the value: read_ahead_kb is 36 (before: {before})"
+            "iosched did not restore these values, because another program changed them: read_ahead_kb is 36 \
+             (before: {before})"
         )),
         "{err}"
     );

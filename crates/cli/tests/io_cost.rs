@@ -126,7 +126,7 @@ fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
     );
     write(&model.replace("wrandiops", "wrandomiops"));
     let (code, _, err) = import();
-    assert!(code == 2 && err.contains("result.json.gz: at the top: wrandiops is missing: a model needs rbps"), "{err}");
+    assert!(code == 2 && err.contains("result.json.gz: at the top: wrandiops is missing; a model needs rbps"), "{err}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     // The next change can be undone alone, or together with all others.
     let output = set(&[name, "fifo_batch=4"]);
     assert!(output.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{output}");
-    assert!(output.contains("with all changes since the system started"), "{output}");
+    assert!(output.contains("which undoes all changes since the system started"), "{output}");
     let (code, out, _) = restore(&state, &[]);
     assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
@@ -295,12 +295,11 @@ fn restore_reports_the_leftovers_it_undoes() {
     assert!(
         code == 0
             && out.contains(
-                "not restored, because another program changed this after iosched: \
-                 read_ahead_kb is 32"
+                "not restored, because another program changed this setting after iosched did: read_ahead_kb is 32"
             ),
         "{out}"
     );
-    assert!(out.contains(&format!("to restore this too, run: iosched set {name} read_ahead_kb=")), "{out}");
+    assert!(out.contains(&format!("to restore this setting too, run: iosched set {name} read_ahead_kb=")), "{out}");
     device
         .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
         .unwrap();

@@ -330,7 +330,7 @@ fn a_mount_whose_server_was_killed_is_explained() {
     let mut mounted = Mounted::new(&here, "sda", "memory:1M", &[]);
     let at = mounted.at.clone();
     let (code, _, err) = run(&["mount", "memory:1M", at.to_str().unwrap()]);
-    assert!(code == 2 && err.contains("a disk is already mounted there"), "{err}");
+    assert!(code == 2 && err.contains("a disk is already mounted on this directory"), "{err}");
     mounted.child.kill().unwrap();
     mounted.child.wait().unwrap();
     for args in [["mount", "memory:1M"], ["ls", "--at"]] {

@@ -220,5 +220,5 @@ fn a_recording_in_a_file_is_compared_and_a_change_of_it_named() {
     let image = image(&here, "disk.img", 1 << 20);
     let image = image.to_str().unwrap();
     let (code, _, err) = run(&["serve", image, "--record-driver", image]);
-    assert!(code != 0 && err.contains("is an input of this command"), "{err}");
+    assert!(code != 0 && err.contains("is an input of the command"), "{err}");
 }

@@ -130,12 +130,13 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let cfq = "memory, 1 MiB, cfq";
     let keeps = |depth: u32| {
         format!(
-            ":slice_idle=0, depth {depth} (keeps the declared weights if each client sends its next request within 8 ms; to include async writes, declare sync=all)"
+            ":slice_idle=0, depth {depth} (this scheduler keeps the declared weights if each client sends its \
+             next request within 8 ms; for async writes too, declare sync=all)"
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);
     let roughly =
-        " applies the declared weights to writes only roughly; to apply them to writes, too, declare sync=all";
+        " applies the declared weights to writes only roughly; to apply the weights exactly, declare sync=all";
     let sync = ["memory:1M", "--export", "db,weight=800,sync=all", "--export", "backup,weight=200,read-only"];
     // The announced setting, the warning, and the values in effect.
     let cases = [
@@ -344,7 +345,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     declare("[export.db]\nweight = 100\n\n[export.new]\nlevel = 9\n");
     hang_up("warning: exports.toml:5: export \"new\": level: 9 is wrong");
     std::fs::remove_file(here.join("exports.toml")).unwrap();
-    hang_up("exports.toml: cannot be read: ");
+    hang_up("exports.toml: cannot read this file: ");
     assert_eq!(get("groups/db/weight"), "groups/db/weight=700");
     assert!(connect_to(&here, "new").is_some());
     assert_eq!(server.stop(), Some(0));
@@ -436,14 +437,14 @@ fn a_disk_and_a_socket_have_one_server() {
     let here = directory("serve-twice");
     image(&here, "disk.img", 1 << 20);
     let server = Server::serving(&here, &["disk.img"]);
-    refused(&here, &["disk.img", "--unix", "other"], 1, "already served");
-    refused(&here, &["memory:1M", "--unix", "s"], 1, "another server is listening there");
+    refused(&here, &["disk.img", "--unix", "other"], 1, "has locked it");
+    refused(&here, &["memory:1M", "--unix", "s"], 1, "another server listens on this socket");
     assert!(!here.join("other").exists(), "a refused server leaves no socket");
     drop(server);
     // The killed server has left its sockets.
     assert!(here.join("s").exists());
     let next = Server::start(&here, &["disk.img"]);
-    assert!(next.ready().contains("s: replaced the socket of a server that has ended"));
+    assert!(next.ready().contains("s: iosched replaced this socket, because its server has ended"));
     assert_eq!(read_error(&mut next.connect(), 0), 0);
     assert_eq!(next.stop(), Some(0));
 }
@@ -468,11 +469,11 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
         (&["memory:5Q"], "K, M, G or T"),
         (&["model:none"], "sata-7200"),
         (&["none.img"], "none.img: No such file"),
-        (&["."], "is not a file or block device"),
+        (&["."], "this is neither a file nor a block device"),
     ] {
         refused(&here, args, 2, expected);
     }
-    refused(&here, &["memory:1M", "--unix", "none/s"], 2, "none/s: cannot listen there");
+    refused(&here, &["memory:1M", "--unix", "none/s"], 2, "none/s: cannot listen on this socket");
     assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is left");
 }
 

@@ -52,7 +52,10 @@ mod with_sweeps {
         // The recommendation comes first.
         assert!(output.starts_with("Set ") || output.starts_with("Keep `none` on "), "{output}");
         assert!(output.contains("\n2 comparisons ran in "), "{output}");
-        assert!(output.replace('\n', " ").contains("A volume is one workload on one device."), "{output}");
+        assert!(
+            output.replace('\n', " ").contains("Each pair of a workload and a device is called a volume."),
+            "{output}"
+        );
         // The output names the baseline, and says whether a setting is better.
         assert!(output.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{output}");
         assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
@@ -85,9 +88,12 @@ mod with_sweeps {
             (vec!["sweep", &file], "--output"),
             (vec!["sweep", "absent.toml", "-o", &out], "absent.toml"),
             (vec!["sweep", &file, "-o", &out, "--metric", "sync_men"], "available: "),
-            (vec!["sweep", &file, "-o", &file], "plan.toml: is a file, but a dataset is a directory"),
-            (vec!["sweep", here.to_str().unwrap(), "-o", &out], "is a directory; give the file of the plan"),
-            (vec!["sweep", &file, "-o", &out, "--report", here.to_str().unwrap()], "is a directory; name a file in it"),
+            (vec!["sweep", &file, "-o", &file], "plan.toml: this is a file, but a dataset is a directory"),
+            (vec!["sweep", here.to_str().unwrap(), "-o", &out], "this is a directory; give the file of the plan"),
+            (
+                vec!["sweep", &file, "-o", &out, "--report", here.to_str().unwrap()],
+                "this is a directory; name a file in it",
+            ),
         ] {
             let (code, _, err) = run(&args);
             assert!(code == 2 || code == 1, "{args:?}: {code}: {err}");

@@ -145,9 +145,9 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     let one = ["memory:1M", "--socket", "a", "--export", "x", "--export", "y"];
     refused(&one, 2, "1 sockets for 2 exports");
     let twice = ["memory:1M", "--socket", "a", "--export", "x", "--socket", "./a", "--export", "y"];
-    refused(&twice, 2, "./a: --socket names it twice; each needs its own socket");
+    refused(&twice, 2, "./a: --socket names this socket twice; give each a socket of its own");
     refused(&["memory:1M", "--socket", "a", "--nbd", "a"], 2, "a: --socket and --nbd name it");
-    refused(&["memory:1M", "--socket", "/nowhere/a"], 2, "/nowhere/a: cannot listen there");
+    refused(&["memory:1M", "--socket", "/nowhere/a"], 2, "/nowhere/a: cannot listen on this socket");
 }
 
 /// Returns a boot sector that prints a text on the first serial port.

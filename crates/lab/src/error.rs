@@ -15,8 +15,8 @@ pub enum LabError {
     NoSettings,
     /// A version of Linux is given, and no scheduler has rules for several versions.
     #[error(
-        "Linux {kernel} changes no setting: {elevator} has the rules of Linux {rules} alone; add a scheduler of today, \
-         or give no kernel"
+        "the kernel {kernel} has no effect, because {elevator} always follows the rules of Linux {rules}; add a \
+         scheduler of today's Linux, or leave out --kernel"
     )]
     NoVersions {
         /// The version.
@@ -52,7 +52,7 @@ pub enum LabError {
     NoRuns,
     /// A run ended within the warm-up, so nothing of it counts.
     #[error(
-        "a run ended after {} s, before the end of the warm-up of {} s, so it has no result; give a shorter \
+        "a run ended after {} s, before the end of the warm-up of {} s, so the run has no result; give a shorter \
          --warm-up, or a longer workload",
         *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
     )]
@@ -122,7 +122,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// No case of the experiment matches.
-    #[error("no case has {case:?} in its name; the cases are {}", .known.join(", "))]
+    #[error("the text {case:?} is in no name of a case; the cases are {}", .known.join(", "))]
     UnknownCase {
         /// Text that the user gave.
         case: String,
@@ -176,7 +176,10 @@ pub enum LabError {
         source: std::io::Error,
     },
     /// The file is not a file of records.
-    #[error("{file}: line 1: not a file of records, which begins with a line {{\"record\":\"header\",…}}: {problem}")]
+    #[error(
+        "{file}: line 1: this is not a file of records; such a file begins with a line {{\"record\":\"header\",…}}: \
+         {problem}"
+    )]
     NotRecords {
         /// Name of the file.
         file: String,
@@ -185,7 +188,8 @@ pub enum LabError {
     },
     /// The records have a later format than this version reads.
     #[error(
-        "{file}: line 1: records of format {format}, written by iosched {version}; this version reads up to {RECORDS_FORMAT}"
+        "{file}: line 1: these records have format {format}, of iosched {version}; this version of iosched reads \
+         formats up to {RECORDS_FORMAT}"
     )]
     LaterFormat {
         /// Name of the file.

@@ -62,7 +62,7 @@ impl Progress<'_> {
                 let left = listed(changes, |change| {
                     format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)
                 });
-                Some(format!("not put back, because another program changed the value: {left}"))
+                Some(format!("iosched did not restore these values, because another program changed them: {left}"))
             }
         }
     }

@@ -189,27 +189,29 @@ macro_rules! figures {
 }
 
 figures! {
-    Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written per second of the run";
-    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os of the tasks per second of the run; a merged or \
-        split I/O counts once";
+    Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written, per \
+     second of the run";
+    Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os of the tasks, per second of the run; a merged or \
+     split I/O counts once";
     Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, without the warm-up";
     SyncMean "sync_mean" "sync mean" "ms" Lower RELEVANT_PERCENT true "mean latency of reads and sync writes (I/O \
      that a process waits for)";
     SyncP50 "sync_p50" "sync p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of reads and sync writes";
-    SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency within which 99 % of reads \
-        and sync writes complete";
-    SyncP999 "sync_p999" "sync p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency within which 99.9 % \
-        of reads and sync writes complete";
+    SyncP99 "sync_p99" "sync p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "99 % of reads and sync writes complete \
+     within this latency";
+    SyncP999 "sync_p999" "sync p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "99.9 % of reads and sync writes \
+     complete within this latency";
     SyncWorst "sync_worst" "sync worst" "ms" Lower RELEVANT_PERCENT false "longest latency of a read or sync write";
     AsyncMean "async_mean" "async mean" "ms" Lower RELEVANT_PERCENT false "mean latency of async writes (that no \
      process waits for)";
     AsyncP50 "async_p50" "async p50" "ms" Lower RELEVANT_QUANTILE_PERCENT false "median latency of async writes";
-    AsyncP99 "async_p99" "async p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "latency within which 99 % of \
-        async writes complete";
-    AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "latency within which 99.9 \
-        % of async writes complete";
+    AsyncP99 "async_p99" "async p99" "ms" Lower RELEVANT_QUANTILE_PERCENT true "99 % of async writes complete \
+     within this latency";
+    AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "99.9 % of async writes complete \
+     within this latency";
     AsyncWorst "async_worst" "async worst" "ms" Lower RELEVANT_PERCENT false "longest latency of an async write";
-    Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the run in which the device had work";
+    Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the time of the run in which \
+     the device had work";
     Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "how equally tasks slow each other down, \
         from 0 (unequally) to 1 (equally); Jain's index of their slowdowns";
 }
@@ -230,7 +232,7 @@ impl Figure {
                 direction: reported.better.into(),
                 relevant_percent: RELEVANT_PERCENT,
                 headline: is_first(number),
-                doc: "as the application reports it",
+                doc: "value that the application reports",
                 measure: None,
                 task: None,
             }))
@@ -259,7 +261,7 @@ impl Figure {
             direction: *direction,
             relevant_percent: *relevant_percent,
             headline: true,
-            doc: "as the goal names it",
+            doc: "metric that the goal names",
             measure: Some(measure),
             task: None,
         }))
@@ -529,16 +531,16 @@ impl TaskFigure {
                 "1/s",
                 Direction::Higher,
                 RELEVANT_PERCENT,
-                "I/Os per second of the tasks with this name, while they ran",
+                "I/Os of the tasks with this name, per second of their run time",
             ),
             Self::P99 => (
                 "ms",
                 Direction::Lower,
                 RELEVANT_QUANTILE_PERCENT,
-                "latency within which 99 % of the I/Os of these tasks complete",
+                "99 % of the I/Os of these tasks complete within this latency",
             ),
             Self::SyncP99(_) => {
-                ("ms", Direction::Lower, RELEVANT_QUANTILE_PERCENT, "duration that 99 % of these calls do not exceed")
+                ("ms", Direction::Lower, RELEVANT_QUANTILE_PERCENT, "99 % of these calls take at most this time")
             }
         };
         let headline = headline && self != Self::P99;

@@ -81,7 +81,8 @@ impl RecordReader {
                 }
                 Err(error) if error.is_eof() && line.last() != Some(&b'\n') => {
                     records.warnings.push(format!(
-                        "{file}: line {number} is truncated and was left out, because writing was interrupted there"
+                        "{file}: line {number} is incomplete, because writing was interrupted there; iosched \
+                         left this line out"
                     ));
                 }
                 Err(error) => {
@@ -170,7 +171,7 @@ fn inconsistency(header: &Header) -> Option<&'static str> {
         return Some("the baseline is not one of the settings");
     }
     let whole = header.devices.iter().all(|device| device.values.len() == header.settings.len());
-    (!whole).then_some("a device does not have values for every setting")
+    (!whole).then_some("a device lacks values for some settings")
 }
 
 /// Converts a header of format 1 to format 2. Format 1 had one device, and stored its values in

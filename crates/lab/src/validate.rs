@@ -123,7 +123,7 @@ pub fn serve_alone(device: &mut impl Device, now: Time, command: Command) -> Tim
     while device.advance(at).is_none() {
         match device.next_event() {
             Some(next) => at = next,
-            None => unreachable!("a device completes what it was sent"),
+            None => unreachable!("a device completes only requests that it received"),
         }
     }
     at
@@ -143,7 +143,7 @@ impl Closeness {
         let percent = (self.mean_ms / self.measured_mean_ms - 1.0) * 100.0;
         let shown = significant(percent.abs(), 2);
         let mean = match percent {
-            _ if !percent.is_finite() => "answers at another time than".to_owned(),
+            _ if !percent.is_finite() => "answers at a different time than".to_owned(),
             _ if percent.abs() < 0.05 => "answers as fast as".to_owned(),
             _ if percent < 0.0 => format!("answers {shown} % faster than"),
             _ => format!("answers {shown} % slower than"),

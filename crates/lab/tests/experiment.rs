@@ -113,7 +113,7 @@ fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
     let read = RecordReader::read(&bytes[..cut], "last.jsonl").unwrap();
     assert_eq!((read.runs.len(), read.rounds()), (2, vec![0]));
     assert_eq!(read.warnings.len(), 1);
-    assert!(read.warnings[0].starts_with("last.jsonl: line 6 is truncated"), "{}", read.warnings[0]);
+    assert!(read.warnings[0].starts_with("last.jsonl: line 6 is incomplete"), "{}", read.warnings[0]);
     let doubts = results(&read).doubts;
     assert!(doubts.iter().any(|doubt| matches!(doubt, Doubt::Incomplete { rounds: 1, planned: 3, .. })), "{doubts:?}");
     // A cut between two lines loses nothing and gives no warning.
@@ -123,11 +123,11 @@ fn a_file_that_was_cut_short_is_read_as_far_as_it_goes() {
 #[test]
 fn file_without_records_is_refused_with_the_line() {
     let read = |bytes: &[u8]| RecordReader::read(bytes, "x.jsonl").unwrap_err().to_string();
-    assert!(read(b"").contains("x.jsonl: line 1: not a file of records"), "{}", read(b""));
+    assert!(read(b"").contains("x.jsonl: line 1: this is not a file of records"), "{}", read(b""));
     assert!(read(b"hello\n").contains("not a file of records"));
     assert!(read(b"{\"record\":\"alone\"}\n").contains("not a file of records"));
     let later = read(b"{\"record\":\"header\",\"format\":99,\"version\":\"9.0\"}\n");
-    assert!(later.contains("format 99, written by iosched 9.0"), "{later}");
+    assert!(later.contains("format 99, of iosched 9.0"), "{later}");
     let mut bytes = file(&experiment(tasks(), &["noop"], 1), 1);
     bytes.write_all(b"{\"record\":\"nonsense\"}\n").unwrap();
     assert!(read(&bytes).contains("no record"), "{}", read(&bytes));

@@ -313,7 +313,7 @@ fn measured_comparison_lists_settings_that_linux_lacks_apart() {
     );
     let decision = best(["deadline", "cfq"], None, 0.5);
     assert!(
-        decision.starts_with("Linux has none of these settings: they need a disk that iosched serves."),
+        decision.starts_with("Linux has none of these settings, because they need a disk that iosched serves."),
         "{decision}"
     );
     assert!(decision.contains(" There, set `cfq`: it finishes 50 % sooner"), "{decision}");

@@ -101,7 +101,7 @@ pub(crate) fn compare(
     Ok(Comparison { records, written, experiment: Some((experiment, policies)) })
 }
 
-/// The result of a comparison: the answer, reservations, verdicts, and the metrics of every run.
+/// The result of a comparison: the answer, doubts, verdicts, and the metrics of every run.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Comparison {
     records: Records,
@@ -215,7 +215,7 @@ impl Comparison {
         }
     }
 
-    /// The reservations, one sentence each.
+    /// The doubts, one sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         let mut sentences: Vec<String> = Vec::new();
@@ -264,7 +264,10 @@ impl Comparison {
         #[pyo3(from_py_with = plain)] run: u32,
     ) -> PyResult<Run> {
         let (experiment, policies) = self.experiment.as_ref().ok_or_else(|| {
-            usage("these records were read from a file and cannot run again; only results of compare(...) can")
+            usage(
+                "these records were read from a file, so they cannot run again; only results of compare(...) can \
+                 run again",
+            )
         })?;
         let text = policies.known(scheduler).about("scheduler")?;
         let known = || self.schedulers().join(", ");

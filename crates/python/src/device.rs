@@ -336,7 +336,7 @@ impl Advice {
         self.found.advice().decision().to_string()
     }
 
-    /// Reservations, a sentence each.
+    /// Doubts, a sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.found.advice().doubts()

@@ -100,7 +100,7 @@ fn meanings(py: Python<'_>, schema: &SchemaRef, name: &str) -> PyResult<Columns>
             "completed" | "end" if has_unit(field.data_type()) && !has_arrivals => format!("{field_name}_ns"),
             "time" | "latency" => {
                 let unit = format!(
-                    "has type {}, which has no unit; rename it to {field_name}_ns, _us, _ms or _s",
+                    "has type {}, which has no unit; rename the column to {field_name}_ns, _us, _ms or _s",
                     field.data_type()
                 );
                 return Err(TraceError::new_err(format!("{name}: column {field_name} {unit}"))).about("table");
@@ -275,18 +275,18 @@ impl<'n> Rows<'n> {
         let Self { name, count, dropped, unordered, .. } = self;
         if let Some(first) = &self.first_dropped {
             if dropped == count {
-                let text = format!("{name}: none of the {count} rows is an I/O; the first: {first}");
+                let text = format!("{name}: none of the {count} rows is an I/O; the first row: {first}");
                 return Err(TraceError::new_err(text)).about("table");
             }
-            warn(py, &format!("{name}: {dropped} of {count} rows were dropped; the first: {first}"))?;
+            warn(py, &format!("{name}: {dropped} of the {count} rows were dropped; the first of them: {first}"))?;
         }
         if let Some((pid, [first, second])) = self.renamed.first_key_value() {
             let (processes, renamed) = (self.processes.len(), self.renamed.len());
             warn(
                 py,
                 &format!(
-                    "{name}: {renamed} of {processes} processes have several names, and the last name is used; the \
-                     first: pid {pid} ({first:?}, {second:?})"
+                    "{name}: {renamed} of the {processes} processes have several names, and iosched uses the \
+                     last name; the first such process is pid {pid} ({first:?}, {second:?})"
                 ),
             )?;
         }
@@ -296,8 +296,8 @@ impl<'n> Rows<'n> {
             warn(
                 py,
                 &format!(
-                    "{name}: {unordered} of {count} rows are older than an earlier row, so all rows were sorted by \
-                     time; the first: row {first}"
+                    "{name}: {unordered} of the {count} rows are older than an earlier row, so iosched sorted \
+                     all rows by time; the first such row is row {first}"
                 ),
             )?;
         }
@@ -442,7 +442,7 @@ impl Cells {
                 }
             }
         };
-        written.unwrap_or_else(|_| unreachable!("memory takes all that is written"));
+        written.unwrap_or_else(|_| unreachable!("a write to memory cannot fail"));
     }
 }
 

@@ -442,7 +442,7 @@ impl Policy {
         let slot = self.queued.get_mut(id.index()).filter(|slot| slot.as_ref().is_some_and(|slot| slot.is(request)));
         let Some(taken) = slot.and_then(Option::take) else {
             return Err(format!(
-                "returned {}, which is not queued: it was already dispatched, or is from another run",
+                "returned {}, but this request is not queued, because it was already dispatched or is from another run",
                 shown(returned)
             ));
         };

@@ -305,7 +305,7 @@ impl FleetSummary {
         self.0.answer()
     }
 
-    /// Reservations, a sentence each.
+    /// Doubts, a sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.0.doubts.clone()

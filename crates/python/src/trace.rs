@@ -61,7 +61,8 @@ impl Trace {
     /// Sets priorities of processes.
     fn prioritised(mut self, priorities: &[Ionice]) -> PyResult<Self> {
         if !priorities.is_empty() {
-            let inner = Arc::get_mut(&mut self.inner).unwrap_or_else(|| unreachable!("nobody else has it yet"));
+            let inner =
+                Arc::get_mut(&mut self.inner).unwrap_or_else(|| unreachable!("no other code has the trace yet"));
             inner.prioritise(priorities).map_err(|error| of_workload(&error)).about("ionice")?;
         }
         Ok(self)
@@ -205,8 +206,7 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
             if is_given {
                 return Err(wrong(
                     argument,
-                    "is only for text files, because a Parquet file contains the names \
-                     of its columns",
+                    "this argument is only for text files, because a Parquet file contains the names of its columns",
                 ));
             }
         }
@@ -322,7 +322,7 @@ impl Trace {
         let known = known.ok_or_else(|| {
             let (argument, given) = format.as_ref().map_or(("path", &name), |format| ("format", format));
             let formats = Format::writable_names();
-            wrong(argument, format_args!("{given}: is not a format that iosched writes; available: {formats}"))
+            wrong(argument, format_args!("{given}: iosched cannot write this format; available: {formats}"))
         })?;
         let report = py.detach(|| whole(&path, |file| self.write_to(file, known)))?;
         let losses: Vec<String> = report.losses().map(|(count, what)| format!("{count} {what}")).collect();

@@ -285,7 +285,7 @@ impl Search {
         self.results().decision().to_string()
     }
 
-    /// The reservations, one sentence each.
+    /// The doubts, one sentence each.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.results().doubts()

@@ -13,8 +13,9 @@ use crate::error::{of_path, wrong};
 /// complete. Holds the directory meanwhile, so that the file goes to this directory even if it is
 /// replaced. Returns the result of `write`.
 pub(crate) fn whole<T>(path: &Path, write: impl FnOnce(File) -> PyResult<T>) -> PyResult<T> {
-    let name =
-        path.file_name().ok_or_else(|| wrong("path", format_args!("{}: is not the name of a file", path.display())))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| wrong("path", format_args!("{}: this is not the name of a file", path.display())))?;
     let failed = |error| of_path(&error, path);
     let directory = Held::reach(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
     directory.put(name, failed, |file| write(file.try_clone().map_err(failed)?))

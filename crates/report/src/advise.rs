@@ -34,7 +34,7 @@ pub(super) fn page(
                 (decided(&advice.decision(), lasting.map_or(&[], |lasting| &lasting.commands)))
                 @if let Some(view) = &view { (differences::section(view)) }
             }
-            @if let Some(lasting) = lasting { (section("set", "How to set it, and how to undo it", &how(lasting))) }
+            @if let Some(lasting) = lasting { (section("set", "How to apply the setting, and how to undo it", &how(lasting))) }
             @if let (Some(best), Some(lasting)) = (advice.untried(), untried) {
                 (section("untried", "Not tried on the device", &not_tried(advice, best, lasting)))
             }
@@ -43,7 +43,7 @@ pub(super) fn page(
                 @for (id, title, body) in sections(view) { (section(id, title, &body)) }
                 (section("compared", "What was compared", &context::section(std::slice::from_ref(view))))
             }
-            @if !doubts.is_empty() { (section("reservations", "Reservations on the advice", &reservations(&doubts))) }
+            @if !doubts.is_empty() { (section("reservations", "Doubts about the advice", &doubt_list(&doubts))) }
             (section("predicted", "Predictions", &predicted(advice)))
             @if let Some((measurements, calibration)) = calibration {
                 (section("model", "The model of the device", &model(measurements, calibration)))
@@ -70,7 +70,7 @@ fn how(lasting: &Lasting) -> Markup {
             "Or with tuned, as " code { (lasting.profile_path) } ", and then " code { "tuned-adm profile " (lasting.profile_name) } ":"
         }
         pre { (lasting.profile) }
-        p { "To put back the settings from before:" }
+        p { "To restore the previous settings:" }
         (lines(&lasting.undo))
     }
 }
@@ -80,21 +80,21 @@ fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup 
     html! {
         p {
             "This setting belongs to cgroups, and iosched ran it only in simulation: " strong { (best.label) } ", best there: "
-            (unbroken(&advice.predicted.against_baseline(best))) ". Set it, and check the effect."
+            (unbroken(&advice.predicted.against_baseline(best))) ". Apply it, and check the effect."
         }
         (how(lasting))
     }
 }
 
-fn reservations(doubts: &[String]) -> Markup {
+fn doubt_list(doubts: &[String]) -> Markup {
     html! { ol .doubts { @for doubt in doubts { li { (prose(&sentence(doubt))) } } } }
 }
 
 fn confirmed(advice: &Advice<'_>) -> Markup {
     html! {
         p {
-            "Means and standard deviations of " (advice.measured.confirm_runs) " runs on the \
-                device, compared with the present setting there: "
+            "Means and standard deviations of " (advice.measured.confirm_runs) " runs on the device, compared with \
+             the present setting of the device: "
             (advice.present) "."
         }
         (tune::table(&advice.measured, &tune::requested(&advice.measured)))
@@ -144,8 +144,8 @@ fn predicted(advice: &Advice<'_>) -> Markup {
     let results = &advice.predicted;
     html! {
         p {
-            "The search on the model chose which settings to try on the device. The runs on the \
-             device decide, because a model is never exact. By simulation alone: " (prose(&results.decision().sentences.join(" ")))
+            "The search on the model chose which settings to try on the device. The runs on the device decide, \
+             because a model is never exact. The decision of the simulation alone: " (prose(&results.decision().sentences.join(" ")))
         }
         @if results.put_back.iter().any(|removed| !removed.comparisons.is_empty()) {
             h3 { "Effect of each change" }

@@ -129,9 +129,12 @@ fn machine(machine: &MachineFacts) -> String {
 fn replay(replay: Replay) -> String {
     match replay {
         Replay::Open { speed } => {
-            let pace =
-                if speed == 1.0 { "at the recorded pace".to_owned() } else { format!("at {speed} times its pace") };
-            format!("open: I/Os arrive as recorded, {pace}, whatever the speed of the device")
+            let pace = if speed == 1.0 {
+                "at the recorded pace".to_owned()
+            } else {
+                format!("at {speed} times the recorded speed")
+            };
+            format!("open: I/Os arrive at their recorded times, {pace}, and do not wait for the device")
         }
         Replay::Closed => "closed: each process keeps its order and think times, and waits for the I/Os of this \
             device"

@@ -12,8 +12,8 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         @if doubts.is_empty() {
             p .quiet {
-                @if view.several { "No reservations except those that hold on every device." }
-                @else { "No reservations: iosched found no reason to doubt these results." }
+                @if view.several { "No doubts besides those about the results on every device." }
+                @else { "No doubts: iosched found no reason to doubt these results." }
             }
         } @else {
             (heading(view, &view.id("doubts")))
@@ -27,7 +27,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
 }
 
 fn heading(view: &View<'_>, id: &str) -> Markup {
-    const TITLE: &str = "Reservations, and what you can do about them";
+    const TITLE: &str = "Doubts, and what you can do about them";
     html! { @if view.several { h4 id=(id) { (TITLE) } } @else { h3 id=(id) { (TITLE) } } }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn marks(view: &View<'_>, numbers: &[usize]) -> Markup {
             sup .marks {
                 @for (i, number) in numbers.iter().enumerate() {
                     @if i > 0 { "," }
-                    a href={ "#" (view.id(&format!("doubt-{number}"))) } title="see the reservation of this number" { (number) }
+                    a href={ "#" (view.id(&format!("doubt-{number}"))) } title="see the doubt with this number" { (number) }
                 }
             }
         }

@@ -106,7 +106,7 @@ fn legend(view: &View<'_>) -> Markup {
             @if rounds > 1 {
                 "Mean ± standard deviation of " (rounds) " runs. "
             } @else {
-                "With one run, there are no deviations and no verdicts. "
+                "With only one run of each setting, there are no deviations and no verdicts. "
             }
             "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {

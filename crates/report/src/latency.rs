@@ -68,7 +68,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
             p .quiet { "No round is complete: latencies are shown only for rounds with every setting." }
         } @else {
             @if sync.is_empty() { p .quiet { "No sync I/O was completed." } }
-            @if nobody_waits.is_empty() { p .quiet { "There is no async I/O in this workload." } }
+            @if nobody_waits.is_empty() { p .quiet { "This workload has no async I/O." } }
         }
     }
 }

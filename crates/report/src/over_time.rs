@@ -50,8 +50,8 @@ pub(crate) const DEPTH: Figure = Figure {
     title: "I/Os in flight",
     name: "I/Os in flight",
     direction: Direction::Neither,
-    legend: "Mean number of I/Os in flight in each bin. It includes I/Os in the device, in the queue, and waiting \
-        for a place in the queue",
+    legend: "Mean number of I/Os in flight in each bin. The number includes I/Os in the device, in the queue, \
+             and I/Os that wait for a place in the queue",
     sums: under_way,
     per_second: 1e-9,
 };

@@ -71,10 +71,9 @@ pub(crate) fn sections(view: &View<'_>) -> Vec<(&'static str, &'static str, Mark
 fn untold() -> Markup {
     html! {
         p .quiet {
-            "Latencies and rates are those that the processes see. Some plots exist only for \
-             simulated devices: device shares over time, turns and idling of the scheduler, the \
-             position on the device, and which I/Os in flight wait in the queue. On a real \
-             device, they would need a trace of every request."
+            "Latencies and rates are measured in the processes. Some plots exist only for simulated devices: \
+             device shares over time, turns and idling of the scheduler, the position on the device, and the \
+             I/Os that wait in the queue. On a real device, these plots would need a trace of every request."
         }
     }
 }
@@ -121,13 +120,13 @@ fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
     setting.map_or_else(Vec::new, |number| commands_explained(&header.settings[number].setting))
 }
 
-/// Returns a note about the number of reservations, with a link to them.
+/// Returns a note about the number of doubts, with a link to them.
 pub(crate) fn reserved(view: &View<'_>) -> Markup {
     let doubts = view.doubts.len() as u64;
     html! {
         @if doubts > 0 {
             p .quiet {
-                a href={ "#" (view.id("doubts")) } { (counted(doubts, "reservation", "reservations")) }
+                a href={ "#" (view.id("doubts")) } { (counted(doubts, "doubt", "doubts")) }
                 @if doubts == 1 { " applies" } @else { " apply" } " to these results."
             }
         }

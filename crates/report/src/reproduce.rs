@@ -69,11 +69,11 @@ fn method() -> Markup {
         h3 { "Method" }
         ul .method {
             li {
-                "Runs are simulations: workload, device, setting, seed and version determine the \
-                 result. The seed decides everything random: the initial position of the \
-                 platters, and arrival times within the resolution of the trace. Run "
-                i { "i" } " of every setting has the same seed. iosched compares run by run, so \
-                 random effects on both runs cancel out."
+                "Runs are simulations: workload, device, setting, seed and version determine the result. The \
+                 seed determines everything that is random: the initial position of the platters, and arrival \
+                 times within the resolution of the trace. Run "
+                i { "i" } " of every setting has the same seed. iosched compares runs with the same seed, so \
+                           random effects on both runs cancel out."
             }
             li {
                 "The confidence interval is Student's t over the paired differences. \"Equal\" \
@@ -92,7 +92,7 @@ fn method() -> Markup {
             li {
                 "Fairness is Jain's index of slowdowns. A slowdown is the mean latency of a process while the \
                     others run, divided by its mean latency while it runs alone. It includes the " (ALONE_TASKS_MAX) " busiest processes with "
-                (ALONE_IOS_MIN) " I/Os or more. 1 means that all are slowed down equally."
+                (ALONE_IOS_MIN) " I/Os or more. 1 means that all processes are slowed down equally."
             }
             li { "Plots over time show the first run of each setting. All other results are from \
                   all complete rounds." }

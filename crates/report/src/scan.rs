@@ -104,8 +104,8 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
     (!pictures.is_empty()).then(|| {
         html! {
             p .legend {
-                "Means of all runs for each value of a parameter. The band around a line is one \
-                 standard deviation on either side."
+                "Means of all runs for each value of a parameter. The band around a line is one standard \
+                 deviation on each side."
                 @if let Some(baseline) = baseline { " The dashed line is the baseline, " (name(baseline)) "." }
             }
             @for scan in scans(view).iter().filter(|scan| scan.lines.len() > 1) { (key(scan)) }

@@ -78,8 +78,8 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
             }
         }
         p .legend {
-            "Each cell shows the settings that are clearly better than " (name(baseline)) ", and the gain of the best one. If \
-             no setting is better, it shows the settings that are equal to " (name(baseline)) ", and the lead of the \
+            "Each cell shows the settings that are clearly better than " (name(baseline)) ", and the gain of the best \
+             one. If no setting is better, the cell shows the settings that are equal to " (name(baseline)) ", and the lead of the \
              baseline over the next best setting."
         }
     }
@@ -169,7 +169,7 @@ fn shared_doubts(overview: &Overview) -> Markup {
     html! {
         @if !overview.shared_doubts.is_empty() {
             section id="doubts" {
-                h2 { "Reservations that hold on every device" }
+                h2 { "Doubts about the results on every device" }
                 ol .doubts { @for doubt in &overview.shared_doubts { li { (prose(&doubt.to_string())) "." } } }
             }
         }

@@ -50,7 +50,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         p .legend {
             "Latency by size of I/O, in the first run of each setting: the median (filled), and the p99 above \
-             it. Each size stands for all sizes from this one to less than twice as much."
+             it. Each size stands for all sizes from this size to less than twice this size."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {

@@ -43,7 +43,7 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
             }
             @if !results.shares.is_empty() { (section("matters", "What matters", &matters(results))) }
             @if !results.standings.is_empty() { (section("confirmed", "Confirmed settings", &confirmed(results))) }
-            @if !results.doubts().is_empty() { (section("doubts", "Reservations", &doubts(results))) }
+            @if !results.doubts().is_empty() { (section("doubts", "Doubts", &doubts(results))) }
             (section("searched", "Search space", &searched(results)))
         },
     )
@@ -127,7 +127,8 @@ fn front(results: &TuneResults<'_>) -> Markup {
     };
     html! {
         figure .wide .narrow {
-            figcaption { "Means of the confirming runs. Filled: no other setting is better in all goals" }
+            figcaption { "Means of the runs that confirm the result. For a filled dot, no other setting is \
+                          better in all goals" }
             div .scroll tabindex="0" { (picture.html()) }
         }
         dl .sentences {
@@ -196,8 +197,8 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         bars.collect::<Vec<_>>()
     };
     html! {
-        p { "For each changed tunable of the recommended setting: the effect of putting only this tunable back \
-            to its default." }
+        p { "For each changed tunable of the recommended setting: the effect if only this tunable is put back to \
+             its default." }
         @for goal in 0..results.header.goals {
             @let bars_of_goal = of_goal(goal);
             @if !bars_of_goal.is_empty() {
@@ -215,9 +216,9 @@ fn short(description: &str) -> String {
 pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     html! {
         p {
-            "Share of the difference between the tried settings that each tunable explains, largest first (main \
-             effects, omega squared, with 95 % bootstrap intervals). A tunable that explains no more than chance is \
-             not listed. The shares hold for the settings that the search tried, not for all settings."
+            "How much of the differences between the tried settings comes from each tunable, largest first (main \
+             effects, omega squared, with 95 % bootstrap intervals). The table leaves out tunables whose share \
+             may be chance. The shares hold for the settings that the search tried, not for all settings."
         }
         @for goal in 0..results.header.goals {
             @let bars_of_goal: Vec<Bar> = results.shares.iter().filter(|share| share.goal == goal).map(|share| Bar {

@@ -53,8 +53,8 @@ fn compared(validation: &Validation) -> Markup {
             dt { "Seed" } dd { (validation.seed) }
         }
         p .legend {
-            "The real disk got the requests one at a time. The model gets the same requests. After each completion, \
-             the recorded time passes before the next request. The position of the platters is unknown. Therefore \
+            "The real disk got the requests one at a time. The model gets the same requests. The next request \
+             comes the recorded time after each completion. The position of the platters is unknown. Therefore \
              iosched compares the distributions rank by rank, not single requests."
         }
     }
@@ -186,7 +186,7 @@ fn differences(id: &str, title: &str, measured: &[u64], simulated: &[u64]) -> Ma
     let longer = Series::plain(1, "simulated minus measured", Draw::Line, by_rank.iter().map(|(_, ms)| ms * 1e6));
     let chart = Chart::plain(axes, by_rank.iter().map(|(share, _)| *share), vec![longer]);
     let (id, title) = (format!("differences-{id}"), title.to_owned());
-    let about = "simulated minus measured, by rank".to_owned();
+    let about = "simulated minus measured time, by rank".to_owned();
     Picture { id, size: SIZE, title, about, body, chart: Some(chart) }.html()
 }
 

@@ -104,8 +104,8 @@ pub(crate) fn section(view: &View<'_>) -> Option<Markup> {
         html! {
             p .legend {
                 "A controller can delay a bio before it becomes a request. Bios and waits are means per run. \
-                 \"Of latency\" is the sum of the waits, divided by the sum of the latencies of all I/Os in \
-                 the cgroup (– if there are none). If an I/O has several bios, all their waits count. If a \
+                 \"Of latency\" is the sum of the waits, divided by the sum of the latencies of all I/Os in the \
+                 cgroup (– if the cgroup has no I/Os). If an I/O has several bios, all their waits count. If a \
                  wait keeps a process from submitting later I/Os, their delay does not count."
             }
             div .scroll tabindex="0" {

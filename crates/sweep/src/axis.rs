@@ -56,7 +56,9 @@ impl Seeds {
                 });
                 match ends {
                     Some((low, high)) if low <= high => Ok((low..=high).collect()),
-                    _ => Err(format!("seeds {text:?} is not a range; write it as \"1..5\", both ends included")),
+                    _ => Err(format!(
+                        "seeds {text:?} is not a range; write a range as \"1..5\", which includes both ends"
+                    )),
                 }
             }
         }

@@ -99,7 +99,7 @@ impl Values {
 
     /// Adds all values of a column of a row group.
     fn read(&mut self, column: ColumnReader, rows: usize) -> Result<(), ParquetError> {
-        let other = || ParquetError::General("a column is of another type than its schema says".to_owned());
+        let other = || ParquetError::General("the type of a column differs from its schema".to_owned());
         match (self, column) {
             (Self::Text(all), ColumnReader::ByteArrayColumnReader(mut reader)) => {
                 let text = |bytes: ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
@@ -299,7 +299,11 @@ impl Table {
             return Ok(());
         }
         if self.columns.len() != other.columns.len() {
-            return Err(format!("has {} columns, but other files have {}", other.columns.len(), self.columns.len()));
+            return Err(format!(
+                "the file has {} columns, but other files have {} columns",
+                other.columns.len(),
+                self.columns.len()
+            ));
         }
         for ((name, mine), (other_name, values)) in self.columns.iter_mut().zip(other.columns) {
             match (mine, values) {
@@ -309,7 +313,8 @@ impl Table {
                 (Values::Truth(mine), Values::Truth(values)) if *name == other_name => mine.extend(values),
                 _ => {
                     return Err(format!(
-                        "has the column {other_name}, but other files have {name} in this place, or another type"
+                        "the file has the column {other_name}, but other files have {name} in this place, or a \
+                         column of another type"
                     ));
                 }
             }

@@ -32,7 +32,7 @@ pub enum SweepError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A file does not belong to a dataset.
-    #[error("{file}: not a file of a sweep's dataset: {problem}")]
+    #[error("{file}: this is not a file of a sweep's dataset: {problem}")]
     Dataset {
         /// Name of the file.
         file: String,
@@ -40,7 +40,7 @@ pub enum SweepError {
         problem: String,
     },
     /// The path of a dataset is not a directory.
-    #[error("{file}: is a file, but a dataset is a directory; name an existing or a new directory")]
+    #[error("{file}: this is a file, but a dataset is a directory; name an existing or a new directory")]
     NoDirectory {
         /// Path of the dataset.
         file: String,

@@ -83,7 +83,7 @@ pub fn find(pattern: &str, directory: &Path) -> Result<Vec<Found>, String> {
         return Ok(vec![Found::files(pattern.to_owned(), &whole, &files)]);
     }
     let whole = whole.display().to_string();
-    let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: is not a valid pattern: {error}"))?;
+    let matched = glob::glob(&whole).map_err(|error| format!("{pattern}: this is not a valid pattern: {error}"))?;
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     for found in matched {

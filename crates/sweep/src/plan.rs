@@ -152,7 +152,7 @@ impl Plan {
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         let name = path.display().to_string();
         if path.is_dir() {
-            let problem = "is a directory; give the file of the plan".to_owned();
+            let problem = "this is a directory; give the file of the plan".to_owned();
             return Err(SweepError::Plan { file: name, problem });
         }
         let text = std::fs::read_to_string(path).map_err(SweepError::io(&*name))?;
@@ -310,17 +310,17 @@ impl Axes {
         }
         let runs = self.runs.unwrap_or(request::RUNS);
         if !(1..=RUNS_MAX).contains(&runs) {
-            return Err(format!("runs is {runs}; it must be from 1 to {RUNS_MAX}"));
+            return Err(format!("runs is {runs}, but it must be from 1 to {RUNS_MAX}"));
         }
         if let Some(machine) = &self.machine {
             iosched_lab::MachineProfile::load(machine).map_err(|error| error.to_string())?;
         }
         if let Some(replay) = self.replay.as_deref().filter(|mode| !["open", "closed"].contains(mode)) {
-            return Err(format!("replay is {replay:?}; it must be \"closed\" or \"open\""));
+            return Err(format!("replay is {replay:?}, but it must be \"closed\" or \"open\""));
         }
         let within = |name: &str, value: Option<f64>, range: RangeInclusive<f64>| match value {
             Some(value) if !range.contains(&value) => {
-                Err(format!("{name} is {value}; it must be from {} to {}", range.start(), range.end()))
+                Err(format!("{name} is {value}, but it must be from {} to {}", range.start(), range.end()))
             }
             _ => Ok(()),
         };

@@ -97,8 +97,9 @@ fn gains_are_what_settings_are_worth() {
     assert_eq!(device.settings["disk"], "bfq");
     assert_eq!(device.settings["flash"], "none");
     let text = summary.answer();
-    let head = "Set `bfq` on 20 of 40 volumes. There sync mean is clearly better. Keep `none` on 20 of 40 \
-                volumes: no setting has a better sync mean. A volume is one workload on one device.";
+    let head = "Set `bfq` on 20 of 40 volumes. This makes sync mean clearly better. Keep `none` on 20 of 40 \
+                volumes: no setting has a better sync mean. Each pair of a workload and a device is called a \
+                volume.";
     assert!(text.starts_with(head), "{text}");
     let gain = "With one setting for each device (`bfq` on disk, `none` on flash), sync mean is 29 % less";
     assert!(text.contains(gain), "{text}");
@@ -126,9 +127,17 @@ fn chance_is_no_gain() {
     assert!(low < 0.0 && 0.0 < high && each.percent.abs() < 2.0, "{each:?}");
     // For each volume, the runs do not decide, so the baseline stays.
     assert!(summary.count(Choice::CannotTell) > 180);
-    assert!(summary.answer().contains(" for now: the runs are too few to tell whether sync mean can be better."));
+    assert!(
+        summary
+            .answer()
+            .contains(" for now: there are too few runs to tell whether another setting makes sync mean better.")
+    );
     assert_eq!(summary.chosen(), [("a", 200)]);
-    assert!(summary.doubts.iter().any(|doubt| doubt.contains("the runs do not decide")), "{:?}", summary.doubts);
+    assert!(
+        summary.doubts.iter().any(|doubt| doubt.contains("there are too few runs to tell")),
+        "{:?}",
+        summary.doubts
+    );
     let page = summary.html();
     assert!(page.contains("Doubtful ones") && page.contains("v199"));
 }

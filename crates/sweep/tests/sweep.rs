@@ -314,7 +314,7 @@ fn wrong_plan_is_refused_with_the_key() {
         ("schedulers = [\"none\", \"none\"]", "the plan gives a setting twice"),
         ("schedulers = [\"none\", \"bfq:slice_idel=1\"]", "did you mean slice_idle"),
         ("baseline = \"cqf\"", "baseline cqf"),
-        ("runs = 0", "runs is 0; it must be from 1 to"),
+        ("runs = 0", "runs is 0, but it must be from 1 to"),
         ("seeds = \"5..1\"", "is not a range"),
         ("seeds = []", "seeds: names none"),
         ("seeds = 1.5", "seeds must be a whole number"),
@@ -347,7 +347,7 @@ fn wrong_plan_is_refused_with_the_key() {
     }
     let directory = TempDir::new().unwrap();
     let found = Plan::open(directory.path()).unwrap_err().to_string();
-    assert!(found.ends_with("is a directory; give the file of the plan"), "{found}");
+    assert!(found.ends_with("this is a directory; give the file of the plan"), "{found}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ impl std::error::Error for Usage {}
 
 /// The reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
-#[error("the reader of standard output has ended")]
+#[error("the program that reads standard output has ended")]
 pub struct Unread;
 
 /// Returns an error of usage.

@@ -238,7 +238,7 @@ fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
 /// Returns a hint about options that help.
 fn hint(error: &anyhow::Error) -> &'static str {
     match of_trace(error) {
-        Some(TraceError::Partial { .. }) => "; to read it anyway, add --partial",
+        Some(TraceError::Partial { .. }) => "; to read the trace anyway, add --partial",
         Some(TraceError::BadLines { .. }) => {
             "; name its format with --input-format or --columns, and add --partial to skip bad lines"
         }

@@ -39,7 +39,7 @@ impl AdviceDirectory {
         let Some(path) = directory else { return Ok(Self::default()) };
         if path.exists() && !path.is_dir() {
             return Err(usage(format_args!(
-                "--output {}: is a file; name a directory, or write only the report with --report FILE",
+                "--output {}: this is a file; name a directory, or write only the report with --report FILE",
                 path.display()
             )));
         }
@@ -206,6 +206,6 @@ mod tests {
         fs::write(&drop_in, "[Service]\n").unwrap();
         let mut outputs = Outputs::new(WriteArgs { overwrite: false });
         let refused = AdviceDirectory::open(Some(here), "sda", false, &mut outputs).err().unwrap().to_string();
-        assert!(refused.contains("50-iosched.conf: exists, and is not a file of advice"), "{refused}");
+        assert!(refused.contains("50-iosched.conf: this file exists, and is not a file of advice"), "{refused}");
     }
 }

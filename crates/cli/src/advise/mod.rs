@@ -100,8 +100,8 @@ pub(crate) struct AdviseArgs {
     #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
-    /// Add runs on the device until each verdict is clear, or the error of each difference is at
-    /// most PERCENT of the present value
+    /// Add runs on the device until each verdict is clear, or until each difference is known to
+    /// within PERCENT of the value under the present setting
     ///
     /// --runs is then the maximum number of runs.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]

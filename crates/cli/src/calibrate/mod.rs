@@ -39,24 +39,28 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// model to the results: a rotating disk, flash, and a storage server with varying latency (virtual disks, network
 /// disks). The model that is closest to the measurements becomes the profile.
 ///
-/// The output shows the profile beside the measurements. It also checks the profile with workloads that the fit did not
-/// use. These are 4 KiB random reads at depths 1, 8 and 32, and sequential reads of 128 KiB and 1 MiB. If writing is
-/// allowed, they include mixed reads and writes.
+/// The output compares the profile with the measurements. iosched also checks the profile with
+/// workloads that the fit did not use: 4 KiB random reads at depths 1, 8 and 32, and sequential
+/// reads of 128 KiB and 1 MiB. If writing is allowed, these workloads include mixed reads and
+/// writes.
 ///
-/// For a rotating disk that you do not have at hand, give a trace of its requests with --trace. The disk must have
-/// served the requests one at a time.
+/// If you do not have the device, but a trace of the requests of a rotating disk, use --trace. The
+/// recorded disk must have served the requests one at a time.
 ///
-/// iosched writes to a device only if you name the device again with --destroy-data. It never writes to a file that you
-/// name. In a directory, it creates a file, writes to this file, and removes the file at the end.
+/// iosched writes to a device only if you name the device again with --destroy-data. iosched never
+/// writes to a file that you name. In a directory, iosched creates a file, writes to this file, and
+/// removes the file at the end.
 ///
-/// After Ctrl-C, the measurements so far are kept. Use --from to fit a model to them. If no model fits, the exit status
-/// is 1.
+/// After Ctrl-C, the measurements so far are kept. Use --from to fit a model to these measurements.
+/// If no model fits, the exit status is 1.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
-    /// A block device, such as /dev/sdb; a file, which is only read; or a directory in a file system on the device
+    /// A block device, such as /dev/sdb; a file, which iosched does not change; or a directory in a
+    /// file system on the device
     ///
-    /// To try the command without a device, give a profile of `iosched device list` or a *.toml file.
+    /// To try the command without a device, give a profile from `iosched device list` or a *.toml
+    /// file.
     #[arg(value_name = "DEVICE|FILE|DIR|PROFILE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["from", "trace", "table"])]
     target: Option<String>,
 
@@ -93,20 +97,23 @@ pub(crate) struct CalibrateArgs {
 
     /// Fit a model of flash or of a server to this table of results, and measure nothing
     ///
-    /// A row is one job that ran alone. The first line names the columns. The columns rw, bs and iops are required. The
-    /// columns depth, jobs, read_percent, mean, p50, p99 and split are optional. The latencies mean, p50 and p99 are in
-    /// us, or have a unit in the name, such as p99_ms. If the column `split` of a row contains `kept`, the fit does not
-    /// use this row. The file can also be the output of `fio --output-format=json`. The fit is by least squares of the
-    /// logarithms of rates, p50 and p99. `iosched validate --table` shows the rows that the fit did not use.
+    /// Each row is the result of one job that ran alone. The first line contains the names of the
+    /// columns. The columns rw, bs and iops are required. The columns depth, jobs, read_percent,
+    /// mean, p50, p99 and split are optional. The latencies mean, p50 and p99 are in us, or their
+    /// unit is in the name of the column, such as p99_ms. If the column `split` of a row contains
+    /// `kept`, the fit does not use this row. The file can also be the output of `fio
+    /// --output-format=json`. The fit minimises the squared errors of the logarithms of rates, p50
+    /// and p99. `iosched validate --table` shows the rows that the fit did not use.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["target", "from", "trace", "check", "report", "destroy_data", "quick"])]
     table: Option<PathBuf>,
 
-    /// Size of the device of --table, in GB
+    /// Size in GB of the device that was measured for --table
     #[arg(long, value_name = "GB", default_value_t = 1000, requires = "table", value_parser = crate::options::whole(1..=500_000))]
     size: u64,
 
-    /// Queue depth of the device of --table: the number of commands that it accepts at once
+    /// Queue depth of the device that was measured for --table: the number of commands that it
+    /// accepts at once
     #[arg(long, value_name = "N", default_value_t = 1023, requires = "table", value_parser = clap::value_parser!(u16).range(1..))]
     depth: u16,
 
@@ -118,7 +125,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "KIND", conflicts_with_all = ["trace", "check"], value_parser = kind)]
     kind: Option<ModelKind>,
 
-    /// Show this profile beside the measurements, and fit nothing
+    /// Compare this profile with the measurements, and fit nothing
     #[arg(long, value_name = "PROFILE|FILE", conflicts_with = "output")]
     check: Option<String>,
 
@@ -175,7 +182,7 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     let measurements = match (&args.from, &args.target) {
         (Some(file), _) => read(file)?,
         (None, Some(target)) => measure_target(args, given, target, &mut records, &interrupt)?,
-        (None, None) => return Err(usage("missing the device to calibrate, such as /dev/sdb")),
+        (None, None) => return Err(usage("the device to calibrate is missing; add it, for example /dev/sdb")),
     };
     for warning in &measurements.warnings {
         say!("warning: {warning}");

@@ -66,12 +66,12 @@ pub(crate) fn validate(profile: &Profile, file: &Path, as_json: bool) -> Result<
     } else {
         let mut text = format!("{}    {}\n", profile.name(), profile.about());
         let _ = writeln!(text, "{} rows of {}; the fit used {used} other rows\n", rows.len(), table.file);
-        show::table(&mut text, "rows that were not used for the fit", &rows);
+        show::table(&mut text, "rows that the fit did not use", &rows);
         let [rates, all] = counted(&rows, |row| row.iops.difference(), WITHIN);
         let [tails, of] = counted(&rows, |row| row.p99_ns.difference(), TAIL_WITHIN);
         let _ = writeln!(
             text,
-            "\n{rates} of {all} rates within {:.0} %, {tails} of {of} p99 within {:.0} %",
+            "\n{rates} of {all} rates are within {:.0} %, and {tails} of {of} p99 are within {:.0} %",
             WITHIN * 100.0,
             TAIL_WITHIN * 100.0
         );
@@ -116,7 +116,7 @@ fn as_text(args: &CalibrateArgs, calibration: &Calibration) -> String {
     show::table(&mut text, "rows", &calibration.residuals);
     if !calibration.held_out.is_empty() {
         text.push('\n');
-        show::table(&mut text, "rows that were not used for the fit", &calibration.held_out);
+        show::table(&mut text, "rows that the fit did not use", &calibration.held_out);
     }
     text.push('\n');
     show::kinds(&mut text, calibration);

@@ -38,10 +38,10 @@ pub(super) fn run(
     on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
     let mut outputs = Outputs::new(args.write).prints("the figures").reads(trace).reads_all(&args.start);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
-    let bar = Meter::new("{spinner} fitting: {pos} models tried, {msg}");
+    let bar = Meter::new("{spinner} fitting: tried {pos} models, {msg}");
     let fit = fit_trace(name, &shown, &services, start.as_ref(), |tried, nearest_ns| {
         bar.set_position(tried.into());
-        bar.message(format_args!("error of the best one {:.3} ms", nearest_ns / 1e6));
+        bar.message(format_args!("the error of the best model is {:.3} ms", nearest_ns / 1e6));
         !interrupt.load(Ordering::Relaxed)
     });
     bar.clear();

@@ -21,38 +21,44 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// schedulers (--on). On a real device you can also compare any command, as with hyperfine. iosched reads the output of
 /// fio, iozone, fs_mark, fdtree, dd and pgbench.
 ///
-/// Every setting runs the same workload with the same seeds. iosched compares run 1 of one setting with run 1 of the
-/// others, and so on. With several devices, iosched compares the settings on each device. The end of the output says
-/// which setting wins on which device.
+/// Every setting runs the same workload with the same seeds. iosched compares run 1 of one setting
+/// with run 1 of the others, and so on. With several devices, iosched compares the settings on each
+/// device. The end of the output names the best setting for each device.
 ///
-/// For each metric, iosched computes the mean difference between a setting and the baseline, and its confidence
-/// interval. The output shows this interval. The setting is equal to the baseline if the whole interval is within
-/// --equal-within. It is better or worse if the interval excludes 0. Otherwise the verdict is "cannot tell", and the
-/// output says how many runs would decide. With 95 % confidence, all intervals together contain the true differences
-/// (Holm's correction). On a modelled device, iosched widens the intervals by the known error of the profile.
+/// For each metric, iosched computes the mean difference between a setting and the baseline, and
+/// its confidence interval. The output shows this interval. The setting is equal to the baseline if
+/// the whole interval is within --equal-within. The setting is better or worse if the interval
+/// excludes 0. Otherwise the verdict is "cannot tell", and the output says how many runs would
+/// decide. With 95 % confidence, all intervals together contain the true differences (Holm's
+/// correction). On a modelled device, iosched widens the intervals by the known error of the
+/// profile.
 ///
-/// Fairness says how equally the processes slow each other down, from 0 (unequally) to 1 (equally). It is Jain's index
-/// of their slowdowns. The slowdown of a process is its mean latency while the others run, divided by its mean latency
-/// while it runs alone. Only the 16 busiest processes with at least 30 I/Os count.
+/// Fairness says how equally the processes slow each other down, from 0 (unequally) to 1 (equally).
+/// Fairness is Jain's index of the slowdowns of the processes. The slowdown of a process is its
+/// mean latency while the others run, divided by its mean latency while it runs alone. Only the 16
+/// busiest processes with at least 30 I/Os count.
 ///
-/// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A second Ctrl-C stops the
-/// current runs too; so does SIGTERM. Only complete rounds count. A round is one run of every setting on every device.
+/// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A
+/// second Ctrl-C or SIGTERM stops the current runs too. Only complete rounds count. A round is one
+/// run of every setting on every device.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
     /// Workload to run: a trace, a fio job file, a task file or a command line [default: a recorded pgbench run that
     /// comes with iosched]
     ///
-    /// A trace can have any format that `iosched trace info` reads. A fio job file is named *.fio, *.job or *.ini, a
-    /// task file *.toml. Write - to read the workload from standard input. You can also give the command line of an
-    /// application that iosched simulates, such as "iozone -s 64 -e -i 0" or "fs_mark -S 1 -n 100".
+    /// A trace can have any format that `iosched trace info` reads. The name of a fio job file ends
+    /// in .fio, .job or .ini. The name of a task file ends in .toml. Write - to read the workload
+    /// from standard input. You can also give the command line of an application that iosched
+    /// simulates, such as "iozone -s 64 -e -i 0" or "fs_mark -S 1 -n 100".
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// Device to simulate: a profile of `iosched device list`, or a file (with a / or *.toml) [default: sata-7200]
+    /// Device to simulate: a profile from `iosched device list`, or a file whose name contains a /
+    /// or ends in .toml [default: sata-7200]
     ///
     /// Repeat the option to compare the settings on several devices.
     #[arg(short = 'd', long = "device", value_name = "PROFILE|FILE", conflicts_with = "on")]
@@ -61,18 +67,20 @@ pub(crate) struct CompareArgs {
     /// Machine model for applications and for fio jobs with buffered I/O [default: linux-6.12, or server-2010 for an
     /// application with a scheduler that Linux no longer has]
     ///
-    /// The models are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You can also give a file
-    /// (with a / or *.toml). The default is linux-6.12. For an application, the default is server-2010 if you compare
-    /// a scheduler that Linux no longer has.
+    /// The models are desktop-2013, linux-6.12, phenom-ii-2009, server-2005 and server-2010. You
+    /// can also give a file; its name must contain a / or end in .toml. The default is linux-6.12.
+    /// For an application, the default is server-2010 if you compare a scheduler that Linux no
+    /// longer has.
     #[arg(short, long, value_name = "MACHINE|FILE")]
     pub(crate) machine: Option<String>,
 
     /// Settings to compare, such as none,bfq or cfq:slice_idle=0,quantum=32; separate them with commas or repeat the
     /// option [default: all schedulers of today's Linux, and cfq; with --on, all that the device offers]
     ///
-    /// A setting is a scheduler, with values for its tunables and for queue attributes such as nr_requests=512.
-    /// cfq:slice_idle=0..8/2 makes one setting for each value from 0 to 8 in steps of 2. "all" stands for every
-    /// scheduler that iosched has, and "today" for those of today's Linux.
+    /// A setting is a scheduler, with values for its tunables and for queue attributes such as
+    /// nr_requests=512. cfq:slice_idle=0..8/2 makes one setting for each value from 0 to 8 in steps
+    /// of 2. "all" stands for every scheduler that iosched has. "today" stands for the schedulers
+    /// of today's Linux.
     #[arg(short, long = "scheduler", value_name = "SETTING,…|all|today")]
     pub(crate) schedulers: Vec<String>,
 
@@ -96,15 +104,16 @@ pub(crate) struct CompareArgs {
     /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
     /// The decision and --until-sure consider only the goals. The first goal counts most. The
-    /// correction for multiple comparisons widens the confidence intervals. It widens the intervals
-    /// of goals less than those of other metrics. Therefore goals need fewer runs for a verdict.
+    /// correction for multiple comparisons widens the confidence intervals. This correction widens
+    /// the intervals of goals less than the intervals of other metrics, so goals need fewer runs
+    /// for a verdict.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
     /// Runs of each setting on each device [default: 10; with --until-sure, at most 60]
     ///
-    /// Simulated runs differ in the initial position of the platters. Their arrival times differ within the resolution
-    /// of the trace.
+    /// Simulated runs differ in the initial position of the platters. If the workload is a trace,
+    /// the arrival times also differ, within the resolution of the trace.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
 
@@ -125,7 +134,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Do not report fairness; then iosched need not run each process alone, and the comparison is up to twice as fast
+    /// Do not report fairness; the comparison is up to twice as fast, because iosched does not run
+    /// each process alone
     #[arg(long)]
     pub(crate) no_fairness: bool,
 
@@ -165,8 +175,8 @@ pub(crate) struct CompareArgs {
 
     /// Write the first run of each setting and device to this directory, as a binary trace of blktrace
     ///
-    /// Read a trace with `blkparse -i DIR/cfq`. For btt, convert it with `blkparse -d` first. CFQ's decisions are
-    /// messages in the trace.
+    /// To read a trace of the scheduler cfq, run `blkparse -i DIR/cfq`. For btt, first convert the
+    /// trace with `blkparse -d`. CFQ's decisions are messages in the trace.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) blktrace: Option<PathBuf>,
 
@@ -182,8 +192,8 @@ fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
         Wish::Constraint(constraint) => Err(format!(
-            "compare does not use limits; write only the metric, \"{}\". For limits, use iosched tune or iosched \
-             advise",
+            "compare does not check limits; write only the metric, \"{}\". To search for a setting that meets a \
+             limit, use iosched tune or iosched advise",
             constraint.measure
         )),
     }

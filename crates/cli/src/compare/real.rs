@@ -49,8 +49,8 @@ pub(crate) struct RealArgs {
     #[command(flatten)]
     pub(crate) length: RunLength,
 
-    /// Add runs until each verdict is clear, or the error of each difference is at most PERCENT of
-    /// the baseline
+    /// Add runs until each verdict is clear, or until each difference is known to within PERCENT of
+    /// the value of the baseline
     #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
     pub(crate) until_sure: Option<f64>,
 
@@ -70,7 +70,8 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Resu
     let work = work(args)?;
     if args.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
         return Err(usage(
-            "--goal fairness: fairness is measured only in simulation; use a metric of a job, as in \"p99(reader)\"",
+            "--goal fairness: iosched measures fairness only in simulation; use a metric of a job, as in \
+             \"p99(reader)\"",
         ));
     }
     // Signals are handled before anything is created or set that must be removed or restored.
@@ -78,7 +79,9 @@ pub(super) fn compare(args: &CompareArgs, given: &Invocation, on: &Path) -> Resu
     on_interrupt_saying(
         &control,
         match &work {
-            Work::Command(_) => "; the command gets SIGTERM, and SIGKILL if it still runs after 5 s",
+            Work::Command(_) => {
+                "; iosched sends SIGTERM to the command, and SIGKILL if the command still runs after 5 s"
+            }
             Work::Workload(_) => "",
         },
     )?;

@@ -15,13 +15,14 @@ pub(crate) struct Reading {
     /// Names of the columns in order, if the trace is a table, such as time_s,op,offset_bytes,length_bytes; - skips a
     /// column
     ///
-    /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. These names are known:
+    /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. You can use
+    /// these names:
     ///
     /// Time of submission: time_ns, time_us, time_ms or time_s. iosched shifts these times, so that the trace starts at
     /// 0. Times in a column arrival_ns are not shifted.
     ///
-    /// Time of completion, as in the output of biosnoop: completed_ns, completed_us, completed_ms or completed_s. The
-    /// table must then also have a latency column.
+    /// Time of completion, as in the output of biosnoop: completed_ns, completed_us, completed_ms
+    /// or completed_s. A table with such a column must also have a column with the latency.
     ///
     /// Operation: op. If the operation is a number in the table, give its meaning, as in op=0:write/1:read.
     ///
@@ -39,11 +40,13 @@ pub(crate) struct Reading {
     columns: Option<Columns>,
     /// Unit of the times in the trace: ns, us, ms or s [default: the unit of the format]
     ///
-    /// Use this option if the times are numbers without a unit. The default is ns for mqsim and fiu, us for fio-v2,
-    /// fio-v3 and alibaba, and s for tencent. With this option, times can have decimals, such as DiskSim's times in ms.
+    /// Use this option if the times are numbers without a unit. The default is ns for mqsim and
+    /// fiu, us for fio-v2, fio-v3 and alibaba, and s for tencent. With this option, the times can
+    /// have decimals, such as DiskSim's times in ms.
     #[arg(long, value_name = "UNIT", conflicts_with = "columns", value_parser = time_unit)]
     time_unit: Option<TimeUnit>,
-    /// Read the trace even if it is incomplete: the file of a CPU is missing, or a file is truncated or damaged
+    /// Read the trace even if it is incomplete because the file of a CPU is missing, or a file is
+    /// truncated or damaged
     ///
     /// Together with --input-format or --columns, this option also accepts a trace with many bad lines.
     #[arg(long)]
@@ -57,8 +60,9 @@ pub(crate) struct Reading {
     /// Give processes of the trace a priority: backup=idle, 'db*'=best-effort:2 or 4711=realtime:0; repeat the option
     /// for more
     ///
-    /// Few traces record priorities. The classes are those of ionice; the level is from 0 to 7. '*=none' sets the class
-    /// none for all other processes. If several options match a process, the first one counts.
+    /// Few traces record priorities. The classes are those of ionice; the level is from 0 to 7.
+    /// '*=none' sets the class none for all other processes. If several of these options match a
+    /// process, the first one counts.
     #[arg(long = "ionice", value_name = "PROCESS=CLASS", value_parser = ionice)]
     priorities: Vec<Ionice>,
 }

@@ -9,11 +9,13 @@ use crate::invocation::Rerun;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
-    /// Keep the order and the think times of each process. A process waits until its I/O completes, thinks as long as
-    /// recorded, and sends the next I/O. Use this mode if the device is faster or slower than the recorded device
+    /// Keep the order and the think times of each process. A process waits until its I/O completes,
+    /// pauses for the recorded think time, and then sends the next I/O. Use this mode if the device
+    /// is faster or slower than the recorded device
     Closed,
-    /// Send each I/O at its recorded time, even if the device has not completed earlier I/Os. Use this mode if the load
-    /// comes from outside and the device is about as fast as the recorded device. On a slower device, requests pile up
+    /// Send each I/O at its recorded time, even if the device has not completed earlier I/Os. Use
+    /// this mode if the load does not depend on the device, and the device is about as fast as the
+    /// recorded device. On a slower device, requests pile up
     Open,
 }
 

@@ -12,7 +12,8 @@ pub(crate) struct VerdictArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = EQUAL_WITHIN_PERCENT, value_parser = percent)]
     pub(crate) equal_within: f64,
 
-    /// Print everything: all metrics, all reservations, and the details of each setting and device
+    /// Print everything: all metrics, all doubts about the result, and the details of each setting
+    /// and device
     #[arg(long)]
     pub(crate) details: bool,
 }

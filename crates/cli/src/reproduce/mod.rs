@@ -34,20 +34,21 @@ const RUNS: u32 = 10;
 /// controllers. iosched runs each experiment on a model of its hardware, under the scheduler of its kernel. `iosched
 /// reproduce --list` prints the experiments.
 ///
-/// A verdict compares a setting with the baseline of the experiment, by the method of the first document. Two settings
-/// differ only if their means differ by more than the standard deviations. In simulated results, the means must also
-/// differ by at least 0.5 %. If a document gives no standard deviations, published and simulated differences below 10 %
-/// do not count. ◦ marks tests shorter than a minute, which the first document excludes. † marks published results that
-/// were not used to make the models.
+/// A verdict compares a setting with the baseline of the experiment, by the method of the first
+/// document. Two settings differ only if their means differ by more than the standard deviations.
+/// In simulation, the means must also differ by at least 0.5 %. If a document gives no standard
+/// deviations, published and simulated differences below 10 % do not count. ◦ marks tests shorter
+/// than a minute, which the first document excludes. † marks published results that were not used
+/// to make the models.
 ///
-/// Some results depend on a value that the document does not give. For such a value, iosched assumes a range.
-/// `--assumptions` lists these ranges. The first run uses one value of the range, and iosched repeats this run with all
-/// the other values. The column "over unknowns" shows how much the mean differs between these runs. If a verdict
-/// depends on the assumption, the output says so.
+/// Some results depend on a value that the document does not give. For such a value, iosched
+/// assumes a range. `--assumptions` lists these ranges. The first run uses one value of the range,
+/// and iosched repeats this run with all the other values. The column "over unknowns" shows the
+/// range of the mean in these runs. If a verdict depends on the assumption, the output says so.
 ///
-/// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM stops these too.
-/// The output and the records (--records) contain the finished runs, and list the runs that are missing. `iosched
-/// report` makes a page from the records.
+/// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM
+/// stops the current runs too. The output and the records (--records) contain the finished runs,
+/// and list the runs that are missing. `iosched report` makes a page from the records.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {

@@ -21,14 +21,15 @@ use absent as present;
 /// sweep runs the comparison again. The inputs include the content of a trace and the version of iosched. If a workload
 /// cannot be read, the sweep continues without it, and lists it at the end.
 ///
-/// A volume is one workload on one device. At the end, the output shows the best setting for each volume. Then the
-/// output compares the total gain of three choices: one setting for all volumes, one setting for each device, and one
-/// setting for each volume.
+/// In a sweep, each pair of a workload and a device is called a volume. At the end, the output
+/// shows the best setting for each volume. Then the output compares the total gain of three
+/// choices: one setting for all volumes, one setting for each device, and one setting for each
+/// volume.
 ///
 /// To sweep a plan on several machines, use `python -m iosched.sweep` with Ray or Dask.
 ///
-/// After Ctrl-C, iosched finishes the current comparisons and starts no others. A second Ctrl-C stops the current
-/// comparisons too, and so does SIGTERM; the next sweep runs them again.
+/// After Ctrl-C, iosched finishes the current comparisons and starts no others. A second Ctrl-C or
+/// SIGTERM stops the current comparisons too; the next sweep runs them again.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {

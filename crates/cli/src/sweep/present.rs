@@ -54,7 +54,10 @@ pub(super) fn run(args: &SweepArgs) -> Result<ExitCode> {
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     if units.units.is_empty() {
         tell_failed(&units.refused);
-        return Err(usage(format_args!("{}: none of its workloads can be read", args.plan.display())));
+        return Err(usage(format_args!(
+            "{}: iosched can read none of the workloads of this plan",
+            args.plan.display()
+        )));
     }
     let directory = Directory::create(root).map_err(of_sweep)?;
     // The library writes the file. This check only refuses a file of another program.
@@ -126,7 +129,7 @@ fn tell_failed(failed: &[Failed]) {
         say!("not made: {named}{problem}");
     }
     if failed.len() > FAILURES_SHOWN_MAX {
-        say!("and {} more, listed in failed.json of the dataset", failed.len() - FAILURES_SHOWN_MAX);
+        say!("and {} more; failed.json in the dataset lists all", failed.len() - FAILURES_SHOWN_MAX);
     }
 }
 
@@ -137,12 +140,12 @@ fn dry_run(units: &Units, jobs: usize) -> Result<ExitCode> {
     let mut row = |name: &str, value: String| rows.push([name.to_owned(), value]);
     row("comparisons", grouped(count as u64));
     row("workloads", format!("{}, {}", grouped(workloads as u64), HumanBytes(bytes)));
-    row("runs", format!("{}, plus runs of each task alone", grouped(runs)));
+    row("runs", format!("{}, and also runs of each task alone", grouped(runs)));
     let jobs = jobs.min(count.max(1));
-    let time = core_s.map_or("unknown: none of the sampled workloads can be read".to_owned(), |core_s| {
+    let time = core_s.map_or("unknown, because iosched can read none of the sampled workloads".to_owned(), |core_s| {
         let here = Duration::from_secs_f64(core_s / jobs as f64);
         let alone = Duration::from_secs_f64(core_s);
-        format!("about {} with {jobs} at a time; {} on one core", HumanDuration(here), HumanDuration(alone))
+        format!("about {} with {jobs} comparisons at a time; {} on one core", HumanDuration(here), HumanDuration(alone))
     });
     row("time", time);
     row(
@@ -176,15 +179,15 @@ fn as_text(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed:
     );
     if outcome.others > 0 {
         text.push_str(&format!(
-            "{} comparisons in the dataset are from another plan or version, and the results below include \
-             them; to exclude them, use another directory\n",
+            "{} comparisons in the dataset are from another plan or version. The results below include these \
+             comparisons; to exclude them, use another directory\n",
             grouped(outcome.others as u64)
         ));
     }
     if outcome.interrupted {
         let missing = units.units.len() - outcome.before - outcome.finished;
         text.push_str(&format!(
-            "stopped: {} are missing; to continue, run the same command\n",
+            "stopped: {} are missing; to continue, run the same command again\n",
             grouped(missing as u64)
         ));
     }
@@ -197,7 +200,7 @@ fn as_text(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed:
     rows.extend(summary.choices().into_iter().map(choice));
     text.push_str(&columns(&rows));
     if !summary.doubts.is_empty() {
-        text.push_str("\nreservations:\n");
+        text.push_str("\ndoubts:\n");
     }
     for doubt in &summary.doubts {
         text.push_str(&format!("  - {doubt}\n"));
@@ -212,7 +215,7 @@ fn as_text(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed:
         }
         text.push_str(&columns(&rows));
         if doubtful.len() > LISTED_MAX {
-            text.push_str(&format!("and {} more, on the page that --report writes\n", doubtful.len() - LISTED_MAX));
+            text.push_str(&format!("and {} more; the page of --report shows all\n", doubtful.len() - LISTED_MAX));
         }
     }
     text

@@ -94,7 +94,7 @@ pub(crate) struct DeviceArgs {
 
 pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     let named =
-        args.profile.as_deref().ok_or_else(|| usage("missing the profile to validate: add --profile PROFILE"))?;
+        args.profile.as_deref().ok_or_else(|| usage("the profile to validate is missing; add --profile PROFILE"))?;
     let profile = Profile::load(named)?;
     if let Some(table) = &args.table {
         return crate::calibrate::validate_table(&profile, table, args.json);
@@ -111,7 +111,7 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
             let measured = measure(args, given, target, &mut records, &control)?;
             (measured, records.finish())
         }
-        (None, None) => return Err(usage("missing the device to validate on, such as /dev/sdb")),
+        (None, None) => return Err(usage("the device to validate on is missing; add it, for example /dev/sdb")),
     };
     measured.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     let interrupted = control.is_stopping();

@@ -29,9 +29,9 @@ use iosched_terminal::show::{self, Look, validation};
 /// writes the profile to a file, together with the score and the prediction errors. A comparison
 /// with this profile then ignores differences that are smaller than these errors.
 ///
-/// iosched writes to a device only if you name the device again with --destroy-data. It only reads
-/// a file. In a directory, iosched creates a file and writes to this file. It needs root, because
-/// it changes schedulers. At the end, iosched restores the old values.
+/// iosched writes to a device only if you name the device again with --destroy-data. If you name a
+/// file, iosched only reads the file. In a directory, iosched creates a file and writes to this
+/// file. It needs root, because it changes schedulers. At the end, iosched restores the old values.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {
@@ -45,12 +45,12 @@ pub(crate) struct ValidateArgs {
 enum ValidateCommand {
     /// Compare the response times of a model with measurements of a real disk
     ///
-    /// Each line of the trace is a request: `R|W Hit|Miss|Doub|Trip block count service_us next_us`.
-    /// A block has 512 bytes. The second field is not used. service_us is the time to completion.
-    /// next_us is the time from the completion to the next request. The model gets the same requests.
-    /// From each completion to the next request, the recorded time (next_us) passes. The result, in
-    /// the last line, is the root mean square distance between the two distributions of response
-    /// times (Ruemmler and Wilkes, 1994).
+    /// Each line of the trace is a request: `R|W Hit|Miss|Doub|Trip block count service_us
+    /// next_us`. A block has 512 bytes. The second field is not used. service_us is the time to
+    /// completion. next_us is the time from the completion to the next request. The model gets the
+    /// same requests. The model gets each request the recorded time (next_us) after the completion
+    /// of the request before it. The result, in the last line, is the root mean square distance
+    /// between the two distributions of response times (Ruemmler and Wilkes, 1994).
     Disk(DiskArgs),
     /// Replay a recording of a served disk in the simulator, and compare every decision
     ///
@@ -63,7 +63,8 @@ enum ValidateCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct DiskArgs {
-    /// Model: a profile of `iosched device list`, or a file (with a / or *.toml)
+    /// Model: a profile from `iosched device list`, or a file whose name contains a / or ends in
+    /// .toml
     #[arg(short, long, value_name = "PROFILE|FILE", alias = "profile", short_alias = 'p')]
     device: String,
     /// Trace of the real disk; may be .gz or .zst

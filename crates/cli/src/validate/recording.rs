@@ -61,7 +61,7 @@ impl Lines {
         };
         let kind = RECORDING_MARK.rsplit_once(' ').map_or(RECORDING_MARK, |(kind, _)| kind);
         if !mark.starts_with(kind) {
-            let problem = format!("is not a recording of a disk's queue, which begins with {kind:?}");
+            let problem = format!("this is not a recording of a disk's queue; such a recording begins with {kind:?}");
             return Err(usage(format!(
                 "{}: {problem}; make one with iosched serve --record-driver FILE",
                 path.display()
@@ -101,7 +101,7 @@ pub(super) fn run(args: &RecordingArgs) -> Result<()> {
         let other = match &error {
             RecordedError::Diverged { .. } if mark != RECORDING_MARK => {
                 format!(
-                    "; the recording is from {mark:?}, and this command is {RECORDING_MARK:?}; the two \
+                    "; the recording was made by {mark:?}, and this command is {RECORDING_MARK:?}; the two \
                      versions may decide differently"
                 )
             }

@@ -60,7 +60,7 @@ impl Mounted {
         }
         let mounted = Self { child, at, name };
         let errors = fs::read_to_string(here.join("stderr")).unwrap();
-        assert!(text.contains("stop with Ctrl-C or: umount"), "{text}{errors}");
+        assert!(text.contains("to stop, press Ctrl-C or run: umount"), "{text}{errors}");
         mounted
     }
 

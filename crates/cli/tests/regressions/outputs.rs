@@ -103,7 +103,7 @@ pub(crate) const CASES: &[Case] = &[
     case("links in a circle are refused", |place| {
         symlink("b", place.path("a")).unwrap();
         symlink("a", place.path("b")).unwrap();
-        compare(place, &["--report", "a"]).refused(2, &["a: has too many symbolic links"]);
+        compare(place, &["--report", "a"]).refused(2, &["a: the path has too many symbolic links"]);
     }),
     case("standard output by its other names is not replaced either", |place| {
         place.file("tasks.toml", TASKS);
@@ -128,10 +128,10 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("two outputs do not both go to standard output", |place| {
         for option in ["--report", "--decisions", "--records"] {
-            compare(place, &[option, "-"]).refused(2, &[option, "standard output already gets"]).never(&[TABLE]);
+            compare(place, &[option, "-"]).refused(2, &[option, "already goes to standard output"]).never(&[TABLE]);
         }
-        compare(place, &["--report", "/dev/stdout"]).refused(2, &["standard output already gets"]);
-        place.iosched(&["calibrate", "sata-ssd", "-o", "-"]).refused(2, &["standard output already gets"]);
+        compare(place, &["--report", "/dev/stdout"]).refused(2, &["already goes to standard output"]);
+        place.iosched(&["calibrate", "sata-ssd", "-o", "-"]).refused(2, &["already goes to standard output"]);
     }),
     case("two outputs do not go to one file", |place| {
         let answer = compare(place, &["--report", "one", "--decisions", "./one"]);
@@ -225,7 +225,7 @@ pub(crate) const CASES: &[Case] = &[
             place.iosched(&["serve", "memory:1M", option, "-"]).refused(2, &[option, "name a file or a pipe"]);
         }
         let serve = ["serve", "data", "--name", "d", "--unix", "no/s", "--overwrite", "--record", "link"];
-        place.iosched(&serve).refused(2, &["link: is an input of this command, as data"]);
+        place.iosched(&serve).refused(2, &["link: this file is an input of the command, as data"]);
     }),
     case("a profile of somebody else's is left alone", |place| {
         let text = fs::read_to_string(of_repository("crates/disk/profiles/sata-ssd.toml")).unwrap();
@@ -250,15 +250,15 @@ pub(crate) const CASES: &[Case] = &[
         fs::hard_link(place.path("in.csv"), place.path("hard.csv")).unwrap();
         for name in ["in.csv", "./in.csv", "link.csv", "hard.csv"] {
             let answer = place.iosched(&["trace", "convert", "in.csv", name, "--overwrite"]);
-            answer.refused(2, &[name, "is an input of this command"]);
+            answer.refused(2, &[name, "is an input of the command"]);
         }
         compare(place, &["--report", "tasks.toml", "--overwrite"])
-            .refused(2, &["tasks.toml", "is an input of this command"]);
+            .refused(2, &["tasks.toml", "is an input of the command"]);
         assert_eq!((place.read("in.csv"), place.read("tasks.toml")), (before, TASKS.to_owned()));
         compare(place, &["--records", "r.jsonl"]).code(0);
         place
             .iosched(&["report", "r.jsonl", "-o", "r.jsonl", "--overwrite"])
-            .refused(2, &["is an input of this command"]);
+            .refused(2, &["is an input of the command"]);
     }),
     case("owner, group and mode of a file that is replaced are kept", |place| {
         let page = place.file("page.html", "");

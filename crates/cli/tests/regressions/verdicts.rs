@@ -63,23 +63,19 @@ pub(crate) const CASES: &[Case] = &[
         let schedulers = ["-s", "none", "-s", "mq-deadline", "-s", "bfq", "-s", "kyber"];
         let common = ["compare", "-w", "tasks.toml", "-n", "3", "--records", "records.jsonl"];
         let answer = place.iosched(&[&common[..], &devices, &schedulers].concat());
-        answer.code(0).says(&[
-            "the best setting on each device",
-            "reservations, the most important first:",
-            "--details",
-        ]);
+        answer.code(0).says(&["best setting on each device", "doubts, the most important first:", "--details"]);
         assert!(answer.out.lines().count() < 45, "{}", answer.out);
     }),
-    case("the decision is first, the table, three reservations and the next command follow", |place| {
+    case("the decision is first, the table, three doubts and the next command follow", |place| {
         let answer = compare(place, &["-n", "3"]);
-        let heads = ["- ", "tasks ", "finish ", "difference from ", "reservations, ", "records:", "next:"];
+        let heads = ["- ", "tasks ", "finish ", "difference from ", "doubts, ", "records:", "next:"];
         let mut found: Vec<&str> =
             answer.out.lines().filter_map(|line| heads.into_iter().find(|head| line.starts_with(head))).collect();
         found.dedup();
         found.retain(|head| *head != "finish ");
         assert_eq!(found.len(), heads.len() - 1, "{}", answer.out);
         let is_decision =
-            ["Keep ", "Set ", "Linux has none of these settings: "].iter().any(|head| answer.out.starts_with(head));
+            ["Keep ", "Set ", "Linux has none of these settings, "].iter().any(|head| answer.out.starts_with(head));
         assert!(is_decision, "{}", answer.out);
         assert_eq!(answer.out.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{}", answer.out);
         answer.says(&["3 simulated runs of each setting, with 95 % confidence"]);
@@ -115,7 +111,7 @@ pub(crate) const CASES: &[Case] = &[
         place.iosched(&[&common[..], &["p99(nobody)"]].concat()).refused(2, &["p99(nobody)", "lookup, scan"]);
         place
             .iosched(&[&common[..], &["p99(scan) <= 5 ms"]].concat())
-            .refused(2, &["does not use limits", "p99(scan)"]);
+            .refused(2, &["does not check limits", "p99(scan)"]);
         place.iosched(&[&common[..], &["speed(scan)"]].concat()).refused(2, &["speed"]);
     }),
     case("two tasks have a row each, and of many the busiest have", |place| {
@@ -227,7 +223,7 @@ pub(crate) const CASES: &[Case] = &[
             .iosched(&[&common[..], &few].concat())
             .code(0)
             .says(&["does not fit the device", "no model fits the device"])
-            .says(&["The runs on the device do not depend on it"])
+            .says(&["The runs on the device do not depend on the model"])
             .never(&["compare on the device itself"]);
     }),
     case("how wrong a profile is cannot be less than nothing", |place| {
@@ -251,7 +247,7 @@ pub(crate) const CASES: &[Case] = &[
         let answer = place.iosched(&args);
         answer.code(0).says(&["The goal mean(lookup) decides."]);
         assert!(
-            ["Linux has none of these settings: ", "Set `cfq", "Keep `cfq"]
+            ["Linux has none of these settings, ", "Set `cfq", "Keep `cfq"]
                 .iter()
                 .any(|head| answer.out.starts_with(head)),
             "{}",

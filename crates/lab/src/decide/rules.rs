@@ -151,7 +151,7 @@ impl Rules<'_> {
         let remark = match verdict {
             Some(Verdict::Worse) if is_long(setting) => " (most of the run)".to_owned(),
             Some(Verdict::Better) if is_long(self.base()) => {
-                format!(" (under {}, I/Os waited for most of the run)", self.name(self.base()))
+                format!(" (under {}, I/Os waited during most of the run)", self.name(self.base()))
             }
             _ => String::new(),
         };
@@ -503,8 +503,10 @@ impl Rules<'_> {
             .partition(|&number| compared(first, number).is_some_and(|comparison| comparison.seen.is_some()));
         for &number in hidden.iter().take(NAMED_MAX - 1) {
             if let Some(seen) = compared(first, number).as_ref().and_then(seen) {
-                sentences
-                    .push(format!("{} was {seen}, but the model is too inexact to prove that.", self.name(number)));
+                sentences.push(format!(
+                    "{} was {seen}, but the model is too inexact to prove this difference.",
+                    self.name(number)
+                ));
             }
         }
         if self.evidence.runs < RUNS_FEW && !open.is_empty() {
@@ -679,7 +681,7 @@ impl Rules<'_> {
 
     fn spoiled(&self) -> String {
         if self.evidence.spoiled {
-            "Read the first reservation: it may change this decision.".to_owned()
+            "Read the first doubt below: it may change this decision.".to_owned()
         } else {
             String::new()
         }
@@ -693,8 +695,10 @@ impl Rules<'_> {
             let mut chars = sentences[0].chars();
             let first: String = chars.next().into_iter().flat_map(char::to_lowercase).collect();
             let there = format!("{first}{}", chars.as_str()).replace("Otherwise keep", "Otherwise use");
-            sentences[0] =
-                format!("Linux has none of these settings: they need a disk that iosched serves. There, {there}");
+            sentences[0] = format!(
+                "Linux has none of these settings, because they need a disk that iosched serves. On such a disk, \
+                 {there}"
+            );
         } else if self.evidence.served.contains(&setting) {
             let name = self.name(setting);
             sentences[0] = sentences[0].replacen(&name, &format!("{name} (only on {})", self.place(setting)), 1);

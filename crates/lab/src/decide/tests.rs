@@ -295,8 +295,8 @@ fn a_great_difference_is_told_by_its_values() {
 fn latency_as_long_as_the_run_is_marked_in_a_gain_too() {
     let metrics = [(Figure::SyncP99, &[3037.0, 783.0][..])];
     let compared = Evidence { reason: None, run_s: Some(3.0), ..evidence(&["mq-deadline", "bfq"], &metrics) };
-    let text = "Set `bfq`: it shortens sync p99 from 3.04 s to 783 ms (under `mq-deadline`, I/Os waited for most of \
-                the run).";
+    let text = "Set `bfq`: it shortens sync p99 from 3.04 s to 783 ms (under `mq-deadline`, I/Os waited during \
+                most of the run).";
     assert_eq!(decide(&compared).sentences, [text]);
     let compared = Evidence { run_s: Some(60.0), ..compared };
     assert_eq!(decide(&compared).sentences, ["Set `bfq`: it shortens sync p99 by 74 %."]);
@@ -479,7 +479,7 @@ fn a_grave_doubt_is_told_with_the_decision() {
     let given = evidence(&["none", "bfq"], &[(FINISH, &[10.0, 8.0])]);
     let grave = Doubt::RecordsDamaged { problem: "a line is missing".into() };
     let found = decide(&given.clone().with_doubts(&[grave]));
-    assert_eq!(found.sentences[1], "Read the first reservation: it may change this decision.");
+    assert_eq!(found.sentences[1], "Read the first doubt below: it may change this decision.");
     assert_eq!(decide(&given.with_doubts(&[Doubt::FewRuns { rounds: 5 }])).sentences.len(), 1);
 }
 
@@ -514,8 +514,8 @@ fn decision_lists_settings_that_linux_lacks_apart() {
     let given = Evidence { served: vec![0, 1], ..evidence(&["deadline", "cfq"], &[(FINISH, &[10.0, 5.0])]) };
     let found = decide(&given);
     assert_eq!((found.kind, found.setting), (DecisionKind::Change, Some(1)));
-    let expected = "Linux has none of these settings: they need a disk that iosched serves. There, set `cfq`: it finishes \
-                50 % sooner.";
+    let expected = "Linux has none of these settings, because they need a disk that iosched serves. On such a disk, \
+                    set `cfq`: it finishes 50 % sooner.";
     assert_eq!(found.sentences, [expected]);
 }
 
@@ -530,7 +530,8 @@ fn decision_on_a_wrong_model_says_why_it_is_not_trusted() {
         &[
             "Keep `noop` for now: the runs do not show whether `cfq` is better.",
             "Nothing is faster for sure.",
-            "`cfq` was worse in simulation (7.1 times the baseline's value), but the model is too inexact to prove that.",
+            "`cfq` was worse in simulation (7.1 times the baseline's value), but the model is too inexact to \
+             prove this difference.",
             "More runs would not give a verdict, because the model may be wrong by 640 %. Compare on the \
              device itself: --on.",
         ],

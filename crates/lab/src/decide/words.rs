@@ -98,7 +98,7 @@ pub(super) fn ratio(criterion: &Criterion, setting: usize) -> String {
     match found.fold() {
         _ if !is_great(&found) => String::new(),
         Some((times, None)) => format!(", {times} times the baseline"),
-        Some((times, Some((low, high)))) => format!(", {times} times the baseline ({low} to {high})"),
+        Some((times, Some((low, high)))) => format!(", {times} times the value of the baseline ({low} to {high})"),
         None => match found.size(criterion.figure.unit()) {
             (size, None) => format!(", by {size}"),
             (size, Some((near, far, unit))) => format!(", by {size} ({near} to {far}{unit})"),

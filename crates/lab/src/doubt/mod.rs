@@ -325,17 +325,18 @@ impl fmt::Display for Doubt {
             ),
             Self::FewRuns { rounds } => write!(
                 f,
-                "there are {rounds} runs of each setting; the published method uses {RUNS_PUBLISHED}. More runs \
-                 give narrower intervals: --runs {RUNS_PUBLISHED}"
+                "there are {rounds} runs of each setting; the published method uses {RUNS_PUBLISHED} runs. More \
+                 runs give narrower intervals: --runs {RUNS_PUBLISHED}"
             ),
             Self::Short { seconds, timed: true, .. } => write!(
                 f,
-                "runs last {} s; the published method does not consider tests below {SECONDS_PUBLISHED:.0} s: --run-for {SECONDS_PUBLISHED:.0}",
+                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s: \
+                 --run-for {SECONDS_PUBLISHED:.0}",
                 significant(*seconds, 2)
             ),
             Self::Short { seconds, kind, .. } => write!(
                 f,
-                "runs last {} s; the published method does not consider tests below {SECONDS_PUBLISHED:.0} s: {}",
+                "runs last {} s; the published method leaves out tests shorter than {SECONDS_PUBLISHED:.0} s: {}",
                 significant(*seconds, 2),
                 match kind {
                     WorkloadKind::Trace => "record the server for longer",
@@ -356,16 +357,16 @@ impl fmt::Display for Doubt {
                 )?;
                 f.write_str(if *least < *limit_s {
                     "the setting that finished its work early ran a different part of the workload; give a \
-                     shorter --run-for, or give the workload more to do"
+                     shorter --run-for, or a workload with more I/O"
                 } else {
-                    "requests that were in flight at the limit completed later; give a longer --run-for, so that \
-                     these requests matter less"
+                    "requests that were in flight at the end of the limit completed later; give a longer \
+                     --run-for, so that these requests matter less"
                 })
             }
             Self::FewIos { sync, ios } => write!(
                 f,
-                "{} latencies are from only {ios} I/Os per run, so the conclusions leave them out; use a longer \
-                 workload",
+                "a run has only {ios} I/Os for {} latencies, so the conclusions leave out these latencies; use a \
+                 longer workload",
                 if *sync { "sync" } else { "async" }
             ),
             Self::ThinTail { label, ios, above: 0, .. } => write!(
@@ -376,8 +377,8 @@ impl fmt::Display for Doubt {
             ),
             Self::ThinTail { label, ios, above, .. } => write!(
                 f,
-                "{}: only {above} of the {ios} I/Os of a run exceed this percentile, so it depends on a few I/Os; \
-                 use a longer workload, or a lower percentile",
+                "{}: only {above} of the {ios} I/Os of a run exceed this percentile, so the percentile depends \
+                 on a few I/Os; use a longer workload, or a lower percentile",
                 label
             ),
             Self::NothingReached { settings, remedy } => {
@@ -392,7 +393,8 @@ impl fmt::Display for Doubt {
             Self::Idle { settings, utilisation_percent, speed } => {
                 write!(
                     f,
-                    "{}: the device is busy for at most {} % of the time, so this says little about a busier device; ",
+                    "{}: the device is busy for at most {} % of the time, so these results say little about a \
+                     busier device; ",
                     marked_list(settings),
                     significant(*utilisation_percent, 2)
                 )?;
@@ -427,15 +429,15 @@ impl fmt::Display for Doubt {
             }
             Self::NoVariance { settings, runs } => write!(
                 f,
-                "{}: all {runs} runs are the same, whatever the seed. Their deviation is 0, which does not show \
-                 how a slightly different workload behaves; use --runs 1, or vary the workload",
+                "{}: all {runs} runs are the same, with every seed. Therefore the runs do not show how a \
+                 slightly different workload behaves; use --runs 1, or vary the workload",
                 marked_list(settings)
             ),
             Self::ChangedNothing { setting, same_as } => {
                 write!(
                     f,
-                    "`{setting}` gives the same results as `{same_as}` in every metric of every run, so \
-                     leave one of them out"
+                    "`{setting}` and `{same_as}` give the same results in every metric of every run, so leave \
+                     out one of these settings"
                 )
             }
             Self::NoFairness { tasks } => {
@@ -462,9 +464,9 @@ impl fmt::Display for Doubt {
             Self::Inert { settings, knob } => write!(f, "{}: {knob}", marked_list(settings)),
             Self::Drift { label, percent, .. } => write!(
                 f,
-                "{} {} by {} % of its mean from the first run to the last, under every setting, so something else changed. The \
-                 settings took turns, so the comparison is still fair, but look for other load, heat, or a disk \
-                 that fills up",
+                "{} {} by {} % of its mean from the first run to the last, under every setting, so the cause is \
+                 not the setting. The settings took turns, so the comparison is still fair, but look for other \
+                 load, heat, or a disk that fills up",
                 label,
                 if *percent > 0.0 { "rose" } else { "fell" },
                 significant(percent.abs(), 2)
@@ -475,8 +477,8 @@ impl fmt::Display for Doubt {
                 let outcomes = outcomes.describe(figure.unit());
                 write!(
                     f,
-                    "`{setting}`: {label} has two outcomes: {outcomes}. The mean is typical of neither, so find out \
-                     how these runs differ"
+                    "`{setting}`: {label} has two outcomes: {outcomes}. The mean describes neither outcome, so \
+                     find out how these runs differ"
                 )
             }
             Self::ModelError { name, fit: Fit { validated: Some(validated), .. } } => write!(
@@ -516,14 +518,14 @@ impl fmt::Display for Doubt {
             ),
             Self::OddRuns { setting, label, .. } => write!(
                 f,
-                "{setting}: {} differs only because of a few unusual runs; a test that ignores single runs \
-                 finds no difference. Give more --runs, and look at the unusual runs",
+                "{setting}: {} differs only because of a few unusual runs; a test that ignores single unusual \
+                 runs finds no difference. Give more --runs, and look at the unusual runs",
                 label
             ),
             Self::Starved { settings, task, percent } => write!(
                 f,
-                "{}{task} starves. It always has I/O to do, but it gets at most {} % of the I/Os and bytes of \
-                 the busiest task",
+                "{}{task} starves. This task always has I/O to do, but it gets at most {} % of the I/Os and \
+                 bytes that the busiest task gets",
                 if settings.is_empty() { String::new() } else { format!("{}: ", marked_list(settings)) },
                 significant(*percent, 2)
             ),

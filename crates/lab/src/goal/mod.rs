@@ -137,7 +137,7 @@ impl FromStr for Goal {
         match reader.rest() {
             "" => Ok(Self { measure }),
             rest if rest.starts_with(['<', '>', '=']) => {
-                Err(reader.error(reader.at, "a goal must not have a limit here; give limits with --subject-to"))
+                Err(reader.error(reader.at, "this goal must not have a limit; give limits with --subject-to"))
             }
             _ => Err(reader.error(reader.at, "unexpected trailing text; give each goal with its own --goal")),
         }
@@ -306,10 +306,7 @@ impl<'t> Reader<'t> {
             ("throughput", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Throughput(whose.to_owned())),
             ("iops", Whose::Task(_) | Whose::Calls(..)) => return Ok(Measure::Iops(whose.to_owned())),
             ("throughput" | "iops", _) => {
-                let problem = format!(
-                    "{lower} needs no class of I/O: write {lower} for the whole run, or name \
-                     a task"
-                );
+                let problem = format!("{lower} has no class of I/O; write {lower} for the whole run, or name a task");
                 return Err(self.error(start, &problem));
             }
             _ => {}
@@ -438,7 +435,7 @@ mod tests {
         wrong::<Goal>("p99(sync) throughput", 10, "its own --goal");
         wrong::<Goal>("throughput >= 5", 11, "--subject-to");
         wrong::<Goal>("speed(sync)", 0, "p99.9");
-        wrong::<Goal>("iops(sync)", 0, "needs no class of I/O");
+        wrong::<Goal>("iops(sync)", 0, "has no class of I/O");
         wrong::<Goal>("utilisation", 0, "neither good nor bad");
         wrong::<Constraint>("throughput", 10, ">= or <=");
         wrong::<Constraint>("throughput > 5", 11, ">= or <=");

@@ -42,10 +42,10 @@ impl Source {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Icpe24 => "Samsung 980 PRO 1 TB: sizes, depths, processes and schedulers",
-            Self::Icpe24Interference => "eight Samsung 980 PRO 1 TB: a job beside background jobs",
-            Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader beside a writer",
+            Self::Icpe24Interference => "eight Samsung 980 PRO 1 TB: a job next to background jobs",
+            Self::KyberGrid => "Samsung 980 PRO 1 TB: kyber's latency targets, a reader next to a writer",
             Self::SsdLatency => "25 models of SSDs: latencies under two loads, at several rates of io.cost",
-            Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader beside others",
+            Self::IsolIocost => "Intel Optane 900P 280 GB: targets and weights of io.cost, a reader next to other jobs",
         }
     }
 

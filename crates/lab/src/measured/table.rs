@@ -122,12 +122,8 @@ fn grid_job(line: &Line<'_>, experiment: &str, job: &str) -> Result<String, LabE
         _ => return Err(line.error(format!("there is no job {job:?}; available: reader and writer"))),
     };
     let depth = experiment.split('-').find_map(|part| part.strip_prefix(letter)?.parse().ok());
-    let depth = depth.ok_or_else(|| {
-        line.error(format!(
-            "experiment {experiment:?} does not give the depth of \
-             its {job}"
-        ))
-    })?;
+    let depth = depth
+        .ok_or_else(|| line.error(format!("experiment {experiment:?} does not give the queue depth of its {job}")))?;
     Ok(section(job, rw, "4k", depth, 1))
 }
 

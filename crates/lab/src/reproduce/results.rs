@@ -516,8 +516,8 @@ impl Summary {
         let parts = [
             ("verdicts the same", self.verdicts_same, self.verdicts),
             ("values within 15 %", self.figures_near, self.figures),
-            ("values within 15 % that were not used to make the models", self.held_out_near, self.held_out),
-            ("values within 15 % for some assumption", self.figures_reached, self.figures),
+            ("values that were not used to make the models, within 15 %", self.held_out_near, self.held_out),
+            ("values within 15 % under at least one assumption", self.figures_reached, self.figures),
             ("goals met", self.goals_met, self.goals),
         ];
         let known = parts.iter().filter(|(.., of)| *of > 0).map(|(what, some, of)| format!("{what}: {some} of {of}"));
@@ -525,8 +525,8 @@ impl Summary {
         if parts.iter().all(|(.., of)| *of == 0) {
             parts_in_words.push(match (self.is_stopped(), self.experiments_run) {
                 (true, 0) => "no case ran under all settings of its experiment".to_owned(),
-                (true, _) => "no results of these runs are published".to_owned(),
-                (false, _) => "none of these results is published".to_owned(),
+                (true, _) => "there are no published results for these runs".to_owned(),
+                (false, _) => "there are no published values for these results".to_owned(),
             });
         }
         parts_in_words.join("; ")

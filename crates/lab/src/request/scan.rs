@@ -26,7 +26,7 @@ pub fn scanned(text: &str) -> Result<Vec<String>, String> {
         };
         if all.len() * parts.len() > SETTINGS_MAX {
             return Err(format!(
-                "this makes more than {SETTINGS_MAX} settings; scan fewer values, or use larger steps"
+                "these scans make more than {SETTINGS_MAX} settings; scan fewer values, or use larger steps"
             ));
         }
         let comma = if number == 0 { "" } else { "," };
@@ -39,15 +39,16 @@ fn range(low: &str, rest: &str) -> Result<impl Iterator<Item = u64> + use<>, Str
     let (high, step) = rest.split_once('/').unwrap_or((rest, "1"));
     let number = |text: &str| {
         let text = text.trim();
-        text.parse::<u64>()
-            .map_err(|_| format!("{text:?} is not a whole number; write a scan as LOW..HIGH/STEP, such as 0..8/2"))
+        text.parse::<u64>().map_err(|_| {
+            format!("{text:?} is not a whole number; to scan values, write LOW..HIGH/STEP, such as 0..8/2")
+        })
     };
     let (low, high, step) = (number(low)?, number(high)?, number(step)?);
     if step == 0 {
         return Err("the step of a scan must be 1 or more, as in 0..8/2".to_owned());
     }
     if low > high {
-        return Err(format!("the first value of a scan must be the lower one; write {high}..{low}"));
+        return Err(format!("a scan must begin with the lower value; write {high}..{low}"));
     }
     Ok(std::iter::successors(Some(low), move |value| value.checked_add(step).filter(|&next| next <= high)))
 }
@@ -73,9 +74,9 @@ mod tests {
     #[test]
     fn wrong_scan_shows_a_right_one() {
         for (text, message) in [
-            ("cfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one; write 0..8"),
+            ("cfq:slice_idle=8..0", "slice_idle: a scan must begin with the lower value; write 0..8"),
             ("cfq:slice_idle=0..8/0", "must be 1 or more"),
-            ("cfq:slice_idle=a..8", "\"a\" is not a whole number; write a scan as LOW..HIGH/STEP"),
+            ("cfq:slice_idle=a..8", "\"a\" is not a whole number; to scan values, write LOW..HIGH/STEP"),
             ("cfq:slice_idle=0..-8", "\"-8\" is not a whole number"),
             ("cfq:quantum=1..257", "more than 256 settings"),
             ("cfq:quantum=1..256,slice_idle=0..1", "more than 256 settings"),

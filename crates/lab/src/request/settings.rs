@@ -253,9 +253,9 @@ mod tests {
             ("none:nr_requests=0", "none: nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
             (
                 "bfq:low_latency",
-                "bfq:low_latency: \"low_latency\" is not name=value; write it like bfq:name=value,name=value",
+                "bfq:low_latency: \"low_latency\" is not of the form name=value; write the setting as bfq:name=value,name=value",
             ),
-            ("bfq:slice_idle=8..0", "slice_idle: the first value of a scan must be the lower one; write 0..8"),
+            ("bfq:slice_idle=8..0", "slice_idle: a scan must begin with the lower value; write 0..8"),
             (
                 "none:io.max=db",
                 "none: io.max: \"db\": the name of the cgroup is missing; write CGROUP:VALUES, such as \

@@ -27,8 +27,8 @@ pub enum VerifyError {
     Execute(Box<iosched_kernel::execute::ExecuteError>),
     /// Another program changes settings of the device again and again.
     #[error(
-        "{setting}: {} in each of {runs} runs; another program (udev, tuned or another iosched) sets this device; \
-         stop it first",
+        "{setting}: {} in each of {runs} runs; another program (udev, tuned or another iosched) changes the \
+         settings of this device; stop that program first",
         changes.iter().map(Change::of_others).collect::<Vec<_>>().join(", ")
     )]
     Disturbed {

@@ -109,8 +109,9 @@ impl<'t> KernelBench<'t> {
     ) -> Result<Self, VerifyError> {
         let below = target.block_device().cloned();
         let Some(device) = below else {
-            let problem =
-                format!("{target}: is not on a block device of this machine, so there is no scheduler to set");
+            let problem = format!(
+                "{target}: this path is not on a block device of this machine, so there is no scheduler to set"
+            );
             return Err(VerifyError::Run { problem });
         };
         let demand = match work {
@@ -442,7 +443,7 @@ impl Bench for KernelBench<'_> {
             let left = |error: iosched_kernel::SettingsError| VerifyError::Left { problem: error.to_string() };
             kept = session.end().map_err(left)?.left;
         }
-        let left = |error| format!("{error}; the cgroup is in use; when it is free, run iosched restore");
+        let left = |error| format!("{error}; the cgroup is in use; when no process uses it, run iosched restore");
         removed.map_err(|error| VerifyError::Left { problem: left(error) })?;
         // After the settings are restored, because this can fail.
         let finished = self.prepared.take().map_or(Ok(()), Prepared::finish);

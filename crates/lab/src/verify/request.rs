@@ -157,7 +157,9 @@ pub fn open_target(
     let wrong = |problem| Err(RequestError::argument("destroy-data", "", problem).into());
     if on.is_dir() {
         if destroy.is_some() {
-            return wrong("is only for devices; in a directory, iosched writes only to files that it creates");
+            return wrong(
+                "this option is only for devices; in a directory, iosched writes only to files that it creates",
+            );
         }
         return Ok(match work {
             Work::Workload(_) => Target::directory(roots, on, state)?,
@@ -167,7 +169,7 @@ pub fn open_target(
     let device = BlockDevice::itself(roots, on)?;
     match (destroy, work) {
         (Some(_), Work::Command(_)) => {
-            wrong("is only for workloads; iosched does not control which files a command writes")
+            wrong("this option is only for workloads; iosched does not control which files a command writes")
         }
         (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
         (None, _) => Ok(Target::read_only(device)),
@@ -185,8 +187,8 @@ pub fn scheduled_disk(target: &Target, name: &str, work: Option<&Work>) -> Resul
     }
     target.block_device().map(BlockDevice::disk).ok_or_else(|| {
         DeviceRequestError::Wrong(format!(
-            "{name}: is not on a block device of this machine, so there is no scheduler to set; name a disk or a \
-             directory on one"
+            "{name}: this path is not on a block device of this machine, so there is no scheduler to set; name a \
+             disk, or a directory on a disk"
         ))
     })
 }
@@ -209,7 +211,7 @@ pub fn named_settings(named: &[String], device: &BlockDevice) -> Result<Vec<Sett
         }
     }
     if settings.is_empty() {
-        return Err(DeviceRequestError::Wrong(format!("{}: has no scheduler of its own", device.name())));
+        return Err(DeviceRequestError::Wrong(format!("{}: this device has no scheduler of its own", device.name())));
     }
     Ok(settings)
 }

@@ -231,7 +231,8 @@ fn a_run_under_another_setting_is_made_again() {
         warnings[0].contains("iosched repeats a run of a, because another program changed nr_requests from 64 to 256"),
         "{warnings:?}"
     );
-    let not_put_back = "not put back, because another program changed the value: nr_requests is 256 (before: 64)";
+    let not_put_back =
+        "iosched did not restore these values, because another program changed them: nr_requests is 256 (before: 64)";
     assert_eq!(warnings[2], not_put_back);
     // The same setting is applied and run again.
     let first = &bench.log[2..8];

@@ -54,7 +54,7 @@ pub(super) fn sections(
 ) -> Vec<(&'static str, &'static str, Markup)> {
     let mut sections = Vec::new();
     if !calibration.held_out.is_empty() {
-        sections.push(("calibration-held-out", "Workloads that were not used for the fit", held_out(calibration)));
+        sections.push(("calibration-held-out", "Workloads that the fit did not use", held_out(calibration)));
     }
     let figures = plots::figures(&measurements.header.target, calibration);
     if !figures.is_empty() {
@@ -178,7 +178,8 @@ fn conditions(measurements: &Measurements) -> Markup {
             dd { "iosched " (header.version) ", measurements of format " (header.format) }
         }
         p .legend {
-            "The model is a function of the measurements: " code { "iosched calibrate --from RECORDS" } " fits it again and measures nothing."
+            "The model is a function of the \
+             measurements: " code { "iosched calibrate --from RECORDS" } " fits the model again and measures nothing."
         }
     }
 }

@@ -201,8 +201,8 @@ pub(super) fn section(figures: &[Figure]) -> Markup {
     let repeated = figures.iter().flat_map(|figure| &figure.points).any(|point| point.range().is_some());
     html! {
         p .legend {
-            "Dots: " span .(MEASURED) { span .coloured-name { "measured" } } " (hollow: not used for the fit)"
-            @if repeated { ", with one standard deviation on either side" }
+            "Dots: " span .(MEASURED) { span .coloured-name { "measured" } } " (hollow: the fit did not use this value)"
+            @if repeated { ", with one standard deviation on each side" }
             ". Line: " span .(MODEL) { span .coloured-name { "the model" } } "."
         }
         div .facets { @for figure in figures { (draw(figure)) } }

@@ -34,9 +34,9 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
         .collect();
     html! {
         p .legend {
-            "Percent of the published baseline. If none was published, percent of the simulated baseline. Solid: \
-             published. Light: simulated. Lines: mean ± standard deviation. At the right: the published and the \
-             simulated mean. "
+            "Percent of the published baseline, or of the simulated baseline if no baseline was published. Solid \
+             bars: published. Light bars: simulated. Lines: mean ± standard deviation. At the right: the \
+             published and the simulated mean. "
             @for setting in settings {
                 span .legend-name .(setting.class) { (swatch()) span .coloured-name { (setting.label) } } "  "
             }

@@ -190,10 +190,10 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
             h2 { "How to read and repeat this" }
             ul .method {
                 li {
-                    "Every case is run " (counted(header.runs.into(), "time", "times")) " under \
-                     each setting, in turns. Runs with the same number have the same seed. The \
-                     seed decides the position of the platters, the location of files, and the \
-                     times at which periodic threads start."
+                    "Every case is run " (counted(header.runs.into(), "time", "times")) " under each setting; the \
+                     settings take turns. Runs with the same number have the same seed. The seed determines the \
+                     position of the platters, the location of files, and the times at which periodic threads \
+                     start."
                 }
                 li {
                     "Two settings differ only if their means differ by more than the standard \
@@ -207,8 +207,8 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 li {
                     "If a document does not give a value, iosched assumes a range. The first run uses one value \
                      of the range, and iosched repeats this run with all the other values. \"Over unknowns\" \
-                     shows how much the mean varies between them. If a verdict changes with the value, the \
-                     table marks it. " code { "iosched reproduce --assumptions" }
+                     shows the range of the mean in these runs. If a verdict changes with the value, the table \
+                     marks the verdict. " code { "iosched reproduce --assumptions" }
                     " lists the assumed ranges and the fitted values."
                 }
                 li { "† marks published results that were not used to make the models." }

@@ -31,9 +31,8 @@ pub(super) fn pictures(results: &ExperimentResults<'_>, settings: &[Setting<'_>]
         @if !names.is_empty() {
             (section(&format!("{}-processes", results.experiment.name), "End of each process", &html! {
                 p .legend {
-                    "Each mark is one process. The published strip is above the simulated one \
-                     (first run). If a published strip has two marks, only the first and the last \
-                     process are known."
+                    "Each mark is one process. The published strip is above the strip of the first simulated \
+                     run. If a published strip has two marks, only the first and the last process are known."
                 }
                 @for (case, name) in names {
                     figure .wide.narrow { div .scroll tabindex="0" { (strips(results, settings, case, name)) } }

@@ -39,7 +39,7 @@ pub struct Summary {
     pub without: usize,
     /// Gains of each strategy: one setting for all, for each device, for each volume.
     pub gains: Vec<Gain>,
-    /// Reservations, one sentence each.
+    /// Doubts, one sentence each.
     pub doubts: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ impl Summary {
             .collect();
         let mut sentences = Vec::new();
         if better > 0 {
-            sentences.push(format!("Set {}. There {name} is clearly better.", changes.join("; ")));
+            sentences.push(format!("Set {}. This makes {name} clearly better.", changes.join("; ")));
         }
         if nothing > 0 {
             sentences.push(format!(
@@ -153,12 +153,12 @@ impl Summary {
         }
         if unknown > 0 {
             sentences.push(format!(
-                "Keep {} on {} for now: the runs are too few to tell whether {name} can be better.",
+                "Keep {} on {} for now: there are too few runs to tell whether another setting makes {name} better.",
                 baseline(Choice::CannotTell),
                 on(unknown)
             ));
         }
-        sentences.push("A volume is one workload on one device.".to_owned());
+        sentences.push("Each pair of a workload and a device is called a volume.".to_owned());
         // Without a change, one setting for all is the baseline.
         if self.gains.iter().any(|gain| !gain.is_same()) {
             sentences.extend(self.gains.iter().map(|gain| gain.sentence(name)));
@@ -184,8 +184,8 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
     let single = volumes.iter().filter(|volume| volume.runs < 2).count();
     if single > 0 {
         sentences.push(format!(
-            "{single} volumes have only one run of each setting, so they have no verdict, and no gain includes \
-             them; give 2 or more runs"
+            "{single} volumes have only one run of each setting, so they have no verdict, and all gains leave \
+             them out; give 2 or more runs"
         ));
     }
     if without > 0 {
@@ -194,12 +194,13 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
     let few = volumes.iter().filter(|volume| volume.runs >= 2 && volume.choice == Choice::CannotTell).count();
     if few * 3 > volumes.len().max(1) {
         sentences.push(format!(
-            "for {few} volumes, the runs do not decide whether another setting is better; give more runs"
+            "for {few} volumes, there are too few runs to tell whether another setting is better; give more runs"
         ));
     }
     let trusted = volumes.iter().filter(|volume| volume.doubts.is_some()).count();
     if trusted > 0 {
-        sentences.push(format!("{trusted} comparisons have their own reservations; the table of verdicts lists them"));
+        sentences
+            .push(format!("{trusted} comparisons have doubts of their own; the table of verdicts lists these doubts"));
     }
     sentences
 }

@@ -26,10 +26,10 @@ pub(super) fn page(summary: &Summary) -> String {
             h2 { "What the fleet gains" }
             (gains(&summary.gains))
             p .quiet {
-                "In the runs that choose a setting, its gain looks too large. Therefore iosched chooses a setting by \
-                 one half of the runs and measures its gain in the other half, and vice versa. \"Typical volume\" is \
-                 the geometric mean over volumes, with its 95 % interval. In \"total\", each volume counts by its \
-                 number of I/Os."
+                "If the same runs choose a setting and measure its gain, the gain looks too large. Therefore \
+                 iosched chooses a setting with one half of the runs and measures its gain with the other half, \
+                 and the reverse. \"Typical volume\" is the geometric mean over volumes, with its 95 % interval. \
+                 In \"total\", each volume counts by its number of I/Os."
             }
         }
         section id="chosen" {
@@ -39,7 +39,7 @@ pub(super) fn page(summary: &Summary) -> String {
         @if summary.doubtful().next().is_some() {
             section id="doubtful" {
                 h2 { "Doubtful ones" }
-                p { "Another setting may be better, but these runs do not decide." }
+                p { "Another setting may be better, but there are too few runs to tell." }
                 (listed(summary, Choice::CannotTell))
             }
         }
@@ -51,7 +51,7 @@ pub(super) fn page(summary: &Summary) -> String {
         }
         @if !summary.doubts.is_empty() {
             section id="doubts" {
-                h2 { "Reservations" }
+                h2 { "Doubts" }
                 ul { @for doubt in &summary.doubts { li { (doubt) } } }
             }
         }
@@ -143,7 +143,7 @@ fn listed(summary: &Summary, choice: Choice) -> Markup {
                 }
             }
         }
-        @if more > 0 { p .quiet { (grouped(more as u64)) " more are in the dataset." } }
+        @if more > 0 { p .quiet { (grouped(more as u64)) " more volumes are in the dataset." } }
     }
 }
 

@@ -26,8 +26,8 @@ impl Choice {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Better => "better for sure",
-            Self::NothingBetter => "the baseline: nothing is better",
-            Self::CannotTell => "the baseline: cannot tell whether another is better",
+            Self::NothingBetter => "the baseline; no other setting is better",
+            Self::CannotTell => "the baseline; cannot tell whether another setting is better",
         }
     }
 }

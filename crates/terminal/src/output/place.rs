@@ -158,7 +158,7 @@ impl Destination {
             Some(End::Descriptor(2)) => return Ok(Self::StandardError),
             Some(End::Descriptor(_)) => path.to_owned(),
             Some(End::Path(end)) => end,
-            None => return Err(usage(format_args!("{name}: has too many symbolic links"))),
+            None => return Err(usage(format_args!("{name}: the path has too many symbolic links"))),
         };
         let metadata = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return new_file(path, end),
@@ -166,11 +166,11 @@ impl Destination {
         };
         let kind = metadata.file_type();
         let refused = if kind.is_dir() {
-            "is a directory; name a file in it"
+            "this is a directory; name a file in it"
         } else if kind.is_block_device() {
-            "is a block device, whose data would be lost; name a file"
+            "this is a block device, whose data would be lost; name a file"
         } else if kind.is_socket() {
-            "is a socket; name a file, a pipe or a terminal"
+            "this is a socket; name a file, a pipe or a terminal"
         } else if kind.is_file() {
             // A removed file can only be reached by its descriptor.
             let place = fs::canonicalize(path).and_then(|path| Place::of(&path));

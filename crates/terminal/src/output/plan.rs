@@ -85,7 +85,7 @@ impl Outputs {
             Destination::File(place) => Ok(place.path().to_owned()),
             Destination::Stream(path) => Ok(path),
             Destination::StandardOutput | Destination::StandardError => Err(usage(format_args!(
-                "{option} {}: is standard output or standard error; name a file or a pipe",
+                "{option} {}: this is standard output or standard error; name a file or a pipe",
                 path.display()
             ))),
         }
@@ -104,14 +104,16 @@ impl Outputs {
                 let what = if option.is_empty() { kind.name().to_owned() } else { option.to_owned() };
                 if let Some(other) = self.printed.replace(what) {
                     return Err(usage(format_args!(
-                        "{option} {name}: standard output already gets {other}; name a file"
+                        "{option} {name}: {other} already goes to standard output; name a file"
                     )));
                 }
             }
             Destination::File(file) => {
                 self.may_be_written(path, file, kind)?;
                 if let Some((_, other)) = self.files.iter().find(|(other, _)| other == file.path()) {
-                    return Err(usage(format_args!("{name}: is given for both {other} and {option}; name two files")));
+                    return Err(usage(format_args!(
+                        "{name}: this file is given for both {other} and {option}; name two files"
+                    )));
                 }
                 self.files.push((file.path().to_owned(), option.to_owned()));
             }
@@ -127,7 +129,7 @@ impl Outputs {
             if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == identity) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
                 return Err(usage(format_args!(
-                    "{name}: is an input of this command{same} and cannot be its output; name another file"
+                    "{name}: this file is an input of the command{same}, so it cannot be the output; name another file"
                 )));
             }
         }
@@ -146,9 +148,12 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
         _ if replacing.is_allowed => Ok(()),
         Ok(true) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(false) if kind == Kind::Trace => Err(usage(format_args!("{name}: exists already; {option} replaces it"))),
+        Ok(false) if kind == Kind::Trace => {
+            Err(usage(format_args!("{name}: this file exists already; to replace it, add {option}")))
+        }
         Ok(false) => Err(usage(format_args!(
-            "{name}: exists, and is not a {} made by iosched; name another file, or replace it with {option}",
+            "{name}: this file exists, and is not a {} made by iosched; name another file, or add {option} to \
+             replace it",
             kind.name()
         ))),
         Err(error) => Err(usage(format_args!(
@@ -210,7 +215,7 @@ impl Output {
         may_replace(&self.name, file, self.kind, self.replacing)?;
         match file.remove() {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(anyhow!("{}: is outdated, but cannot be removed: {error}", self.name.display()))
+                Err(anyhow!("{}: this file is outdated, but iosched cannot remove it: {error}", self.name.display()))
             }
             _ => Ok(()),
         }

@@ -67,7 +67,7 @@ impl Outputs {
             Destination::File(file) => {
                 if is_in_use(&file) {
                     return Err(usage(format_args!(
-                        "{}: another iosched process is writing its records to it; name another file",
+                        "{}: another iosched process is writing its records to this file; name another file",
                         path.display()
                     )));
                 }
@@ -192,7 +192,9 @@ impl Records {
         if let Sink::File(file, target) = std::mem::take(&mut self.sink)
             && !target.is(&file)
         {
-            return Err(anyhow!("{name}: was replaced while records were written to it; the records are lost"));
+            return Err(anyhow!(
+                "{name}: another program replaced this file while iosched wrote records to it; the records are lost"
+            ));
         }
         match &self.problem {
             Some(error) if !self.unasked => Err(anyhow!("{name}: not all records are kept: {error}")),
@@ -221,7 +223,11 @@ impl Last {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let target = Place::of(&directory.join(LAST))?;
         match Kind::Comparison.may_replace(&target) {
-            Ok(false) => return Err(io::Error::other(format!("{LAST} is not a file of records, so it is left alone"))),
+            Ok(false) => {
+                return Err(io::Error::other(format!(
+                    "{LAST} is not a file of records, so iosched does not change it"
+                )));
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => remove_left_over(directory, &target),
         }

@@ -173,7 +173,7 @@ fn adopt(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
         fchown(file, Some(old.uid()), Some(old.gid())).map_err(|error| {
-            let problem = format!("cannot keep the owner of the existing file: {error}");
+            let problem = format!("cannot give the new file the owner of the existing file: {error}");
             io::Error::new(error.kind(), problem)
         })?;
     }

@@ -1,5 +1,5 @@
 //! Advice as text: the decision, the confirmed settings,
-//! reservations, and how to apply the setting.
+//! doubts, and how to apply the setting.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use iosched_kernel::settings::Lasting;
 use iosched_lab::grouped;
 use serde_json::{Value, json};
 
-use super::closing::{decision, reservations};
+use super::closing::{decision, doubts};
 use super::grid::Look;
 use super::machine;
 use super::text::{seconds, subject};
@@ -56,7 +56,7 @@ pub fn text(view: &AdviceView<'_>, look: Look) -> String {
     }
     all.extend(advice.doubts());
     all.extend(advice.reservations.iter().cloned());
-    text.push_str(&reservations(&all, look));
+    text.push_str(&doubts(&all, look));
     if let Some(lasting) = view.lasting {
         text.push_str(&how(lasting, view.set.1));
     } else if view.set.0 {
@@ -128,7 +128,7 @@ fn predictions(advice: &Advice<'_>, look: Look) -> String {
     if text.is_empty() {
         text
     } else {
-        format!("\nin simulation and on the device, against {}:\n{text}", advice.present)
+        format!("\nresults in simulation and on the device, compared with {}:\n{text}", advice.present)
     }
 }
 
@@ -147,7 +147,7 @@ fn how(lasting: &Lasting, applied: bool) -> String {
     for drop_in in &lasting.drop_ins {
         part(&format!("and this to {}:", drop_in.path), &mut drop_in.text.lines());
     }
-    part(&format!("or, if you use tuned, this to {}:", lasting.profile_path), &mut lasting.profile.lines());
+    part(&format!("or, if you use tuned, write this to {}:", lasting.profile_path), &mut lasting.profile.lines());
     part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
     text.push('\n');
     text

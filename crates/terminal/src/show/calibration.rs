@@ -138,14 +138,12 @@ pub fn trace_fit_text(fit: &TraceFit, trace: &str, refined: bool) -> String {
         grouped((fitted.requests + held_out.requests) as u64),
         profile.about()
     );
-    let _ = writeln!(
-        text,
-        "                            requests   mean, ms: measured  of the model   rms, ms   of the mean"
-    );
+    let _ = writeln!(text, "                                        mean time, ms         error (rms)");
+    let _ = writeln!(text, "                            requests   measured     model        ms   of mean");
     for (name, closeness) in [("requests of the fit", fitted), ("held-out requests", held_out)] {
         let _ = writeln!(
             text,
-            "{name:26} {:>9} {:20.3} {:13.3} {:9.3} {:11.1} %",
+            "{name:26} {:>9} {:10.3} {:9.3} {:9.3} {:7.1} %",
             grouped(closeness.requests as u64),
             closeness.measured_mean_ms,
             closeness.mean_ms,

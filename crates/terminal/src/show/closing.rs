@@ -1,5 +1,5 @@
 //! The first and the last lines of every page: the decision,
-//! and the reservations in the order of their importance.
+//! and the doubts in the order of their importance.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use iosched_lab::{Decision, DecisionKind, Header};
 
 use super::grid::Look;
 
-/// Largest number of reservations without --details.
-const RESERVATIONS: usize = 3;
+/// Largest number of doubts without --details.
+const DOUBTS: usize = 3;
 
 /// Returns the decision as the first lines: what to do with the commands,
 /// the reasons, notes on the input, and the method of judgement.
@@ -41,15 +41,15 @@ pub(super) fn paragraphs(lines: &[String], look: Look) -> String {
     lines.map(|line| look.wrap(line, "") + "\n").collect::<String>() + "\n"
 }
 
-/// Returns the most important reservations with their remedies,
-/// or all with --details. Empty without reservations.
-pub(super) fn reservations(doubts: &[impl Display], look: Look) -> String {
+/// Returns the most important doubts with their remedies,
+/// or all with --details. Empty without doubts.
+pub(super) fn doubts(doubts: &[impl Display], look: Look) -> String {
     let mut text = String::new();
     if doubts.is_empty() {
         return text;
     }
-    let shown = if look.details { doubts.len() } else { RESERVATIONS };
-    text.push_str("\nreservations, the most important first:\n");
+    let shown = if look.details { doubts.len() } else { DOUBTS };
+    text.push_str("\ndoubts, the most important first:\n");
     for doubt in doubts.iter().take(shown) {
         let _ = writeln!(text, "{}", look.wrap(&format!("  - {doubt}"), "    "));
     }

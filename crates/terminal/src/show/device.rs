@@ -51,12 +51,15 @@ pub fn assumptions(profile: &Profile) -> String {
         let _ = writeln!(text, "\n{title}:");
         list.iter().for_each(|entry| _ = writeln!(text, "  {entry}"));
         if list.is_empty() {
-            text.push_str("  the profile has no list; comments in its file say where its values come from\n");
+            text.push_str(
+                "  the profile has no list of sources; comments in the file of the profile say where its values \
+                 come from\n",
+            );
         }
     }
     if let Some(recorded) = profile.fit().and_then(|fit| fit.recorded) {
         let covered = recorded.covered_percent;
-        let _ = writeln!(text, "\nfactors that {covered} % of the errors in published measurements do not exceed:");
+        let _ = writeln!(text, "\n{covered} % of the errors against published measurements are at most these factors:");
         recorded.lines().iter().for_each(|line| _ = writeln!(text, "  {line}"));
     }
     text
@@ -106,7 +109,7 @@ fn near(fit: Fit) -> String {
     if let (Some(Recorded { covered_percent, .. }), None) = (fit.recorded, fit.validated) {
         return format!(
             "compared with published measurements: {errors}. In {covered_percent} % of the cases, differences \
-             between schedulers are wrong by at most the factors in the record (--assumptions)"
+             between schedulers are wrong by at most the factors that --assumptions shows"
         );
     }
     match fit.validated {
@@ -117,7 +120,7 @@ fn near(fit: Fit) -> String {
         None => format!("calibrated: {errors}; not validated on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {
-                0 => "it predicts the wrong order for no pair of schedulers".to_owned(),
+                0 => "it predicts the right order for all pairs of schedulers".to_owned(),
                 1 => "it predicts the wrong order for one pair of schedulers".to_owned(),
                 orders => format!("it predicts the wrong order for {orders} pairs of schedulers"),
             };
@@ -163,12 +166,12 @@ fn answer(figures: &[Measured]) -> String {
     let worst = known.iter().map(|(_, deviation)| deviation.abs()).fold(0.0, f64::max) * 100.0;
     match (known.len(), off.len()) {
         (0, _) => "the profile has no measurements of the real device (anchors)".to_owned(),
-        (1, 0) => format!("the model meets the one measurement of the real device within {worst:.1} %"),
-        (all, 0) => format!("the model meets all {all} measurements of the real device within {worst:.1} %"),
+        (1, 0) => format!("the model differs from the one measurement of the real device by at most {worst:.1} %"),
+        (all, 0) => format!("the model differs from all {all} measurements of the real device by at most {worst:.1} %"),
         (all, some) => {
             let names: Vec<_> = off.iter().map(|(figure, _)| figure.title()).collect();
             format!(
-                "the model misses {some} of {all} measurements of the real device by more than 10 %: {}",
+                "the model differs by more than 10 % from {some} of {all} measurements of the real device: {}",
                 names.join("; ")
             )
         }

@@ -19,7 +19,7 @@ pub fn of_cgroups(disks: &[KernelDisk]) -> String {
         let more = if more == 0 {
             String::new()
         } else {
-            format!(" and {more} more, which iosched get {} shows", disk.card.name)
+            format!(" and {more} more; to see all, run iosched get {}", disk.card.name)
         };
         let named = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
         format!("set for {}: {named}{more}\n", disk.card.name)
@@ -60,7 +60,7 @@ pub fn kernels(disks: &[KernelDisk], all: bool, look: Look) -> String {
     });
     let mut shown = table(rows.collect(), look);
     if !empty.is_empty() {
-        let _ = writeln!(shown, "{} without a medium or file; --all shows them", empty.len());
+        let _ = writeln!(shown, "{} without a medium or file; to see them, add --all", empty.len());
     }
     shown
 }

@@ -21,8 +21,14 @@ pub fn briefly(report: &Report<'_>, look: Look) -> String {
         report.findings.iter().filter(|finding| finding.weight == Weight::Note && finding.disk.is_some()).count();
     if let Some(disk) = report.disks.first().filter(|_| rest > 0) {
         let notes = if rest == 1 { "1 note".to_owned() } else { format!("{rest} notes") };
-        let _ =
-            writeln!(text, "\n{}", look.wrap(&format!("{notes} on single disks: iosched doctor {}", disk.name), ""));
+        let _ = writeln!(
+            text,
+            "\n{}",
+            look.wrap(
+                &format!("{notes} about single disks; to see them, name a disk: iosched doctor {}", disk.name),
+                ""
+            )
+        );
     }
     text
 }

@@ -10,11 +10,7 @@ use iosched_lab::grouped;
 pub fn text(io_cost: &IoCost, model_name: Option<&str>) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", io_cost.model.line());
-    let _ = writeln!(
-        text,
-        "for /sys/fs/cgroup/io.cost.qos, also after the number of the device:\n  {}",
-        io_cost.qos.line()
-    );
+    let _ = writeln!(text, "for /sys/fs/cgroup/io.cost.qos, after the number of the device:\n  {}", io_cost.qos.line());
     let path = hwdb_path(model_name);
     let _ = writeln!(
         text,

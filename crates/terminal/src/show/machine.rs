@@ -196,7 +196,7 @@ fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// Returns the decision, tables of the metrics and of the verdicts, and the reservations.
+/// Returns the decision, tables of the metrics and of the verdicts, and the doubts.
 /// Several devices follow one another, and then the best setting of each device.
 pub fn markdown(page: &Page<'_>) -> String {
     let header = page.header;
@@ -230,7 +230,7 @@ pub fn markdown(page: &Page<'_>) -> String {
     if !overview.figures.is_empty() {
         let _ = writeln!(text, "\n{}\n\n{}", capital(&title(header)), wins(header, overview));
     }
-    text.push_str(&doubts("Reservations on every device", &overview.shared_doubts));
+    text.push_str(&doubts("Doubts on every device", &overview.shared_doubts));
     text
 }
 
@@ -307,6 +307,6 @@ fn sheet_markdown(sheet: &Sheet<'_>) -> String {
             let _ = writeln!(text, "| {} | {} |", figure.label, cells.join(" | "));
         }
     }
-    text.push_str(&doubts("Reservations", &sheet.doubts));
+    text.push_str(&doubts("Doubts", &sheet.doubts));
     text
 }

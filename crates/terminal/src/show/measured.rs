@@ -98,10 +98,10 @@ pub fn markdown(
          host were fitted to rows of figures 2, 3 and 7. These rows have 128 I/Os in flight on one\n\
          processor, or 5 to 14 processes on one disk.\n\n\
          Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate of\n\
-         storing written data, and the longest wait of a read for writes. The last value comes from 99th\n\
-         percentiles, so the 99th percentiles are partly fitted. All disks get the same closed loop of\n\
-         I/O; the measured load was different. The disk of `isol-iocost` has the rates of its io.cost\n\
-         model, and the latency of its data sheet. All other rows are predictions.\n\n\
+         storing written data, and the longest wait of a read for writes. The last value was fitted to\n\
+         99th percentiles, so these percentiles are not pure predictions. All disks get the same closed\n\
+         loop of I/O; the measured load was different. The disk of `isol-iocost` has the rates of its\n\
+         io.cost model, and the latency of its data sheet. All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | how many rates (IOPS) are within the limit, of all rates |\n\
          | p99 | the same for the 99th percentiles of latency |\n\

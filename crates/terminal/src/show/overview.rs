@@ -40,8 +40,8 @@ pub(super) fn by_device(page: &Page<'_>, look: Look) -> String {
 pub(super) fn title(header: &Header) -> String {
     let baseline = marked(&header.settings[header.baseline].label);
     format!(
-        "the best setting on each device and its lead over {baseline} (if {baseline} is the best: its lead \
-         over the next best setting):"
+        "best setting on each device, and its lead over {baseline} (if {baseline} is the best, its lead over the \
+         second best setting):"
     )
 }
 

@@ -23,7 +23,8 @@ pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elap
     if !not_run.is_empty() {
         let names: Vec<&str> = not_run.iter().map(|outcome| outcome.experiment.name.as_str()).collect();
         let names = names.join(", ");
-        let without = format!("these experiments have no result, because no case ran under all settings: {names}");
+        let without =
+            format!("these experiments have no result, because none of their cases ran under all settings: {names}");
         let _ = writeln!(text, "{}", look.wrap(&without, "  "));
     }
     if results.len() > 1 || summary.experiments_run == 0 {
@@ -49,14 +50,18 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
     let mut text = format!("{}\n", look.wrap(&format!("{}: {}", experiment.name, experiment.title), "  "));
     let _ = writeln!(text, "{}", look.wrap(&format!("  {}", experiment.about), "  "));
     let times = results.runs_in_words(header.runs);
-    let _ = writeln!(text, "{}\n", look.wrap(&format!("  on {}, paired by seed: {times}", experiment.machine), "  "));
+    let _ = writeln!(
+        text,
+        "{}\n",
+        look.wrap(&format!("  on {}; runs with the same seed are compared: {times}", experiment.machine), "  ")
+    );
     text.push_str(&table(results, look));
     if results.rows.iter().any(Row::is_short) {
         let short = "◦ shorter than a minute: the first document does not consider such tests";
         let _ = writeln!(text, "{}", look.wrap(short, "  "));
     }
     if results.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.held_out) {
-        let _ = writeln!(text, "{}", look.wrap("† not used to make the models", "  "));
+        let _ = writeln!(text, "{}", look.wrap("† published result that was not used to make the models", "  "));
     }
     if !results.goals.is_empty() {
         text.push_str("\ngoals (ratios):\n");
@@ -215,8 +220,8 @@ pub fn assumptions(experiments: &[Experiment], look: Look) -> String {
         "\n{}",
         look.wrap(
             &format!(
-                "{unknown} unknown values, {fitted} fitted values. Other assumptions about machines and disks \
-                 are in their profiles, beside each value."
+                "{unknown} unknown values, {fitted} fitted values. The profiles of machines and disks contain \
+                 other assumptions, next to each value."
             ),
             "  "
         )

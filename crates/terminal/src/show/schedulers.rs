@@ -123,11 +123,8 @@ fn specs(text: &mut String, title: &str, specs: &[&Spec]) {
     let range = |spec: &Spec| format!("{}..={}", spec.number(spec.min), spec.number(spec.max));
     let ranges = specs.iter().map(|spec| range(spec).len()).max().unwrap_or(0);
     let sinces = specs.iter().map(|spec| spec.since.len()).max().unwrap_or(0).max("since".len());
-    let _ = writeln!(
-        text,
-        "{title:24}{:>8} {:>10}  {:ranges$}  {:sinces$}  what it does",
-        "unit", "default", "range", "since"
-    );
+    let _ =
+        writeln!(text, "{title:24}{:>8} {:>10}  {:ranges$}  {:sinces$}  meaning", "unit", "default", "range", "since");
     for spec in specs {
         let mut doc = spec.doc.to_owned();
         if spec.read_only {

@@ -31,7 +31,8 @@ pub fn show(source: &mut dyn Source, interval: Duration) -> Result<()> {
     on_signal(move |_| flag.store(true, Ordering::SeqCst))?;
     std::thread::sleep(interval.min(FIRST));
     let mut screen = Screen::of(source.sample()?);
-    let mut terminal = ratatui::try_init().context("cannot draw on this terminal; --once prints one table")?;
+    let mut terminal =
+        ratatui::try_init().context("top cannot draw on this terminal; to print one table, add --once")?;
     let mut turn = || -> Result<()> {
         let mut next = Instant::now() + interval;
         while !ended.load(Ordering::SeqCst) {
@@ -283,9 +284,11 @@ impl Screen {
 
     fn keys(&self) -> String {
         match &self.mode {
-            Mode::Filter => format!("show only rows with: {}_   Enter keeps it, Esc shows all", self.filter),
+            Mode::Filter => {
+                format!("show only rows with: {}_   Enter keeps the filter, Esc shows all rows", self.filter)
+            }
             Mode::Value { row, attribute, typed } => {
-                format!("{attribute} of {row}: {typed}_   Enter sets it, Esc cancels")
+                format!("{attribute} of {row}: {typed}_   Enter sets the value, Esc cancels")
             }
             Mode::Table => {
                 let settable = self.sample.settable.iter().map(|(key, attribute)| format!("  {key} {attribute}"));

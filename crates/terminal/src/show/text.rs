@@ -1,4 +1,4 @@
-//! Results as text: the decision, then metrics, verdicts and reservations.
+//! Results as text: the decision, then metrics, verdicts and doubts.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use iosched_lab::{
 };
 use iosched_sim::Replay;
 
-use super::closing::{decision, paragraphs, reservations, to_set};
+use super::closing::{decision, doubts, paragraphs, to_set};
 use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
 use super::overview::{by_device, wins_where};
@@ -54,7 +54,7 @@ pub fn text(page: &Page<'_>, look: Look) -> String {
             text.push_str(&each(sheet, look));
         }
     }
-    text.push_str(&reservations(&page.ranked_doubts(), look));
+    text.push_str(&doubts(&page.ranked_doubts(), look));
     if page.records.is_some() || page.next.is_some() {
         text.push('\n');
     }
@@ -87,8 +87,10 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let alone_ns: u64 = page.sheets.iter().map(|sheet| sheet.alone_ns).sum();
     if alone_ns > 0 {
         let alone = seconds(alone_ns);
-        let line =
-            format!("{alone} s of these are for runs of each process alone, for fairness; --no-fairness skips them");
+        let line = format!(
+            "{alone} s of this time are for runs of each process alone, for fairness; --no-fairness skips these \
+             runs"
+        );
         let _ = writeln!(text, "{}", look.wrap(&line, ""));
     }
     text
@@ -183,9 +185,9 @@ fn more_tasks(sheet: &Sheet<'_>, figures: &[&FigureResults], look: Look) -> Stri
         return String::new();
     }
     let more =
-        if shown < with_figures { format!("--details shows the {with_figures} busiest, ") } else { String::new() };
+        if shown < with_figures { format!("--details shows the {with_figures} busiest ones, ") } else { String::new() };
     let what = sheet.header.workload.kind.task_word(all as u64 - shown as u64);
-    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" shows one by name", all - shown);
+    let text = format!("and {} more {what}: {more}--goal \"p99(NAME)\" shows the one with this name", all - shown);
     look.wrap(&text, "  ") + "\n"
 }
 

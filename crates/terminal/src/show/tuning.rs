@@ -1,12 +1,12 @@
 //! A search as text: the decision and its commands, the confirmed settings,
-//! the value of each change, the importance of tunables, and reservations.
+//! the value of each change, the importance of tunables, and doubts.
 
 use std::fmt::Write as _;
 
 use iosched_advise::tune::{Controller, PutBack, Standing, TuneResults, commands_explained, lasting};
 use iosched_lab::{Comparison, significant};
 
-use super::closing::{decision, reservations};
+use super::closing::{decision, doubts};
 use super::columns::figures_column;
 use super::grid::{Column, Look, left, set};
 use super::text::{seconds, subject, verdict, verdicts_title};
@@ -36,7 +36,7 @@ pub fn text(results: &TuneResults<'_>, elapsed_s: f64, next: Option<&str>, input
         text.push_str(&shares(results, look));
     }
     text.push_str(&front(results, look));
-    text.push_str(&reservations(&results.doubts(), look));
+    text.push_str(&doubts(&results.doubts(), look));
     if let Some(best) = results.recommended().filter(|_| results.recommends()) {
         for (title, lines) in lasting(&best.setting, &results.header.baseline) {
             let _ = writeln!(text, "\n{title}");
@@ -187,7 +187,7 @@ fn by_elevator(results: &TuneResults<'_>, look: Look) -> String {
         return String::new();
     }
     let with = if space.controllers().is_empty() { "" } else { ", and with each controller" };
-    let mut text = format!("\nthe best of each scheduler{with}:\n");
+    let mut text = format!("\nbest setting of each scheduler{with}:\n");
     for standing in found {
         let broken =
             results.broken_by(standing).map(|constraints| format!("; breaks {constraints}")).unwrap_or_default();
@@ -203,7 +203,7 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     if changes.is_empty() {
         return String::new();
     }
-    let mut text = "\nthe effect of putting each changed tunable back to its default, one at a time:\n".to_owned();
+    let mut text = "\neffect of each changed tunable, when this tunable alone is put back to its default:\n".to_owned();
     for change in changes {
         let sentence = |(goal, comparison): (usize, &Comparison)| {
             let measure = &results.header.measures[goal];
@@ -225,7 +225,7 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
             continue;
         }
         let name = &results.header.measures[goal].name;
-        let title = format!("share of the differences in {name} that each tunable explains:");
+        let title = format!("how much of the differences in {name} comes from each tunable:");
         let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
         let width = shares.iter().map(|share| share.name.len()).max().unwrap_or(0);
         for share in shares {
@@ -242,7 +242,7 @@ fn front(results: &TuneResults<'_>, look: Look) -> String {
         return String::new();
     }
     let mut text = format!(
-        "\nsettings to choose from; no other setting is better in {} at the same time:\n",
+        "\nsettings to choose from; for each of them, no other setting is better in {} at the same time:\n",
         results.goal_names().replace(" and ", " and in ")
     );
     for &number in &results.front {

@@ -79,7 +79,7 @@ def dry_run(plan: SweepPlan, jobs: int) -> None:
     print(f"workloads     {found['bytes'] / 1e6:,.1f} MB; {found['refused']} do not exist")
     core_s = found["core_s"]
     if core_s is None:
-        print("time          unknown: none of the sampled workloads can be read")
+        print("time          unknown, because iosched can read none of the sampled workloads")
     else:
         alone, here = timedelta(seconds=round(core_s)), timedelta(seconds=round(core_s / jobs))
         print(f"time          about {here} with {jobs} workers; {alone} of one core")

@@ -227,7 +227,7 @@ pub(super) fn silence(place: &Sandbox) {
     for client in &mut silent {
         client.is_closed();
     }
-    target.server.says("its handshake took too long");
+    target.server.says("the handshake took too long");
     target.unharmed();
 }
 

@@ -106,7 +106,7 @@ pub(super) fn stalls_in_a_write(place: &Sandbox) {
         target.answers();
         client.is_closed();
     }
-    target.server.says("closed: it stalled in the middle of a request for 1 s");
+    target.server.says("closed: the client stalled in the middle of a request for 1 s");
     assert_eq!(idle.read(0, 4096), Ok(vec![0; 4096]), "who asks for nothing may; a write that broke off did nothing");
     drop(idle);
     target.unharmed();
@@ -118,7 +118,7 @@ pub(super) fn stalls_without_reading_answers(place: &Sandbox) {
     greedy.send(&request(0, READ, 1, 0, 32 << 20));
     thread::sleep(Duration::from_secs(1));
     target.answers();
-    target.server.says("closed: it stalled");
+    target.server.says("closed: the client stalled");
     assert!(greedy.ends_after().len() < 32 << 20);
     drop(greedy);
     target.unharmed();

@@ -268,6 +268,6 @@ pub(super) fn an_error_in_a_read_in_pieces(place: &Sandbox) {
     client.send(&request(0, READ, 5, 0, 20 << 20));
     assert_eq!(client.reply(), (0, 5));
     assert!(client.ends_after().len() < 20 << 20);
-    target.server.says("failed after its reply had begun");
+    target.server.says("failed after the server had begun to send the reply");
     target.unharmed();
 }

@@ -42,7 +42,9 @@ pub(super) fn kept_by_a_start_that_fails(place: &Sandbox) {
 
 pub(super) fn named_twice(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--control", "./s"];
-    place.iosched(&args).refused(2, &["./s: --unix and --control name it; each needs its own socket"]);
+    place
+        .iosched(&args)
+        .refused(2, &["./s: both --unix and --control name this socket; give each a socket of its own"]);
     assert!(!place.path("s").exists());
 }
 
@@ -56,7 +58,9 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     assert_eq!(server.stop(), Some(0));
     let listener = UnixListener::bind(place.path("other")).unwrap();
     let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
-    place.iosched(&["get", "other"]).refused(2, &["other: does not answer like a control socket"]);
+    place
+        .iosched(&["get", "other"])
+        .refused(2, &["other: the server of this socket does not answer like a control socket"]);
     thread.join().unwrap();
     let _silent = UnixListener::bind(place.path("silent")).unwrap();
     place.iosched(&["get", "silent"]).refused(2, &["silent: does not answer like a control socket"]);
@@ -72,7 +76,7 @@ pub(super) fn of_another_user(place: &Sandbox) {
         chown(&path, Some(NOBODY), None).unwrap();
         let args = ["serve", "memory:1M", "--unix", "s", "--control", "c"];
         place.iosched(&args).refused(1, &[socket, "another user (uid 65534)", "name another socket"]);
-        assert!(path.exists(), "only that user can remove it");
+        assert!(path.exists(), "only that user can remove the socket");
         fs::remove_file(path).unwrap();
     }
 }
@@ -90,7 +94,7 @@ pub(super) fn one_that_takes_nobody(place: &Sandbox) {
     let mut crowd = python.spawn().unwrap();
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(crowd.stdout.as_mut().unwrap()), &mut line).unwrap();
-    place.iosched(&["serve", "memory:1M", "--unix", "s"]).refused(1, &["another server is listening there"]);
+    place.iosched(&["serve", "memory:1M", "--unix", "s"]).refused(1, &["another server listens on this socket"]);
     drop(crowd.stdin.take());
     crowd.wait().unwrap();
     drop(listener);

@@ -210,6 +210,6 @@ pub(super) fn over_itself(place: &Sandbox) {
         return;
     }
     let mounted = Mounted::new(&place.here, "sda", "memory:1M", &[]);
-    place.iosched(&["mount", "memory:1M", "mnt"]).refused(2, &["a disk is already mounted there"]);
+    place.iosched(&["mount", "memory:1M", "mnt"]).refused(2, &["a disk is already mounted on this directory"]);
     assert_eq!(mounted.end(), 0);
 }

@@ -89,7 +89,7 @@ pub(super) fn a_file_that_is_deleted(place: &Sandbox) {
     assert_eq!(ask(&mut socket, READ, 0), 0);
     assert_eq!(serving.stop(), Some(0));
     let text = serving.messages();
-    assert!(text.contains("warning: disk.img: was deleted or replaced"), "{text}");
+    assert!(text.contains("warning: disk.img: the file was deleted or replaced"), "{text}");
 }
 
 pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
@@ -97,7 +97,7 @@ pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
     fs::hard_link(place.path("disk.img"), place.path("other")).unwrap();
     for record in ["disk.img", "other"] {
         let args = ["serve", "disk.img", "--unix", "s", "--record", record];
-        place.iosched(&args).refused(2, &[record, "is an input of this command", "name another file"]);
+        place.iosched(&args).refused(2, &[record, "is an input of the command", "name another file"]);
     }
     assert!(fs::read(place.path("disk.img")).unwrap() == vec![7; 1 << 20], "the disk is as it was");
 }
@@ -143,7 +143,7 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     let file = image(&place.here, "disk.img", 1 << 20);
     let Some(device) = Loop::new(&file) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap().to_owned();
-    let text = format!("disk.img: is in use: {name} is built on it");
+    let text = format!("disk.img: the backing is in use: {name} is built on it");
     place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&text, "--force"]);
     place.iosched(&["mount", "disk.img", "mnt"]).code(2);
     assert!(!place.path("s").exists());
@@ -178,5 +178,5 @@ pub(super) fn read_only_storage(place: &Sandbox) {
     image(&small.at, "disk.img", 64 << 10);
     sh("mount -o remount,ro \"$1\"", &[&small.at]);
     let args = ["serve", "small/disk.img", "--unix", "s"];
-    place.iosched(&args).refused(1, &["small/disk.img: ", "must open it for reading and writing"]);
+    place.iosched(&args).refused(1, &["small/disk.img: ", "must open this file for reading and writing"]);
 }

@@ -113,7 +113,7 @@ pub(super) fn held(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let exclusive = OpenOptions::new().read(true).custom_flags(0o200).open(&device.device);
     available(exclusive.is_ok(), "exclusive use of a loop device");
-    refused_alike(place, &device.device, &["another program has opened it exclusively"], &[DESTROY]);
+    refused_alike(place, &device.device, &["another program has opened this device exclusively"], &[DESTROY]);
 }
 
 pub(super) fn members(place: &Sandbox) {

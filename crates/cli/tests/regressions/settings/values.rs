@@ -48,7 +48,7 @@ pub(super) fn another_value(place: &Sandbox) {
         if took == value {
             answer.code(0).says(&[&format!("{attribute}={value}\n")]);
         } else {
-            answer.refused(1, &[&format!("{took} was stored instead of {value}")]);
+            answer.refused(1, &[&format!("the disk stored {took} instead of {value}")]);
         }
     }
     place.iosched(&["set", &format!("{name}/read_ahead_kb=128")]).code(0);
@@ -177,7 +177,10 @@ pub(super) fn same_words(place: &Sandbox) {
         ("mq-deadline:fifo_batch=-1", "mq-deadline: fifo_batch: -1 is out of range; it must be from 0 to 2147483647"),
         ("bfq:low_latency=x", "bfq: low_latency: \"x\" is not a whole number; it must be from 0 to 1"),
         ("none:nomerges=3", "none: nomerges: 3 is out of range; it must be from 0 to 2"),
-        ("bfq:low_latency", "\"low_latency\" is not name=value; write it like bfq:name=value,name=value"),
+        (
+            "bfq:low_latency",
+            "\"low_latency\" is not of the form name=value; write the setting as bfq:name=value,name=value",
+        ),
         ("none:io.max=db", "none: io.max: \"db\": the name of the cgroup is missing; write CGROUP:VALUES"),
     ] {
         let text = format!("error: --scheduler {setting}: ");
@@ -320,7 +323,7 @@ pub(super) fn unknown_names(place: &Sandbox) {
         .refused(2, &["there is no such disk or attribute; the disks are"]);
     place.iosched(&["set", &format!("{name}x"), "scheduler=none"]).refused(2, &["is neither a disk", "did you mean"]);
     place.iosched(&["set", &name, "shceduler=none"]).refused(2, &["did you mean scheduler?"]);
-    place.iosched(&["set", &name]).refused(2, &["missing NAME=VALUE after the disk"]);
+    place.iosched(&["set", &name]).refused(2, &["NAME=VALUE is missing after the disk"]);
     place.iosched(&["get", &format!("{name}x")]).refused(2, &["there is no such disk or attribute; did you mean"]);
     place.iosched(&["get", "live:nothing"]).refused(2, &["there is no such served disk"]);
 }

@@ -91,7 +91,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
     for (names, parts) in [
         (
             "time,op,sector,nr_sectors",
-            &["there is no column \"time\"", "time_ns", "offset_bytes", "- for a column to skip"][..],
+            &["there is no column \"time\"", "time_ns", "offset_bytes", "- to skip a column"][..],
         ),
         ("op,sector,nr_sectors", &["completed_ns, _us, _ms or _s) is missing"]),
         ("time_ns,op,sector", &["nr_sectors, length_bytes, length_kib or length_mib is missing"]),
@@ -166,12 +166,12 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
     let heading = table(0);
     let text = format!("{heading}{good}what\nis\nthis\n");
     place.file("x.csv", text);
-    let parts = ["3 of 102 lines (2.9 %)", "x.csv: line 100", "found \"what\"", "--input-format", "--partial"];
+    let parts = ["3 of the 102 lines (2.9 %)", "x.csv: line 100", "found \"what\"", "--input-format", "--partial"];
     place.iosched(&["trace", "info", "x.csv"]).refused(2, &parts);
     place.iosched(&["trace", "info", "--partial", "x.csv"]).refused(2, &parts);
     place.iosched(&["trace", "info", "--input-format", "csv", "x.csv"]).refused(2, &parts);
     let answer = place.iosched(&["trace", "info", "--input-format", "csv", "--partial", "x.csv"]);
-    answer.code(0).says(&["98 requests", "3 of 102 lines"]);
+    answer.code(0).says(&["98 requests", "3 of the 102 lines"]);
     place.iosched(&["trace", "convert", "x.csv", "out.msr"]).refused(2, &parts);
     assert!(!place.path("out.msr").exists());
     // All text formats behave in the same way.
@@ -187,7 +187,12 @@ pub(super) fn few_bad_lines(place: &Sandbox) {
     let mut text = table(1_000);
     text.insert_str(table(500).len(), "nonsense\n");
     let answer = info(place, "x.csv", text);
-    answer.code(0).says(&["1,000 requests", "1 of 1,002 lines (less than 0.1 %)", "x.csv: line 502", "\"nonsense\""]);
+    answer.code(0).says(&[
+        "1,000 requests",
+        "1 of the 1,002 lines (less than 0.1 %)",
+        "x.csv: line 502",
+        "\"nonsense\"",
+    ]);
 }
 
 pub(super) fn other_systems(place: &Sandbox) {
@@ -249,7 +254,7 @@ pub(super) fn members(place: &Sandbox) {
 }
 
 pub(super) fn directory(place: &Sandbox) {
-    place.iosched(&["trace", "info", "."]).refused(2, &["is a directory; name a file in it"]);
+    place.iosched(&["trace", "info", "."]).refused(2, &["this is a directory; name a file in it"]);
     place.file("a.blktrace.0", "");
     place.file("b.msr", "");
     place.iosched(&["trace", "info", "."]).refused(2, &["such as a.blktrace or b.msr"]);

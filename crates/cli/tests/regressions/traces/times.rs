@@ -121,7 +121,7 @@ pub(super) fn none(place: &Sandbox) {
         place.iosched(&["trace", "info", name]).code(0).says(&["the trace has no usable times"]);
         for option in [["--replay", "open"], ["--speed", "2"]] {
             let run = [&["compare", "--workload", name, "-d", "sata-7200", "-s", "none"][..], &option].concat();
-            place.iosched(&run).refused(2, &["needs recorded times", "leave this option out, and each process"]);
+            place.iosched(&run).refused(2, &["needs recorded times", "leave the option out, and each process"]);
         }
     }
 }
@@ -131,10 +131,10 @@ pub(super) fn impossible(place: &Sandbox) {
     let row = |i: u64| format!("{} 0 {} {} 1\n", i * 4, i * 7_919 % 40_000 * 4_096_000_000, 8_192);
     place.file("x.trace", (1..400).map(row).collect::<String>());
     let expected =
-        ["the times may be in ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"];
+        ["the unit of the times may be ms, not ns; if so, add --time-unit ms", "Offsets may be in bytes, not sectors"];
     place.iosched(&["trace", "info", "x.trace"]).code(0).says(&expected);
     let text = compared(place, "x.trace", "nvme", &[]);
-    let first = text.out.split("reservations, the most important first:").nth(1).unwrap_or_default();
+    let first = text.out.split("doubts, the most important first:").nth(1).unwrap_or_default();
     let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(first.contains("are more than almost any device can serve"), "{}", text.out);
 }

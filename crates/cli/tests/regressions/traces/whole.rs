@@ -32,11 +32,8 @@ pub(super) fn compared(place: &Sandbox) {
     assert!(answer.err.starts_with(&format!("warning: {NOT_WHOLE}")), "{}", answer.err);
     let head = answer.out.lines().find(|line| line.starts_with("pgbench.blktrace.1.zst ")).unwrap();
     assert!(head.contains("a part of the recording"), "{head}");
-    let first = answer
-        .out
-        .split("reservations, the most important first:\n")
-        .nth(1)
-        .unwrap_or_else(|| panic!("{}", answer.out));
+    let first =
+        answer.out.split("doubts, the most important first:\n").nth(1).unwrap_or_else(|| panic!("{}", answer.out));
     assert!(first.trim_start().starts_with(&format!("- {NOT_WHOLE}")), "{first}");
     assert!(place.read("page.html").contains(NOT_WHOLE));
     assert!(place.read("state/last.jsonl").contains("--partial"), "the command can be done again");
