@@ -73,7 +73,7 @@ pub enum ApplyError {
         found: String,
     },
     /// Somebody else has set values.
-    #[error("{device}: somebody else has set these values; nothing was changed:{}", told(values))]
+    #[error("{device}: somebody else has set these values; nothing was changed:{}", listed(values))]
     Foreign {
         /// Name of the device.
         device: String,
@@ -88,7 +88,7 @@ pub enum ApplyError {
     Settings(#[from] SettingsError),
 }
 
-fn told(values: &[(String, String, Option<String>)]) -> String {
+fn listed(values: &[(String, String, Option<String>)]) -> String {
     let mut text = String::new();
     for (name, value, planned) in values {
         let planned = planned.as_ref().map_or_else(
@@ -219,7 +219,9 @@ fn foreign(
     for (name, value) in Controls::of(device.roots()).on(device.number()) {
         let Some((_, planned)) = values.iter().find(|(planned, _)| *planned == name) else { continue };
         let same = iosched_kernel::cgroup::is_same(&name, &value, planned);
-        if !same && !is_ours(&name, &value) {
+        // The kernel keeps a line of its own values after io.cost was on.
+        let is_off = value.contains("ctrl=auto") && !value.contains("enable=1");
+        if !same && !is_off && !is_ours(&name, &value) {
             found.push((name, value, Some(planned.clone())));
         }
     }

@@ -103,6 +103,7 @@ fn a_plan_is_set_and_undone() {
 fn values_of_others_are_not_replaced() {
     let machine = Machine::new();
     machine.write("sys/fs/cgroup/backup.slice/io.max", "8:16 rbps=max wbps=7 riops=max wiops=max\n");
+    machine.write("sys/fs/cgroup/io.cost.qos", "8:16 enable=0 ctrl=auto rpct=0.00\n");
     machine.write(&format!("{DB}/io.max"), "8:16 rbps=9 wbps=max riops=max wiops=max\n");
     let error = machine.apply(&a_plan(), false).unwrap_err().to_string();
     assert!(error.contains("cgroup/backup.slice/io.max is \"rbps=max wbps=7"), "{error}");

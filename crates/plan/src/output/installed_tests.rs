@@ -64,15 +64,15 @@ fn has(program: &str) -> bool {
     available(found.is_ok(), program)
 }
 
-fn said(ended: &Ended) -> String {
+fn text_of(ended: &Ended) -> String {
     format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr))
 }
 
 #[track_caller]
 fn succeeds(command: &mut Command) -> String {
     let ended = command.stdin(Stdio::null()).output().unwrap();
-    assert!(ended.status.success(), "{command:?}: {}", said(&ended));
-    said(&ended)
+    assert!(ended.status.success(), "{command:?}: {}", text_of(&ended));
+    text_of(&ended)
 }
 
 #[test]
@@ -108,13 +108,13 @@ fn systemd_accepts_drop_ins_and_udev_accepts_the_rule() {
             fs::write(system.join(unit), "[Service]\nExecStart=/bin/true\n").unwrap();
             command.arg(system.join(unit));
         }
-        let text = said(&command.output().unwrap());
+        let text = text_of(&command.output().unwrap());
         text.lines().filter(|line| line.contains("50-iosched.conf")).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(verify(&output), "");
     // The check must detect an error.
     let mut wrong = output;
-    wrong.files[0].text = wrong.files[0].text.replace("IOWeight", "IOWait");
+    wrong.files[1].text = wrong.files[1].text.replace("IOWeight", "IOWait");
     fs::remove_dir_all(units.path().join("etc")).unwrap();
     assert!(verify(&wrong).contains("IOWait"));
 }
@@ -185,7 +185,7 @@ fn docker_accepts_every_option() {
         let answer = |options: &str| {
             let mut command = Command::new("docker");
             command.env("DOCKER_HOST", "unix:///nonexistent/socket").arg("create").args(options.split_whitespace());
-            said(&command.arg("image").output().unwrap())
+            text_of(&command.arg("image").output().unwrap())
         };
         assert!(answer(&options).contains("annot connect"), "{}", answer(&options));
         assert!(!answer("--device-write-bps=/dev/sdb:x").contains("annot connect"));
@@ -211,11 +211,11 @@ fn yaml(text: &str) -> Option<serde_json::Value> {
         .ok()?;
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let ended = child.wait_with_output().unwrap();
-    if said(&ended).contains("No module named") {
+    if text_of(&ended).contains("No module named") {
         println!("skipped: Python has no module yaml");
         return None;
     }
-    assert!(ended.status.success(), "{}", said(&ended));
+    assert!(ended.status.success(), "{}", text_of(&ended));
     Some(serde_json::from_slice(&ended.stdout).unwrap())
 }
 
@@ -237,7 +237,7 @@ fn libvirt_validates_the_domain_and_virsh_sets_it() {
         let file = directory.path().join("domain.xml");
         fs::write(&file, domain).unwrap();
         let ended = Command::new("virt-xml-validate").arg(&file).arg("domain").output().unwrap();
-        (ended.status.success(), said(&ended))
+        (ended.status.success(), text_of(&ended))
     };
     if available(Path::new("/usr/bin/virt-xml-validate").exists(), "virt-xml-validate") && has("xmllint") {
         let (valid, message) = validate(&domain);
@@ -251,7 +251,7 @@ fn libvirt_validates_the_domain_and_virsh_sets_it() {
         let set =
             |file: &Path| Command::new("sh").arg(file).env("LIBVIRT_DEFAULT_URI", "test:///default").output().unwrap();
         let ended = set(&file);
-        assert!(ended.status.success(), "{}", said(&ended));
+        assert!(ended.status.success(), "{}", text_of(&ended));
         fs::write(&file, script.replace("--device-read-iops-sec", "--device-iops-sec")).unwrap();
         assert!(!set(&file).status.success(), "the check must detect an error");
     }
@@ -288,7 +288,7 @@ fn qemu_creates_the_throttle_group() {
                          \"property\":\"limits\"}}\n{\"execute\":\"query-named-block-nodes\"}\n{\"execute\":\"query-block\"}\n{\"execute\":\"quit\"}\n";
         // A QEMU that refuses its options has ended.
         let _ = child.stdin.take().unwrap().write_all(questions.as_bytes());
-        said(&child.wait_with_output().unwrap())
+        text_of(&child.wait_with_output().unwrap())
     };
     let disk = r#"-blockdev '{"driver":"null-co","node-name":"NODE"}'"#;
     let answer = ask(&format!("{} {disk} {}", lines[0], lines[1]));
@@ -325,7 +325,7 @@ fn the_script_for_proxmox_keeps_other_disk_options() {
     fs::write(here.join("101.qm"), "scsi0: local:vm-101-disk-0,iops_rd=9,size=8G,mbps_rd_max=3\n").unwrap();
     for _ in 0..2 {
         let ended = run("101", &["scsi0"]);
-        assert!(ended.status.success(), "{}", said(&ended));
+        assert!(ended.status.success(), "{}", text_of(&ended));
         assert_eq!(config(), "scsi0: local:vm-101-disk-0,size=8G,mbps_wr=47.6837,iops_rd=7,iops_wr=100\n");
     }
     assert!(run("101", &["scsi0", "undo"]).status.success());
@@ -336,7 +336,7 @@ fn the_script_for_proxmox_keeps_other_disk_options() {
     let container = here.join("lxc/102.conf");
     fs::write(&container, "arch: amd64\nlxc.cgroup2.io.weight: 8:16 3\n").unwrap();
     let ended = run("102", &[]);
-    assert!(ended.status.success(), "{}", said(&ended));
+    assert!(ended.status.success(), "{}", text_of(&ended));
     let read = || fs::read_to_string(&container).unwrap();
     assert_eq!(read(), "arch: amd64\nlxc.cgroup2.io.weight: 8:16 50\nlxc.cgroup2.io.prio.class: idle\n");
     assert!(run("102", &["undo"]).status.success());

@@ -62,7 +62,7 @@ pub enum PersistError {
         path: PathBuf,
     },
     /// Others set the same values.
-    #[error("{}", told(conflicts))]
+    #[error("{}", listed(conflicts))]
     Conflicts {
         /// The settings of others.
         conflicts: Vec<Conflict>,
@@ -77,7 +77,7 @@ pub enum PersistError {
     },
 }
 
-fn told(conflicts: &[Conflict]) -> String {
+fn listed(conflicts: &[Conflict]) -> String {
     let mut text = "others set the same values; nothing was changed:".to_owned();
     for Conflict { path, line, name, ours } in conflicts {
         text += &format!("\n  {}:{line} sets {name}, and so does {ours}", path.display());
@@ -275,9 +275,8 @@ pub fn unpersist(output: &Output, root: &Path) -> Result<Vec<PathBuf>, PersistEr
     }
     for path in &ours {
         fs::remove_file(path).map_err(|error| PersistError::Io { path: path.clone(), error })?;
-        let directory = path.parent().filter(|parent| parent.extension().is_some_and(|end| end == "d"));
-        if let Some(directory) = directory.filter(|parent| !parent.ends_with("rules.d") && !parent.ends_with("hwdb.d"))
-        {
+        let is_of_unit = |parent: &&Path| parent.parent().is_some_and(|above| above.ends_with("systemd/system"));
+        if let Some(directory) = path.parent().filter(is_of_unit) {
             // It stays if it has other files.
             let _ = fs::remove_dir(directory);
         }

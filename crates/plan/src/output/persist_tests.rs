@@ -5,6 +5,7 @@ use super::super::{Form, output};
 use super::*;
 
 const DROP_IN: &str = "etc/systemd/system/db.service.d/50-iosched.conf";
+const MODULES: &str = "etc/modules-load.d/iosched-sdb.conf";
 const RULE: &str = "etc/udev/rules.d/90-iosched-sdb.rules";
 
 fn systemd(weight: u32) -> Output {
@@ -22,7 +23,7 @@ fn write(root: &Path, path: &str, text: &str) {
 fn files_are_replaced_and_removed_while_they_are_ours() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    assert_eq!(persist(&systemd(100), root, false).unwrap(), [root.join(DROP_IN), root.join(RULE)]);
+    assert_eq!(persist(&systemd(100), root, false).unwrap(), [MODULES, RULE, DROP_IN].map(|path| root.join(path)));
     persist(&systemd(200), root, false).unwrap();
     let text = fs::read_to_string(root.join(DROP_IN)).unwrap();
     assert!(text.contains("\nIOWeight=1200\n"), "{text}");
@@ -31,7 +32,7 @@ fn files_are_replaced_and_removed_while_they_are_ours() {
         1,
         "no temporary file is left"
     );
-    assert_eq!(unpersist(&systemd(200), root).unwrap().len(), 2);
+    assert_eq!(unpersist(&systemd(200), root).unwrap().len(), 3);
     assert!(!root.join("etc/systemd/system/db.service.d").exists() && root.join("etc/udev/rules.d").exists());
     assert_eq!(unpersist(&systemd(200), root).unwrap(), [PathBuf::new(); 0]);
 }
@@ -111,5 +112,5 @@ fn a_failure_leaves_nothing_half_written() {
     // A file is in the way of the second directory.
     write(root, "etc/udev", "");
     assert!(matches!(persist(&systemd(100), root, false), Err(PersistError::Io { .. })));
-    assert!(!root.join(DROP_IN).exists());
+    assert!(!root.join(MODULES).exists() && !root.join(DROP_IN).exists());
 }

@@ -79,7 +79,7 @@ fn script(part: &UnitPart<'_>, number: u32, lines: &[String], notes: &Notes) -> 
             "    file=${{PVE:-/etc/pve}}/lxc/{number}.conf\n    new=$file.new\n    grep -v '^lxc\\.cgroup2\\.io\\.' \
              \"$file\" >\"$new\" || true\n    if [ \"$undo\" != undo ]; then\n    {}    fi\n    mv \"$new\" \"$file\"\n    \
              echo \"the container uses the new values when it starts the next time\" >&2\n",
-            echo.replace("\n    echo", "\n        echo").replacen("    echo", "    echo", 1)
+            echo.replace("\n    echo", "\n        echo")
         )
     };
     let options = disk_options(part);

@@ -7,7 +7,7 @@ use iosched_kernel::settings::units::{Property, is_unit, reset_command, unit_of}
 use iosched_kernel::settings::{DropIn, OfControllers, RULES, rule_name, shell};
 
 use super::file::{Comment, OutputFile};
-use super::parts::{IO_COST_MODEL, IO_COST_QOS, Parts, UnitPart};
+use super::parts::{IO_COST_MODEL, IO_COST_QOS, Parts, UnitPart, Weight};
 use super::{Form, Notes, OutputError, Place};
 use crate::target::Target;
 
@@ -17,7 +17,8 @@ const USER_MANAGER: &str = "user@";
 
 pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Result<Vec<OutputFile>, OutputError> {
     note_parents(parts, notes);
-    let mut files = Vec::new();
+    // The scheduler comes first: systemd writes io.bfq.weight only if bfq is loaded.
+    let mut files: Vec<OutputFile> = modules(parts, place).into_iter().chain(rule(parts, place, notes)).collect();
     let mut others = Vec::new();
     for part in parts.units_of(Form::Systemd) {
         match &part.unit.target {
@@ -34,7 +35,6 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
         let undo = vec![format!("rm -f {path}")];
         files.push(file.activated(vec![format!("systemd-tmpfiles --create {path}")], undo));
     }
-    files.extend(rule(parts, place, notes));
     Ok(files)
 }
 
@@ -186,6 +186,15 @@ pub(super) fn ionice(priority: IoPriority) -> String {
         IoClass::RealTime => format!("ionice -c 1 -n {}", priority.level()),
         IoClass::BestEffort | IoClass::None => format!("ionice -c 2 -n {}", priority.level()),
     }
+}
+
+/// Returns the file that loads bfq early at every start, if units have weights for bfq. Otherwise
+/// their cgroups may have no io.bfq.weight when systemd starts them.
+fn modules(parts: &Parts<'_>, place: &Place) -> Option<OutputFile> {
+    let is_needed = parts.units.iter().any(|part| matches!(part.values.weight, Some(Weight::Bfq(_))));
+    let path = format!("/etc/modules-load.d/iosched-{}.conf", place.disk);
+    let file = is_needed.then(|| OutputFile::new(&*path, Comment::Hash, &[], "bfq\n"))?;
+    Some(file.activated(vec!["modprobe bfq".to_owned()], vec![format!("rm -f {path}")]))
 }
 
 /// Returns the udev rule of the device.
