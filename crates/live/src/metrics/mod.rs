@@ -256,6 +256,7 @@ mod tests {
     use iosched::IoPriority;
 
     use super::*;
+    use crate::Portion;
     use crate::disk::{Action, Identity, Operation};
     use crate::reactor::{ServeOptions, start};
 
@@ -273,6 +274,8 @@ mod tests {
         let served = start(&ServeOptions { budget_bytes: 1 << 20, ..options }, None).unwrap();
         let handle = &served.handle;
         let at = Listening::at("127.0.0.1:0").unwrap().serve(handle).unwrap();
+        let rates = Rates { reservation: Some(Rate::Ios(500)), limit: Some(Rate::Bytes(50_000_000)) };
+        handle.control(move |disk, _| disk.group("db", Portion { weight: Some(200), rates })).unwrap().unwrap();
         let (name, ioprio) = ("a \"client\"".to_owned(), IoPriority::default());
         let client = handle.connect(Identity { ioprio, ..Identity::new(name, 1) }).unwrap();
         for block in 0..20 {
@@ -289,6 +292,9 @@ mod tests {
             format!("iosched_bytes_total{labels} 81920"),
             format!("iosched_wait_seconds_count{labels} 20"),
             "iosched_disk_info{disk=\"test\",scheduler=\"cfq\"} 1".to_owned(),
+            "iosched_group_weight{group=\"db\"} 200".to_owned(),
+            "iosched_group_reservation{group=\"db\",unit=\"ios\"} 500.0".to_owned(),
+            "iosched_group_limit{group=\"db\",unit=\"bytes\"} 50000000.0".to_owned(),
             "iosched_waiting 0".to_owned(),
             "iosched_connections_total{fate=\"stalled\"} 0".to_owned(),
             "iosched_messages_dropped_total 0".to_owned(),

@@ -114,7 +114,8 @@ fn a_wrong_value_is_told_with_its_place_and_what_would_be_right() {
         ("read_only = \"yes\"", "read_only: \"yes\" is not a valid value: write true or false"),
         (
             "wieght = 5",
-            "wieght: an export has no such field; its fields are class, level, weight, sync, description and read_only",
+            "wieght: an export has no such field; its fields are class, level, weight, reservation, limit, sync, \
+             description and read_only",
         ),
         ("level = 0\nclass = \"idle\"", "level: the class idle has no levels; leave the level out"),
     ];
@@ -137,7 +138,8 @@ fn a_wrong_option_is_told_alike() {
         ("class=idle,level=1", "level: the class idle has no levels; leave the level out"),
         (
             "name=x",
-            "name: an export has no such field; its fields are class, level, weight, sync, description and read_only",
+            "name: an export has no such field; its fields are class, level, weight, reservation, limit, sync, \
+             description and read_only",
         ),
     ];
     for (fields, problem) in all {
