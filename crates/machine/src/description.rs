@@ -257,3 +257,26 @@ pub struct Machine {
 const fn settle_s_default() -> u64 {
     60
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(text: &str) -> Version {
+        Version::try_from(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn ext4_allocates_unwritten_blocks_from_5_6() {
+        assert_eq!(
+            ["5.4", "5.5", "5.6", "6.12"].map(|text| version(text).allocates_unwritten()),
+            [false, false, true, true]
+        );
+    }
+
+    #[test]
+    fn wbt_limits_journal_writes_up_to_6_7() {
+        let passes = |text: &str| version(text).log_flags(true).contains(Flags::SYNC | Flags::IDLE);
+        assert_eq!(["5.15", "6.7", "6.8", "6.12"].map(passes), [false, false, true, true]);
+    }
+}
