@@ -25,7 +25,7 @@ use crate::values::{Device, Setting, Workload, check_length, within};
 use crate::whole::write_whole;
 
 /// Returns a JSON document as Python values.
-fn python<'py>(py: Python<'py>, document: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn python<'py>(py: Python<'py>, document: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
     let text = serde_json::to_string(document).map_err(|error| RunError::new_err(error.to_string()))?;
     py.import("json")?.call_method1("loads", (text,))
 }

@@ -9,6 +9,7 @@
 //! | `compare.rs` | `compare` and `Comparison`: comparisons of settings, as in `iosched compare` |
 //! | `judge.rs` | `judge` and `Judgement`: report cards, as in `iosched judge` |
 //! | `policy.rs` | elevators written in Python |
+//! | `plan.rs` | plans for several units |
 //! | `device.rs` | real disks: `doctor`, `validate`, `advise` on a device |
 //! | `question.rs` | the common arguments of `compare` and `tune` |
 //! | `simulate.rs` | `simulate` and `Run`: one run, I/O by I/O |
@@ -31,6 +32,7 @@ mod error;
 mod frame;
 mod judge;
 mod page;
+mod plan;
 mod policy;
 mod question;
 mod simulate;
@@ -56,6 +58,8 @@ mod _native {
     use crate::device::{Advice, Validation, advise_on, doctor, validate};
     #[pymodule_export]
     use crate::judge::{Judgement, judge};
+    #[pymodule_export]
+    use crate::plan::plan;
     #[pymodule_export]
     use crate::policy::Request;
     #[pymodule_export]

@@ -31,6 +31,7 @@ __all__ = [
     "doctor",
     "estimate",
     "judge",
+    "plan",
     "read_trace",
     "schedulers",
     "simulate",
@@ -372,6 +373,13 @@ def judge(
     comparisons: bool = True,
     jobs: int | None = None,
 ) -> Judgement: ...
+def plan(
+    intents: _Path,
+    *,
+    kernel: str | None = None,
+    seed: int = 1,
+    jobs: int | None = None,
+) -> dict[str, Any]: ...
 def simulate(
     workload: _AnyWorkload | None = None,
     device: _AnyDevice | None = None,

@@ -1,0 +1,41 @@
+//! Plans for several units, as in `iosched plan`.
+
+use std::path::PathBuf;
+
+use iosched::KernelVersion;
+use iosched_lab::request::ProcessEnvironment;
+use iosched_plan::{Intents, PlanError, PlanOptions};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::device::python;
+use crate::error::{About as _, of_lab, of_profile, plain, usage};
+use crate::policy::Policies;
+
+/// Finds a setting that meets the goals of several units on one device: `iosched plan --json`.
+///
+/// `intents` is the path of an intents file. The result is a dict: the setting, the units with their goals and
+/// outcomes, the costs, the conditions that break the plan, and the nearest goals that can be met.
+#[pyfunction]
+#[pyo3(signature = (intents, *, kernel=None, seed=1, jobs=None))]
+pub(crate) fn plan<'py>(
+    py: Python<'py>,
+    #[pyo3(from_py_with = plain)] intents: PathBuf,
+    #[pyo3(from_py_with = plain)] kernel: Option<String>,
+    #[pyo3(from_py_with = plain)] seed: u64,
+    #[pyo3(from_py_with = plain)] jobs: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let kernel = kernel.map(|text| text.parse::<KernelVersion>()).transpose();
+    let kernel = kernel.map_err(|error| usage(error).about("kernel"))?;
+    let intents = Intents::open(&intents, &ProcessEnvironment).map_err(|error| usage(error).about("intents"))?;
+    let options = PlanOptions { seed, kernel };
+    let planned = Policies::default()
+        .carry_out(py, jobs, |control| iosched_plan::plan(&intents, &options, control, |_| ()))?
+        .map_err(|error| match error {
+            PlanError::Run(error) => of_lab(&error),
+            PlanError::Profile(error) => of_profile(&error).about("intents"),
+            PlanError::Interrupted => PyKeyboardInterrupt::new_err(()),
+            error => usage(error).about("intents"),
+        })?;
+    python(py, &planned)
+}
