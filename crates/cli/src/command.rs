@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Sweep(Box<crate::sweep::SweepArgs>),
     Reproduce(crate::reproduce::ReproduceArgs),
     Judge(crate::judge::JudgeArgs),
+    Plan(crate::plan_output::PlanArgs),
     Record(crate::record::RecordArgs),
     Serve(Box<crate::serve::ServeArgs>),
     Top(crate::top::TopArgs),

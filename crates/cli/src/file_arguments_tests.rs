@@ -94,6 +94,7 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("record output", writes("t.blktrace.0", "record {disk} --for 0.01 -o {here}/t.blktrace.0")),
     ("report output", writes("p.html", "report {here}/records -o {here}/p.html")),
     ("report records", Reads),
+    ("plan plan", Reads),
     ("reproduce data", Reads),
     ("reproduce device", Reads),
     ("reproduce records", writes("r.jsonl", "reproduce fsync-yield --runs 1 --records {here}/r.jsonl")),

@@ -37,6 +37,7 @@ mod mount;
 mod options;
 mod plan;
 mod plan_check;
+mod plan_output;
 mod record;
 mod report;
 mod reproduce;
@@ -98,6 +99,7 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
         Command::Sweep(args) => return sweep::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args, given),
         Command::Judge(args) => return judge::run(&args),
+        Command::Plan(args) => plan_output::run(&args)?,
         Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,

@@ -34,7 +34,7 @@ fn files_are_replaced_and_removed_while_they_are_ours() {
     );
     assert_eq!(unpersist(&systemd(200), root).unwrap().len(), 3);
     assert!(!root.join("etc/systemd/system/db.service.d").exists() && root.join("etc/udev/rules.d").exists());
-    assert_eq!(unpersist(&systemd(200), root).unwrap(), [PathBuf::new(); 0]);
+    assert!(unpersist(&systemd(200), root).unwrap().is_empty());
 }
 
 #[test]

@@ -1,0 +1,222 @@
+//! Options of `iosched plan` that write a plan in the form of another program, set it, and install
+//! its files.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueHint};
+use iosched_kernel::{BlockDevice, Roots, StateDirectory};
+use iosched_plan::Plan;
+use iosched_plan::output::{self as outputs, ApplyRequest, Form, Note, Output, Place};
+
+use iosched_terminal::fail::usage;
+use iosched_terminal::output::{self, say};
+
+/// Root of the file system in which files are installed.
+const ROOT: &str = "/";
+
+/// Write, set and install a plan
+///
+/// A plan is the setting of a device that meets the goals of several units. `iosched plan` writes a stored plan in the
+/// form of another program, sets it now, or installs it for every start.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PlanArgs {
+    /// File with a plan in JSON
+    #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
+    plan: PathBuf,
+
+    #[command(flatten)]
+    output: PlanOutputArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  iosched plan plan.json --write systemd
+  iosched plan plan.json --write libvirt=vms --write containers=web
+  iosched plan plan.json --apply
+  iosched plan plan.json --persist";
+
+pub(crate) fn run(args: &PlanArgs) -> Result<()> {
+    if !args.output.is_given() {
+        return Err(usage("nothing to do; add --write FORM, --apply, --persist or --unpersist"));
+    }
+    args.output.carry_out(&load(&args.plan)?)
+}
+
+/// Reads a plan from a file.
+///
+/// # Errors
+/// The file cannot be read, or is not a plan.
+pub(crate) fn load(path: &Path) -> Result<Plan> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| anyhow!("{name}: {error}"))?;
+    serde_json::from_str(&text)
+        .map_err(|error| usage(format!("{name}: is not a plan: {error}; make one with iosched plan --output {name}")))
+}
+
+/// How a plan is written, set and installed.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PlanOutputArgs {
+    /// Write the plan in the form of another program: to standard output, or to files in DIR
+    ///
+    /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. iosched prints everything that
+    /// a form cannot express to standard error, and writes it as a comment into the files.
+    #[arg(long, value_name = "FORM[=DIR]")]
+    write: Vec<FormAt>,
+
+    /// Set the plan on this machine now; iosched restore undoes it
+    ///
+    /// If a value cannot be set, iosched restores all values. The plan is in force until the system starts again.
+    #[arg(long)]
+    apply: bool,
+
+    /// Install the files of a form, so that the plan is in force at every start
+    ///
+    /// FORM is systemd, hwdb or kubernetes. iosched never replaces a file that it did not make, or that somebody has
+    /// edited. It prints the commands that activate the files.
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "systemd")]
+    persist: Option<Form>,
+
+    /// Remove the files that --persist installed
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "systemd",
+          conflicts_with_all = ["persist", "apply"])]
+    unpersist: Option<Form>,
+
+    /// Apply or install the plan even if somebody else has set the same values
+    #[arg(long)]
+    force: bool,
+}
+
+/// A form, and the directory for its files.
+#[derive(Clone, Debug, PartialEq)]
+struct FormAt {
+    form: Form,
+    directory: Option<PathBuf>,
+}
+
+impl FromStr for FormAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (form, directory) = text.split_once('=').map_or((text, None), |(form, path)| (form, Some(path)));
+        if directory == Some("") {
+            return Err(format!("the directory is missing; write {form}=DIR, or {form} for standard output"));
+        }
+        let form = form.parse().map_err(|error: outputs::OutputError| error.to_string())?;
+        Ok(Self { form, directory: directory.map(PathBuf::from) })
+    }
+}
+
+impl PlanOutputArgs {
+    /// Returns whether the plan is to be written, set, installed or removed.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.write.is_empty() || self.apply || self.persist.is_some() || self.unpersist.is_some()
+    }
+
+    /// Writes, sets, installs or removes a plan.
+    ///
+    /// # Errors
+    /// The plan cannot be written in a form, files of others are in the way, or the kernel refuses a
+    /// value. A plan is applied before its files are installed.
+    pub(crate) fn carry_out(&self, plan: &Plan) -> Result<()> {
+        let roots = Roots::default();
+        let place = Place::of_plan(plan, &roots).map_err(usage)?;
+        // Every form is checked before anything is written.
+        let written = self.write.iter().map(|at| Ok((outputs::output(at.form, plan, &place).map_err(usage)?, at)));
+        let written = written.collect::<Result<Vec<_>>>()?;
+        let of = |form: &Form| outputs::output(*form, plan, &place).map_err(usage);
+        let installed = self.persist.as_ref().map(of).transpose()?;
+        let removed = self.unpersist.as_ref().map(of).transpose()?;
+        for (form, at) in &written {
+            write(form, at.directory.as_deref())?;
+        }
+        if self.apply {
+            apply(plan, &roots, self.force)?;
+        }
+        if let Some(form) = &installed {
+            install(form, self.force)?;
+        }
+        if let Some(form) = &removed {
+            remove(form)?;
+        }
+        Ok(())
+    }
+}
+
+fn write(form: &Output, directory: Option<&Path>) -> Result<()> {
+    match directory {
+        Some(directory) => {
+            for path in outputs::write_below(form, directory)? {
+                output::print(&format!("{}\n", path.display()))?;
+            }
+        }
+        None => {
+            for file in &form.files {
+                output::print(&format!("==> {} <==\n{}\n", file.path, file.text))?;
+            }
+        }
+    }
+    notes(&form.notes);
+    Ok(())
+}
+
+fn notes(notes: &[Note]) {
+    notes.iter().for_each(|note| say!("note: {note}"));
+}
+
+fn apply(plan: &Plan, roots: &Roots, force: bool) -> Result<()> {
+    let node = plan.device.as_deref().unwrap_or_default();
+    let device = BlockDevice::itself(roots, Path::new(node))?;
+    let state = StateDirectory::usual()?;
+    let applied = outputs::apply(&ApplyRequest { plan, device: &device, state: &state, force })?;
+    for change in &applied.changes {
+        let from = change.from.as_deref().unwrap_or("nothing");
+        output::print(&format!("{}: {} -> {from}\n", change.name, change.to))?;
+    }
+    notes(&applied.notes);
+    say!("undo: iosched restore {}", device.disk().name());
+    Ok(())
+}
+
+fn install(form: &Output, force: bool) -> Result<()> {
+    for path in outputs::persist(form, Path::new(ROOT), force)? {
+        output::print(&format!("{}\n", path.display()))?;
+    }
+    for file in form.files.iter().filter(|file| !file.path.starts_with('/')) {
+        say!("note: {} is not installed. Write it to a directory with --write {}=DIR.", file.path, form.form);
+    }
+    notes(&form.notes);
+    commands("activate", form, |file| &file.activate);
+    say!("undo: iosched plan PLAN --unpersist={}", form.form);
+    Ok(())
+}
+
+fn remove(form: &Output) -> Result<()> {
+    let removed = outputs::unpersist(form, Path::new(ROOT))?;
+    if removed.is_empty() {
+        say!("there is no file of this plan to remove");
+    }
+    for path in &removed {
+        output::print(&format!("removed {}\n", path.display()))?;
+    }
+    if !removed.is_empty() {
+        commands("make the removal effective", form, |file| &file.undo);
+    }
+    Ok(())
+}
+
+/// Prints the commands of the installed files, each of them once.
+fn commands(title: &str, form: &Output, of: impl Fn(&outputs::OutputFile) -> &Vec<String>) {
+    let installed = form.files.iter().filter(|file| file.path.starts_with('/'));
+    let mut all: Vec<&String> = Vec::new();
+    for command in installed.flat_map(of).filter(|command| !command.starts_with("rm -f ")) {
+        // A reload counts only after all files have changed.
+        all.retain(|known| *known != command);
+        all.push(command);
+    }
+    if !all.is_empty() {
+        say!("to {title}, run:");
+        all.iter().for_each(|command| say!("  {command}"));
+    }
+}

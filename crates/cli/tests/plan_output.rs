@@ -1,0 +1,99 @@
+//! `iosched plan PLAN.json --write`, from outside: files, notes, errors, and the programs of iosched
+//! that read the files.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use iosched_testing::command::answer;
+
+/// Writes a plan and returns its path.
+fn plan(here: &Path, setting: &str, units: &str) -> String {
+    let path = here.join("plan.json");
+    let device = r#""version":"0.1.0","device":"/dev/sdzz","profile":"sata-ssd""#;
+    fs::write(&path, format!("{{{device},\"setting\":{setting},\"units\":[{units}]}}")).unwrap();
+    path.display().to_string()
+}
+
+fn unit(name: &str, target: &str) -> String {
+    format!(r#"{{"name":"{name}","target":"{target}","cgroup":"{name}","goals":[]}}"#)
+}
+
+const BFQ: &str = r#"{"name":"bfq","tunables":[["low_latency","0"]],"attributes":[["io.bfq.weight","a:800+b:100"],["io.max","b:wbps=1000000"]]}"#;
+
+fn iosched(arguments: &[&str]) -> (i32, String, String) {
+    answer(Command::new(env!("CARGO_BIN_EXE_iosched")).args(arguments))
+}
+
+#[test]
+fn a_form_is_printed_or_written_to_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let path = plan(here, BFQ, &[unit("a", "db.service"), unit("b", "container:web")].join(","));
+    let (code, out, err) = iosched(&["plan", &path, "--write", "systemd"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("==> /etc/modules-load.d/iosched-sdzz.conf <==\n"), "{out}");
+    assert!(out.contains("\n==> /etc/systemd/system/db.service.d/50-iosched.conf <==\n"), "{out}");
+    assert!(out.contains("\nIOWeight=7800\n") && out.contains("ATTR{queue/iosched/low_latency}=\"0\""), "{out}");
+    assert!(err.contains("note: b: container:web is not in these files. Write it with --write containers."), "{err}");
+    let to = format!("containers={}", here.join("web").display());
+    let (code, out, err) = iosched(&["plan", &path, "--write", &to]);
+    assert_eq!((code, out.lines().count()), (0, 2), "{out}{err}");
+    assert!(fs::read_to_string(here.join("web/web.options")).unwrap().contains("--blkio-weight=100"), "{err}");
+}
+
+#[test]
+fn wrong_forms_and_plans_name_the_remedy() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = plan(directory.path(), BFQ, &[unit("a", "db.service"), unit("b", "container:web")].join(","));
+    for (arguments, code, words) in [
+        (&["plan", &path][..], 2, "add --write FORM, --apply"),
+        (&["plan", &path, "--write", "sysv"], 2, "available: systemd, hwdb, containers"),
+        (&["plan", &path, "--write", "qemu"], 2, "its units need: containers, systemd"),
+        (&["plan", &path, "--write", "qemu="], 2, "the directory is missing"),
+        (&["plan", &path, "--persist=containers"], 1, "--write containers=DIR"),
+        (&["plan", &path, "--apply"], 2, "sdzz"),
+        (&["plan", "Cargo.toml", "--apply"], 2, "is not a plan"),
+        (&["plan", "/nonexistent", "--apply"], 1, "No such file"),
+    ] {
+        let (found, out, err) = iosched(arguments);
+        assert_eq!((found, &*out), (code, ""), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn a_server_accepts_the_exports_of_a_plan() {
+    let io_cost = r#"{"name":"none","attributes":[["io.cost.qos","enable=1/min=90/max=90"],["io.weight","a:800+b:100"],["wbt_lat_usec","2000"]]}"#;
+    let classes = r#"{"name":"mq-deadline","attributes":[["io.prio.class","b:idle"],["io.latency","a:target=2000"]]}"#;
+    for setting in [BFQ, io_cost, classes] {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        let path = plan(here, setting, &[unit("a", "export:alpha"), unit("b", "export:beta")].join(","));
+        let (code, _, err) = iosched(&["plan", &path, "--write", &format!("exports={}", here.display())]);
+        assert_eq!(code, 0, "{err}");
+        let text = fs::read_to_string(here.join("exports.toml")).unwrap();
+        let command = text.lines().find_map(|line| line.strip_prefix("# Use: ")).unwrap();
+        let command = command.replace("DISK.sock", "disk.sock").replace("DISK", "memory:16M");
+        let command = command.replace("iosched", env!("CARGO_BIN_EXE_iosched"));
+        let mut server = Command::new("sh")
+            .args(["-c", &format!("exec {command} --control control.sock")])
+            .current_dir(here)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let began = Instant::now();
+        while !here.join("disk.sock").exists() && began.elapsed() < Duration::from_secs(20) {
+            if server.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let runs = server.try_wait().unwrap().is_none();
+        let _ = server.kill();
+        let ended = server.wait_with_output().unwrap();
+        assert!(runs, "{command}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+}
