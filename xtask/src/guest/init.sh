@@ -64,6 +64,23 @@ load() {
     shift
     [ -d /sys/module/$module ] || [ ! -e /$module.ko ] || insmod /$module.ko "$@"
 }
+# null_disk NAME SIZE_MB COMMAND_NS DEPTH: makes a null_blk disk whose commands take that long, DEPTH at a time. Sets `disk` to
+# the name of its device.
+null_disk() {
+    load configfs
+    load null_blk nr_devices=0
+    [ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
+    null=/sys/kernel/config/nullb/$1
+    mkdir $null
+    echo $2 >$null/size
+    echo 2 >$null/irqmode
+    echo $3 >$null/completion_nsec
+    echo $4 >$null/hw_queue_depth
+    echo 1 >$null/power
+    # Older kernels do not use the name.
+    disk=$1
+    [ -d /sys/block/$disk ] || disk=nullb$(cat $null/index)
+}
 no_devices() { ! ls /dev | grep -q 'ublk[bc]'; }
 random() { dd if=/dev/urandom of="$1" bs=1M count="$2" 2>/dev/null; }
 drop_caches() { echo 3 >/proc/sys/vm/drop_caches; }

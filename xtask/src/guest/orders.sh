@@ -1,22 +1,13 @@
 # Whether settings come in the order that is predicted, with similar ratios: the same job files in simulation, and under the
 # kernel's schedulers and controllers on null_blk; read by init.sh. The emulator counts an instruction as a nanosecond, so
 # the load of the host changes nothing.
-for module in configfs null_blk bfq mq-deadline kyber-iosched; do
-    load $module $([ $module = null_blk ] && echo nr_devices=0)
+for module in bfq mq-deadline kyber-iosched; do
+    load $module
 done
-[ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
 
 # A disk with four commands at a time, each of 4 ms, and its model.
-four=/sys/kernel/config/nullb/four
-mkdir $four
-echo 512 >$four/size
-echo 2 >$four/irqmode
-echo 4000000 >$four/completion_nsec
-echo 4 >$four/hw_queue_depth
-echo 1 >$four/power
-disk=four
-[ -d /sys/block/$disk ] || disk=nullb$(cat $four/index)
+null_disk four 512 4000000 4
 cat >four.toml <<END
 kind = "server"
 [server]

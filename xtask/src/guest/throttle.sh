@@ -1,19 +1,7 @@
 # Whether a write to wbt_lat_usec drains the device first, and whether writers that slept in wbt then
 # continue; read by init.sh.
-for module in configfs null_blk; do
-    load $module $([ $module = null_blk ] && echo nr_devices=0)
-done
-[ -d /sys/kernel/config/nullb ] || mount -t configfs config /sys/kernel/config
 # A disk whose commands take five seconds.
-slow=/sys/kernel/config/nullb/slow
-mkdir $slow
-echo 2048 >$slow/size
-echo 2 >$slow/irqmode
-echo 5000000000 >$slow/completion_nsec
-echo 64 >$slow/hw_queue_depth
-echo 1 >$slow/power
-disk=slow
-[ -d /sys/block/$disk ] || disk=nullb$(cat $slow/index)
+null_disk slow 2048 5000000000 64
 queue=/sys/block/$disk/queue
 [ ! -e $queue/scheduler ] || echo none >$queue/scheduler
 
