@@ -3,6 +3,7 @@
 use std::fmt;
 
 use iosched_disk::Fit;
+use iosched_numbers::stat::covering;
 use serde::Serialize;
 
 use super::evidence::{Pair, Quantity, Residual};
@@ -81,10 +82,8 @@ pub(super) fn fit(verdict: &Verdict, residuals: &[Residual], held_out: &[Residua
 }
 
 /// Returns the value that four fifths of `all` do not exceed, in per cent with one decimal.
-pub(crate) fn covered_percent(mut all: Vec<f64>) -> f64 {
-    all.sort_unstable_by(f64::total_cmp);
-    let last = (all.len() as f64 * COVERED).ceil() as usize;
-    (all.get(last.saturating_sub(1)).copied().unwrap_or(0.0) * 1e3).round() / 10.0
+pub(crate) fn covered_percent(all: Vec<f64>) -> f64 {
+    (covering(all, COVERED).unwrap_or(0.0) * 1e3).round() / 10.0
 }
 
 /// Returns the error of a ratio, less 1. Half and twice the value are equally far off.

@@ -7,6 +7,7 @@ use iosched_disk::RecordedLoad;
 use super::case::{Metric, Source};
 use super::run::MeasuredResult;
 use crate::compare::EQUAL_WITHIN_PERCENT;
+use crate::stat::covering;
 
 /// Scheduler that others are compared with.
 const BASELINE: &str = "none";
@@ -196,11 +197,8 @@ impl DifferenceErrors {
         let error = |load: RecordedLoad, is_tail: bool| {
             let of_kind =
                 ratios.iter().filter(|ratio| ratio.load == load && ratio.is_tail == is_tail && !ratio.is_fitted);
-            let mut errors: Vec<f64> =
-                of_kind.map(|ratio| (ratio.simulated / ratio.measured).ln().abs().exp()).collect();
-            errors.sort_unstable_by(f64::total_cmp);
-            let last = (errors.len() as f64 * COVERED_PERCENT / 100.0).ceil() as usize;
-            (errors.len(), errors.get(last.saturating_sub(1)).copied().unwrap_or(1.0))
+            let errors: Vec<f64> = of_kind.map(|ratio| (ratio.simulated / ratio.measured).ln().abs().exp()).collect();
+            (errors.len(), covering(errors, COVERED_PERCENT / 100.0).unwrap_or(1.0))
         };
         let of_kind = |load| Self { load, rates: error(load, false), tails: error(load, true) };
         RecordedLoad::ALL.map(of_kind).into_iter().filter(|errors| errors.rates.0 + errors.tails.0 > 0).collect()

@@ -115,6 +115,15 @@ pub fn unpaired(values: &[f64], base: &[f64]) -> Option<Difference> {
     Some(Difference { mean: mean(values) - mean(base), error, freedom })
 }
 
+/// Returns the smallest of `values` that at least a share of them does not exceed, or `None` without
+/// values. The share is 0 to 1.
+#[must_use]
+pub fn covering(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let covered = (values.len() as f64 * share).ceil() as usize;
+    values.get(covered.saturating_sub(1)).copied()
+}
+
 /// Returns the level at which Holm's procedure decides each of several tests. A
 /// test finds a difference if its `p` is at most this level. The probability of
 /// even one false difference among them is at most `alpha`.
@@ -159,6 +168,16 @@ mod tests {
     #[track_caller]
     pub(super) fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 * expected.abs().max(1e-3), "{found}, expected {expected}");
+    }
+
+    #[test]
+    fn covering_value_is_not_exceeded_by_the_share() {
+        let values = vec![4.0, 1.0, 5.0, 2.0, 3.0];
+        assert_eq!(
+            [0.0, 0.2, 0.7, 0.8, 0.81, 1.0].map(|share| covering(values.clone(), share).unwrap()),
+            [1.0, 1.0, 4.0, 4.0, 5.0, 5.0]
+        );
+        assert_eq!(covering(Vec::new(), 0.5), None);
     }
 
     #[test]
