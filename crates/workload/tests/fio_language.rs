@@ -264,7 +264,7 @@ fn all_mistakes_are_told_at_once_in_order() {
 #[test]
 fn unmodelled_options_are_refused_with_their_line() {
     for (options, expected) in [
-        ("ioengine=rbd\nrbdname=x", "job.fio:3: ioengine=rbd: not supported: needs a Ceph cluster"),
+        ("ioengine=rbd\nrbdname=x", "job.fio:3: ioengine=rbd: not supported: it needs a Ceph cluster"),
         ("rw=write\nverify=crc32c", "job.fio:4: verify=crc32c: not supported"),
         ("zonemode=zbd\nzonesize=256m", "job.fio:3: zonemode=zbd: not supported"),
         ("steadystate=iops:10%", "use runtime"),

@@ -214,9 +214,8 @@ impl Treatment {
         match self {
             Self::Honoured => "honoured",
             Self::NoEffect { .. } => "no effect",
-            Self::Unsupported { .. } => "not supported",
+            Self::Unsupported { .. } | Self::OfEngine => "not supported",
             Self::With(_) => "needs another option",
-            Self::OfEngine => "engine not supported",
         }
     }
 
@@ -225,7 +224,8 @@ impl Treatment {
     #[must_use]
     pub fn reason(self) -> String {
         match self {
-            Self::Honoured | Self::OfEngine => String::new(),
+            Self::Honoured => String::new(),
+            Self::OfEngine => "iosched does not support its engine".to_owned(),
             Self::With(option) => format!("has an effect only together with {option}"),
             Self::NoEffect { why } => why.to_owned(),
             Self::Unsupported { unless, why, instead } => {
