@@ -234,7 +234,7 @@ fn no_output_replaces_a_file_of_another_program() {
         fs::write(&target, FOREIGN).unwrap();
         let problem = refused(&filled(line, &here));
         let message = problem.to_string();
-        let names = message.starts_with(&format!("{}: exists", target.display()));
+        let names = message.starts_with(&format!("{}: this file exists", target.display()));
         if !names || !is_usage(&problem) || fs::read_to_string(&target).unwrap() != FOREIGN {
             failed.push(format!("{name}: {message}"));
         }

@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn file_without_a_table_is_refused() {
         let error = Table::from_parquet(b"no".to_vec(), "x.parquet").unwrap_err().to_string();
-        assert!(error.starts_with("x.parquet: not a file of a sweep's dataset"), "{error}");
+        assert!(error.starts_with("x.parquet: this is not a file of a sweep's dataset"), "{error}");
         let cut = sample().to_parquet("t").unwrap();
         assert!(Table::from_parquet(cut[..cut.len() - 9].to_vec(), "t").is_err());
     }

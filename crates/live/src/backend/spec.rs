@@ -165,7 +165,7 @@ mod tests {
             ("memory:5Q", "\"5Q\""),
             ("memory:99999999999T", "not a size"),
             ("model:sata-7200,depth=3", "size=SIZE"),
-            ("fault:eio:memory:1M", "is not a fault"),
+            ("fault:eio:memory:1M", "is not a known fault"),
         ] {
             let message = text.parse::<Spec>().unwrap_err().to_string();
             assert!(message.contains(part), "{text}: {message}");

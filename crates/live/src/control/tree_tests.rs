@@ -216,7 +216,7 @@ fn a_group_is_removed_once_nobody_needs_it() {
     refused(&mut disk, "groups/made", libc::EBUSY, "this group still has clients (1)");
     write(&mut disk, NOW, &group, "/").unwrap();
     remove_directory(&mut disk, NOW, "groups/made").unwrap();
-    refused(&mut disk, "groups/made", libc::ENOENT, "does not exist");
+    refused(&mut disk, "groups/made", libc::ENOENT, "there is no such file or directory");
     // A new group of the same name starts with default values.
     make_directory(&mut disk, "groups/made").unwrap();
     assert_eq!(value(&mut disk, "groups/made/weight"), "500");
