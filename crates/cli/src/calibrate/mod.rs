@@ -40,9 +40,9 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// disks). The model that is closest to the measurements becomes the profile.
 ///
 /// The output compares the profile with the measurements. iosched also checks the profile with
-/// workloads that the fit did not use: 4 KiB random reads at depths 1, 8 and 32, and sequential
-/// reads of 128 KiB and 1 MiB. If writing is allowed, these workloads include mixed reads and
-/// writes.
+/// workloads that the fit did not use. These are 4 KiB random reads at depths 1, 8 and 32, and
+/// sequential reads of 128 KiB and 1 MiB. If writing is allowed, these workloads include mixed
+/// reads and writes.
 ///
 /// If you do not have the device, but a trace of the requests of a rotating disk, use --trace. The
 /// recorded disk must have served the requests one at a time.

@@ -9,14 +9,14 @@ use crate::table::{Align, Table};
 
 /// The meanings of the stages.
 const MEANINGS: [&str; 8] = [
-    "from a submission to the next submission",
-    "from submission until a request was allocated",
-    "got, until inserted",
-    "submitted, until merged",
-    "inserted, until issued",
-    "merged, until issued",
-    "issued, until completed",
-    "submitted, until completed",
+    "from a submission to the next",
+    "from submission to allocation of a request",
+    "from allocation to insertion",
+    "from submission to merge",
+    "from insertion to issue",
+    "from merge to issue",
+    "from issue to completion",
+    "from submission to completion",
 ];
 
 impl fmt::Display for StageSummary {
