@@ -62,6 +62,7 @@ pub mod hdd;
 pub mod io_cost;
 mod link;
 pub mod measure;
+mod outside;
 mod profile;
 mod profile_file;
 mod recorded;

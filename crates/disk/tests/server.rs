@@ -17,6 +17,7 @@ fn config() -> ServerConfig {
         capacity_sectors: 1 << 21,
         depth: 64,
         hw_queues: 1,
+        command_slots: None,
         max_hw_sectors_kb: 1280,
         rotational: false,
         write_cache: false,
@@ -384,4 +385,25 @@ fn reads_wait_for_the_flash_only_while_written_data_is_settled() {
     assert_eq!(late_reads(&profile, false, 400_000_000), 0, "nothing was written");
     let error = ServerConfig { settling: Some(ServerSettling { share: 1.5, ..settling }), ..config() }.validate();
     assert!(error.unwrap_err().to_string().contains("server.settling.share"));
+}
+
+#[test]
+fn a_command_does_not_wait_for_commands_that_are_not_fetched() {
+    // Eight commands wait in one hardware queue; one more arrives in the other queue.
+    let latency_ns = |command_slots| {
+        let server = profile(ServerConfig { hw_queues: 2, command_slots, ..config() });
+        let mut device = server.build(1);
+        for tag in 0..9 {
+            let command = Command { tag, op: Op::Read, sector: u64::from(tag) * 8, nr_sectors: 8, fua: false };
+            device.submit_to(Time::from_ns(0), u16::from(tag == 8), command);
+        }
+        loop {
+            let now = device.next_event().expect("commands are under way");
+            if device.advance(now) == Some(8) {
+                return now.as_ns();
+            }
+        }
+    };
+    assert_eq!(latency_ns(None), 9 * FULL_NS);
+    assert_eq!(latency_ns(Some(2)), 4 * FULL_NS, "two fetched commands and one of the other queue's turn come first");
 }

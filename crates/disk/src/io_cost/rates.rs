@@ -54,6 +54,7 @@ pub fn server(
         capacity_sectors,
         depth,
         hw_queues: 1,
+        command_slots: None,
         max_hw_sectors_kb: MAX_HW_SECTORS_KB,
         rotational: false,
         write_cache: true,

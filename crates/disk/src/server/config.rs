@@ -26,6 +26,11 @@ pub struct ServerConfig {
     /// Number of hardware queues, 1 to 1,024; 1 if absent.
     #[serde(default = "one_queue")]
     pub hw_queues: u16,
+    /// Number of commands that the device fetches from its hardware queues, 1 to 65,535; `depth` if
+    /// absent. Later commands wait in their queues. When one ends, the device fetches the next one,
+    /// from each queue in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_slots: Option<u32>,
     /// Largest command, KiB; 32,767 if absent.
     #[serde(default = "config::default_max_hw_sectors_kb")]
     pub max_hw_sectors_kb: u32,
@@ -186,6 +191,7 @@ impl ServerConfig {
         within("server.capacity_sectors", self.capacity_sectors, 1..=config::CAPACITY_SECTORS_MAX)?;
         within("server.depth", self.depth, 1..=config::DEPTH_MAX)?;
         within("server.hw_queues", self.hw_queues, 1..=1024)?;
+        within("server.command_slots", self.command_slots.unwrap_or(1), 1..=config::DEPTH_MAX)?;
         within("server.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("server.servers", self.servers, 1..=SERVERS_MAX)?;
         within("server.write_servers", self.write_servers.unwrap_or(1), 1..=SERVERS_MAX)?;

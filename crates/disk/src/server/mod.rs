@@ -1,6 +1,7 @@
 //! `server`: servers behind one queue, with a measured spread, for virtual disks, disks over a
 //! network, and disks with a rate limit.
 //!
+//! - The device fetches a limited number of commands. It takes them from its hardware queues in turn.
 //! - If there are credits, a command first waits until it has enough of them. After a rest the
 //!   device first wakes up.
 //! - A command waits for a free server. Its service, the time of its data and a part of its
@@ -36,6 +37,7 @@ use crate::credits::Credits;
 use crate::distribution::{QuantilePoint, at};
 use crate::ends::Ends;
 use crate::link::LinkRate;
+use crate::outside::Outside;
 use crate::rest::Rest;
 use crate::{Card, Command, Device};
 use iosched_numbers::SplitMix64;
@@ -112,11 +114,16 @@ pub struct Server {
     settling: Option<Settling>,
     rest: Rest,
     /// Commands that wait for credits or for the device to wake up, by the end of this wait and the
-    /// order of arrival.
+    /// order in which the device fetched the commands.
     held: BTreeMap<(u64, u64), Command>,
-    arrived: u64,
+    fetched: u64,
     /// Number of commands that have not completed.
     under_way: u32,
+    /// Largest number of commands that the device has fetched, and their present number.
+    command_slots: u32,
+    inside: u32,
+    /// Commands that the device has not fetched.
+    outside: Outside,
     waiting: VecDeque<Piece>,
     missed_turns: Option<ServerMissedTurns>,
     /// Parameters of batches, if pieces are taken together.
@@ -173,8 +180,11 @@ impl Server {
             settling: config.settling.map(Settling::new),
             rest: Rest::new(config.rest.as_ref()),
             held: BTreeMap::new(),
-            arrived: 0,
+            fetched: 0,
             under_way: 0,
+            command_slots: config.command_slots.unwrap_or(u32::MAX),
+            inside: 0,
+            outside: Outside::new(config.hw_queues),
             waiting: VecDeque::new(),
             missed_turns: config.missed_turns.filter(|missed| missed.share > 0.0),
             batch: config.batch,
@@ -214,6 +224,20 @@ impl Server {
             !continues
         });
         ServingKind { is_read: command.op == Op::Read, is_random }
+    }
+
+    /// Begins a command at `working_ns`. The command waits for credits and for the device to wake up.
+    fn fetch(&mut self, working_ns: u64, command: &Command) {
+        let random = &mut self.random;
+        let awake_ns = self.rest.awake_ns(working_ns, self.under_way == 0, || random.unit());
+        let until_ns = self.credits.pay(working_ns, command).max(awake_ns);
+        if until_ns > working_ns {
+            self.held.insert((until_ns, self.fetched), *command);
+        } else {
+            self.enqueue(working_ns, command);
+            self.begin(working_ns);
+        }
+        self.fetched += 1;
     }
 
     /// Adds the pieces of a command that continues at `working_ns` to the queue.
@@ -414,18 +438,19 @@ impl Device for Server {
 
     #[inline]
     fn submit(&mut self, now: Time, command: Command) {
+        self.submit_to(now, 0, command);
+    }
+
+    #[inline]
+    fn submit_to(&mut self, now: Time, hw_queue: u16, command: Command) {
         let working_ns = self.stalls.working_ns(now.as_ns());
         self.run(working_ns);
-        let random = &mut self.random;
-        let awake_ns = self.rest.awake_ns(working_ns, self.under_way == 0, || random.unit());
-        let until_ns = self.credits.pay(working_ns, &command).max(awake_ns);
-        if until_ns > working_ns {
-            self.held.insert((until_ns, self.arrived), command);
+        if self.inside >= self.command_slots {
+            self.outside.push(hw_queue, command, self.fetched);
         } else {
-            self.enqueue(working_ns, &command);
-            self.begin(working_ns);
+            self.inside += 1;
+            self.fetch(working_ns, &command);
         }
-        self.arrived += 1;
         self.under_way += 1;
         self.foresee();
     }
@@ -444,6 +469,10 @@ impl Device for Server {
             return None;
         }
         self.back.pop();
+        match self.outside.pop() {
+            Some((command, _)) => self.fetch(working_ns, &command),
+            None => self.inside -= 1,
+        }
         self.under_way -= 1;
         if self.under_way == 0 {
             self.rest.idles(working_ns);

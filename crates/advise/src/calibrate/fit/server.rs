@@ -100,6 +100,7 @@ fn start(evidence: &Evidence) -> Result<ServerConfig, CalibrateError> {
         capacity_sectors: target.capacity_sectors,
         depth: target.depth.max(1),
         hw_queues: 1,
+        command_slots: None,
         max_hw_sectors_kb: target.max_sectors_kb.max(4),
         rotational: target.rotational,
         write_cache: target.write_cache,
