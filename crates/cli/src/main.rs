@@ -99,7 +99,6 @@ fn carry_out(cli: Cli, given: &Invocation) -> Result<ExitCode> {
         Command::Sweep(args) => return sweep::run(&args),
         Command::Reproduce(args) => return reproduce::run(&args, given),
         Command::Judge(args) => return judge::run(&args),
-        Command::Plan(args) => plan_output::run(&args)?,
         Command::Record(args) => return record::run(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Top(args) => top::run(&args)?,

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Result, anyhow};
-use clap::{Args, ValueHint};
+use anyhow::Result;
+use clap::Args;
 use iosched_kernel::{BlockDevice, Roots, StateDirectory};
 use iosched_plan::Plan;
 use iosched_plan::output::{self as outputs, ApplyRequest, Form, Note, Output, Place};
@@ -15,45 +15,6 @@ use iosched_terminal::output::{self, say};
 
 /// Root of the file system in which files are installed.
 const ROOT: &str = "/";
-
-/// Write, set and install a plan
-///
-/// A plan is the setting of a device that meets the goals of several units. `iosched plan` writes a stored plan in the
-/// form of another program, sets it now, or installs it for every start.
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct PlanArgs {
-    /// File with a plan in JSON
-    #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
-    plan: PathBuf,
-
-    #[command(flatten)]
-    output: PlanOutputArgs,
-}
-
-const EXAMPLES: &str = "Examples:
-  iosched plan plan.json --write systemd
-  iosched plan plan.json --write libvirt=vms --write containers=web
-  iosched plan plan.json --apply
-  iosched plan plan.json --persist";
-
-pub(crate) fn run(args: &PlanArgs) -> Result<()> {
-    if !args.output.is_given() {
-        return Err(usage("nothing to do; add --write FORM, --apply, --persist or --unpersist"));
-    }
-    args.output.carry_out(&load(&args.plan)?)
-}
-
-/// Reads a plan from a file.
-///
-/// # Errors
-/// The file cannot be read, or is not a plan.
-pub(crate) fn load(path: &Path) -> Result<Plan> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| anyhow!("{name}: {error}"))?;
-    serde_json::from_str(&text)
-        .map_err(|error| usage(format!("{name}: is not a plan: {error}; make one with iosched plan --output {name}")))
-}
 
 /// How a plan is written, set and installed.
 #[derive(Args, Clone, Debug, Default)]

@@ -2,9 +2,10 @@
 
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueHint};
@@ -13,13 +14,15 @@ use iosched_lab::Control;
 use iosched_lab::request::ProcessEnvironment;
 use iosched_plan::{Intents, PlanError, PlanOptions, Planned, plan};
 
-use iosched_terminal::fail::{FAILED, INTERRUPTED, usage};
+use iosched_terminal::fail::{FAILED, INTERRUPTED, of_file, usage};
 use iosched_terminal::output::{self, Kind, Outputs, WriteArgs};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::Look;
 
 use crate::invocation::Invocation;
-use crate::options::or_cpus;
+use crate::options::{or_cpus, seconds_in};
+use crate::plan_check::{self, PlanCheck};
+use crate::plan_output::PlanOutputArgs;
 
 /// Find a setting that meets the goals of several units on one device
 ///
@@ -33,13 +36,17 @@ use crate::options::or_cpus;
 /// the other units. It also names the goals that cannot be met, and the nearest goals that can. docs/plan.md explains
 /// the file and the answer.
 ///
-/// The exit status is 0 if all hard goals are met, and 1 otherwise. Nothing on this machine changes.
+/// Instead of an intents file, give a plan that `--output` stored. Then `--write` writes it in the form of another
+/// program, `--apply` sets it now, `--persist` installs it for every start, and `--check` checks whether it holds.
+/// Without these options, nothing on this machine changes.
+///
+/// The exit status is 0 if all hard goals are met, and 1 otherwise.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
-    /// Intents file (TOML): the device, and the units with their workloads and goals
-    #[arg(value_name = "INTENTS", value_hint = ValueHint::FilePath)]
-    intents: PathBuf,
+    /// Intents file (TOML): the device, and the units with their workloads and goals. Or a stored plan (JSON)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
 
     /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9 [default: that of
     /// the intents file, or 6.12]
@@ -68,16 +75,45 @@ pub(crate) struct PlanArgs {
 
     #[command(flatten)]
     write: WriteArgs,
+
+    #[command(flatten)]
+    form: PlanOutputArgs,
+
+    /// Check whether a stored plan holds: its setting is in force, and each unit meets its goals
+    #[arg(long, conflicts_with_all = ["write", "apply", "persist", "unpersist", "output"])]
+    check: bool,
+
+    /// Length of the observation with --check
+    #[arg(long = "for", value_name = "SECONDS", default_value_t = 30.0, requires = "check",
+          value_parser = seconds_in(0.1..=3600.0))]
+    observed_s: f64,
+
+    /// With --check, check until Ctrl-C, and serve Prometheus metrics at http://ADDRESS:PORT/metrics
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "check", conflicts_with = "json",
+          value_parser = crate::served::address)]
+    metrics: Option<String>,
 }
 
 const EXAMPLES: &str = "Examples:
   iosched plan docs/examples/plan/intents.toml
-  iosched plan intents.toml --output plan.json";
+  iosched plan intents.toml --output plan.json
+  iosched plan plan.json --write systemd
+  iosched plan plan.json --write libvirt=vms --write containers=web
+  sudo iosched plan plan.json --apply
+  sudo iosched plan plan.json --persist
+  sudo iosched plan plan.json --check --for 60";
 
 pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
-    let mut outputs = Outputs::new(args.write).prints("the plan").reads(&args.intents);
+    if args.file.extension().is_some_and(|extension| extension == "json") {
+        return stored(args);
+    }
+    if args.check {
+        let stored = "give a stored plan; make one with iosched plan INTENTS --output plan.json";
+        return Err(usage(format!("--check {}: this is an intents file; {stored}", args.file.display())));
+    }
+    let mut outputs = Outputs::new(args.write).prints("the plan").reads(&args.file);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Plan)?;
-    let intents = Intents::open(&args.intents, &ProcessEnvironment).map_err(usage)?;
+    let intents = Intents::open(&args.file, &ProcessEnvironment).map_err(usage)?;
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;
     let options = PlanOptions { seed: args.seed, kernel: args.kernel };
@@ -98,7 +134,47 @@ pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
     }
     let look = Look::of_standard_output().with_details(args.details);
     output::print(&if args.json { json } else { text::text(&planned, next(args, given, &planned).as_deref(), look) })?;
+    if !planned.meets_hard_goals() {
+        return Ok(ExitCode::from(FAILED));
+    }
+    if args.form.is_given() {
+        args.form.carry_out(&planned.plan)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows, writes, sets, installs or checks a stored plan.
+fn stored(args: &PlanArgs) -> Result<ExitCode> {
+    if args.output.is_some() {
+        return Err(usage(format!("--output: {} is already a stored plan", args.file.display())));
+    }
+    if args.check {
+        return plan_check::run(PlanCheck {
+            plan: &args.file,
+            length: Duration::from_secs_f64(args.observed_s),
+            count: args.metrics.is_none().then_some(1),
+            json: args.json,
+            metrics: args.metrics.as_deref(),
+        });
+    }
+    let planned = load(&args.file)?;
+    if args.form.is_given() {
+        args.form.carry_out(&planned.plan)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let look = Look::of_standard_output().with_details(args.details);
+    let json = || Ok::<_, serde_json::Error>(serde_json::to_string_pretty(&planned)? + "\n");
+    output::print(&if args.json { json()? } else { text::text(&planned, None, look) })?;
     Ok(if planned.meets_hard_goals() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Reads a stored plan.
+fn load(path: &Path) -> Result<Planned> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| of_file(format!("{name}: {error}"), &error))?;
+    serde_json::from_str(&text).map_err(|error| {
+        usage(format!("{name}: this is not a plan: {error}; make one with iosched plan INTENTS --output {name}"))
+    })
 }
 
 /// Converts an error of a plan. Errors in the file and in the profile's name are errors of usage.
