@@ -115,13 +115,13 @@ mod tests {
     /// Returns a sub-buffer with these words as its events.
     fn buffer(flags: u64, words: &[u32]) -> Vec<u8> {
         let mut bytes = 1_000_u64.to_ne_bytes().to_vec();
-        bytes.extend((words.len() as u64 * 4 | flags).to_ne_bytes());
+        bytes.extend(((words.len() as u64 * 4) | flags).to_ne_bytes());
         words.iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
         bytes
     }
 
     fn head(kind: u32, delta: u32) -> u32 {
-        kind | delta << 5
+        kind | (delta << 5)
     }
 
     fn found(buffer: &[u8]) -> (Vec<(u64, usize)>, u64) {
