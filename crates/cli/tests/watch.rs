@@ -16,10 +16,24 @@ use serde_json::{Value, json};
 
 const PACKAGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
 
+/// Mounts tracefs if it is not there. It stays, because other tests may use it.
+fn mount_tracefs() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if !Path::new("/sys/kernel/tracing/instances").is_dir() {
+            let _ = Command::new("mount").args(["-t", "tracefs", "tracefs", "/sys/kernel/tracing"]).status();
+        }
+    });
+}
+
 /// Returns a loop device, and its name.
 #[track_caller]
 fn disk(name: &str) -> Option<(PathBuf, Loop, String)> {
-    if !is_root() || !available(Path::new("/sys/kernel/tracing/instances").is_dir(), "tracefs") {
+    if !is_root() {
+        return None;
+    }
+    mount_tracefs();
+    if !available(Path::new("/sys/kernel/tracing/instances").is_dir(), "tracefs") {
         return None;
     }
     let here = directory(name);

@@ -44,7 +44,18 @@ impl Drop for Group {
     }
 }
 
+/// Mounts tracefs if it is not there. It stays, because other tests may use it.
+fn mount_tracefs() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if !Path::new("/sys/kernel/tracing/instances").is_dir() {
+            let _ = Command::new("mount").args(["-t", "tracefs", "tracefs", "/sys/kernel/tracing"]).status();
+        }
+    });
+}
+
 fn observer(disk: &Loop, options: ObserveOptions) -> Option<Observer> {
+    mount_tracefs();
     let mut observer = Observer::begin(&Roots::default(), vec![disk.device()], options);
     let reason = observer.without_latencies().map(ToString::to_string);
     available(reason.is_none(), &format!("observation of requests ({reason:?})")).then_some(())?;
