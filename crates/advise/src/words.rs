@@ -85,7 +85,7 @@ impl Advice<'_> {
             && let Some((open, runs)) = self.measured.more_runs()
         {
             doubts.push(format!(
-                "more runs on the device may give a verdict for {open}: add --runs{runs}, or --until-sure"
+                "more runs on the device may show {open}: add --runs{runs}, or --until-sure"
             ));
         }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));

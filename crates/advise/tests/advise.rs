@@ -214,7 +214,7 @@ fn open_advice_says_why_and_how_many_runs_are_needed() {
             let would = format!("About {runs} runs of each setting would give a verdict: --runs {runs}.");
             assert!(decision.sentences.contains(&would), "{decision}");
             // Other settings may need more runs, so the doubt names the setting.
-            let named = format!("may decide whether `bfq` is better in mean(lookup): --runs {runs}, or");
+            let named = format!("may show whether `bfq` is better in mean(lookup): add --runs {runs}, or");
             assert!(doubts.iter().any(|doubt| doubt.contains(&named)), "{doubts:?}");
         },
     );

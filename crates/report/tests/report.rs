@@ -230,7 +230,7 @@ fn hostile_names_are_text() {
 #[test]
 fn one_run_of_one_setting() {
     let html = check(&records_of(MIXED, &["cfq"], 1, "sata-7200"));
-    assert!(section(&html, "figures").contains("With one run"));
+    assert!(section(&html, "figures").contains("With only one run"));
     assert!(!section(&html, "figures").contains("Difference from"));
 }
 
