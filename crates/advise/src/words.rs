@@ -84,9 +84,7 @@ impl Advice<'_> {
         if self.measured.finding == Finding::CannotTell
             && let Some((open, runs)) = self.measured.more_runs()
         {
-            doubts.push(format!(
-                "more runs on the device may show {open}: add --runs{runs}, or --until-sure"
-            ));
+            doubts.push(format!("more runs on the device may show {open}: add --runs{runs}, or --until-sure"));
         }
         doubts.extend(self.measured.recommended().into_iter().flat_map(|best| self.measured.unsure_constraints(best)));
         doubts

@@ -322,7 +322,7 @@ fn a_file_of_the_default_name_that_is_not_ours_is_left_alone() {
     std::fs::write(here.join("last.jsonl"), "precious").unwrap();
     let (code, _, err) = run(&here, &["compare", "-w", "tasks.toml", "-n", "2"]);
     assert_eq!(code, 0);
-    assert!(err.contains("left alone"), "{err}");
+    assert!(err.contains("iosched does not change it"), "{err}");
     assert_eq!(std::fs::read_to_string(here.join("last.jsonl")).unwrap(), "precious");
 }
 

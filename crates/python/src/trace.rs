@@ -206,7 +206,7 @@ fn read(source: &Bound<'_, PyAny>, options: &ReadOptions, name: Option<&str>) ->
             if is_given {
                 return Err(wrong(
                     argument,
-                    "this argument is only for text files, because a Parquet file contains the names of its columns",
+                    "is only for text files, because a Parquet file contains the names of its columns",
                 ));
             }
         }

@@ -241,10 +241,7 @@ impl Setting {
             let value = value_text(&value)?;
             // In the notation of a setting, these begin another value or a version of Linux.
             if value.contains([',', '@']) {
-                return Err(wrong(
-                    &name,
-                    format_args!("the value is {value:?}, but it must be one value without a comma or @"),
-                ));
+                return Err(wrong(&name, format_args!("is {value:?}, but must be one value without a comma or @")));
             }
             written.push(if written.contains(':') { ',' } else { ':' });
             written.push_str(&format!("{name}={value}"));

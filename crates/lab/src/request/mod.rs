@@ -252,7 +252,7 @@ impl ComparisonRequest {
             baseline = written.transpose()?.map(|one| under_each(&self.kernels[..1], vec![one])[0].to_string());
         }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
-            let problem = "this option needs runs of each process alone, but --no-fairness skips these runs; \
+            let problem = "needs runs of each process alone, but --no-fairness skips these runs; \
                            give only one of the two options";
             return Err(RequestError::argument("goal", "fairness", problem));
         }
@@ -394,7 +394,7 @@ fn of_its_kind(mut workload: Workload, reading: &ReadOptions) -> Result<Workload
     };
     match workload {
         Workload::Trace(_) => Ok(workload),
-        _ => Err(RequestError::argument(given, "", "this option is only for traces, and the workload is not a trace")),
+        _ => Err(RequestError::argument(given, "", "is only for traces, and the workload is not a trace")),
     }
 }
 
@@ -409,16 +409,16 @@ pub fn replay(mode: Option<ReplayMode>, speed: Option<f64>, workload: &Workload)
     let wrong = |argument, problem: &str| Err(RequestError::argument(argument, "", problem));
     if !matches!(workload, Workload::Trace(_)) && (mode.is_some() || speed.is_some()) {
         let argument = if mode.is_some() { "replay" } else { "speed" };
-        return wrong(argument, "this option is only for traces; other workloads define when their tasks submit I/O");
+        return wrong(argument, "is only for traces; other workloads define when their tasks submit I/O");
     }
     if mode == Some(ReplayMode::Closed) && speed.is_some() {
         return wrong(
             "speed",
-            "this option needs open replay (--replay open), because in closed replay the device decides the speed",
+            "needs open replay (--replay open), because in closed replay the device decides the speed",
         );
     }
     if matches!(workload, Workload::Trace(trace) if trace.is_timeless()) {
-        let needs_times = "this option needs recorded times, but all times of this trace are equal; leave the \
+        let needs_times = "needs recorded times, but all times of this trace are equal; leave the \
                            option out, and each process then submits its I/Os one after another";
         return match (mode, speed) {
             (Some(ReplayMode::Open), _) => wrong("replay", needs_times),
@@ -452,7 +452,7 @@ pub fn machine(
             Ok(Some(MachineProfile::load(name.unwrap_or(MACHINE_TODAY))?))
         }
         (_, Some(_)) => {
-            let problem = "this option is only for applications and for fio jobs with buffered I/O; other workloads \
+            let problem = "is only for applications and for fio jobs with buffered I/O; other workloads \
                            use the device directly";
             Err(RequestError::argument("machine", "", problem))
         }

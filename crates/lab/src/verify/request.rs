@@ -157,9 +157,7 @@ pub fn open_target(
     let wrong = |problem| Err(RequestError::argument("destroy-data", "", problem).into());
     if on.is_dir() {
         if destroy.is_some() {
-            return wrong(
-                "this option is only for devices; in a directory, iosched writes only to files that it creates",
-            );
+            return wrong("is only for devices; in a directory, iosched writes only to files that it creates");
         }
         return Ok(match work {
             Work::Workload(_) => Target::directory(roots, on, state)?,
@@ -169,7 +167,7 @@ pub fn open_target(
     let device = BlockDevice::itself(roots, on)?;
     match (destroy, work) {
         (Some(_), Work::Command(_)) => {
-            wrong("this option is only for workloads; iosched does not control which files a command writes")
+            wrong("is only for workloads; iosched does not control which files a command writes")
         }
         (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
         (None, _) => Ok(Target::read_only(device)),
