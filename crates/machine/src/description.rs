@@ -183,6 +183,11 @@ pub struct Host {
     pub wake_ns: u64,
     /// Cost of submitting a request and of its completion, without a scheduler, ns.
     pub request_ns: u64,
+    /// Interrupts of each processor's clock per second, at least 1. The timers of io.cost have a
+    /// range of times and fire at the first interrupt in the range. If absent, these timers fire at
+    /// the end of their range, as on processors that sleep.
+    #[serde(default)]
+    pub clock_hz: Option<u32>,
     /// Further costs of each scheduler, by name; 0 for a scheduler without an entry.
     #[serde(default)]
     pub schedulers: std::collections::BTreeMap<String, SchedulerCost>,

@@ -497,7 +497,7 @@ fn a_host_that_is_slower_than_the_disk_decides_the_rate() {
     let rate = |jobs: u32, cores, lock_ns| {
         let set = workload((0..jobs).map(|i| libaio(&format!("j{i}"), 2000, 32)).collect());
         let costs = [("noop".to_owned(), SchedulerCost { request_ns: 0, lock_ns })].into();
-        let host = Host { cores, wake_ns: 0, request_ns: 5_000, schedulers: costs };
+        let host = Host { cores, wake_ns: 0, request_ns: 5_000, clock_hz: None, schedulers: costs };
         let device = device(64, 64);
         let result = run(&Plan { host: Some(&host), ..plan(&set, &device) }, ()).unwrap();
         result.ios * 1_000_000 / (result.finished_ns / 1000)

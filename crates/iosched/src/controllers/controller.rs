@@ -169,6 +169,12 @@ pub trait Controller: Send {
         let _ = site;
     }
 
+    /// Handles an interrupt of the processor's clock: timers with a range of times fire if the
+    /// range has begun.
+    fn clock_interrupt(&mut self, site: &mut Site) {
+        let _ = site;
+    }
+
     /// Returns the pause of a process of `group` that [`Site::rests`] has marked, ns.
     fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
         let _ = (site, group);
@@ -477,6 +483,11 @@ impl Controllers {
             self.site.fired(timer);
             self.each(|controller, site| controller.fire(site, timer));
         }
+    }
+
+    /// Handles an interrupt of the processor's clock. Timers that are due later stay.
+    pub fn clock_interrupt(&mut self) {
+        self.each(|controller, site| controller.clock_interrupt(site));
     }
 
     /// Returns the pause of a process at the end of its system call, ns.

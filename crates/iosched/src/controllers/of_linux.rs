@@ -289,6 +289,11 @@ impl Controller for IoCost {
         self.timer(site);
     }
 
+    fn clock_interrupt(&mut self, site: &mut Site) {
+        // Timers of groups may fire from their earliest time on.
+        self.timer(site);
+    }
+
     fn rest_ns(&mut self, site: &Site, group: CgroupId) -> u64 {
         IoCost::rest_ns(self, site, group)
     }

@@ -271,6 +271,14 @@ impl Driver {
         self.queue.runs_after_timer()
     }
 
+    /// Handles an interrupt of the processor's clock: see [`RequestQueue::clock_interrupt`]. It is
+    /// not recorded, because only simulated processors have such interrupts. Returns whether a turn
+    /// follows.
+    pub fn clock_interrupt(&mut self, now: Time) -> bool {
+        self.queue.clock_interrupt(now);
+        self.queue.runs_after_timer()
+    }
+
     /// Returns when the next timer is due, if there is one.
     #[inline]
     #[must_use]

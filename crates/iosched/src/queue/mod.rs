@@ -704,6 +704,14 @@ impl RequestQueue {
         }
     }
 
+    /// Handles an interrupt of the processor's clock. Some timers of controllers have a range of
+    /// times. They fire at its end, or at the first interrupt after its beginning. A host without
+    /// such interrupts need not call this.
+    pub fn clock_interrupt(&mut self, now: Time) {
+        self.enter(now);
+        self.clock_interrupt_controlled();
+    }
+
     /// Returns whether Linux runs the queue after the [`timer`](Self::timer) that has just fired.
     /// CFQ of 2.6.16 does so only with queued requests. ADIOS never does: its timer only updates
     /// predictions. All other elevators do. Recorded runs do not show this, because they run the

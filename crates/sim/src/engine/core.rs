@@ -681,6 +681,14 @@ impl<D: Device, O: Observer> Core<D, O> {
         }
     }
 
+    /// Handles an interrupt of the processor's clock. Returns whether the queue must be run because
+    /// of it.
+    pub(super) fn clock_interrupt(&mut self) -> bool {
+        let runs = self.driver.clock_interrupt(self.now());
+        self.report_decisions();
+        runs
+    }
+
     /// Handles the scheduler's timer. Returns whether the queue must be run because of it.
     pub(super) fn timer(&mut self) -> bool {
         let runs = self.driver.timer(self.now());

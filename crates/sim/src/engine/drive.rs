@@ -146,6 +146,14 @@ pub(super) trait Source<D: Device, O: Observer, C: Cores<D, O> = Core<D, O>> {
         due_ns
     }
 
+    /// Returns the time of the next interrupt of the processor's clock, ns, while timers are set.
+    /// Returns `u64::MAX` if the processors' clocks do not matter.
+    #[inline]
+    fn clock_interrupt_ns(&self, now_ns: u64) -> u64 {
+        let _ = now_ns;
+        u64::MAX
+    }
+
     /// Returns whether timers take effect, and the run continues, even if no other event follows.
     #[inline]
     fn hears_on(&self) -> bool {
@@ -213,8 +221,9 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
     let mut rerun_scheduled = None;
     while !source.is_over() {
         let (device_ns, device) = earliest(cores.all(), |core| core.device.next_event().map_or(u64::MAX, Time::as_ns));
-        let (timer_ns, timer) = earliest(cores.all(), |core| since_origin(core.driver.next_timer()));
-        let timer_ns = source.heard_ns(Due::Timer, timer_ns);
+        let (due_ns, timer) = earliest(cores.all(), |core| since_origin(core.driver.next_timer()));
+        let due_ns = source.heard_ns(Due::Timer, due_ns);
+        let timer_ns = if due_ns == u64::MAX { due_ns } else { due_ns.min(source.clock_interrupt_ns(now_ns(cores))) };
         let (rerun_ns, rerun) =
             earliest(cores.all(), |core| since_origin(core.driver.next_rerun().filter(|_| !reruns_among_tasks)));
         let rerun_ns = source.heard_ns(Due::Rerun, rerun_ns);
@@ -263,7 +272,7 @@ pub(super) fn drive<D: Device, O: Observer, C: Cores<D, O>, S: Source<D, O, C>>(
         } else if timer_ns == at_ns {
             let core = &mut cores.all_mut()[timer];
             source.heard(core.now());
-            if core.timer() {
+            if if due_ns == at_ns { core.timer() } else { core.clock_interrupt() } {
                 source.touched(timer);
             }
         } else if source_ns == at_ns {

@@ -234,8 +234,21 @@ impl RequestQueue {
 
     /// Handles due timers of controllers.
     pub(in crate::queue) fn timer_controlled(&mut self) {
+        self.controlled().controllers.timer();
+        self.go_on_after_timer();
+    }
+
+    /// Handles an interrupt of the processor's clock for controllers, if there are any.
+    pub(in crate::queue) fn clock_interrupt_controlled(&mut self) {
+        if let Some(controlled) = &mut self.controlled {
+            controlled.controllers.clock_interrupt();
+            self.go_on_after_timer();
+        }
+    }
+
+    /// Continues the bios that timers of controllers have released.
+    fn go_on_after_timer(&mut self) {
         let controlled = self.controlled();
-        controlled.controllers.timer();
         let released = controlled.controllers.released();
         controlled.worker.queue.extend(released.iter().map(|&(bio_id, _)| bio_id));
         for (bio_id, at) in released {

@@ -8,10 +8,14 @@ use std::collections::VecDeque;
 
 use iosched_machine::description::{Host, SchedulerCost};
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Processors and locks at work.
 pub(in crate::engine) struct HostState {
     wake_ns: u64,
     request_ns: u64,
+    /// Time between two interrupts of a processor's clock, ns, if they matter.
+    clock_period_ns: Option<u64>,
     /// Cost of the scheduler of each disk, and the time at which its lock has served all requests so
     /// far, ns.
     disks: Vec<(SchedulerCost, u64)>,
@@ -35,11 +39,19 @@ impl HostState {
         Self {
             wake_ns: host.wake_ns,
             request_ns: host.request_ns,
+            clock_period_ns: host.clock_hz.map(|hz| SECOND_NS / u64::from(hz.max(1))),
             disks: schedulers.iter().map(|scheduler| (cost(scheduler), 0)).collect(),
             processors: vec![Processor::default(); host.cores.max(1) as usize],
             work_ns: 0,
             locked_until_ns: 0,
         }
+    }
+
+    /// Returns the time of the next interrupt of the clock after `now_ns`, ns. All processors have
+    /// their interrupts at the same time.
+    #[inline]
+    pub(super) fn clock_interrupt_ns(&self, now_ns: u64) -> u64 {
+        self.clock_period_ns.map_or(u64::MAX, |period| (now_ns / period + 1) * period)
     }
 
     fn processor_of(&self, task: u32) -> usize {
@@ -96,7 +108,7 @@ mod tests {
 
     fn host(cores: u32, lock_ns: u64) -> HostState {
         let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 50, lock_ns })].into();
-        HostState::new(&Host { cores, wake_ns: 1000, request_ns: 100, schedulers }, &["bfq", "none"])
+        HostState::new(&Host { cores, wake_ns: 1000, request_ns: 100, clock_hz: None, schedulers }, &["bfq", "none"])
     }
 
     #[test]
@@ -109,6 +121,17 @@ mod tests {
         assert!(!host.takes(1), "the processor is busy");
         assert!(!host.takes(2), "the processor is busy");
         assert_eq!(host.free(0), Some(1));
+    }
+
+    #[test]
+    fn clock_interrupts_come_at_multiples_of_their_period() {
+        let host = |clock_hz| Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, schedulers: [].into() };
+        let ticking = HostState::new(&host(Some(1000)), &[]);
+        assert_eq!(
+            [0, 999_999, 1_000_000].map(|now| ticking.clock_interrupt_ns(now)),
+            [1_000_000, 1_000_000, 2_000_000]
+        );
+        assert_eq!(HostState::new(&host(None), &[]).clock_interrupt_ns(5), u64::MAX);
     }
 
     #[test]
@@ -127,7 +150,8 @@ mod tests {
     #[test]
     fn a_process_leaves_the_lock_to_others_while_it_uses_another_disk() {
         let schedulers = [("bfq".to_owned(), SchedulerCost { request_ns: 50, lock_ns: 120 })].into();
-        let mut host = HostState::new(&Host { cores: 2, wake_ns: 1000, request_ns: 100, schedulers }, &["bfq"; 4]);
+        let host = Host { cores: 2, wake_ns: 1000, request_ns: 100, clock_hz: None, schedulers };
+        let mut host = HostState::new(&host, &["bfq"; 4]);
         let mut ends = Vec::new();
         for task in 0..2 {
             assert!(host.takes(task));

@@ -370,6 +370,11 @@ impl<D: Device, O: Observer, C: Cores<D, O>> Source<D, O, C> for Jobs<'_> {
         self.heap.next_ns()
     }
 
+    #[inline]
+    fn clock_interrupt_ns(&self, now_ns: u64) -> u64 {
+        self.host.as_ref().map_or(u64::MAX, |host| host.clock_interrupt_ns(now_ns))
+    }
+
     fn has_more(&self) -> bool {
         self.workers.iter().any(|worker| worker.life != Life::Ended)
     }
