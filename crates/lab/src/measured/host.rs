@@ -9,6 +9,9 @@ use crate::error::LabError;
 /// Costs of the host. The file also states which figures they were fitted to.
 const COSTS: &str = include_str!("../../measured/host.toml");
 
+/// Interrupts of a processor's clock per second: the choice of distributions since 2024.
+const CLOCK_HZ: u32 = 1000;
+
 impl MeasuredCase {
     /// Returns the host of this case.
     ///
@@ -18,7 +21,9 @@ impl MeasuredCase {
         let wrong =
             |error: toml::de::Error| LabError::Data { file: "host.toml".to_owned(), problem: error.to_string() };
         let host: Host = toml::from_str(COSTS).map_err(wrong)?;
-        Ok(Host { cores: self.cores().unwrap_or(host.cores), ..host })
+        // Only the timers of io.cost depend on clocks.
+        let clock_hz = (self.source == Source::IsolIocost).then_some(CLOCK_HZ);
+        Ok(Host { cores: self.cores().unwrap_or(host.cores), clock_hz, ..host })
     }
 
     /// Returns the number of processors that the processes had; `None` if they had all processors
@@ -40,23 +45,22 @@ impl MeasuredCase {
 mod tests {
     use super::*;
 
+    fn host(source: Source, group: &str) -> Host {
+        let setting = "none".parse().unwrap();
+        let (group, jobs, figures) = (group.to_owned(), vec![], vec![]);
+        MeasuredCase { source, group, setting, jobs, disks: 1, disk: None, figures }.host().unwrap()
+    }
+
     #[test]
     fn processes_have_the_processors_of_their_experiment() {
-        let cores = |source, group: &str| {
-            let setting = "none".parse().unwrap();
-            let case = MeasuredCase {
-                source,
-                group: group.to_owned(),
-                setting,
-                jobs: vec![],
-                disks: 1,
-                disk: None,
-                figures: vec![],
-            };
-            case.host().unwrap().cores
-        };
-        assert_eq!(cores(Source::Icpe24, "2,4a,6a: randread 4k x 1 x 1, 1 disk"), 1);
-        assert_eq!(cores(Source::Icpe24, "5,6c: randread 4k x 1 x 8, 1 disk"), 10);
-        assert_eq!(cores(Source::KyberGrid, "micro-bench-r1-w256"), 2);
+        assert_eq!(host(Source::Icpe24, "2,4a,6a: randread 4k x 1 x 1, 1 disk").cores, 1);
+        assert_eq!(host(Source::Icpe24, "5,6c: randread 4k x 1 x 8, 1 disk").cores, 10);
+        assert_eq!(host(Source::KyberGrid, "micro-bench-r1-w256").cores, 2);
+    }
+
+    #[test]
+    fn clocks_matter_only_for_io_cost() {
+        assert_eq!(host(Source::IsolIocost, "model x 1: point 48").clock_hz, Some(1000));
+        assert_eq!(host(Source::Icpe24, "5,6c: randread 4k x 1 x 8, 1 disk").clock_hz, None);
     }
 }

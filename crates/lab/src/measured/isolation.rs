@@ -36,8 +36,11 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
     let (amplifier, rlat, wlat) = (number("model_amplifier")?, number("rlat_us")?, number("wlat_us")?);
     let (rpct, wpct, min, max) = (number("rpct")?, number("wpct")?, number("min_pct")?, number("max_pct")?);
     let scaled = IoCostModel::of(MODEL.figures().map(|rate| ((rate as f64 * amplifier) as u64).max(1)));
-    let model = scaled.line().replace(' ', "/");
-    let qos = format!("enable=1/ctrl=user/rpct={rpct}/rlat={rlat:.0}/wpct={wpct}/wlat={wlat:.0}/min={min}/max={max}");
+    let model = started_at(min, &scaled).line().replace(' ', "/");
+    let (lowest, highest) = (100, max / min * 100.0);
+    let qos = format!(
+        "enable=1/ctrl=user/rpct={rpct}/rlat={rlat:.0}/wpct={wpct}/wlat={wlat:.0}/min={lowest}/max={highest:.2}"
+    );
     let setting = format!("none:io.cost.model={model},io.cost.qos={qos},io.weight={READER}:{weight}+{OTHERS}:1");
     let setting = setting.parse().map_err(|error| line.error(format!("a setting of io.cost: {error}")))?;
     let (metric, factor) = match (line.text("job")?, line.text("metric")?) {
@@ -62,6 +65,20 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Option<(MeasuredCase, Figure)>, L
     Ok(Some((case, figure)))
 }
 
+/// Returns the model with which a run starts at `min` percent of `model`, and not at 100 percent.
+///
+/// io.cost keeps its rate from run to run, and the runs of the measurement followed one another. A
+/// run of 50 s shows the rate that the targets lead to. From 100 percent, io.cost needs a minute or
+/// more to reach the lowest rate.
+///
+/// Only the costs of I/Os are scaled. The cost of bytes also gives the service time that io.cost
+/// expects of a request, so it stays. All I/Os have one page, so the sum of both costs is exact.
+fn started_at(min: f64, model: &IoCostModel) -> IoCostModel {
+    let [rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops] = model.figures();
+    let scaled = |rate: u64| ((rate as f64 * min / 100.0) as u64).max(1);
+    IoCostModel::of([rbps, scaled(rseqiops), scaled(rrandiops), wbps, scaled(wseqiops), scaled(wrandiops)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::table;
@@ -79,7 +96,10 @@ mod tests {
         assert_eq!(case.jobs.len(), 2);
         let setting = case.setting.to_string();
         assert!(setting.ends_with("io.weight=lc:100+others:1"), "{setting}");
-        assert!(setting.contains("rrandiops=294656") && setting.contains("rpct=99/rlat=25/"), "{setting}");
+        assert!(setting.contains("rpct=99/rlat=25/"), "{setting}");
+        // A tenth of half the model, from which the rate can grow to 150 % of half the model.
+        assert!(setting.contains("rbps=1206910976/rseqiops=29465/rrandiops=29465"), "{setting}");
+        assert!(setting.contains("min=100/max=1500.00"), "{setting}");
         assert_eq!(case.figures[1].measured, 25_600.0, "100 MiB/s of 4 KiB");
     }
 

@@ -195,8 +195,9 @@ fn profile(case: &MeasuredCase, given: Option<&Profile>) -> Result<Profile, LabE
 }
 
 /// Warm-up of cases with io.cost's targets, in counted times. io.cost adjusts its rate once per
-/// period, and a period is a second long there, because the target of writes is a second.
-const IOCOST_WARM_UP: u64 = 12;
+/// period, and a period is a second long there, because the target of writes is a second. From the
+/// lowest rate to the highest, 15 times as high, io.cost needs about 60 periods.
+const IOCOST_WARM_UP: u64 = 70;
 
 /// I/Os in flight of 64 KiB that collect at the slowest of several disks in a second. Disks that
 /// differ by one per cent in 30,000 I/Os per second collect 300; disks that write collect fewer.
@@ -238,8 +239,9 @@ fn workload(case: &MeasuredCase, seconds: u32) -> Result<Workload, LabError> {
     let warm_up = milliseconds * warm_up(case);
     let disks: Vec<String> = (0..case.disks.max(1)).map(|disk| format!("/dev/nvme{disk}n1")).collect();
     let disks = disks.join(":");
+    let engine = if case.source == Source::IsolIocost { "libaio" } else { "io_uring" };
     let text = format!(
-        "[global]\nioengine=io_uring\ndirect=1\nfilename={disks}\nnorandommap\ngroup_reporting\ntime_based\n\
+        "[global]\nioengine={engine}\ndirect=1\nfilename={disks}\nnorandommap\ngroup_reporting\ntime_based\n\
          ramp_time={warm_up}ms\nruntime={milliseconds}ms\n{}",
         case.jobs.concat()
     );

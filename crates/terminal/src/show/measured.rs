@@ -90,8 +90,9 @@ pub fn markdown(
          This page compares simulated runs with results that others measured on named SSDs. It shows good\n\
          and bad predictions. iosched {} wrote the page with one command:\n\n```\n{command} --markdown\n```\n\n\
          Each case ran {} for {} s of simulated time, after a warm-up of {} s. Cases in which\n\
-         several disks serve only small reads ran for a tenth of this time. For io.cost, and if I/Os wait\n\
-         at the slowest of several disks, the warm-up is up to twelve times as long.\n\n\
+         several disks serve only small reads ran for a tenth of this time. If I/Os wait at the slowest\n\
+         of several disks, the warm-up is up to twelve times as long. For the targets of io.cost, it is\n\
+         70 times as long.\n\n\
          The model of the disk was fitted to rows of reads in `icpe24`, and to the write rates of an\n\
          io.cost model. The rows of one disk are in figures 1a, 1b, 2 and 3. Figure 9 shows how disks\n\
          differ. `iosched device show nvme-980pro --assumptions` lists the parameters. The costs of the\n\
@@ -100,8 +101,12 @@ pub fn markdown(
          Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate of\n\
          storing written data, and the longest wait of a read for writes. The last value was fitted to\n\
          99th percentiles, so these percentiles are not pure predictions. All disks get the same closed\n\
-         loop of I/O; the measured load was different. The disk of `isol-iocost` has the rates of its\n\
-         io.cost model, and the latency of its data sheet. All other rows are predictions.\n\n\
+         loop of I/O; the measured load was different. \n\n\
+         The disk of `isol-iocost` has the rates of its io.cost model, the latency of its data sheet, and\n\
+         the costs of the host in `icpe24`. Two of its values were chosen after 99th percentiles of the\n\
+         reader, so these percentiles are partly fitted. The measured runs followed one another, and\n\
+         io.cost keeps its rate between runs. In simulation, each case starts at the lowest rate of its\n\
+         setting. All other rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | how many rates (IOPS) are within the limit, of all rates |\n\
          | p99 | the same for the 99th percentiles of latency |\n\
