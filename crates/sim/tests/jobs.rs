@@ -493,6 +493,30 @@ fn a_slow_disk_collects_the_queue_of_all_jobs() {
 }
 
 #[test]
+fn clock_interrupts_shorten_the_bursts_of_io_cost() {
+    // io.cost allows 2,000 I/Os per second. Its timers have a range of 10 ms.
+    let setting = "none:io.cost.model=rbps=8192000/rseqiops=2000/rrandiops=2000,\
+                   io.cost.qos=enable=1/wlat=1000000/min=100/max=100";
+    let bursts = |clock_hz| {
+        let member = CgroupMember { name: "group".to_owned(), weight: None };
+        let set = workload(vec![Job { cgroup: Some(member), ..libaio("j", 10_000, 64) }]);
+        let host = Host { cores: 1, wake_ns: 0, request_ns: 0, clock_hz, schedulers: [].into() };
+        let device = device(1024, 64);
+        let plan = Plan { host: Some(&host), ..Plan::new(&set, &device, setting.parse().unwrap()) };
+        let mut milliseconds = std::collections::BTreeSet::new();
+        let watch = Decisions(|now_ns: u64, decision: &Decision| {
+            if matches!(decision, Decision::Dispatch { .. }) {
+                milliseconds.insert(now_ns / 1_000_000);
+            }
+        });
+        run(&plan, watch).unwrap();
+        milliseconds.len()
+    };
+    let (asleep, ticking) = (bursts(None), bursts(Some(1000)));
+    assert!(2 * ticking > 3 * asleep, "{ticking} bursts with a clock, {asleep} without");
+}
+
+#[test]
 fn a_host_that_is_slower_than_the_disk_decides_the_rate() {
     let rate = |jobs: u32, cores, lock_ns| {
         let set = workload((0..jobs).map(|i| libaio(&format!("j{i}"), 2000, 32)).collect());
