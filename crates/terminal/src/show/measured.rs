@@ -101,12 +101,11 @@ pub fn markdown(
          Each disk of `ssd-latency` has three fitted values: the latency of a lone read, the rate of\n\
          storing written data, and the longest wait of a read for writes. The last value was fitted to\n\
          99th percentiles, so these percentiles are not pure predictions. All disks get the same closed\n\
-         loop of I/O; the measured load was different. \n\n\
+         loop of I/O; the measured load was different.\n\n\
          The disk of `isol-iocost` has the rates of its io.cost model, the latency of its data sheet, and\n\
-         the costs of the host in `icpe24`. Two of its values were chosen after 99th percentiles of the\n\
-         reader, so these percentiles are partly fitted. The measured runs followed one another, and\n\
-         io.cost keeps its rate between runs. In simulation, each case starts at the lowest rate of its\n\
-         setting. All other rows are predictions.\n\n\
+         the costs of the host in `icpe24`. The measured runs followed one another, and io.cost keeps its\n\
+         rate between runs. In simulation, each case starts at the lowest rate of its setting. All other\n\
+         rows are predictions.\n\n\
          | column | meaning |\n|---|---|\n\
          | rates | how many rates (IOPS) are within the limit, of all rates |\n\
          | p99 | the same for the 99th percentiles of latency |\n\
