@@ -46,7 +46,7 @@ pub(crate) struct PlanOutputArgs {
 
     /// Apply or install the plan even if somebody else has set the same values
     #[arg(long)]
-    force: bool,
+    replace_settings: bool,
 }
 
 /// A form, and the directory for its files.
@@ -93,10 +93,10 @@ impl PlanOutputArgs {
             write(form, at.directory.as_deref())?;
         }
         if self.apply {
-            apply(plan, &roots, self.force)?;
+            apply(plan, &roots, self.replace_settings)?;
         }
         if let Some(form) = &installed {
-            install(form, self.force)?;
+            install(form, self.replace_settings)?;
         }
         if let Some(form) = &removed {
             remove(form)?;

@@ -272,7 +272,7 @@ mod tests {
         for part in [
             "- db loses 20 % of the throughput that it has under mq-deadline.",
             "- The plan breaks if all units have 30 % more load: it misses p99(read) <= 5 ms of db (9.00 ms).",
-            "3.0 % for rates and 12 % for 99th percentiles",
+            "3.0 % for rates and 12 % for 99th\n  percentiles.",
             "\nNext: iosched plan i.toml\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");

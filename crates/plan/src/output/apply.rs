@@ -97,7 +97,7 @@ fn listed(values: &[(String, String, Option<String>)]) -> String {
         );
         text += &format!("\n  {name} is {value:?}; {planned}");
     }
-    text + "\nReset them, or apply the plan with --force"
+    text + "\nReset them, or apply the plan with --replace-settings"
 }
 
 /// Sets the plan. The values before are recorded, and `iosched restore` restores them.
