@@ -84,13 +84,11 @@ pub(crate) struct PlanArgs {
     check: bool,
 
     /// Length of the observation with --check
-    #[arg(long = "for", value_name = "SECONDS", default_value_t = 30.0, requires = "check",
-          value_parser = seconds_in(0.1..=3600.0))]
+    #[arg(long = "for", value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds_in(0.1..=3600.0))]
     observed_s: f64,
 
     /// With --check, check until Ctrl-C, and serve Prometheus metrics at http://ADDRESS:PORT/metrics
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "check", conflicts_with = "json",
-          value_parser = crate::served::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "json", value_parser = crate::served::address)]
     metrics: Option<String>,
 }
 
@@ -104,6 +102,9 @@ const EXAMPLES: &str = "Examples:
   sudo iosched plan plan.json --check --for 60";
 
 pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
+    if args.metrics.is_some() && !args.check {
+        return Err(usage("--metrics needs --check: only a check has metrics"));
+    }
     if args.file.extension().is_some_and(|extension| extension == "json") {
         return stored(args);
     }
