@@ -545,7 +545,7 @@ mod tests {
         };
         let slow = table(10_000 * SECOND_NS, SECOND_NS);
         assert!(slow.contains("300 requests in 2990000 s are few. The unit of the times may be us, not s"), "{slow}");
-        assert!(table(20 * SECOND_NS, MILLISECOND_NS).contains("may be in us, not ms"));
+        assert!(table(20 * SECOND_NS, MILLISECOND_NS).contains("may be us, not ms"));
         // Times with decimals have the right unit, and devices may be slow.
         assert!(!table(60 * SECOND_NS, 1_000).contains("few") && !table(SECOND_NS, SECOND_NS).contains("few"));
     }
@@ -567,9 +567,9 @@ mod tests {
         let milliseconds = survey((0..400).map(|i| (i * 4, 1_000 * i, 8)));
         let warnings = super::tests::warnings(&milliseconds, Format::Mqsim);
         assert!(warnings[0].contains("400 requests in 0.000001596 s"), "{warnings:?}");
-        assert!(warnings[0].contains("may be in ms, not ns; if so, add --time-unit ms"), "{warnings:?}");
+        assert!(warnings[0].contains("may be ms, not ns; if so, add --time-unit ms"), "{warnings:?}");
         let warnings = super::tests::warnings(&survey((0..400).map(|i| (i * 300, 1_000 * i, 8))), Format::Mqsim);
-        assert!(warnings[0].contains("may be in us, not ns"), "{warnings:?}");
+        assert!(warnings[0].contains("may be us, not ns"), "{warnings:?}");
         let warnings = super::tests::warnings(&milliseconds, Format::Blkreplay);
         assert!(warnings[0].contains("the times may be in another unit"), "{warnings:?}");
         let possible = survey((0..400).map(|i| (i * 1_100, 1_000 * i, 8)));

@@ -51,7 +51,7 @@ mod tests {
         let message = |text: &str| parse("a.seek", text).unwrap_err().to_string();
         assert!(message("Seek distances measured: 1\n1 1.2\n").starts_with("a.seek:2: \"1 1.2\" is not a seek time"));
         assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances must ascend"));
-        assert!(message("2,1.2\n").contains("from 1 on"));
+        assert!(message("2,1.2\n").contains("starting from 1"));
         assert!(message("Seek distances measured: 0\n").contains("the table has no seek times"));
     }
 }

@@ -323,7 +323,7 @@ mod tests {
             (format!("device = \"sata-ssd\"\nprofil = \"x\"\n{DB}"), 2, "did you mean profile?"),
             (format!("device = \"sata-ssd\"\n{DB}gaol = \"share 2\"\n"), 5, "did you mean goal?"),
             (format!("device = \"sata-ssd\"\n{DB}goal = \"p99(raed) < 5 ms\"\n"), 5, "there is no metric p99(raed)"),
-            (format!("device = \"sata-ssd\"\n{DB}goal = [\n\"iops >= 5\",\n\"share\"]\n"), 7, "above 0 after share"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = [\n\"iops >= 5\",\n\"share\"]\n"), 7, "above 0 after `share`"),
             (format!("device = \"sata-ssd\"\n{DB}goal = 5\n"), 5, "expected a text in quotes"),
             (format!("device = \"sata-ssd\"\n{DB}goal = \"before bakcup\"\n"), 2, "there is no unit \"bakcup\""),
             (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "needs another unit with a share"),

@@ -531,7 +531,7 @@ mod tests {
         assert!(missing("cp a b").contains("dd if=FILE of=COPY bs=128k"));
         assert!(missing("filebench -f x.f").contains("iosched record DISK --for 60"));
         assert!(missing("mysqld").starts_with("mysqld: iosched does not simulate this program"));
-        assert!(missing("none").starts_with("none: no such file"));
+        assert!(missing("none").starts_with("none: there is no such file"));
     }
 
     #[test]
