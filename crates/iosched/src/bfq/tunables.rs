@@ -103,8 +103,8 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             0,
             0..=MAX,
             "4.12",
-            "largest budget of a queue for one turn; 0: the sectors that the device reads in \
-             sequence within timeout_sync",
+            "largest budget of a queue for one turn; 0: as many sectors as the device reads \
+             in sequence within timeout_sync",
             { clamps: true, reads: Reads::U64, tuning: Span::or_zero(512, 32_768) }
         ),
         tunable!(

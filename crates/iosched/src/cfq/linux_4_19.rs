@@ -134,7 +134,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "2.6.10",
-            "if a sync request is older than this time, it goes first in the turn of its queue",
+            "a sync request that is older than this time is first when its queue has its turn",
             { tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -145,7 +145,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "2.6.10",
-            "if an async request is older than this time, it goes first in the turn of its queue",
+            "an async request that is older than this time is first when its queue has its turn",
             { tuning: Span::of(16, 4_000) }
         ),
         tunable!(
