@@ -397,7 +397,7 @@ const FIU: FormatSpec = FormatSpec {
     recognised: "lines of eight or nine columns, separated by spaces. The sixth column is R or W",
     record: "`ns pid process LBA sectors R|W major minor [md5]`; a sector has 512 bytes",
     example: "89966104463 697 postgres 4530168 8 R 8 0 bd5f7c",
-    read: "all columns except the hash. A process called ? has no name",
+    read: "all columns except the hash. The process name ? means that the name is unknown",
     from_first: true,
     resolution_ns: 1,
     holds: Some(Holds { processes: true, devices: true, ..PLAIN }),
