@@ -258,7 +258,7 @@ impl Search {
 #[pymethods]
 impl Search {
     /// The setting to choose. It is the baseline if no setting is certainly better, and None if no
-    /// setting keeps the constraints.
+    /// setting meets the constraints.
     #[getter]
     fn recommended(&self) -> Option<Setting> {
         self.results().recommended().map(|best| Setting(best.setting.clone()))
@@ -299,7 +299,7 @@ impl Search {
 
     /// A table with a row for each metric of each confirmed setting: scheduler, measure, unit,
     /// better, goal, mean, sd, verdict, percent, its 95 % interval (low_percent, high_percent), and
-    /// whether the setting keeps the constraints. The baseline is first, then the better settings,
+    /// whether the setting meets the constraints. The baseline is first, then the better settings,
     /// the best first.
     #[getter]
     fn standings(&self, py: Python<'_>) -> PyResult<Table> {

@@ -151,7 +151,7 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 
     /// Returns the best-looking candidate that may be better, with the first goal in
-    /// which it may be. The candidate keeps the constraints and is worse in no goal.
+    /// which it may be. The candidate meets the constraints and is worse in no goal.
     pub(super) fn unsure(&self) -> Option<(usize, usize)> {
         let worth_it = |&number: &usize| number != 0 && self.allowed(number) && !self.is_worse(number);
         let may = self.confirmed.iter().copied().filter(worth_it);
@@ -210,7 +210,7 @@ impl<'h, 'a> Judge<'h, 'a> {
     }
 
     /// Returns the best of the `wanted` settings, or the baseline (0) if none is
-    /// better. `None` if no setting was confirmed, or if none keeps the constraints.
+    /// better. `None` if no setting was confirmed, or if none meets the constraints.
     pub(super) fn best(&self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
         let wanted = |number: &usize| *number == 0 || wanted(*number);
         let allowed = || self.confirmed.iter().copied().filter(wanted).filter(|&number| self.allowed(number));

@@ -26,7 +26,7 @@ pub enum Finding {
     CannotTell,
     /// The device was idle nearly all the time, so no setting is recommended.
     Idle,
-    /// No confirmed setting keeps the constraints.
+    /// No confirmed setting meets the constraints.
     NothingAllowed,
     /// The search was stopped before a setting was confirmed.
     Unconfirmed,
