@@ -53,7 +53,7 @@ pub struct Unit {
     pub workload: Workload,
     /// Factor of the load, from 0.1 to 10; 1 if the file has none.
     pub scale: f64,
-    /// The goals. A unit without goals only takes part in the runs.
+    /// The goals. A unit without goals only runs with the other units.
     pub goals: Vec<WantedGoal>,
 }
 
