@@ -179,7 +179,7 @@ impl State {
             buckets: buckets(&total.latency),
         });
         page.histogram(("iosched_disk_wait_seconds", help), times)?;
-        let help = "Mean part of the latency before the driver received a request, in the last interval";
+        let help = "Mean share of the latency that passed before the driver received the request, in the last interval";
         let shares = self.totals.iter().map(|(key, total)| (key.labels(), total.waited_share));
         page.gauge(("iosched_disk_scheduler_ratio", help), shares)
     }
@@ -245,7 +245,7 @@ impl Metrics for Exporter {
         state.findings(page)?;
         let help = "Whether latencies are observed";
         page.gauge(("iosched_watch_latencies", help), [(Vec::new(), f64::from(u8::from(self.has_latencies)))])?;
-        let help = "Part of the last interval in which starting requests were observed";
+        let help = "Share of the last interval in which watch observed starting requests";
         page.gauge(("iosched_watch_sampled_ratio", help), [(Vec::new(), state.sampled)])?;
         let help = "Trace events that were lost";
         page.counter(("iosched_watch_events_lost", help), [(Vec::new(), state.lost)])?;

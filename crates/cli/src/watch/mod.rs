@@ -29,14 +29,14 @@ use metrics::Exporter;
 /// watch observes the disks while other programs use them. For each cgroup, I/O priority class and operation, it
 /// prints rates and latencies of the last interval. A latency begins when a request enters the request queue, and
 /// ends when the disk completes the request. The columns p50, p99 and max are latencies. The column sched is the
-/// mean part of the latency before the driver received the request.
+/// share of the latency that passed before the driver received the request (mean).
 ///
 /// Only root can observe latencies, because they come from the kernel's trace events. watch uses its own buffer for
 /// them, so it does not disturb other tracers. Without latencies, watch prints the load of disks and the I/O of
 /// cgroups, and says why.
 ///
 /// Above 5,000 requests per second, watch observes a sample of the requests, so that it needs less than 1 % of a
-/// CPU. It prints the part of the time in which it observed requests. Rates are then estimates from the disk's own
+/// CPU. It prints the share of the time in which it observed requests. Rates are then estimates from the disk's own
 /// counters.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

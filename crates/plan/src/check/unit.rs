@@ -18,7 +18,7 @@ pub(super) struct Unit {
     pub(super) bytes: u64,
     /// Bytes and I/Os from `io.stat`, which also has buffered writes.
     pub(super) io: Option<GroupIo>,
-    /// Mean part of the latency before the driver received a request.
+    /// Mean share of the latency that passed before the driver received a request.
     pub(super) waited_share: Option<f64>,
     /// Mean number of requests in flight.
     pub(super) in_flight: f64,
