@@ -111,8 +111,8 @@ pub fn markdown(
          | p99 | the same for the 99th percentiles of latency |\n\
          | rate ratio, p99 ratio | median of the ratio simulated / measured |\n\
          | order | cases in which a scheduler and `none` differ by more than {ORDER_PERCENT} % on the disk. *right*: the \
-         simulation has the same order; *wrong*: the reverse order; *not predicted*: a difference below {EQUAL_WITHIN_PERCENT} %, or \
-         below the error of the model |\n",
+         simulation has the same order; *wrong*: the reverse order; *not predicted*: a difference below \
+         {EQUAL_WITHIN_PERCENT} %, or below the error of the model |\n",
         env!("CARGO_PKG_VERSION"),
         if options.runs == 1 { "once".to_owned() } else { format!("{} times", options.runs) },
         options.seconds,
@@ -134,7 +134,8 @@ pub fn markdown(
         let _ = write!(
             text,
             "\nModel: `{}`. Limits: {:.0} % for rates, a factor of {} for the p99.\n\n\
-             | part | rates | p99 | rate ratio | p99 ratio | order right / wrong / not predicted |\n|---|---:|---:|---:|---:|---:|\n",
+             | part | rates | p99 | rate ratio | p99 ratio | order right / wrong / not predicted |\n\
+             |---|---:|---:|---:|---:|---:|\n",
             source.device(),
             (source.rate_within() - 1.0) * 100.0,
             source.p99_within()
