@@ -35,7 +35,7 @@ options! {
     "verify_pattern", Text, IN_VERIFY, "pattern that is written and compared";
     "verify_pattern_interval", BYTES, IN_VERIFY, "bytes between patterns";
     "verify_fatal", Bool, IN_VERIFY, "end at the first difference";
-    "verify_dump", Bool, IN_VERIFY, "if a block differs from the expected data, save the block and the expected data in files";
+    "verify_dump", Bool, IN_VERIFY, "if a block is wrong, save the block and the expected data in files";
     "verify_async", COUNT, IN_VERIFY, "number of threads that verify blocks";
     "verify_async_cpus", Text, IN_VERIFY, "CPUs of the threads that verify blocks";
     "verify_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a comparison";
