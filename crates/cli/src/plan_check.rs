@@ -136,9 +136,10 @@ pub(crate) fn text(report: &CheckReport) -> String {
     for deviation in &report.deviations {
         let found = match (&deviation.found, &deviation.error) {
             (Some(found), _) => format!("is {found}"),
-            (None, error) => format!("is not there: {}", error.as_deref().unwrap_or("unknown")),
+            (None, error) => format!("cannot be read: {}", error.as_deref().unwrap_or("unknown")),
         };
-        let _ = writeln!(out, "  not in force: {} {found}, and the plan has {}", deviation.name, deviation.planned);
+        let (name, planned) = (&deviation.name, &deviation.planned);
+        let _ = writeln!(out, "  differs from the plan: {name} {found}, but the plan has {planned}");
     }
     for CheckedGoal { unit, wanted, observed, outcome, reason, .. } in &report.goals {
         let soft = if wanted.hard { "" } else { " (soft)" };
@@ -187,7 +188,7 @@ impl Metrics for Exporter {
             Some((vec![("unit", goal.unit.as_str()), ("goal", text.as_str())], goal.observed?.value))
         });
         page.gauge(("iosched_goal_observed", "Observed value, in the unit of the goal"), values)?;
-        let help = "Values of the plan that are not in force";
+        let help = "Number of values on the system that differ from the plan";
         page.gauge(("iosched_plan_deviations", help), [(Vec::new(), report.deviations.len() as f64)])
     }
 }
@@ -244,7 +245,7 @@ mod tests {
             lines,
             [
                 "The plan does not hold on /dev/sdb: 1 of 3 goals met, 1 missed, 1 not decided, in 30 s.",
-                "  not in force: scheduler is none, and the plan has bfq",
+                "  differs from the plan: scheduler is none, but the plan has bfq",
                 "  db: p99(read) <= 5 ms: MISSED, observed 7.50 (7.00 to 8.00)",
                 "    because backup got 91 % of the device's bytes meanwhile",
                 "  db: iops >= 5 IOPS (soft): met, observed 7.50 (7.00 to 8.00)",

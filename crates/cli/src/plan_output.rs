@@ -28,11 +28,11 @@ pub(crate) struct PlanOutputArgs {
 
     /// Set the plan on this machine now; iosched restore undoes it
     ///
-    /// If a value cannot be set, iosched restores all values. The plan is in force until the system starts again.
+    /// If a value cannot be set, iosched restores all values. The values stay set until the system starts again.
     #[arg(long)]
     apply: bool,
 
-    /// Install the files of a form, so that the plan is in force at every start
+    /// Install the files of a form, so that the system sets the plan at every start
     ///
     /// FORM is systemd, hwdb or kubernetes. iosched never replaces a file that it did not make, or that somebody has
     /// edited. It prints the commands that activate the files.

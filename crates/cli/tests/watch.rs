@@ -245,7 +245,7 @@ fn a_plan_is_compared_with_setting_and_goals() {
     let check = || run(&["watch", "--plan", file, "-i", "2", "-n", "1"]);
     let (code, out, err) = check();
     assert!(code == 1 && out.starts_with("The plan does not hold on /dev/loop"), "{out}{err}");
-    assert!(out.contains("not in force: scheduler is none, and the plan has mq-deadline"), "{out}");
+    assert!(out.contains("differs from the plan: scheduler is none, but the plan has mq-deadline"), "{out}");
     assert!(out.contains("dd: mean(read) <= 10000 ms: met") && out.contains("dd: iops >= 5 IOPS: met"), "{out}");
     assert!(out.contains("dd: limit 1 IOPS: MISSED"), "{out}");
     if !available(fs::write(format!("/sys/block/{name}/queue/scheduler"), "mq-deadline").is_ok(), "mq-deadline") {

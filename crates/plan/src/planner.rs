@@ -133,7 +133,8 @@ pub fn plan(
     let mut notes = Vec::new();
     if ground.profile.fit().is_none() {
         notes.push(format!(
-            "Nobody compared the profile {} with a device, so the intervals contain only the differences between runs.",
+            "The profile {} was never compared with a device, so the intervals include only the differences between \
+             runs.",
             ground.profile.name()
         ));
     }

@@ -52,7 +52,7 @@ goals() {
 }
 goals "iops >= 200" "p50(read) < 1 s"
 check_plan() { iosched watch --plan plan.json -i 4 -n 1; }
-check "a limit of the plan that is not set is found" fails_with 1 "not in force: cgroup/watched-backup/io.max" check_plan
+check "a limit of the plan that is not set is found" fails_with 1 "differs from the plan: cgroup/watched-backup/io.max" check_plan
 echo "$number riops=50" >/sys/fs/cgroup/watched-backup/io.max
 sleep 1
 check "the limit that holds a unit is named" fails_with 1 "io.max of watched-backup holds it (riops=50" check_plan

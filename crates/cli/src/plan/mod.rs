@@ -30,7 +30,7 @@ use crate::plan_output::PlanOutputArgs;
 /// and goals, such as "p99(read) < 5 ms", "throughput >= 50 MB/s", "share 2", "before backup", "reservation 500 IOPS"
 /// and "limit 20 MB/s". iosched simulates all units together on the model of the device. It searches schedulers,
 /// tunables, weights, limits and priorities for a setting that meets the goals. Then it confirms the setting with new
-/// random numbers, under 30 % more and less load, without each unit, and with another unit.
+/// random numbers, under 30 % more load, under 30 % less load, without each unit, and with another unit.
 ///
 /// The answer names the setting, what each unit gets with the interval of 95 % probability, and what the setting costs
 /// the other units. It also names the goals that cannot be met, and the nearest goals that can. docs/plan.md explains
@@ -61,7 +61,7 @@ pub(crate) struct PlanArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// Also print the conditions that were tried, and the shares that weights come to
+    /// Also print the tried conditions, and the share of the device that each weight gives
     #[arg(long)]
     details: bool,
 
@@ -79,7 +79,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     form: PlanOutputArgs,
 
-    /// Check whether a stored plan holds: its setting is in force, and each unit meets its goals
+    /// Check whether a stored plan holds: the system has its values, and each unit meets its goals
     #[arg(long, conflicts_with_all = ["write", "apply", "persist", "unpersist", "output"])]
     check: bool,
 

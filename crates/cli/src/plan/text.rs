@@ -74,7 +74,7 @@ fn missed(planned: &Planned, nearest: &Nearest) -> String {
     if let Some(alone) = alone {
         let alone = significant(*alone, DIGITS);
         text += &format!(
-            " No setting can meet this goal: without the other units, {unit} reaches {alone} {}.",
+            " No setting can meet this goal: even alone on the device, {unit} reaches {alone} {}.",
             unit_of(goal)
         );
     }
@@ -145,7 +145,8 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
     }
     let broken: Vec<&Condition> = planned.breaks().collect();
     if broken.is_empty() && planned.meets_hard_goals() {
-        all.push("The hard goals also hold with 30 % more and less load, and if a unit joins or leaves.".to_owned());
+        let text = "The hard goals also hold if the load is 30 % higher or 30 % lower, and if a unit joins or leaves.";
+        all.push(text.to_owned());
     }
     for condition in &broken {
         let missed = condition.missed.iter().filter(|missed| missed.goal.hard).map(|missed| {
@@ -164,7 +165,7 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
         let is_scaled = share.io_weight != share.weight;
         if is_scaled || details {
             let mut text = format!(
-                "The weight {} of {} comes to {:.0} % of the device while all units have I/O.",
+                "The weight {} gives {} {:.0} % of the device while all units have I/O.",
                 share.weight,
                 share.unit,
                 share.from_weights * 100.0
@@ -180,7 +181,7 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
     }
     match planned.model_error_percent {
         Some((rates, tails)) => all.push(format!(
-            "The intervals contain the error of the profile {}: {} % for rates and {} % for 99th percentiles.",
+            "The intervals include the error of the profile {}: {} % for rates and {} % for 99th percentiles.",
             planned.plan.profile,
             significant(rates, 2),
             significant(tails, 2)

@@ -179,7 +179,7 @@ impl State {
             buckets: buckets(&total.latency),
         });
         page.histogram(("iosched_disk_wait_seconds", help), times)?;
-        let help = "Mean share of the latency that passed before the driver received the request, in the last interval";
+        let help = "Part of the latency in the last interval that passed before the driver received the request";
         let shares = self.totals.iter().map(|(key, total)| (key.labels(), total.waited_share));
         page.gauge(("iosched_disk_scheduler_ratio", help), shares)
     }
@@ -188,10 +188,10 @@ impl State {
         fn of(disk: &str) -> Labels<'_> {
             vec![("disk", disk)]
         }
-        let help = "Mean number of requests in flight while there was one, in the last interval";
+        let help = "Mean number of requests in flight in the last interval, without the time when the disk was idle";
         let depths = self.disks.iter().map(|disk| (of(&disk.name), disk.depth_while_busy().unwrap_or(0.0)));
         page.gauge(("iosched_disk_depth_while_busy", help), depths)?;
-        let help = "Part of the last interval in which a request was in flight";
+        let help = "Part of the last interval in which the disk had requests in flight, 0 to 1";
         let busy = self.disks.iter().map(|disk| (of(&disk.name), disk.busy(self.seconds).unwrap_or(0.0)));
         page.gauge(("iosched_disk_busy_ratio", help), busy)?;
         let inflight = self.disks.iter().filter_map(|disk| Some((of(&disk.name), disk.stat?.in_flight as f64)));
@@ -243,13 +243,13 @@ impl Metrics for Exporter {
         state.disks(page)?;
         state.groups(page)?;
         state.findings(page)?;
-        let help = "Whether latencies are observed";
+        let help = "1 if watch observes latencies, otherwise 0";
         page.gauge(("iosched_watch_latencies", help), [(Vec::new(), f64::from(u8::from(self.has_latencies)))])?;
-        let help = "Share of the last interval in which watch observed starting requests";
+        let help = "Part of the last interval in which watch observed every request that started, 0 to 1";
         page.gauge(("iosched_watch_sampled_ratio", help), [(Vec::new(), state.sampled)])?;
         let help = "Trace events that were lost";
         page.counter(("iosched_watch_events_lost", help), [(Vec::new(), state.lost)])?;
-        let help = "Observed requests whose completion was not seen";
+        let help = "Observed requests without an observed completion";
         page.counter(("iosched_watch_unfinished", help), [(Vec::new(), state.unfinished)])
     }
 }

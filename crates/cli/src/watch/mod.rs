@@ -29,7 +29,7 @@ use metrics::Exporter;
 /// watch observes the disks while other programs use them. For each cgroup, I/O priority class and operation, it
 /// prints rates and latencies of the last interval. A latency begins when a request enters the request queue, and
 /// ends when the disk completes the request. The columns p50, p99 and max are latencies. The column sched is the
-/// share of the latency that passed before the driver received the request (mean).
+/// part of the latency that passed before the driver received the request, in per cent.
 ///
 /// Only root can observe latencies, because they come from the kernel's trace events. watch uses its own buffer for
 /// them, so it does not disturb other tracers. Without latencies, watch prints the load of disks and the I/O of
@@ -61,7 +61,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::served::address, conflicts_with = "json")]
     metrics: Option<String>,
 
-    /// Check whether a plan of `iosched plan` holds: its setting is in force, and each unit meets its goals
+    /// Check whether a plan of `iosched plan` holds: the system has its values, and each unit meets its goals
     ///
     /// The observed disk is the plan's device. With --metrics, watch serves iosched_goal_met for each goal.
     #[arg(long, value_name = "PLAN.json", value_hint = ValueHint::FilePath, conflicts_with = "disks")]

@@ -18,10 +18,13 @@ pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observ
     let mut parts = Vec::new();
     if !observed.deviations.is_empty() {
         let count = observed.deviations.len();
-        parts.push(format!("{count} value{} of the plan not in force", if count == 1 { " is" } else { "s are" }));
+        parts.push(match count {
+            1 => "1 value on the system differs from the plan".to_owned(),
+            _ => format!("{count} values on the system differ from the plan"),
+        });
     }
     if matches!(goal, Goal::Limit(..) | Goal::Bound(Metric::Throughput | Metric::Iops, Bound::AtMost(_))) {
-        parts.push("nothing in force holds the unit below its limit".to_owned());
+        parts.push("no setting on the system keeps the unit below its limit".to_owned());
         return parts.join("; ");
     }
     let limit = limit(number, plan, unit, observed);

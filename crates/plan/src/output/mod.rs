@@ -142,7 +142,7 @@ pub enum OutputError {
         given: String,
     },
     /// The plan has nothing for this form.
-    #[error("the plan has nothing for the form {form}; its units need: {needed}")]
+    #[error("no part of the plan can be written in the form {form}; the plan needs these forms: {needed}")]
     Nothing {
         /// The form.
         form: Form,
