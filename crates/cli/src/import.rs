@@ -43,7 +43,7 @@ pub(crate) struct ResctlBenchArgs {
     /// Result of resctl-bench, such as result.json.gz; it can be compressed
     #[arg(value_name = "RESULT", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Disk to import, if the file has several: its model name
+    /// Model name of the disk to import, if the file has several disks
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
     /// Queue depth of the device: the number of commands that it accepts at once
@@ -88,7 +88,7 @@ pub(crate) struct DisksimArgs {
     /// File with bus, cache and overheads, such as cheetah9LP.diskspecs
     #[arg(value_name = "SPECS", value_hint = ValueHint::FilePath)]
     specs: PathBuf,
-    /// Trace of the disk, to find the reads after which the disk reads ahead; the description does not contain this
+    /// Trace of the disk; it shows iosched which reads start read-ahead, because the disk description does not say so
     ///
     /// The format is that of `iosched validate disk --trace`. The first half of the trace decides. No other parameter
     /// changes.

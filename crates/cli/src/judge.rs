@@ -22,8 +22,8 @@ const COUNTED: &str = "--counted";
 /// Print report cards of schedulers: comparisons, shares, longest waits, rules, cost
 ///
 /// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, and
-/// compare the judged scheduler with each of none, mq-deadline, kyber and bfq. Shares show how a disk is divided
-/// between two processes or cgroups. A search looks for the longest wait of a process among others
+/// compare the judged scheduler with four other schedulers: none, mq-deadline, kyber and bfq. Shares show how a disk
+/// is divided between two processes or cgroups. A search looks for the longest wait of a process among others
 /// of the same priority. Random operations check the rules that every scheduler must keep. valgrind
 /// counts the instructions per request, if it is installed.
 ///
@@ -47,7 +47,7 @@ pub(crate) struct JudgeArgs {
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = crate::options::whole(1..=u64::MAX))]
     operations: u64,
 
-    /// Workloads that the search for long waits tries in each of its four rounds
+    /// Number of workloads to try in each of the four rounds of the search for long waits
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
 

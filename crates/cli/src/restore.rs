@@ -29,9 +29,9 @@ use iosched_terminal::output::{self, say};
 /// trace instances of `iosched watch`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
-/// started. If another program has changed such a setting since then, restore prints both values and changes nothing;
-/// --force undoes it nevertheless. Without DEVICE, `iosched restore` lists changes by `iosched set` and `iosched advise
-/// --apply`, but does not undo them.
+/// started. If another program has changed such a setting since then, restore prints both values and changes nothing.
+/// With --force, restore writes the old value anyway. Without DEVICE, `iosched restore` lists changes by `iosched set`
+/// and `iosched advise --apply`, but does not undo them.
 ///
 /// If the name now belongs to another device, restore does not change that device. After a reboot, disks have the
 /// default settings of the kernel. Then `iosched restore` lists the differences from the recorded settings, and changes

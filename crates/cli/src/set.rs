@@ -42,11 +42,11 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
-    /// Also write a udev rule that sets the values at every boot to this directory; only for disks
+    /// Also write to this directory a udev rule that sets the values at every boot; only for disks
     /// of the kernel
     ///
-    /// The rule has the same form as that of `iosched advise`. Values that earlier commands with --persist wrote to the
-    /// rule stay in the rule. To undo --persist, remove the rule.
+    /// The rule has the same form as that of `iosched advise`. The rule keeps the values that earlier commands with
+    /// --persist wrote to it. To undo --persist, remove the rule.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,

@@ -27,8 +27,8 @@ pub(crate) enum TraceCommand {
     /// Summarize a trace: length, requests, sizes, processes, queue depth over time, times in each stage
     ///
     /// For block traces, info also shows the statistics of btt: merges, seeks, plugs and the times between events. The
-    /// events are Q (queued), G (got a request), I (inserted), M (merged), D (issued) and C (completed). info leaves
-    /// out values that the trace does not have.
+    /// events are Q (queued), G (got a request), I (inserted), M (merged), D (issued) and C (completed). The
+    /// output does not contain values that the trace does not have.
     Info {
         /// Trace to read; - for standard input; for blktrace's per-CPU files, the common part of their names
         ///
@@ -75,9 +75,9 @@ pub(crate) enum TraceCommand {
     /// Write a trace whose positions are changed to fit a smaller device
     ///
     /// The areas that the trace uses keep their size and order. The gaps between these areas shrink
-    /// by a common factor. If the used areas alone exceed the device, positions wrap around. If the
-    /// device is larger than the recorded one, all positions stay the same. iosched reads the trace
-    /// twice.
+    /// by a common factor. If even the used areas together are larger than the device, positions
+    /// wrap around. If the device is larger than the recorded one, all positions stay the same.
+    /// iosched reads the trace twice.
     Remap {
         #[command(flatten)]
         files: Files,

@@ -24,9 +24,9 @@ use iosched_terminal::show::{Look, tuning};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
-/// iosched simulates settings of the given schedulers and searches for those that serve --goal
-/// best. It tries the values that `iosched scheduler show NAME` lists as worth trying. Each setting
-/// first runs once. Then the best third of the settings runs again, then the best third of these
+/// iosched simulates settings of the given schedulers and searches for the settings that give the
+/// best result for --goal. It tries the values that `iosched scheduler show NAME` lists as worth
+/// trying. Each setting first runs once. Then the best third of the settings runs again, then the best third of these
 /// settings, and so on. iosched compares each run with a run of the defaults that has the same
 /// seed. At the end, the best few settings and the defaults run again, with new seeds. iosched
 /// recommends a setting only if it is clearly better in these last runs, by more than

@@ -23,8 +23,8 @@ use iosched_terminal::output::{self, say};
 /// The command needs root, and the kernel's ublk driver: Linux 6.4 or later, `modprobe ublk_drv`.
 ///
 /// On SIGTERM or Ctrl-C, the command waits until the devices are unmounted and the kernel has
-/// written its cached data. Then it removes the devices and flushes. A second signal ends it at
-/// once.
+/// written its cached data. Then it removes the devices and flushes the backing. A second signal
+/// ends it at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UblkArgs {

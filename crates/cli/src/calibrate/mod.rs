@@ -47,9 +47,9 @@ const NAME_DEFAULT: &str = "calibrated.toml";
 /// If you do not have the device, but a trace of the requests of a rotating disk, use --trace. The
 /// recorded disk must have served the requests one at a time.
 ///
-/// iosched writes to a device only if you name the device again with --destroy-data. iosched never
-/// writes to a file that you name. In a directory, iosched creates a file, writes to this file, and
-/// removes the file at the end.
+/// iosched writes to a device only if you name the device again with --destroy-data. If you
+/// give a file to measure, iosched only reads this file. In a directory, iosched creates a file,
+/// writes to this file, and removes the file at the end.
 ///
 /// After Ctrl-C, the measurements so far are kept. Use --from to fit a model to these measurements.
 /// If no model fits, the exit status is 1.

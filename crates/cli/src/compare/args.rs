@@ -29,7 +29,7 @@ const RUNS_UNTIL_SURE: u32 = 60;
 /// its confidence interval. The output shows this interval. The setting is equal to the baseline if
 /// the whole interval is within --equal-within. The setting is better or worse if the interval
 /// excludes 0. Otherwise the verdict is "cannot tell", and the output says how many runs would
-/// decide. With 95 % confidence, all intervals together contain the true differences (Holm's
+/// decide. With 95 % confidence, every interval contains its true difference (Holm's
 /// correction). On a modelled device, iosched widens the intervals by the known error of the
 /// profile.
 ///
@@ -48,8 +48,8 @@ pub(crate) struct CompareArgs {
     /// comes with iosched]
     ///
     /// A trace can have any format that `iosched trace info` reads. The name of a fio job file ends
-    /// in .fio, .job or .ini. The name of a task file ends in .toml. Write - to read the workload
-    /// from standard input. You can also give the command line of an application that iosched
+    /// in .fio, .job or .ini. The name of a task file ends in .toml. If FILE is -, iosched reads the
+    /// workload from standard input. You can also give the command line of an application that iosched
     /// simulates, such as "iozone -s 64 -e -i 0" or "fs_mark -S 1 -n 100".
     #[arg(short, long, value_name = "FILE|COMMAND", value_hint = ValueHint::FilePath)]
     pub(crate) workload: Option<PathBuf>,
@@ -125,8 +125,8 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 
-    /// How to use the times in a trace [default: open with --speed, or if the trace has no completion times; otherwise
-    /// closed]
+    /// How to use the times in a trace [default: "open" if --speed is given or the trace has no completion times;
+    /// otherwise "closed"]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) replay: Option<ReplayMode>,
 

@@ -12,8 +12,8 @@ pub(crate) struct Reading {
     /// spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
-    /// Names of the columns in order, if the trace is a table, such as time_s,op,offset_bytes,length_bytes; - skips a
-    /// column
+    /// Names of the columns of a trace that is a table, in order, for example time_s,op,offset_bytes,length_bytes. The
+    /// name - skips a column
     ///
     /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. You can use
     /// these names:
