@@ -28,23 +28,24 @@ const ALL: &str = "all";
 /// Default number of runs of each case with each setting.
 const RUNS: u32 = 10;
 
-/// Repeat published experiments in simulation and compare the results with the published ones
+/// Repeat published experiments in simulation and compare the results with the published results
 ///
 /// Five public documents show how people measured and tuned CFQ. Four others measure today's schedulers and
 /// controllers. iosched runs each experiment on a model of its hardware, under the scheduler of its kernel. `iosched
 /// reproduce --list` prints the experiments.
 ///
-/// A verdict compares a setting with the baseline of the experiment, by the method of the first
-/// document. Two settings differ only if their means differ by more than the standard deviations.
-/// In simulation, the means must also differ by at least 0.5 %. If a document gives no standard
-/// deviations, published and simulated differences below 10 % do not count. ◦ marks tests shorter
-/// than a minute, which the first document excludes. † marks published results that were not used
-/// to make the models.
+/// A verdict compares a setting with the baseline of the experiment. The method is that of the
+/// document behind the experiment "quantum": two settings differ only if their means differ by more
+/// than the standard deviations. In simulation, the means must also differ by at least 0.5 %. If a
+/// document gives no standard deviations, published and simulated differences below 10 % do not
+/// count. ◦ marks tests shorter than a minute, because the method excludes such tests. † marks
+/// published results that were not used to make the models.
 ///
 /// Some results depend on a value that the document does not give. For such a value, iosched
 /// assumes a range. `--assumptions` lists these ranges. The first run uses one value of the range,
 /// and iosched repeats this run with all the other values. The column "over unknowns" shows the
-/// range of the mean in these runs. If a verdict depends on the assumption, the output says so.
+/// lowest and the highest mean for the values of the range. If a verdict depends on the assumption,
+/// the output says so.
 ///
 /// After Ctrl-C, iosched finishes the current runs and starts no others. A second Ctrl-C or SIGTERM
 /// stops the current runs too. The output and the records (--records) contain the finished runs,
@@ -92,7 +93,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     json: bool,
 
-    /// Only for the experiment "measured": print the page docs/accuracy.md, a summary by source
+    /// Only for the experiment "measured": print the page docs/accuracy.md, which summarizes the results
+    /// of each source
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 

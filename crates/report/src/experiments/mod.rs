@@ -197,18 +197,18 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 }
                 li {
                     "Two settings differ only if their means differ by more than the standard \
-                     deviations (the method of the first document). Simulated means must also \
-                     differ by at least 0.5 %. If a document gives no standard deviations, published and \
+                     deviations (the method of the document behind the experiment \"quantum\"). Simulated means \
+                     must also differ by at least 0.5 %. If a document gives no standard deviations, published and \
                      simulated differences below 10 % do not count."
                 }
                 li {
-                    "◦ marks tests shorter than a minute, which the first document excludes."
+                    "◦ marks tests shorter than a minute, because the method excludes such tests."
                 }
                 li {
                     "If a document does not give a value, iosched assumes a range. The first run uses one value \
                      of the range, and iosched repeats this run with all the other values. \"Over unknowns\" \
-                     shows the range of the mean in these runs. If a verdict changes with the value, the table \
-                     marks the verdict. " code { "iosched reproduce --assumptions" }
+                     shows the lowest and the highest mean for the values of the range. If a verdict changes with \
+                     the value, the table marks the verdict. " code { "iosched reproduce --assumptions" }
                     " lists the assumed ranges and the fitted values."
                 }
                 li { "† marks published results that were not used to make the models." }

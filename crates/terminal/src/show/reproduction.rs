@@ -57,7 +57,7 @@ fn experiment(header: &ReproductionHeader, results: &ExperimentResults<'_>, look
     );
     text.push_str(&table(results, look));
     if results.rows.iter().any(Row::is_short) {
-        let short = "◦ shorter than a minute: the first document does not consider such tests";
+        let short = "◦ shorter than a minute: the method of the verdicts excludes such tests";
         let _ = writeln!(text, "{}", look.wrap(short, "  "));
     }
     if results.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.held_out) {
