@@ -68,7 +68,7 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let part_bytes = size("-S", part_default)?;
     if part_bytes.is_some_and(|part_bytes| part_bytes < block_bytes) {
         let problem = format!("a request has {block_bytes} bytes, which is more than this size");
-        return Err(line.error("-S", problem, "write a larger size, or a smaller -s"));
+        return Err(line.error("-S", problem, "give a larger size, or a smaller -s"));
     }
     let interval_ns = time("-i", Some(if seeks { 0 } else { 1_000_000_000 }))?.unwrap_or(0);
     let deadline_ns = time("-w", seeks.then_some(3_000_000_000))?;

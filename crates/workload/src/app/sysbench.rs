@@ -115,7 +115,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let file_bytes = total_bytes / files;
     if file_bytes < block_bytes {
         let problem = format!("{files} files of {file_bytes} bytes are smaller than a block of {block_bytes}");
-        return Err(line.error("--file-total-size", problem, "write a larger size, or fewer files"));
+        return Err(line.error("--file-total-size", problem, "give a larger size, or fewer files"));
     }
     let flags = last(&["--file-extra-flags"]).map_or("", |given| given.value);
     let mut open = OpenFlags::default();

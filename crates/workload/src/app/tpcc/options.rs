@@ -54,7 +54,8 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "client_us",
             "US",
-            "time from the answer to a call until the next call of the client, in us, for the network and the client program; default 500",
+            "time that the network and the client program take from the answer to a call until the next call, in us; \
+             default 500",
         ),
         option("touch_us", "US", "CPU time to find a row or an index leaf in the cache, in us; default 10"),
     ],

@@ -26,8 +26,8 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end the job after this time";
     "time_based", Flag, Honoured, "repeat the work until runtime is over";
     "ramp_time", SECONDS, Honoured, "length of the warm-up; its I/Os do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can leave out a time at the start, but not a number of \
-        bytes", "use \
+    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can skip a warm-up given as a time, but not one given \
+        in bytes", "use \
      ramp_time"), "length of the warm-up as a number of bytes";
     "startdelay", Range(Unit::Seconds), Honoured, "start the job after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end the job when a metric is steady";
@@ -78,7 +78,7 @@ options! {
     "rate_iops_min", RATE_IOPS, Honoured, "smallest rate, in IOPS";
     "rate_process", Choice(&["linear", "poisson"]), Honoured, "how the I/Os of a rate are spread over time";
     "rate_cycle" | "ratecycle", COUNT_1, Honoured, "time in ms over which a rate is averaged";
-    "rate_ignore_thinktime", Bool, Honoured, "after a pause, do not go faster to reach the average rate";
+    "rate_ignore_thinktime", Bool, Honoured, "after a pause, continue at the given rate instead of catching up";
     "latency_target", MICROSECONDS, Honoured, "search for the largest depth that keeps this latency";
     "latency_window", MICROSECONDS, Honoured, "how long to test each depth";
     "latency_percentile", Float(0.0, 100.0), Honoured, "share of I/Os that must keep this latency, in %";

@@ -35,9 +35,9 @@ options! {
     "verify_pattern", Text, IN_VERIFY, "pattern that is written and compared";
     "verify_pattern_interval", BYTES, IN_VERIFY, "bytes between patterns";
     "verify_fatal", Bool, IN_VERIFY, "end at the first difference";
-    "verify_dump", Bool, IN_VERIFY, "if a block is wrong, save the block and the expected data in files";
-    "verify_async", COUNT, IN_VERIFY, "number of threads that verify blocks";
-    "verify_async_cpus", Text, IN_VERIFY, "CPUs of the threads that verify blocks";
+    "verify_dump", Bool, IN_VERIFY, "save each block that fails the check to files";
+    "verify_async", COUNT, IN_VERIFY, "number of threads that compare";
+    "verify_async_cpus", Text, IN_VERIFY, "CPUs of the threads that compare";
     "verify_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a comparison";
     "verify_backlog_batch", COUNT, IN_VERIFY, "number of blocks in one comparison";
     "verify_header_seed", Bool, IN_VERIFY, "also compare the seed";
