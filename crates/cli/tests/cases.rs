@@ -380,7 +380,7 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
     let (text, _) = info(&here, "bursts.txt", &format!("{linux}{}{}", report(burst), report(burst)), &[]);
     has_all(&text, &["27.9 requests in flight while busy", "A scheduler has several requests to choose from"]);
     let (text, _) = info(&here, "single.txt", &format!("{linux}{}", report(burst)), &[]);
-    has_all(&text, &["one report, with means since the system started"]);
+    has_all(&text, &["one report, with averages since the system started"]);
     let wrong = "450.00 0.00 1800.00 0.00 0.00 0.00 0.00 0.00 4.00 0.00 0.08 4.00 0.00 100.00";
     let (text, _) = info(&here, "wrong.txt", &format!("{linux}{}", report(wrong)), &[]);
     has_all(

@@ -222,10 +222,9 @@ impl fmt::Display for Finding {
             Self::LoadedCpus { load, cpus } => {
                 write!(f, "the machine has other work: the load average is {load:.2} on {cpus} CPUs")
             }
-            Self::OneCpu => f.write_str(
-                "there is only one CPU, so programs that request I/O and the kernel that performs it wait for \
-                 each other",
-            ),
+            Self::OneCpu => {
+                f.write_str("there is only one CPU. The kernel and the programs share it, so they wait for each other")
+            }
             Self::Governor { governor } => write!(f, "the speed of the CPUs varies (the governor is {governor})"),
             Self::WriteCache => f.write_str(
                 "the device has a volatile write cache. Without a flush, writes complete before they are on the \

@@ -106,7 +106,7 @@ impl fmt::Display for Inert {
                  waits in the scheduler"
             ),
             Reason::NeverReached { outstanding_max, limit } => {
-                write!(f, "at most {outstanding_max} I/Os are in flight, and the limit is {limit}")
+                write!(f, "the limit is {limit}, but the workload never has more than {outstanding_max} I/Os in flight")
             }
             Reason::Without { what } => write!(f, "the workload has no {what}"),
             Reason::Alone => f.write_str(
@@ -301,7 +301,7 @@ mod tests {
     fn a_limit_that_is_never_reached_does_nothing() {
         assert_eq!(
             reasons("none:nr_requests=64", 128, READERS),
-            ["nr_requests does nothing: at most 16 I/Os are in flight, and the limit is 64"]
+            ["nr_requests does nothing: the limit is 64, but the workload never has more than 16 I/Os in flight"]
         );
         assert!(reasons("none:nr_requests=8", 128, READERS).is_empty());
         assert!(reasons("bfq:nr_requests=64", 128, READERS).is_empty(), "a queue may have 12 of them");

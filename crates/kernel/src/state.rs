@@ -45,7 +45,10 @@ pub struct StateDirectory {
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The system refuses.
-    #[error("{}: {error}; set {VARIABLE} to another directory for the records of settings, which must survive a crash", path.display())]
+    #[error(
+        "{}: {error}; set {VARIABLE} to another directory; the records of settings in it must survive a crash",
+        path.display()
+    )]
     Io {
         /// Path of the file or directory.
         path: PathBuf,
@@ -65,8 +68,8 @@ pub enum StateError {
     },
     /// No directory is known.
     #[error(
-        "neither HOME nor XDG_STATE_HOME is set; set {VARIABLE} to a directory for the records of settings, which \
-         must survive a crash"
+        "neither HOME nor XDG_STATE_HOME is set; set {VARIABLE} to a directory; the records of settings in it must \
+         survive a crash"
     )]
     NoHome,
 }

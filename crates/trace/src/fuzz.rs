@@ -210,6 +210,6 @@ fn passed(data: &[u8]) {
         let again = again.map_or(Vec::new(), |events| events.flatten().filter(of_requests).collect());
         let submissions = again.iter().filter(|event| event.action == Action::Queue).count() as u64;
         let is_same = submissions == report.written || (others && again.len() as u64 >= report.written);
-        assert!(is_same, "as many submissions are read as were kept");
+        assert!(is_same, "the number of submissions read equals the number written");
     }
 }

@@ -48,7 +48,7 @@ impl WriteReport {
     pub fn losses(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let all = [
             (self.left_out, "left out, because the format cannot store them"),
-            (self.ops_replaced, "requests to zero blocks, stored as writes"),
+            (self.ops_replaced, "write-zeroes requests, stored as writes"),
             (self.flags_lost, "without their flags"),
             (self.pids_lost, "without their process"),
             (self.devices_lost, "without their device"),

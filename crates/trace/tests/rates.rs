@@ -100,7 +100,7 @@ fn one_report_of_iostat_is_a_mean_since_the_start() {
     assert!(found.is_since_start && !found.leaves_out_first);
     let message = found.to_string();
     assert!(
-        message.contains("means since the system started") && message.contains("130.8 requests in flight"),
+        message.contains("averages since the system started") && message.contains("130.8 requests in flight"),
         "{message}"
     );
     let sar = "12:00:01 DEV tps aqu-sz await %util\n12:00:02 dev8-0 10.00 0.10 10.00 10.00\n";

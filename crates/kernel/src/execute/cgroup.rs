@@ -228,7 +228,7 @@ impl Cgroups {
     /// Adds a note if some of the writes use the page cache.
     pub(super) fn add_buffered(&mut self, are_buffered: bool) {
         if are_buffered && self.are_of_processes() {
-            let what = "cgroups of writes through the page cache".to_owned();
+            let what = "assignment of buffered writes to cgroups".to_owned();
             let why = "the kernel charges these writes to the cgroup that owns the memory, which is the cgroup \
                        of this program"
                 .to_owned();

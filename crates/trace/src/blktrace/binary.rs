@@ -103,7 +103,7 @@ pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     if is_most(mixed) {
         return Some(
             "it is a block trace, but its magic number and its other fields have different byte orders; swap \
-             the bytes of every field, or of no field",
+             the bytes of all fields, or leave all fields unchanged",
         );
     }
     is_most(by_words).then_some(

@@ -315,8 +315,8 @@ const OTHER_TOOLS: [([&str; 2], &str); 25] = [
 const DSTAT: &str = "it is the table of dstat, which has sums of all disks; record requests with `iosched record`";
 const SLOWER: &str = "it is a table of slow file operations (ext4slower and similar), not of requests of the disk; use \
                       biosnoop of bcc, or `iosched record`";
-const CEPH: &str = "it is the output of a tool of Ceph, which has means and no requests; record the disks of the \
-                    OSDs with `iosched record`";
+const CEPH: &str = "it is the output of a Ceph tool; this output contains means, not single requests; record the disks \
+                    of the OSDs with `iosched record`";
 const HEALTH: &str = "it shows the health of a disk (smartctl, nvme smart-log), and has no requests; record \
     requests with `iosched record`";
 const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \

@@ -38,8 +38,8 @@ impl fmt::Display for RatesSummary {
         if self.is_since_start {
             writeln!(
                 f,
-                "{tool}: one report, with means since the system started. Such means hide bursts; for a report \
-                 for each second, run: iostat -x 1 60\n"
+                "{tool}: one report, with averages since the system started. Such averages hide bursts; to get \
+                 one report per second, run: iostat -x 1 60\n"
             )?;
         } else {
             let intervals = grouped(intervals);
@@ -133,7 +133,7 @@ impl DeviceRates {
             );
         }
         let is_busy = if busy == 0 {
-            format!("never busy for {BUSY_PERCENT} % of the time")
+            format!("busy for less than {BUSY_PERCENT} % of the time in every interval")
         } else {
             format!("busy for {BUSY_PERCENT} % of the time or more in {} {of}", grouped(busy))
         };
