@@ -41,7 +41,7 @@ pub(crate) const REGISTERED: Registered = Registered {
          predicted time. The deadline of a sync request is its start.",
         "While reads and other requests wait, the two kinds take turns by predicted time. With the default \
          read_priority, reads get about six times as much time as other requests.",
-        "A batch is full when its requests and the requests in flight together have a predicted time of \
+        "A batch is full when the predicted time of its requests plus that of the requests in flight reaches \
          global_latency_window,",
         "or when an operation reaches its batch_limit. Within a batch, reads go first, then \
          writes, then discards.",
@@ -548,7 +548,7 @@ impl Elevator for Adios {
             batched += page.len;
         }
         assert_eq!(aged + sorted + batched, env.queued());
-        assert!((aged + batched) as u64 <= self.in_flight.count, "requests on lists and pages are in flight");
+        assert!((aged + batched) as u64 <= self.in_flight.count, "requests on lists or on pages count as in flight");
         assert!(self.stable || sorted == 0, "the scheduler sorts nothing before it knows latencies");
     }
 

@@ -136,9 +136,9 @@ const POLICIES: &[About] = &[
         how: &[
             "For a group with a target, it checks the latency of its bios in windows of 16 \
              targets (100 ms to 1 s).",
-            "After a bad window, the limit of bios in flight is halved for each sibling that has a longer \
-             target or no target.",
-            "After good windows, this limit rises again, step by step.",
+            "After a bad window, each sibling with a longer target or no target may have only half as many \
+             bios in flight.",
+            "After good windows, this limit of the siblings rises again, step by step.",
             "If a sibling is limited to one bio and still does harm, its processes must pause.",
         ],
         harms: &[
@@ -196,7 +196,10 @@ const POLICIES: &[About] = &[
         about: "gives a group a reservation, a weight and a limit, under mclock only",
         since: "",
         when: "Groups of a simulation, or clients of a served disk, that were promised a rate.",
-        how: &["mclock serves groups whose reservation is due, and shares the rest by weight, up to their limits."],
+        how: &[
+            "mclock first serves the groups whose reservation is due.",
+            "It divides the other I/O by weight. A group that has reached its limit waits.",
+        ],
         harms: &["It has no effect under other schedulers, and no kernel has this file."],
         files: &[File {
             name: "io.mclock",

@@ -45,8 +45,9 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Each cgroup or export has a reservation, a weight and a limit: I/Os or bytes per second.",
         "A group that has reached its limit waits. The disk can be idle meanwhile.",
-        "If reservations are due, it serves the group whose reservation is due first.",
-        "Otherwise it serves groups in proportion to their weights. Service by reservation also counts for the weight.",
+        "If reservations are due, mclock serves the group whose reservation is due first.",
+        "Otherwise mclock serves groups in proportion to their weights. Service by reservation also counts for the \
+         weight.",
         "A group that was idle gains no credit. A group serves its requests in the order of arrival.",
         "A request longer than io_size counts as several I/Os.",
     ],
@@ -87,7 +88,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1000,
             10..=3_600_000,
             "0.1",
-            "longest time for which missed reservations are made up for"
+            "longest period of missed reservations that mclock serves later"
         ),
     ],
 };
@@ -394,7 +395,8 @@ impl Elevator for MClock {
             let listed = std::iter::successors(group.fifo.first(), |&id| env.requests.list_links(id).next()).count();
             assert_eq!(listed, group.queued);
             assert!(group.requests as usize >= group.queued, "requests count until they complete");
-            assert_eq!(matches!(group.place, Place::Idle), group.queued == 0, "a group with requests has a place");
+            let is_idle = matches!(group.place, Place::Idle);
+            assert_eq!(is_idle, group.queued == 0, "a group is idle exactly when it has no requests");
             assert_eq!(env.cgroups.living(cgroup), cgroup, "a removed group has no state");
             queued += group.queued;
             placed += usize::from(group.queued > 0);
