@@ -213,7 +213,7 @@ fn several_devices_are_compared_in_one_command() {
     let text = with(&["--report", "all.html", "--details"]);
     for part in [
         "sata-7200: 1 TB",
-        "3 runs each on each device",
+        "3 runs of each setting on each device",
         "  - on ./fixed.toml: ",
         "best setting on each device",
         "finish ",

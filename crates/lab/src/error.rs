@@ -15,8 +15,8 @@ pub enum LabError {
     NoSettings,
     /// A version of Linux is given, and no scheduler has rules for several versions.
     #[error(
-        "the kernel {kernel} has no effect, because {elevator} always follows the rules of Linux {rules}; add a \
-         scheduler of today's Linux, or leave out --kernel"
+        "the kernel version {kernel} has no effect, because {elevator} always follows the rules of Linux {rules}; \
+         add a scheduler of today's Linux, or leave out --kernel"
     )]
     NoVersions {
         /// The version.

@@ -111,9 +111,9 @@ fn legend(view: &View<'_>) -> Markup {
             "↓ lower is better, ↑ higher is better. "
             @if view.settings.len() > 1 && rounds > 1 {
                 "Brackets show the confidence interval of the mean difference from the baseline. With 95 % \
-                 confidence, every interval contains its true difference. The verdict is equal if the whole interval \
-                 is within the bound of what matters ("
-                (view.header().equal_within_percent) " %), and better or worse if the interval excludes 0. \
+                 confidence, every interval contains its true difference. The verdict is equal if the interval \
+                 contains only differences of at most "
+                (view.header().equal_within_percent) " %, and better or worse if the interval excludes 0. \
                                                       Otherwise the verdict is \"cannot tell\"."
             }
         }

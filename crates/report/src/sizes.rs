@@ -50,7 +50,7 @@ pub(crate) fn section(view: &View<'_>) -> Markup {
     html! {
         p .legend {
             "Latency by size of I/O, in the first run of each setting: the median (filled), and the p99 above \
-             it. Each size stands for all sizes from this size to less than twice this size."
+             it. Sizes are grouped: 4 KiB stands for all sizes from 4 KiB to just below 8 KiB."
         }
         (key(&view.settings.iter().collect::<Vec<_>>()))
         div .pair {

@@ -354,8 +354,12 @@ impl Rules<'_> {
         let described: Vec<usize> = others.iter().copied().filter(|number| !is_served(number)).collect();
         let excluded = described.len() < others.len();
         let described = self.described(first, &described);
-        let nothing = nothing_better(first);
-        let nothing = if excluded { nothing.replacen("Nothing", "Nothing that Linux has", 1) } else { nothing };
+        let mut nothing = nothing_better(first);
+        if excluded {
+            for start in ["Nothing", "No other setting"] {
+                nothing = nothing.replacen(start, &format!("{start} that Linux has"), 1);
+            }
+        }
         let nothing = nothing + self.condition(first, &others);
         if open.is_empty() {
             let trade = self.trade(first, base, &others);

@@ -19,7 +19,7 @@ pub(super) fn nothing_better(criterion: &Criterion) -> String {
     let figure = criterion.figure;
     match (figure, figure.direction()) {
         (Figure::Finish, _) => "Nothing is faster".to_owned(),
-        (Figure::Fairness, _) => "Nothing shares the disk more fairly".to_owned(),
+        (Figure::Fairness, _) => "No other setting shares the disk more fairly".to_owned(),
         (_, Direction::Higher) => format!("Nothing raises {}", noun(criterion)),
         (..) if is_time(figure) => format!("Nothing shortens {}", noun(criterion)),
         _ => format!("Nothing lowers {}", noun(criterion)),

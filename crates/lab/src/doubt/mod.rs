@@ -511,7 +511,7 @@ impl fmt::Display for Doubt {
                 f,
                 "the model of {name} {} the device. In four cases of five, rates are wrong by at \
                  most {} % and the slowest I/Os by at most {} %. Smaller differences do not \
-                 count; calibrate it again, or compare on the device itself: --on",
+                 count; calibrate the device again, or compare on the device itself: --on",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)

@@ -216,7 +216,7 @@ pub fn markdown(page: &Page<'_>) -> String {
     let sentences: Vec<String> =
         overview.sentences.iter().chain(&overview.judged).map(|sentence| marked(sentence) + "\n\n").collect();
     let mut text = format!(
-        "{}`{}` on {} devices, {} runs each on each device\n",
+        "{}`{}` on {} devices, {} runs of each setting on each device\n",
         sentences.concat(),
         header.workload.name,
         page.sheets.len(),

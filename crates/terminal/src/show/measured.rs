@@ -160,11 +160,12 @@ fn errors(results: &[MeasuredResult<'_>]) -> String {
     let Some(recorded) = with_record.first().and_then(|result| result.recorded) else { return String::new() };
     let mut text = format!(
         "\n## Errors of differences\n\n\
-         A verdict compares two schedulers, so the error of their ratio matters. An error is the simulated\n\
-         ratio of a scheduler to `none`, divided by the measured ratio, or the reverse. The table shows\n\
-         the factor that {COVERED_PERCENT} % of the errors do not exceed. Results that were used to fit the costs of the\n\
-         host do not count. The profile contains these factors. If a difference is smaller, its verdict\n\
-         is \"cannot tell\", here and in all commands.\n\n\
+         A verdict compares two schedulers, so the error of their ratio matters. For each scheduler, the\n\
+         simulation and the measurement each give a ratio to `none`. The error is the larger of the two\n\
+         ratios divided by the smaller. {COVERED_PERCENT} % of the errors are at most the factor in the table. Results \
+         that\n\
+         were used to fit the costs of the host do not count. The profile contains these factors. If a\n\
+         difference is smaller, its verdict is \"cannot tell\", here and in all commands.\n\n\
          | workload | rates: differences | error | in the profile | p99: differences | error | in the profile |\n\
          |---|---:|---:|---:|---:|---:|---:|\n"
     );

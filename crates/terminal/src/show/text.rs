@@ -72,7 +72,7 @@ fn heading(page: &Page<'_>, look: Look) -> String {
     let Header { workload, devices, machine, replay, runs, .. } = page.header;
     let mut text = subject(workload, devices, machine.as_ref(), *replay, look);
     let rounds = page.rounds();
-    let each = if devices.len() > 1 { "each on each device" } else { "each" };
+    let each = if devices.len() > 1 { "of each setting on each device" } else { "each" };
     let measured = devices.iter().any(|device| device.measured.is_some());
     let paired = if measured { "taking turns in random order" } else { "paired by seed" };
     let times = match rounds {

@@ -242,8 +242,8 @@ fn front(results: &TuneResults<'_>, look: Look) -> String {
         return String::new();
     }
     let mut text = format!(
-        "\nsettings to choose from; for each of them, no other setting is better in {} at the same time:\n",
-        results.goal_names().replace(" and ", " and in ")
+        "\nsettings to choose from; no other setting beats any of these in all goals at once ({}):\n",
+        results.goal_names()
     );
     for &number in &results.front {
         let standing = &results.standings[number];
