@@ -359,7 +359,10 @@ pub(crate) fn about(served: &Served, chosen: &Chosen) -> String {
     let why = match kept {
         // Async writes of all clients share few queues, so weights have little effect on them.
         Some(Shares::Weights) => {
-            format!(" (this scheduler keeps the declared weights {WITHIN}; for async writes too, declare sync=all)")
+            format!(
+                " (this scheduler keeps the declared weights {WITHIN}; to apply the weights to async writes too, \
+                 declare sync=all)"
+            )
         }
         Some(shares) => format!(" (this scheduler keeps the declared {})", shares.declared()),
         None => String::new(),

@@ -131,7 +131,7 @@ fn declared_shares_are_kept_or_the_server_says_how() {
     let keeps = |depth: u32| {
         format!(
             ":slice_idle=0, depth {depth} (this scheduler keeps the declared weights if each client sends its \
-             next request within 8 ms; for async writes too, declare sync=all)"
+             next request within 8 ms; to apply the weights to async writes too, declare sync=all)"
         )
     };
     let [at_8, at_5] = [8, 5].map(keeps);

@@ -47,7 +47,7 @@ impl PageCache {
             assert_eq!(
                 (slot.pages, slot.dirty, slot.writeback),
                 *counts,
-                "the counts of pages of a mapping by state are correct"
+                "for each state, the number of pages of a mapping is correct"
             );
             dirty += counts.1;
             writeback += counts.2;

@@ -73,7 +73,7 @@ impl Runs {
             return id;
         }
         let id = self.slots.len() as u32;
-        assert!(id != NIL, "the page cache has too many runs");
+        assert!(id != NIL, "the page cache has too many runs of consecutive pages");
         self.slots.push(run);
         id
     }

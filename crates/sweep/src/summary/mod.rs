@@ -184,8 +184,8 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
     let single = volumes.iter().filter(|volume| volume.runs < 2).count();
     if single > 0 {
         sentences.push(format!(
-            "{single} volumes have only one run of each setting, so they have no verdict, and all gains leave \
-             them out; give 2 or more runs"
+            "{single} volumes have only one run of each setting, so iosched gives no verdict for these volumes, \
+             and does not count them in any gain; give 2 or more runs"
         ));
     }
     if without > 0 {
@@ -199,8 +199,9 @@ fn doubts(volumes: &[Volume], without: usize) -> Vec<String> {
     }
     let trusted = volumes.iter().filter(|volume| volume.doubts.is_some()).count();
     if trusted > 0 {
-        sentences
-            .push(format!("{trusted} comparisons have doubts of their own; the table of verdicts lists these doubts"));
+        sentences.push(format!(
+            "there are additional doubts about {trusted} comparisons; the table of verdicts lists these doubts"
+        ));
     }
     sentences
 }
