@@ -77,9 +77,8 @@ pub(crate) fn run(wanted: PlanCheck<'_>) -> Result<ExitCode> {
 fn read(path: &Path) -> Result<Plan> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| of_file(format!("{shown}: {error}"), &error))?;
-    serde_json::from_str(&text).map_err(|error| {
-        usage(format!("{shown}: {error}; give the JSON file of a plan, as iosched plan --output writes it"))
-    })
+    serde_json::from_str(&text)
+        .map_err(|error| usage(format!("{shown}: {error}; give the JSON file that iosched plan --output writes")))
 }
 
 /// Returns the device of a plan.
@@ -232,7 +231,7 @@ mod tests {
                     Some("backup got 91 % of the device's bytes meanwhile"),
                 ),
                 goal("iops >= 5", false, Outcome::Met, None),
-                goal("p99(fsync) < 5 ms", true, Outcome::CannotTell, Some("the unit had no such I/O")),
+                goal("p99(fsync) < 5 ms", true, Outcome::CannotTell, Some("the unit had no I/O of this kind")),
             ],
         }
     }
@@ -250,7 +249,7 @@ mod tests {
                 "    because backup got 91 % of the device's bytes meanwhile",
                 "  db: iops >= 5 IOPS (soft): met, observed 7.50 (7.00 to 8.00)",
                 "  db: p99(fsync) <= 5 ms: cannot tell, observed -",
-                "    because the unit had no such I/O",
+                "    because the unit had no I/O of this kind",
             ]
         );
     }

@@ -26,7 +26,7 @@ pub(crate) struct PlanOutputArgs {
     #[arg(long, value_name = "FORM[=DIR]")]
     write: Vec<FormAt>,
 
-    /// Set the plan on this machine now; iosched restore undoes it
+    /// Set the plan on this machine now; `iosched restore` restores the old values
     ///
     /// If a value cannot be set, iosched restores all values. The values stay set until the system starts again.
     #[arg(long)]
@@ -34,8 +34,8 @@ pub(crate) struct PlanOutputArgs {
 
     /// Install the files of a form, so that the system sets the plan at every start
     ///
-    /// FORM is systemd, hwdb or kubernetes. iosched never replaces a file that it did not make, or that somebody has
-    /// edited. It prints the commands that activate the files.
+    /// FORM is systemd, hwdb or kubernetes. iosched never replaces an edited file, or a file that iosched did not
+    /// make. iosched prints the commands that activate the files.
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "systemd")]
     persist: Option<Form>,
 
@@ -44,7 +44,7 @@ pub(crate) struct PlanOutputArgs {
           conflicts_with_all = ["persist", "apply"])]
     unpersist: Option<Form>,
 
-    /// Apply or install the plan even if somebody else has set the same values
+    /// Apply or install the plan even if another program or user has set the same values
     #[arg(long)]
     replace_settings: bool,
 }
@@ -162,7 +162,7 @@ fn remove(form: &Output) -> Result<()> {
         output::print(&format!("removed {}\n", path.display()))?;
     }
     if !removed.is_empty() {
-        commands("make the removal effective", form, |file| &file.undo);
+        commands("complete the removal", form, |file| &file.undo);
     }
     Ok(())
 }

@@ -36,7 +36,10 @@ fn a_form_is_printed_or_written_to_a_directory() {
     assert!(out.starts_with("==> /etc/modules-load.d/iosched-sdzz.conf <==\n"), "{out}");
     assert!(out.contains("\n==> /etc/systemd/system/db.service.d/50-iosched.conf <==\n"), "{out}");
     assert!(out.contains("\nIOWeight=7800\n") && out.contains("ATTR{queue/iosched/low_latency}=\"0\""), "{out}");
-    assert!(err.contains("note: b: container:web is not in these files. Write it with --write containers."), "{err}");
+    assert!(
+        err.contains("note: b: container:web is not in these files. Write this unit with --write containers."),
+        "{err}"
+    );
     let to = format!("containers={}", here.join("web").display());
     let (code, out, err) = iosched(&["plan", &path, "--write", &to]);
     assert_eq!((code, out.lines().count()), (0, 2), "{out}{err}");

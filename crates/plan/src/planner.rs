@@ -47,8 +47,8 @@ pub enum PlanError {
     Run(#[from] LabError),
     /// A goal is about I/O that the unit does not make.
     #[error(
-        "{file}: unit.{unit}: goal = \"{goal}\": the workload makes no such I/O; choose another operation, such as \
-         {available}, or another workload"
+        "{file}: unit.{unit}: goal = \"{goal}\": the workload has no I/O of this kind; choose another operation, such \
+         as {available}, or another workload"
     )]
     NoSuchIo {
         /// Name of the intents file.
@@ -61,7 +61,7 @@ pub enum PlanError {
         available: String,
     },
     /// A unit does nothing in the simulated time.
-    #[error("{file}: unit.{unit}: the workload completes no I/O in {seconds:.1} s; give a workload that does")]
+    #[error("{file}: unit.{unit}: the workload completes no I/O in {seconds:.1} s; give a workload with I/O")]
     Idle {
         /// Name of the intents file.
         file: String,
@@ -71,7 +71,7 @@ pub enum PlanError {
         seconds: f64,
     },
     /// No unit has a goal.
-    #[error("{file}: no unit has a goal; write one, such as goal = \"p99(read) < 5 ms\"")]
+    #[error("{file}: no unit has a goal; add a goal, such as goal = \"p99(read) < 5 ms\"")]
     NoGoal {
         /// Name of the intents file.
         file: String,

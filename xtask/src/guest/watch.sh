@@ -55,7 +55,7 @@ check_plan() { iosched watch --plan plan.json -i 4 -n 1; }
 check "a limit of the plan that is not set is found" fails_with 1 "differs from the plan: cgroup/watched-backup/io.max" check_plan
 echo "$number riops=50" >/sys/fs/cgroup/watched-backup/io.max
 sleep 1
-check "the limit that holds a unit is named" fails_with 1 "io.max of watched-backup holds it (riops=50" check_plan
+check "the limit that a unit reaches is named" fails_with 1 "io.max of watched-backup limits the unit (riops=50" check_plan
 goals "limit 60 IOPS" "p50(read) < 1 s"
 check "a plan that holds is found" check_plan
 kill $readers

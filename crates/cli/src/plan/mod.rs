@@ -32,19 +32,19 @@ use crate::plan_output::PlanOutputArgs;
 /// tunables, weights, limits and priorities for a setting that meets the goals. Then it confirms the setting with new
 /// random numbers, under 30 % more load, under 30 % less load, without each unit, and with another unit.
 ///
-/// The answer names the setting, what each unit gets with the interval of 95 % probability, and what the setting costs
-/// the other units. It also names the goals that cannot be met, and the nearest goals that can. docs/plan.md explains
-/// the file and the answer.
+/// The answer names the setting, the predicted value of each goal with its 95 % interval, and the throughput that the
+/// setting costs each unit. The answer also names the goals that the setting does not meet, and the nearest goals that
+/// the plan can promise. docs/plan.md explains the file and the answer.
 ///
-/// Instead of an intents file, give a plan that `--output` stored. Then `--write` writes it in the form of another
-/// program, `--apply` sets it now, `--persist` installs it for every start, and `--check` checks whether it holds.
-/// Without these options, nothing on this machine changes.
+/// Instead of an intents file, you can give a plan that `--output` stored. `--write` writes the plan in the form of
+/// another program, `--apply` sets the plan now, `--persist` installs the plan for every start, and `--check` checks
+/// whether the plan holds. Without these options, nothing on this machine changes.
 ///
 /// The exit status is 0 if all hard goals are met, and 1 otherwise.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PlanArgs {
-    /// Intents file (TOML): the device, and the units with their workloads and goals. Or a stored plan (JSON)
+    /// Intents file (TOML) with the device and the units, or a stored plan (JSON)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 

@@ -31,13 +31,13 @@ use metrics::Exporter;
 /// ends when the disk completes the request. The columns p50, p99 and max are latencies. The column sched is the
 /// part of the latency that passed before the driver received the request, in per cent.
 ///
-/// Only root can observe latencies, because they come from the kernel's trace events. watch uses its own buffer for
-/// them, so it does not disturb other tracers. Without latencies, watch prints the load of disks and the I/O of
-/// cgroups, and says why.
+/// Only root can observe latencies, because they come from the kernel's trace events. watch uses a separate
+/// buffer for these events, so watch does not disturb other tracers. Without latencies, watch prints the load of disks
+/// and the I/O of cgroups, and the reason.
 ///
-/// Above 5,000 requests per second, watch observes a sample of the requests, so that it needs less than 1 % of a
-/// CPU. It prints the share of the time in which it observed requests. Rates are then estimates from the disk's own
-/// counters.
+/// Above 5,000 requests per second, watch observes a sample of the requests, so that watch needs less than 1 % of
+/// a CPU. watch then prints the share of the time in which it observed requests, and estimates rates from the counters
+/// of the disk.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
@@ -167,7 +167,7 @@ pub(crate) fn notes(observer: &Observer) {
         say!("io.stat of cgroups is not read: {reason}");
     }
     for disk in observer.disks().iter().filter(|disk| !disk.directory().join("mq").is_dir()) {
-        say!("{disk}: has no requests, so it has no latencies; observe the disks below it (iosched doctor {disk})");
+        say!("{disk}: this disk has no request queue; observe the disks below it (iosched doctor {disk} shows them)");
     }
 }
 

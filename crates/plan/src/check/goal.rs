@@ -109,7 +109,7 @@ pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], obs
             };
             let (mine, others) = (unit.latency(Operation::All), units[other].latency(Operation::All));
             if mine.count() < IOS_MIN || others.count() < IOS_MIN {
-                return Judged::cannot_tell(None, format!("both units need {IOS_MIN} I/Os or more"));
+                return Judged::cannot_tell(None, format!("each of the two units needs at least {IOS_MIN} I/Os"));
             }
             let [mine, others] = [mine, others].map(|latency| statistic(&latency, Statistic::Mean));
             let interval =
@@ -129,16 +129,16 @@ fn latency(unit: &Unit, which: Statistic, operation: Operation, bound: Bound, ob
     if operation == Operation::Fsync && !observed.observes_fsync {
         return Judged::cannot_tell(
             None,
-            "calls of fsync are observed on ext4 only, and this kernel does not report them",
+            "iosched observes calls of fsync only on ext4, and this kernel does not report these calls",
         );
     }
     if latency.is_empty() {
-        let hint = if operation == Operation::Fsync { "; calls are observed on ext4 only" } else { "" };
-        return Judged::cannot_tell(None, format!("the unit had no such I/O{hint}"));
+        let hint = if operation == Operation::Fsync { "; iosched observes calls of fsync only on ext4" } else { "" };
+        return Judged::cannot_tell(None, format!("the unit had no I/O of this kind{hint}"));
     }
     let interval = statistic(&latency, which);
     if latency.count() < IOS_MIN {
-        let reason = format!("the unit had only {} such I/Os; observe for longer", latency.count());
+        let reason = format!("the unit had only {} I/Os of this kind; observe for longer", latency.count());
         return Judged::cannot_tell(Some(interval), reason);
     }
     let judged = Judged::of(interval, bound);

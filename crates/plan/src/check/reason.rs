@@ -40,7 +40,7 @@ pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observ
     if let Goal::Bound(Metric::Latency(_, Operation::Write | Operation::Fsync), _) = goal
         && let Some(target) = observed.wbt_lat_usec.filter(|target| *target > 0)
     {
-        parts.push(format!("writeback throttling is on (wbt_lat_usec={target}) and may hold writes back"));
+        parts.push(format!("writeback throttling is on (wbt_lat_usec={target}) and may delay writes"));
     }
     if let Some(share) = unit.waited_share {
         let place = if share >= 0.5 { "in the scheduler" } else { "in the device" };
@@ -75,7 +75,9 @@ fn limit(number: usize, plan: &Plan, unit: &Unit, observed: &Observed) -> Option
                 _ => continue,
             } / seconds;
             if rate >= limit * REACHED {
-                return Some(format!("io.max of {group} holds it ({key}={limit}, observed {rate:.0} per second)"));
+                return Some(format!(
+                    "io.max of {group} limits the unit ({key}={limit}, observed {rate:.0} per second)"
+                ));
             }
         }
     }

@@ -97,7 +97,7 @@ fn few_ios_do_not_decide_a_quantile() {
     assert!(reason.contains("observe for longer"), "{reason}");
     let (outcome, reason) = first(&plan, &observed(vec![series(DB, Operation::Read, 5, 1, 80.0)]));
     assert_eq!(outcome, Outcome::CannotTell);
-    assert!(reason.contains("only 5 such I/Os"), "{reason}");
+    assert!(reason.contains("only 5 I/Os of this kind"), "{reason}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_missed_rate_names_the_limit_that_holds_it() {
     observed.controls = vec![("cgroup/system.slice/io.max".to_owned(), "rbps=max wbps=10000000".to_owned())];
     let (outcome, reason) = first(&plan, &observed);
     assert_eq!(outcome, Outcome::Missed);
-    assert!(reason.contains("io.max of system.slice holds it (wbps=10000000"), "{reason}");
+    assert!(reason.contains("io.max of system.slice limits the unit (wbps=10000000"), "{reason}");
 }
 
 #[test]

@@ -81,11 +81,13 @@ impl Unit {
 fn unknown(target: &Target) -> Option<String> {
     match target {
         Target::Container(name) => Some(format!(
-            "the cgroup of container {name} is not known; write its cgroup as match (docker inspect shows its id)"
+            "the cgroup of container {name} is not known; write the path of the cgroup as match (docker \
+             inspect shows the id)"
         )),
-        Target::Qemu(name) => {
-            Some(format!("processes of the virtual machine {name} have no name of its own; write its cgroup as match"))
-        }
+        Target::Qemu(name) => Some(format!(
+            "the name of a process does not show whether it belongs to virtual machine {name}; write the cgroup of \
+                 the machine as match"
+        )),
         Target::Export(_) => {
             Some("an export is not a unit of the kernel; use the metrics of the served disk".to_owned())
         }

@@ -138,7 +138,7 @@ impl Reader<'_> {
             (true, Some(profile)) => self.relative(profile),
             (false, None) => self.relative(device),
             (false, Some(_)) => {
-                let problem = format!("device = {device:?} is a profile; leave the field profile out");
+                let problem = format!("device = {device:?} is a profile; remove the field profile");
                 return Err(self.error(device_at, problem));
             }
         };
@@ -185,7 +185,7 @@ impl Reader<'_> {
             let path = unit.cgroup_path();
             let twin = units[..number].iter().find(|(other, _)| !path.is_empty() && other.cgroup_path() == path);
             if let Some((twin, _)) = twin {
-                let problem = format!("unit.{}: match is the same cgroup as that of unit {}", unit.name, twin.name);
+                let problem = format!("unit.{}: match names the same cgroup as that of unit {}", unit.name, twin.name);
                 return Err(self.error(*at, problem));
             }
         }
@@ -206,7 +206,9 @@ impl Reader<'_> {
         let place = format!("unit.{name}");
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(self.error(at, format!("{place}: the name of a unit has letters, digits and - _ . @ only")));
+            return Err(
+                self.error(at, format!("{place}: the name of a unit can contain only letters, digits and - _ . @"))
+            );
         }
         let Some(table) = value.get_ref().as_table() else {
             return Err(self.error(at, format!("{place}: expected a table with match, workload and goal")));

@@ -73,7 +73,7 @@ pub enum ApplyError {
         found: String,
     },
     /// Somebody else has set values.
-    #[error("{device}: somebody else has set these values; nothing was changed:{}", listed(values))]
+    #[error("{device}: another program or user has set these values, so iosched changed nothing:{}", listed(values))]
     Foreign {
         /// Name of the device.
         device: String,
@@ -92,12 +92,12 @@ fn listed(values: &[(String, String, Option<String>)]) -> String {
     let mut text = String::new();
     for (name, value, planned) in values {
         let planned = planned.as_ref().map_or_else(
-            || "the change of the scheduler would reset it".to_owned(),
+            || "a change of the scheduler would reset this value".to_owned(),
             |planned| format!("the plan has {planned}"),
         );
         text += &format!("\n  {name} is {value:?}; {planned}");
     }
-    text + "\nReset them, or apply the plan with --replace-settings"
+    text + "\nReset these values, or apply the plan with --replace-settings"
 }
 
 /// Sets the plan. The values before are recorded, and `iosched restore` restores them.

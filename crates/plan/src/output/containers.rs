@@ -39,7 +39,7 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
     if !services.is_empty() {
         let file = "compose.iosched.yaml";
         let mut comments = notes.about(&written);
-        comments.push("The names of the services must be those of the containers.".to_owned());
+        comments.push("Each service must have the name of its container.".to_owned());
         let up = format!("docker compose -f compose.yaml -f {file} up -d");
         let undo = vec![format!("rm -f {file}"), "docker compose -f compose.yaml up -d".to_owned()];
         let body = format!("services:\n{services}");
@@ -104,7 +104,10 @@ pub(super) fn oci_weight(part: &UnitPart<'_>, program: &str, notes: &mut Notes) 
     if becomes.abs_diff(wanted) * 100 > wanted * ROUNDING_PERCENT {
         notes.unit(
             part.unit,
-            format!("{program} takes weights from {WEIGHT_MIN} to {WEIGHT_MAX}. {written} becomes {becomes} instead of {wanted}."),
+            format!(
+                "{program} takes weights from {WEIGHT_MIN} to {WEIGHT_MAX}. The weight {written} gives the cgroup \
+                 {becomes} instead of {wanted}."
+            ),
         );
     }
     Some(written)

@@ -34,7 +34,7 @@ pub(super) fn files(parts: &Parts<'_>, notes: &mut Notes) -> Result<Vec<OutputFi
         }
     }
     if units.iter().any(|part| part.values.class.is_some()) {
-        notes.plan("Served disks take io.prio.class from --scheduler, only under schedulers of blk-mq.");
+        notes.plan("Served disks take io.prio.class from --scheduler, but only under schedulers of blk-mq.");
     }
     let scheduler = scheduler(parts, &units);
     let option = scheduler.map(|setting| format!(" --scheduler {}", shell(&setting))).unwrap_or_default();

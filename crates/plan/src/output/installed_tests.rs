@@ -179,7 +179,7 @@ fn docker_accepts_every_option() {
     );
     has_note(&output, "a: A container engine cannot express the latency target of 2000 us");
     has_note(&output, "b: A container engine cannot express io.prio.class=idle");
-    has_note(&output, "The udev rule does: write it with --write systemd");
+    has_note(&output, "The udev rule sets the device: write this rule with --write systemd");
     if has("docker") {
         // No daemon is at this socket, so that no container is created.
         let answer = |options: &str| {

@@ -61,8 +61,8 @@ fn factor(units: &[&UnitPart<'_>], notes: &mut Notes) -> f64 {
     if !part.values.limits.is_empty() {
         notes.unit(
             part.unit,
-            "Guaranteed pods have no slice of their own, so their sum has no limit. The blockio class limits each \
-             container instead.",
+            "Guaranteed pods have no slice of their own, so their total I/O has no limit. The blockio class limits \
+             each container instead.",
         );
     }
     part.note_missing("Kubernetes", "Guaranteed pods have no slice of their own.", notes);
@@ -71,8 +71,8 @@ fn factor(units: &[&UnitPart<'_>], notes: &mut Notes) -> f64 {
         part.unit,
         format!(
             "Guaranteed pods have no slice of their own. Each of their pods has the weight 100 beside the slices of the \
-             other classes. Therefore the weights of these slices are multiplied by 100/{}. With N guaranteed pods, \
-             the class gets N such shares.",
+             other classes. Therefore iosched multiplies the weights of these slices by 100/{}. N guaranteed pods \
+             together have N times the weight of one pod.",
             weight.value()
         ),
     );
@@ -101,7 +101,7 @@ fn drop_in(part: &UnitPart<'_>, slice: &str, factor: f64, place: &Place, notes: 
         notes.unit(
             part.unit,
             format!(
-                "io.prio.class={value} has no effect on the pods below {slice}, and nothing in Kubernetes sets it."
+                "io.prio.class={value} has no effect on the pods below {slice}, and Kubernetes has no setting for it."
             ),
         );
     }
@@ -148,11 +148,11 @@ fn classes(units: &[&UnitPart<'_>], place: &Place, notes: &mut Notes) -> Vec<Out
         "containerd: set blockio_config_file in [plugins.\"io.containerd.service.v1.tasks-service\"].".to_owned(),
     );
     comments.push("CRI-O: set blockio_config_file in [crio.runtime].".to_owned());
-    comments
-        .push("The limits of a class hold for each container. Its weight compares containers of one pod.".to_owned());
+    let scope = "The limits of a class apply to each container. The weight of a class compares containers of one pod.";
+    comments.push(scope.to_owned());
     notes.plan(
-        "A blockio class holds for each container that an annotation selects. The drop-ins hold for all pods of a QoS \
-         class together. The two do not replace each other.",
+        "A blockio class applies to each container that an annotation selects. The drop-ins apply to all pods of a QoS \
+         class together. Neither replaces the other.",
     );
     let activate = vec!["systemctl restart containerd".to_owned()];
     let undo = vec![format!("rm -f {CLASSES}"), "systemctl restart containerd".to_owned()];

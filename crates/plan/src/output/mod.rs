@@ -170,8 +170,8 @@ pub enum OutputError {
     },
     /// A name has characters that the form's files cannot contain.
     #[error(
-        "unit {unit}: the name {name:?} cannot be written, because it contains {character:?}; rename it, or change \
-         its match in the intents file"
+        "unit {unit}: the form cannot contain the name {name:?}, because of the character {character:?}; change the \
+         name, or the match of the unit in the intents file"
     )]
     Name {
         /// Name of the unit.
@@ -260,12 +260,13 @@ pub fn output(form: Form, plan: &Plan, place: &Place) -> Result<Output, OutputEr
     if form != Form::Hwdb {
         for unit in plan.units.iter().filter(|unit| !of_form(unit)) {
             let other = Form::of(&unit.target);
-            notes.unit(unit, format!("{} is not in these files. Write it with --write {other}.", unit.target));
+            notes.unit(unit, format!("{} is not in these files. Write this unit with --write {other}.", unit.target));
         }
     }
     if !matches!(form, Form::Systemd | Form::Hwdb | Form::Exports) && !parts.device.is_empty() {
         notes.plan(format!(
-            "These files do not set the device ({}). The udev rule does: write it with --write systemd.",
+            "These files do not set the device ({}). The udev rule sets the device: write this rule with --write \
+             systemd.",
             parts.device
         ));
     }

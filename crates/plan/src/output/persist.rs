@@ -48,14 +48,20 @@ pub enum PersistError {
         path: String,
     },
     /// A file exists that is not of a plan.
-    #[error("{}: exists, and iosched plan did not make it; nothing was changed. Move it away, then run this again", path.display())]
+    #[error(
+        "{}: this file exists, but iosched plan did not make it; nothing was changed. Move the file away, then run the \
+         command again",
+        path.display()
+    )]
     Foreign {
         /// Path of the file.
         path: PathBuf,
     },
     /// A file of a plan was edited.
     #[error(
-        "{}: was edited since iosched plan made it; nothing was changed. Move it away, then run this again", path.display()
+        "{}: this file was edited after iosched plan made it; nothing was changed. Move the file away, then run the \
+         command again",
+        path.display()
     )]
     Edited {
         /// Path of the file.
@@ -78,9 +84,9 @@ pub enum PersistError {
 }
 
 fn listed(conflicts: &[Conflict]) -> String {
-    let mut text = "others set the same values; nothing was changed:".to_owned();
+    let mut text = "other files set the same values, so iosched changed nothing:".to_owned();
     for Conflict { path, line, name, ours } in conflicts {
-        text += &format!("\n  {}:{line} sets {name}, and so does {ours}", path.display());
+        text += &format!("\n  {}:{line} sets {name}, which {ours} also sets", path.display());
     }
     text + "\nRemove these lines, or write the plan to a directory with --write FORM=DIR and merge the files yourself"
 }

@@ -37,7 +37,8 @@ fn container_lines(part: &UnitPart<'_>, place: &Place, notes: &mut Notes) -> Vec
         notes.unit(
             part.unit,
             format!(
-                "{} is not on this machine, so its number is not known, and the script does not change containers.",
+                "{} is not on this machine, so iosched does not know its device number, and the script does not change \
+                 containers.",
                 place.node
             ),
         );
@@ -70,7 +71,7 @@ fn script(part: &UnitPart<'_>, number: u32, lines: &[String], notes: &Notes) -> 
     comments
         .push(format!("Run: sh {path} DISK, where DISK is an option of qm such as scsi0. Containers need no DISK."));
     comments.push(format!("Undo: sh {path} DISK undo."));
-    comments.push("The limits of a virtual machine hold for each disk, not for all disks together.".to_owned());
+    comments.push("The limits of a virtual machine apply to each disk, not to all disks together.".to_owned());
     let echo: String = lines.iter().map(|line| format!("    echo '{line}' >>\"$new\"\n")).collect();
     let container = if lines.is_empty() {
         "    echo \"the plan sets nothing for containers\" >&2\n    exit 1\n".to_owned()

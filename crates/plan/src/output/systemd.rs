@@ -59,10 +59,10 @@ fn unit(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -> Op
         return None;
     }
     if !at_start.is_empty() {
-        notes.unit(part.unit, format!("IOSchedulingClass= takes effect when {unit} starts the next time."));
+        notes.unit(part.unit, format!("IOSchedulingClass= takes effect at the next start of {unit}."));
     }
     if unit.ends_with(".scope") {
-        notes.unit(part.unit, format!("{unit} is a scope. The drop-in takes effect when it starts the next time."));
+        notes.unit(part.unit, format!("{unit} is a scope. The drop-in takes effect at the next start of the scope."));
     }
     let drop_in = DropIn::of(&unit, &all);
     let file = OutputFile::new(&*drop_in.path, Comment::Hash, &notes.about(&[&part.unit.name]), &drop_in.text);
@@ -96,7 +96,10 @@ fn scheduling(part: &UnitPart<'_>, unit: &str, notes: &mut Notes) -> Vec<Propert
         );
         notes.unit(
             part.unit,
-            format!("Only a service can have IOSchedulingClass=, so {unit} does not get {what}. Name its services."),
+            format!(
+                "Only a service can have IOSchedulingClass=, so {unit} does not get {what}. Name the services of \
+                 {unit} in the intents file."
+            ),
         );
         return Vec::new();
     }
@@ -127,15 +130,17 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
     if let Some(priority) = part.unit.priority {
         notes.unit(
             part.unit,
-            format!("A cgroup has no I/O priority. Start its processes with ionice to give them {priority}."),
+            format!(
+                "A cgroup has no I/O priority. To give the processes of the cgroup {priority}, start them with ionice."
+            ),
         );
     }
     let Some(number) = &place.number else {
         notes.unit(
             part.unit,
             format!(
-                "{path} is not a systemd unit, and {} is not on this machine, so its number is not known. Write the \
-                 plan on the machine with the device.",
+                "{path} is not a systemd unit, and {} is not on this machine, so iosched does not know its device \
+                 number. Write the plan on the machine with the device.",
                 place.node
             ),
         );
@@ -144,8 +149,9 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
     notes.unit(
         part.unit,
         format!(
-            "{path} is not a systemd unit. systemd-tmpfiles sets its files only if the cgroup exists when it runs, \
-             and only while the device has the number {number}. Start its processes in a slice to make this reliable."
+            "{path} is not a systemd unit. systemd-tmpfiles sets the values of this cgroup only if the cgroup already \
+             exists, and only while the device has the number {number}. A slice does not have these limitations: start \
+             the processes in a slice."
         ),
     );
     let of_device = |file: &str| file != "io.prio.class";
@@ -232,10 +238,10 @@ pub(super) fn hwdb(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resul
         notes.plan("The model name of the device is not known. Write it into the first line instead of MODEL_NAME.");
     }
     let qos = described.qos.unwrap_or_else(|| {
-        notes.plan("The plan has no io.cost.qos, so the entry does not check latencies.");
+        notes.plan("The plan has no io.cost.qos, so io.cost does not check latencies with this entry.");
         IoCostQos { rpct: 0.0, rlat_us: 0, wpct: 0.0, wlat_us: 0, min: IoCostQos::MIN, max: IoCostQos::MAX }
     });
-    notes.plan("The entry holds for every disk of this model. systemd reads it from version 254 on.");
+    notes.plan("The entry applies to every disk of this model. systemd reads it from version 254 on.");
     notes.plan("The entry sets io.cost only. Write the other parts of the plan with --write systemd.");
     let text = io_cost::hwdb(&hwdb_name(model), &described.model, &qos);
     let path = hwdb_path(model);
