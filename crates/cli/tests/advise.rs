@@ -144,7 +144,7 @@ fn advise_refuses_before_any_run() {
     refused(&[on, "-w", "read.toml", "--runs", "1"], "--runs");
     fs::write(here.join("slow.toml"), ONE_AT_A_TIME).unwrap();
     let into_file = [on, "-w", "read.toml", "--profile", "slow.toml", "--output", "read.toml"];
-    refused(&into_file, "--output read.toml: is a file; name a directory");
+    refused(&into_file, "--output read.toml: this is a file; name a directory");
     refused(&[on, "-w", "write.toml", "--profile", "slow.toml", "-o", "kept"], "--destroy-data");
     assert_eq!(scheduler(&device), before);
     assert!(!here.join("kept").exists());

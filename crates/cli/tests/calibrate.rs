@@ -151,8 +151,8 @@ fn validated_profile_carries_its_errors() {
     for part in [
         "two classes: random 8 KiB reads",
         "predicted",
-        "of the rates and p99",
-        "rates within 10 %: 48 of 48",
+        "predicts 100 % of the rates",
+        "48 of 48 rates are within 10 %",
         "wrongly: 0",
         "; score 100 %",
     ] {
@@ -229,7 +229,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("2 rows of ") && out.contains("the fit used 5 other rows"), "{out}");
     assert!(out.contains("random read 4 KiB, depth 32") && !out.contains("random read 16 KiB"), "{out}");
-    assert!(out.contains("2 of 2 rates within 10 %"), "{out}");
+    assert!(out.contains("2 of 2 rates are within 10 %"), "{out}");
     // All rows of this table were used.
     let used = TABLE.lines().take(6).collect::<Vec<_>>().join("\n");
     fs::write(&table, used).unwrap();

@@ -589,7 +589,7 @@ fn weights_of_units_under_bfq_show_both_numbers_and_their_shares() {
             &text,
             &[
                 "batch.service IOWeight=300 became 118, web.service IOWeight=200 became 109",
-                "share 52:48 instead of 60:40",
+                "share the disk 52:48 instead of 60:40",
                 "batch.service IOWeight=2300, web.service IOWeight=1200",
                 "echo 300 >",
             ],

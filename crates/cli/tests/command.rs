@@ -133,7 +133,7 @@ fn usage_errors_come_before_any_run() {
     compare(&["--on", ".", "--", "truee"], 2, &["truee: there is no such program in $PATH; did you mean "]);
     compare(&["--on", ".", "--", "./truee"], 2, &["./truee: there is no such program"]);
     compare(&["--device", "dev.toml"], 2, &["dev.toml", "hdd"]);
-    compare(&["--workload", "none"], 2, &["none: no such file"]);
+    compare(&["--workload", "none"], 2, &["none: there is no such file"]);
     compare(&["--workload", "none.toml"], 2, &["none.toml: No such file"]);
     compare(&["--workload", "text"], 2, &["text: not a trace in a known format", "--input-format"]);
     compare(&["--workload", "empty"], 2, &["empty: the trace is empty"]);
@@ -522,7 +522,7 @@ fn a_job_file_is_checked_with_its_lines() {
     write("[global]\ndirect=1\nsize=1g\nthread\n[a]\nrw=randread\nnumjobs=3\n[b]\nstonewall\nbs=${BS}8k\n");
     let (code, out, err) = run(&here, &["job", "check", "a.fio"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    for part in ["randread", "after all above", "line 4: thread: threads and processes", "a.fio can be run: 4 jobs."] {
+    for part in ["randread", "after all above", "line 4: thread: iosched treats threads and processes", "a.fio can be run: 4 jobs."] {
         assert!(out.contains(part), "{part}: {out}");
     }
     let (_, out, _) = run(&here, &["job", "check", "a.fio", "--json"]);
