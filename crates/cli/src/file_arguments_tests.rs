@@ -159,7 +159,6 @@ const ARGUMENTS: &[(&str, Use)] = &[
     ("vhost record_driver", writes("driver", "vhost memory:1M --socket {here}/no/s --record-driver {here}/driver")),
     ("vhost sockets", Listens),
     ("watch disks", Reads),
-    ("watch plan", Reads),
 ];
 
 fn each(command: &Command, name: &str, all: &mut BTreeMap<String, Arg>) {

@@ -82,7 +82,7 @@ struct Served {
 impl Served {
     fn start(args: &[&str]) -> Self {
         let mut command = Command::new(IOSCHED);
-        command.arg("watch").args(args).args(["--metrics", "127.0.0.1:0", "-i", "0.5"]);
+        command.args(args).args(["--metrics", "127.0.0.1:0"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let line = lines.map_while(Result::ok).find(|line| line.contains("metrics: http://"));
@@ -154,13 +154,13 @@ fn latencies_and_rates_of_a_disk_are_printed() {
 #[test]
 fn the_trace_instance_is_removed_after_a_signal_and_after_a_kill() {
     let Some((_here, _disk, name)) = disk("watch-instance") else { return };
-    let mut interrupted = Served::start(&[&name]);
+    let mut interrupted = Served::start(&["watch", &name, "-i", "0.5"]);
     let pid = interrupted.child.id();
     assert_eq!(instances(pid), 1);
     interrupt(&interrupted.child);
     assert!(interrupted.child.wait().unwrap().success());
     assert_eq!(instances(pid), 0);
-    let mut killed = Served::start(&[&name]);
+    let mut killed = Served::start(&["watch", &name, "-i", "0.5"]);
     let pid = killed.child.id();
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
@@ -206,13 +206,13 @@ fn wrong_disks_and_plans_are_refused() {
     let file = here.join("plan.json");
     let check = |text: &str| {
         fs::write(&file, text).unwrap();
-        run(&["watch", "--plan", file.to_str().unwrap(), "-n", "1"])
+        run(&["plan", file.to_str().unwrap(), "--check"])
     };
     let (code, _, err) = check("{}");
     assert!(code == 2 && err.contains("missing field") && err.contains("iosched plan --output"), "{err}");
     let (code, _, err) = check(&plan(None, "none", &[]).to_string());
     assert!(code == 2 && err.contains("modelled device ssd-sata"), "{err}");
-    let (code, _, err) = run(&["watch", "--plan", here.join("none.json").to_str().unwrap()]);
+    let (code, _, err) = run(&["plan", here.join("none.json").to_str().unwrap(), "--check"]);
     assert!(code == 2 && err.contains("none.json: No such file"), "{code} {err}");
 }
 
@@ -242,7 +242,7 @@ fn a_plan_is_compared_with_setting_and_goals() {
     fs::write(&file, plan.to_string()).unwrap();
     let file = file.to_str().unwrap();
     let _load = Load::on(&disk.device);
-    let check = || run(&["watch", "--plan", file, "-i", "2", "-n", "1"]);
+    let check = || run(&["plan", file, "--check", "--for", "2"]);
     let (code, out, err) = check();
     assert!(code == 1 && out.starts_with("The plan does not hold on /dev/loop"), "{out}{err}");
     assert!(out.contains("differs from the plan: scheduler is none, but the plan has mq-deadline"), "{out}");
@@ -256,7 +256,7 @@ fn a_plan_is_compared_with_setting_and_goals() {
     fs::write(file, plan.to_string()).unwrap();
     let (code, out, err) = check();
     assert!(code == 0 && out.starts_with("The plan holds on /dev/loop"), "{out}{err}");
-    let served = Served::start(&["--plan", file]);
+    let served = Served::start(&["plan", file, "--check", "--for", "0.5"]);
     let page = served.page_with("iosched_goal_met");
     assert!(page.contains("iosched_goal_met{unit=\"dd\",goal=\"iops >= 5 IOPS\",kind=\"hard\"} 1"), "{page}");
     drop(served);
@@ -269,7 +269,10 @@ fn alerts_and_panels_use_only_metrics_that_watch_has() {
     let file = here.join("plan.json");
     fs::write(&file, plan(Some(&disk.device), "none", &["iops >= 1"]).to_string()).unwrap();
     let _load = Load::on(&disk.device);
-    let (disks, goals) = (Served::start(&[&name]), Served::start(&["--plan", file.to_str().unwrap()]));
+    let (disks, goals) = (
+        Served::start(&["watch", &name, "-i", "0.5"]),
+        Served::start(&["plan", file.to_str().unwrap(), "--check", "--for", "0.5"]),
+    );
     let pages = disks.page_with("iosched_disk_operations_total") + &goals.page_with("iosched_goal_met");
     let known: Vec<&str> = pages.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let rules = fs::read_to_string(format!("{PACKAGING}/prometheus/iosched-watch.rules.yml")).unwrap();
@@ -331,7 +334,7 @@ fn every_panel_of_the_dashboard_shows_a_disk_with_load() {
     }
     let Some((here, disk, name)) = disk("watch-dashboard") else { return };
     let _load = Load::on(&disk.device);
-    let served = Served::start(&[&name]);
+    let served = Served::start(&["watch", &name, "-i", "0.5"]);
     let at = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = format!(
         "global: {{scrape_interval: 500ms}}\nscrape_configs:\n- {{job_name: disks, static_configs: [{{targets: \

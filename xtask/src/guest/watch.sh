@@ -51,7 +51,7 @@ goals() {
         \"attributes\":[[\"io.max\",\"watched-backup:riops=50\"]]},\"units\":[$(goal backup "$1"),$(goal db "$2")]}" >plan.json
 }
 goals "iops >= 200" "p50(read) < 1 s"
-check_plan() { iosched watch --plan plan.json -i 4 -n 1; }
+check_plan() { iosched plan plan.json --check --for 4; }
 check "a limit of the plan that is not set is found" fails_with 1 "differs from the plan: cgroup/watched-backup/io.max" check_plan
 echo "$number riops=50" >/sys/fs/cgroup/watched-backup/io.max
 sleep 1

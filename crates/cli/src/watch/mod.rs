@@ -21,7 +21,6 @@ use iosched_terminal::output::{self, say};
 use iosched_terminal::signals::on_signal;
 
 use crate::options::seconds_in;
-use crate::plan_check::{self, PlanCheck};
 use metrics::Exporter;
 
 /// Show latencies and throughput of the kernel's disks by cgroup
@@ -61,12 +60,6 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::served::address, conflicts_with = "json")]
     metrics: Option<String>,
 
-    /// Check whether a plan of `iosched plan` holds: the system has its values, and each unit meets its goals
-    ///
-    /// The observed disk is the plan's device. With --metrics, watch serves iosched_goal_met for each goal.
-    #[arg(long, value_name = "PLAN.json", value_hint = ValueHint::FilePath, conflicts_with = "disks")]
-    plan: Option<PathBuf>,
-
     /// Depth of cgroups that are shown separately; deeper cgroups count for their ancestor
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     depth: u8,
@@ -83,19 +76,9 @@ pub(crate) struct WatchArgs {
 const EXAMPLES: &str = "Examples:
   sudo iosched watch sda
   sudo iosched watch sda --depth 3 --json > sda.jsonl
-  sudo iosched watch --metrics 127.0.0.1:9733
-  sudo iosched watch --plan plan.json --interval 30 --count 1";
+  sudo iosched watch --metrics 127.0.0.1:9733";
 
 pub(crate) fn run(args: &WatchArgs) -> Result<ExitCode> {
-    if let Some(plan) = &args.plan {
-        return plan_check::run(PlanCheck {
-            plan,
-            length: Duration::from_secs_f64(args.interval),
-            count: args.count,
-            json: args.json,
-            metrics: args.metrics.as_deref(),
-        });
-    }
     let roots = Roots::default();
     let disks = disks(&roots, &args.disks)?;
     let listening = args.metrics.as_deref().map(Listening::at).transpose();
