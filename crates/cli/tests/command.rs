@@ -522,7 +522,12 @@ fn a_job_file_is_checked_with_its_lines() {
     write("[global]\ndirect=1\nsize=1g\nthread\n[a]\nrw=randread\nnumjobs=3\n[b]\nstonewall\nbs=${BS}8k\n");
     let (code, out, err) = run(&here, &["job", "check", "a.fio"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    for part in ["randread", "after all above", "line 4: thread: iosched treats threads and processes", "a.fio can be run: 4 jobs."] {
+    for part in [
+        "randread",
+        "after all above",
+        "line 4: thread: iosched treats threads and processes",
+        "a.fio can be run: 4 jobs.",
+    ] {
         assert!(out.contains(part), "{part}: {out}");
     }
     let (_, out, _) = run(&here, &["job", "check", "a.fio", "--json"]);

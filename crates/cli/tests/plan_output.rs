@@ -51,14 +51,14 @@ fn wrong_forms_and_plans_name_the_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let path = plan(directory.path(), BFQ, &[unit("a", "db.service"), unit("b", "container:web")].join(","));
     for (arguments, code, words) in [
-        (&["plan", &path][..], 2, "add --write FORM, --apply"),
+        (&["plan", &path][..], 2, "missing field `intents`"),
         (&["plan", &path, "--write", "sysv"], 2, "available: systemd, hwdb, containers"),
         (&["plan", &path, "--write", "qemu"], 2, "its units need: containers, systemd"),
         (&["plan", &path, "--write", "qemu="], 2, "the directory is missing"),
         (&["plan", &path, "--persist=containers"], 1, "--write containers=DIR"),
         (&["plan", &path, "--apply"], 2, "sdzz"),
-        (&["plan", "Cargo.toml", "--apply"], 2, "is not a plan"),
-        (&["plan", "/nonexistent", "--apply"], 1, "No such file"),
+        (&["plan", "Cargo.toml", "--apply"], 2, "Cargo.toml:1:"),
+        (&["plan", "/nonexistent.json", "--apply"], 1, "No such file"),
     ] {
         let (found, out, err) = iosched(arguments);
         assert_eq!((found, &*out), (code, ""), "{arguments:?}: {err}");

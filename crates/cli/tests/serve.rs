@@ -241,7 +241,11 @@ fn exports_keep_reservation_weight_and_limit_by_nbd() {
         "backup,weight=400,limit=80kB",
     ];
     let server = Server::serving(&here, &exports);
-    assert!(server.messages.contains("mclock (keeps the declared reservations and limits)"), "{}", server.messages);
+    assert!(
+        server.messages.contains("mclock (this scheduler keeps the declared reservations and limits)"),
+        "{}",
+        server.messages
+    );
     let (warm_up, measured) = (Duration::from_secs(2), Duration::from_secs(6));
     let clients = ["db", "web", "backup"].map(|export| {
         let here = here.clone();
@@ -343,7 +347,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
     assert_eq!(connect_to(&here, "db").unwrap().1 & READ_ONLY, READ_ONLY);
 
     declare("[export.db]\nweight = 100\n\n[export.new]\nlevel = 9\n");
-    hang_up("warning: exports.toml:5: export \"new\": level: 9 is wrong");
+    hang_up("warning: exports.toml:5: export \"new\": level: 9 is not a valid value");
     std::fs::remove_file(here.join("exports.toml")).unwrap();
     hang_up("exports.toml: cannot read this file: ");
     assert_eq!(get("groups/db/weight"), "groups/db/weight=700");

@@ -57,7 +57,7 @@ mod with_sweeps {
             "{output}"
         );
         // The output names the baseline, and says whether a setting is better.
-        assert!(output.lines().any(|line| line.starts_with("none ") && line.contains("the baseline: ")), "{output}");
+        assert!(output.lines().any(|line| line.starts_with("none ") && line.contains("the baseline; ")), "{output}");
         assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
         let (code, output, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);
         assert_eq!(code, 0);

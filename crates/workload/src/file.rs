@@ -338,7 +338,10 @@ mod tests {
         for unused in ["seq", "stride", "back"] {
             set(&format!("pattern = \"{unused}\"\nrange = [8, 9]")).unwrap();
         }
-        assert!(error("pattern = \"random\"\nrange = [8, 9]").contains("tasks[0].range: the range [8, 9] contains no position"));
+        assert!(
+            error("pattern = \"random\"\nrange = [8, 9]")
+                .contains("tasks[0].range: the range [8, 9] contains no position")
+        );
         set("pattern = \"random\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"seq\"").unwrap();
         let phase = "pattern = \"seq\"\nrange = [8, 9]\n[[tasks.phases]]\ncount = 1\npattern = \"random\"";
         assert!(error(phase).contains("tasks[0].phases[0].range: the range [8, 9] contains no position"));

@@ -13,6 +13,7 @@ use iosched::KernelVersion;
 use iosched_lab::Control;
 use iosched_lab::request::ProcessEnvironment;
 use iosched_plan::{Intents, PlanError, PlanOptions, Planned, plan};
+use serde::de::DeserializeOwned;
 
 use iosched_terminal::fail::{FAILED, INTERRUPTED, of_file, usage};
 use iosched_terminal::output::{self, Kind, Outputs, WriteArgs};
@@ -158,11 +159,11 @@ fn stored(args: &PlanArgs) -> Result<ExitCode> {
             metrics: args.metrics.as_deref(),
         });
     }
-    let planned = load(&args.file)?;
     if args.form.is_given() {
-        args.form.carry_out(&planned.plan)?;
+        args.form.carry_out(&load(&args.file)?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let planned: Planned = load(&args.file)?;
     let look = Look::of_standard_output().with_details(args.details);
     let json = || Ok::<_, serde_json::Error>(serde_json::to_string_pretty(&planned)? + "\n");
     output::print(&if args.json { json()? } else { text::text(&planned, None, look) })?;
@@ -170,7 +171,7 @@ fn stored(args: &PlanArgs) -> Result<ExitCode> {
 }
 
 /// Reads a stored plan.
-fn load(path: &Path) -> Result<Planned> {
+fn load<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| of_file(format!("{name}: {error}"), &error))?;
     serde_json::from_str(&text).map_err(|error| {

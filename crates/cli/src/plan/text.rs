@@ -1,7 +1,7 @@
 //! A plan as text: the decision first, then what each unit gets, then reservations.
 
-use iosched::IoClass;
-use iosched_lab::significant;
+use iosched::{IoClass, Setting};
+use iosched_lab::{listed, significant};
 use iosched_plan::{Condition, Goal, Nearest, Outcome, Planned, WantedGoal};
 use iosched_terminal::show::{Column, Look, Tone, set};
 
@@ -18,6 +18,7 @@ pub(super) fn text(planned: &Planned, next: Option<&str>, look: Look) -> String 
         text.push('\n');
     }
     text.push('\n');
+    text += &setting(&planned.plan.setting);
     text += &goals(planned, look);
     text.push('\n');
     text += &rates(planned, look);
@@ -42,7 +43,7 @@ fn decision(planned: &Planned) -> Vec<String> {
     let setting = planned.plan.setting.to_string();
     let is_default = setting == planned.default && planned.plan.units.iter().all(|unit| unit.priority.is_none());
     let verb = if is_default { "Keep" } else { "Set" };
-    let mut sentences = vec![format!("{verb} `{setting}`.")];
+    let mut sentences = vec![format!("{verb} {}.", in_words(&planned.plan.setting))];
     for unit in &planned.plan.units {
         let Some(priority) = unit.priority else { continue };
         let class = if priority.class() == IoClass::Idle { "idle" } else { "real time" };
@@ -56,6 +57,34 @@ fn decision(planned: &Planned) -> Vec<String> {
     let mut paragraphs = vec![sentences.join(" ")];
     paragraphs.extend(planned.nearest.iter().map(|nearest| missed(planned, nearest)));
     paragraphs
+}
+
+/// Returns a setting in words: "`mq-deadline` with io.cost and io.weight".
+fn in_words(setting: &Setting) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for attribute in setting.attributes() {
+        // The files of io.cost belong together.
+        let name = attribute.name();
+        let part = if name.starts_with("io.cost.") { "io.cost" } else { name };
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    let mut parts: Vec<String> = parts.into_iter().map(str::to_owned).collect();
+    match setting.tunables().len() {
+        0 => {}
+        1 => parts.insert(0, "1 tunable".to_owned()),
+        count => parts.insert(0, format!("{count} tunables")),
+    }
+    let with = if parts.is_empty() { String::new() } else { format!(" with {}", listed(&parts, "and")) };
+    format!("`{}`{with}", setting.name())
+}
+
+/// Returns the values of a setting, one in each line; empty for a scheduler without values.
+fn setting(setting: &Setting) -> String {
+    let values = setting.tunables().iter().chain(setting.attributes());
+    let lines: String = values.map(|value| format!("  {}={}\n", value.name(), value.text())).collect();
+    if lines.is_empty() { lines } else { format!("{lines}\n") }
 }
 
 /// Says by how much a goal is missed, and which goal can be met.
@@ -199,7 +228,7 @@ fn reservations(planned: &Planned, details: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use iosched::{Registry, Setting};
+    use iosched::Registry;
     use iosched_plan::{Effect, GoalOutcome, Interval, MissedGoal, Plan, Rates, UnitPlan};
 
     use super::*;
@@ -260,7 +289,7 @@ mod tests {
     #[test]
     fn a_missed_goal_is_said_before_the_table_with_the_nearest_goal() {
         let text = text(&planned(Outcome::Missed), None, PLAIN);
-        let expected = "Set `bfq:io.bfq.weight=db:200`. 0 of 1 goals are then met.\n\
+        let expected = "Set `bfq` with io.bfq.weight. 0 of 1 goals are then met.\n\
                         db misses p99(read) <= 5 ms by 20 %. This plan can promise p99(read) <= 7.3 ms.\n";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("missed") && text.contains("5.50 to 7.20"), "{text}");
@@ -269,7 +298,7 @@ mod tests {
     #[test]
     fn a_met_goal_has_its_costs_and_the_condition_that_breaks_it() {
         let text = text(&planned(Outcome::Met), Some("iosched plan i.toml"), PLAIN);
-        assert!(text.starts_with("Set `bfq:io.bfq.weight=db:200`. The goal is then met.\n"), "{text}");
+        assert!(text.starts_with("Set `bfq` with io.bfq.weight. The goal is then met.\n"), "{text}");
         for part in [
             "- db loses 20 % of the throughput that it has under mq-deadline.",
             "- The plan breaks if all units have 30 % more load: it misses p99(read) <= 5 ms of db (9.00 ms).",

@@ -216,7 +216,7 @@ pub(crate) const CASES: &[Case] = &[
             for name in ["data", "link"] {
                 fs::write(&data, PRECIOUS).unwrap();
                 let answer = place.iosched(&["serve", "memory:1M", "--unix", "no/s", option, name]);
-                answer.refused(2, &[name, "exists already; --overwrite replaces it"]);
+                answer.refused(2, &[name, "this file exists already; to replace it, add --overwrite"]);
                 assert_eq!(place.read("data"), PRECIOUS);
             }
             let serve = ["memory:1M", option, "link", "--overwrite"];

@@ -50,7 +50,7 @@ pub(crate) const CASES: &[Case] = &[
         no_text(place, |name| fs::create_dir(place.path(name)).unwrap(), "is a directory")
     }),
     case("a device without an end is not read as a text", |place| {
-        place.iosched(&["compare", "--device", "/dev/zero"]).refused(2, &["/dev/zero: is no file"]);
+        place.iosched(&["compare", "--device", "/dev/zero"]).refused(2, &["/dev/zero: this is no file"]);
         let zero = std::path::Path::new("/dev/zero");
         no_text(place, |name| std::os::unix::fs::symlink(zero, place.path(name)).unwrap(), "file");
     }),
@@ -59,9 +59,9 @@ pub(crate) const CASES: &[Case] = &[
     }),
     case("a directory as a trace or as records is an error of usage", |place| {
         fs::create_dir(place.path("d")).unwrap();
-        place.iosched(&["trace", "info", "d"]).refused(2, &["d: is a directory"]);
-        place.iosched(&["trace", "convert", "d", "o.csv"]).refused(2, &["d: is a directory"]);
-        place.iosched(&["compare", "--workload", "d"]).refused(2, &["d: is a directory"]);
+        place.iosched(&["trace", "info", "d"]).refused(2, &["d: this is a directory"]);
+        place.iosched(&["trace", "convert", "d", "o.csv"]).refused(2, &["d: this is a directory"]);
+        place.iosched(&["compare", "--workload", "d"]).refused(2, &["d: this is a directory"]);
         place.iosched(&["report", "d"]).refused(2, &["d: ", "directory"]);
         place.iosched(&["calibrate", "--from", "d"]).refused(2, &["d: ", "directory"]);
         place.iosched(&["validate", "disk", "-d", "sata-7200", "-t", "d"]).refused(2, &["d: ", "directory"]);

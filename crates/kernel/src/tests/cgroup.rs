@@ -118,7 +118,10 @@ fn wrong_cgroup_values_name_right_ones() {
     assert!(of("cgroup/db/io.maxx").starts_with("io.maxx: cgroups have no such file; the files are io.max, "));
     assert_eq!(of("cgroup/db/io.cost.qos"), "only the root cgroup has io.cost.qos: write cgroup/io.cost.qos");
     assert_eq!(of("cgroup/io.max"), "the root cgroup has no io.max; name a cgroup, as cgroup/batch.slice/io.max");
-    assert_eq!(of("cgroup/db/io.bfq.weight"), "cgroup db: the cgroup has no io.bfq.weight: load the scheduler with modprobe bfq");
+    assert_eq!(
+        of("cgroup/db/io.bfq.weight"),
+        "cgroup db: the cgroup has no io.bfq.weight: load the scheduler with modprobe bfq"
+    );
 }
 
 #[test]

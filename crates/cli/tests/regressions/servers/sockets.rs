@@ -53,7 +53,7 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     let control =
         format!("the control socket of this server is {}", fs::canonicalize(place.path("c")).unwrap().display());
     for command in ["get", "ls"] {
-        place.iosched(&[command, "s"]).refused(2, &["s: is a socket for NBD clients", &control]);
+        place.iosched(&[command, "s"]).refused(2, &["s: this is a socket for NBD clients", &control]);
     }
     assert_eq!(server.stop(), Some(0));
     let listener = UnixListener::bind(place.path("other")).unwrap();

@@ -202,7 +202,7 @@ pub(super) fn a_directory_with_files(place: &Sandbox) {
     fs::create_dir_all(place.path("full")).unwrap();
     place.file("full/precious", "");
     let args = ["mount", "memory:1M", "full"];
-    place.iosched(&args).refused(2, &["full: is not empty", "\"precious\"", "an empty directory"]);
+    place.iosched(&args).refused(2, &["full: the directory is not empty", "\"precious\"", "an empty directory"]);
 }
 
 pub(super) fn over_itself(place: &Sandbox) {

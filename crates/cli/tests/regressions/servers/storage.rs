@@ -118,7 +118,7 @@ pub(super) fn a_trace_to_nobody(place: &Sandbox) {
     output(Command::new("mkfifo").arg(place.path("fifo")));
     for option in ["--record", "--record-driver"] {
         let args = ["serve", "memory:1M", "--unix", "s", option, "fifo"];
-        place.iosched(&args).refused(2, &["fifo: is a FIFO without a reader; start the reader first"]);
+        place.iosched(&args).refused(2, &["fifo: this is a FIFO without a reader; start the reader first"]);
     }
     assert!(!place.path("s").exists(), "nothing was begun");
 }

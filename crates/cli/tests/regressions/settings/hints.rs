@@ -36,15 +36,20 @@ fn refused_alike(place: &Sandbox, on: &Path, says: &[&str], never: &[&str]) {
 pub(super) fn a_file(place: &Sandbox) {
     place.file("write.toml", WRITES);
     place.file("data", vec![1; 4096]);
-    refused_alike(place, &place.path("data"), &["data: is a regular file", "or a directory"], &[DESTROY, "destroys"]);
-    refused_alike(place, &of_repository("README.md"), &["README.md: is a regular file"], &[DESTROY, "destroys"]);
+    refused_alike(
+        place,
+        &place.path("data"),
+        &["data: this is a regular file", "or a directory"],
+        &[DESTROY, "destroys"],
+    );
+    refused_alike(place, &of_repository("README.md"), &["README.md: this is a regular file"], &[DESTROY, "destroys"]);
 }
 
 pub(super) fn a_pipe(place: &Sandbox) {
     place.file("write.toml", WRITES);
     sh("mkfifo \"$1\"", &[&place.path("pipe")]);
     refused_alike(place, &place.path("pipe"), &["is a pipe, not a block device"], &[DESTROY]);
-    refused_alike(place, Path::new("/dev/zero"), &["/dev/zero: is a character device"], &[DESTROY]);
+    refused_alike(place, Path::new("/dev/zero"), &["/dev/zero: this is a character device"], &[DESTROY]);
     place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: is a pipe"]).never(&[DESTROY]);
 }
 

@@ -282,7 +282,7 @@ pub(super) fn served(place: &Sandbox) {
         &socket,
         &format!("clients/{client}/weight"),
         "5000",
-        &["\"5000\" is not a weight: for cfq it must be from"],
+        &["\"5000\" is not a weight: for cfq, write a weight from"],
     );
     drop(connection);
     assert_eq!(server.stop(), Some(0));
@@ -296,7 +296,7 @@ pub(super) fn served_in_shares(place: &Sandbox) {
 
 fn of_group(place: &Sandbox, at: &Path) {
     for value in ["5000", "9", "many", "-1"] {
-        let text = format!("{value:?} is not a weight: for cfq it must be from 10 to 1000, or default");
+        let text = format!("{value:?} is not a weight: for cfq, write a weight from 10 to 1000, or default");
         refused(place, at, "groups/db/weight", value, &[&text]);
     }
     place.iosched(&["set", "--at", at.to_str().unwrap(), "groups/db/weight=300"]).code(0);

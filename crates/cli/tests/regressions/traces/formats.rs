@@ -30,10 +30,10 @@ pub(super) fn other_heading(place: &Sandbox) {
 
 pub(super) fn tried(place: &Sandbox) {
     let answer = info(place, "x.csv", "some,thing,else\n1,2,3\n");
-    answer.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format"]);
+    answer.refused(2, &["x.csv: this is not a trace in a known format", "--columns", "--input-format"]);
     assert_eq!(answer.err.trim_end().lines().count(), 1, "{}", answer.err);
     let answer = place.iosched(&["trace", "info", "x.csv", "--verbose"]);
-    answer.refused(2, &["x.csv: not a trace in a known format", "--columns", "--input-format", "\ntried:\n"]);
+    answer.refused(2, &["x.csv: this is not a trace in a known format", "--columns", "--input-format", "\ntried:\n"]);
     let all = [
         "fio-v2",
         "fio-v3",
@@ -179,7 +179,7 @@ pub(super) fn many_bad_lines(place: &Sandbox) {
         place.file("good.csv", heading.clone() + &good);
         place.iosched(&["trace", "convert", "--overwrite", "good.csv", "y", "--format", format]).code(0);
         let text = place.read("y") + "what\nis\nthis\n";
-        info(place, "y", text).refused(2, &["3 of 1", "found \"what\", expected", "--input-format"]);
+        info(place, "y", text).refused(2, &["3 of the 1", "found \"what\", expected", "--input-format"]);
     }
 }
 
@@ -289,6 +289,6 @@ pub(super) fn pipe(place: &Sandbox) {
 }
 
 pub(super) fn not_there(place: &Sandbox) {
-    let parts = ["no.csv: no such file", "no.csv.0", "no.csv.blktrace.0", "no.csv.gz"];
+    let parts = ["no.csv: there is no such file", "no.csv.0", "no.csv.blktrace.0", "no.csv.gz"];
     place.iosched(&["trace", "info", "no.csv"]).refused(2, &parts);
 }

@@ -86,7 +86,7 @@ pub(super) fn stepping(place: &Sandbox) {
     assert!((5.8..5.9).contains(&value(&trace, "finish")), "{}", trace.out);
     trace.says(&["times go back 5 times, by up to 0.975 s"]);
     let info = place.iosched(&["trace", "info", "back.log"]);
-    info.code(0).says(&["go back 5 times by up to 0.97 s", "iosched keeps the order of the file"]);
+    info.code(0).says(&["go backwards 5 times, by up to 0.97 s", "iosched keeps the order of the file"]);
     // Other formats are sorted.
     let rows: String = (0..100).map(|i| format!("{},R,{},8\n", (i + 50) % 100, i * 8)).collect();
     place.file("sorted.csv", "time_ms,op,sector,nr_sectors\n".to_owned() + &rows);

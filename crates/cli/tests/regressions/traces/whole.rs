@@ -53,12 +53,16 @@ pub(super) fn read_together(place: &Sandbox) {
     for name in ["pgbench", "pgbench.blktrace", "pgbench.blktrace.0.zst", "pgbench.blktrace.1.zst"] {
         let answer = place.iosched(&["trace", "info", name]);
         answer.code(0).says(&["7,638 requests"]).never(&[NOT_WHOLE]);
-        assert!(answer.out.starts_with("pgbench.blktrace.0.zst and .1.zst, read together\n"), "{}", answer.out);
+        assert!(
+            answer.out.starts_with("pgbench.blktrace.0.zst and .1.zst, which were read together\n"),
+            "{}",
+            answer.out
+        );
     }
     let args = ["compare", "--workload", "pgbench", "-s", "noop", "-n", "1", "-d", "sata-ssd"];
     let answer = place.iosched(&args);
     answer.code(0);
-    assert!(answer.out.contains("\npgbench.blktrace.0.zst and .1.zst, read together"), "{}", answer.out);
+    assert!(answer.out.contains("\npgbench.blktrace.0.zst and .1.zst, which were read together"), "{}", answer.out);
     for idle in [2, 3] {
         place.file(&format!("pgbench.blktrace.{idle}"), "");
     }
@@ -260,7 +264,7 @@ pub(super) fn dropped(place: &Sandbox) {
     };
     info(place, "x.blktrace.0", without(1_000..1_004))
         .code(0)
-        .says(&["warning: the recording may be incomplete", "4 of 4,00"]);
+        .says(&["warning: the recording may be incomplete", "4 of the 4,00"]);
     info(place, "x.blktrace.0", without(1_000..1_200)).refused(1, &["200 of 4,00", "dropped while recording"]);
 }
 
