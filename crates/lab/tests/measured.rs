@@ -316,7 +316,7 @@ fn measured_comparison_lists_settings_that_linux_lacks_apart() {
         decision.starts_with("Linux has none of these settings, because they need a disk that iosched serves."),
         "{decision}"
     );
-    assert!(decision.contains(" There, set `cfq`: it finishes 50 % sooner"), "{decision}");
+    assert!(decision.contains(" On such a disk, set `cfq`: it finishes 50 % sooner"), "{decision}");
     // If the kernel has the scheduler, a user can set it.
     let decision = best(["mq-deadline", "cfq"], Some(MeasuredRecord::default()), 0.5);
     assert!(decision.starts_with("Set `cfq`: ") && !decision.contains("serves"), "{decision}");

@@ -162,7 +162,7 @@ fn errors_of_unreadable_input_list_the_formats_tried() {
     }
     let error = open(b"hello\nworld\n").err().unwrap();
     let message = error.to_string();
-    let cause = "input: not a trace in a known format: its lines are neither records of a known format nor rows of \
+    let cause = "input: this is not a trace in a known format: its lines are neither records of a known format nor rows of \
      a table";
     assert!(message.starts_with(cause) && message.lines().count() == 1, "{message}");
     let tried = error.tried().unwrap();

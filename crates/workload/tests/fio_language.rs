@@ -241,8 +241,8 @@ fn mistakes_name_file_line_and_what_would_be_right() {
         ("numjobs=5000", "there are too many jobs, including their copies; at most 4096"),
         ("size=9999999999g", "too large"),
         ("runtime=99999999d", "too large"),
-        ("[k", "[k: is not a section; write [name]"),
-        ("[]", "[]: is not a section"),
+        ("[k", "[k: this is not a section; write [name]"),
+        ("[]", "[]: this is not a section"),
         ("include nothing.fio", "include nothing.fio: "),
     ] {
         let text = error(&format!("[j]\nsize=1m\n{line}\n"));

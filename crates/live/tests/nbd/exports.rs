@@ -165,9 +165,9 @@ fn malformed_tables_of_exports_are_refused() {
 #[test]
 fn names_and_descriptions_that_the_protocol_cannot_carry() {
     let long = "x".repeat(4097);
-    assert!(wrong(&format!("[export.{long}]")).ends_with("name: has 4097 bytes, but the protocol allows only 4096"));
+    assert!(wrong(&format!("[export.{long}]")).ends_with("name: the text has 4097 bytes, but the protocol allows only 4096"));
     let message = wrong_option(&format!("db,description={long}"));
-    assert!(message.ends_with("description: has 4097 bytes, but the protocol allows only 4096"), "{message}");
+    assert!(message.ends_with("description: the text has 4097 bytes, but the protocol allows only 4096"), "{message}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn reservations_and_limits_are_declared_in_ios_or_bytes() {
     let error = wrong("[export.a]\nlimit = \"fast\"");
     assert!(
         error.ends_with(
-            "export \"a\": limit: \"fast\" is wrong: write I/Os per second, such as 500, or bytes per second with a \
+            "export \"a\": limit: \"fast\" is not a valid value: write I/Os per second, such as 500, or bytes per second with a \
              unit, such as 50MB"
         ) && error.starts_with("exports.toml:2: "),
         "{error}"
