@@ -135,7 +135,7 @@ fn usage_errors_come_before_any_run() {
     compare(&["--device", "dev.toml"], 2, &["dev.toml", "hdd"]);
     compare(&["--workload", "none"], 2, &["none: there is no such file"]);
     compare(&["--workload", "none.toml"], 2, &["none.toml: No such file"]);
-    compare(&["--workload", "text"], 2, &["text: not a trace in a known format", "--input-format"]);
+    compare(&["--workload", "text"], 2, &["text: this is not a trace in a known format", "--input-format"]);
     compare(&["--workload", "empty"], 2, &["empty: the trace is empty"]);
     compare(&["--workload", "bad.toml"], 2, &["bad.toml", "line 3", "patern"]);
     compare(
@@ -536,7 +536,7 @@ fn a_job_file_is_checked_with_its_lines() {
     write("[a]\nioengine=rbd\nrbdname=x\n");
     let (code, out, err) = run(&here, &["job", "check", "a.fio"]);
     assert_eq!((code, err.as_str()), (1, ""));
-    assert!(out.contains("line 2: ioengine=rbd: needs a Ceph cluster"), "{out}");
+    assert!(out.contains("line 2: ioengine=rbd: it needs a Ceph cluster"), "{out}");
     write("[a]\nsize=1m\nblocksizee=4k\n");
     refused(&here, &["job", "check", "a.fio"], 2, &["a.fio:3: blocksizee: no such option; did you mean blocksize?"]);
     refused(&here, &["job", "check", "none.fio"], 2, &["none.fio: "]);

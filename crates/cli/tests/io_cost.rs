@@ -92,7 +92,7 @@ fn which_of_several_is_said_and_what_is_wrong_is_told() {
     let (code, out, _) = import(&["--of", "8:16"]);
     assert!(code == 0 && out.contains("rates_only = true"), "{out}");
     let (code, _, err) = import(&["--of", "8:32"]);
-    assert!(code == 2 && err.contains("has no device \"8:32\"; it has 8:0, 8:16"), "{err}");
+    assert!(code == 2 && err.contains("has no device \"8:32\"; its devices are 8:0, 8:16"), "{err}");
     fs::write(&file, "rbps=1").unwrap();
     let (code, _, err) = import(&[]);
     assert!(code == 2 && err.contains("line 1: rseqiops is missing"), "{err}");

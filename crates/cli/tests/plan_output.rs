@@ -53,12 +53,12 @@ fn wrong_forms_and_plans_name_the_remedy() {
     for (arguments, code, words) in [
         (&["plan", &path][..], 2, "missing field `intents`"),
         (&["plan", &path, "--write", "sysv"], 2, "available: systemd, hwdb, containers"),
-        (&["plan", &path, "--write", "qemu"], 2, "its units need: containers, systemd"),
+        (&["plan", &path, "--write", "qemu"], 2, "the plan needs these forms: containers, systemd"),
         (&["plan", &path, "--write", "qemu="], 2, "the directory is missing"),
         (&["plan", &path, "--persist=containers"], 1, "--write containers=DIR"),
         (&["plan", &path, "--apply"], 2, "sdzz"),
         (&["plan", "Cargo.toml", "--apply"], 2, "Cargo.toml:1:"),
-        (&["plan", "/nonexistent.json", "--apply"], 1, "No such file"),
+        (&["plan", "/nonexistent.json", "--apply"], 2, "No such file"),
     ] {
         let (found, out, err) = iosched(arguments);
         assert_eq!((found, &*out), (code, ""), "{arguments:?}: {err}");

@@ -31,7 +31,9 @@ const READ: [&str; 2] = ["docs", "crates"];
 /// The page with the help of all commands, which is made when the book is built.
 const COMMANDS: &str = "docs/commands.md";
 /// File names that clearly stand for files of the reader.
-const READERS_OWN: [&str; 24] = [
+const READERS_OWN: [&str; 26] = [
+    "intents.toml",
+    "plan.json",
     "./disk.toml",
     "results.csv",
     "db.blktrace.0",

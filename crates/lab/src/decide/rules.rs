@@ -19,6 +19,9 @@ const ASIDES_MAX: usize = 2;
 /// Smallest gain of a job or process, as a factor, that makes the user choose between it and the
 /// first metric.
 const TRADE: f64 = 2.0;
+/// Smallest loss of throughput or time of the whole run, as a factor, that the user must weigh even
+/// against a goal.
+const DEAR_LOSS: f64 = 4.0;
 /// Smallest gain, as a factor, for which a setting that is equal in the first metric replaces the
 /// baseline in a choice.
 const NOTABLE_GAIN: f64 = 1.25;
@@ -302,7 +305,9 @@ impl Rules<'_> {
             // that is only slightly better than the baseline would distract.
             return None;
         }
-        let is_change = costs.is_empty() || self.evidence.reason.is_none();
+        // A goal decides alone, unless the whole run loses much.
+        let is_dear = costs.iter().any(|cost| is_of_whole(cost.figure) && magnitude(cost, best) >= DEAR_LOSS.ln());
+        let is_change = costs.is_empty() || self.evidence.reason.is_none() && !is_dear;
         let mut sentences = if let Some((setting, gain)) = trade.filter(|_| is_change) {
             let (metric, gain, other) = (noun(first), noun(gain), self.name(setting));
             let head = format!("Set {name} if {metric} matters more than {gain}. Otherwise set {other}.");
@@ -592,16 +597,28 @@ impl Rules<'_> {
             .or_else(|| best_of(first, self.others().filter(can)))?;
         let (task, starving) = (self.starves(base, best)?, *self.starving(base, best).first()?);
         let (name, base_name) = (self.name(best), self.name(base));
-        let cost = self.starves(best, base).map(|starved| format!("progress of {starved}"));
-        let cost = cost.unwrap_or_else(|| noun(first).to_owned());
-        let head = format!("Set {name} if progress of {task} matters more than {cost}. Otherwise keep {base_name}.");
-        let why = format!(
+        let Some(starved) = self.starves(best, base) else {
+            let noun = noun(first);
+            let head =
+                format!("Set {name} if progress of {task} matters more than {noun}. Otherwise keep {base_name}.");
+            return Some((DecisionKind::Trade, best, vec![head, self.why_starving(base, task, starving)]));
+        };
+        // Every setting starves a task, so the user decides between the tasks.
+        let head = format!(
+            "Keep {base_name} if progress of {starved} matters more than progress of {task}. Otherwise set {name}."
+        );
+        Some((DecisionKind::Trade, base, vec![head, self.why_starving(base, task, starving)]))
+    }
+
+    /// Says how little of the device a task gets.
+    fn why_starving(&self, base: usize, task: String, starving: &Starving) -> String {
+        let base_name = self.name(base);
+        format!(
             "{base_name} starves {task}: {} gets {} % of the I/Os of the busiest {}.",
             starving.task,
             significant(starving.percent, 2),
             self.evidence.task_word
-        );
-        Some((DecisionKind::Trade, best, vec![head, why]))
+        )
     }
 
     /// Returns sentences about settings that are better in another metric, and about the costs of

@@ -165,7 +165,10 @@ fn malformed_tables_of_exports_are_refused() {
 #[test]
 fn names_and_descriptions_that_the_protocol_cannot_carry() {
     let long = "x".repeat(4097);
-    assert!(wrong(&format!("[export.{long}]")).ends_with("name: the text has 4097 bytes, but the protocol allows only 4096"));
+    assert!(
+        wrong(&format!("[export.{long}]"))
+            .ends_with("name: the text has 4097 bytes, but the protocol allows only 4096")
+    );
     let message = wrong_option(&format!("db,description={long}"));
     assert!(message.ends_with("description: the text has 4097 bytes, but the protocol allows only 4096"), "{message}");
 }
@@ -230,8 +233,8 @@ fn reservations_and_limits_are_declared_in_ios_or_bytes() {
         ) && error.starts_with("exports.toml:2: "),
         "{error}"
     );
-    assert!(wrong("[export.a]\nlimit = 0").contains("limit: 0 is wrong"));
-    assert!(wrong_option("a,limit").contains("limit: nothing is wrong"));
+    assert!(wrong("[export.a]\nlimit = 0").contains("limit: 0 is not a valid value"));
+    assert!(wrong_option("a,limit").contains("limit: nothing is not a valid value"));
     assert!(wrong_option("a,limit=5,limit=5").contains("limit: is given twice"));
     let error = wrong_option("a,reservation=50MB,limit=20MB");
     assert!(error.contains("reservation: 50MB is above the limit 20MB; lower the reservation or raise"), "{error}");

@@ -327,7 +327,7 @@ mod tests {
             (format!("device = \"sata-ssd\"\n{DB}goal = \"p99(raed) < 5 ms\"\n"), 5, "there is no metric p99(raed)"),
             (format!("device = \"sata-ssd\"\n{DB}goal = [\n\"iops >= 5\",\n\"share\"]\n"), 7, "above 0 after `share`"),
             (format!("device = \"sata-ssd\"\n{DB}goal = 5\n"), 5, "expected a text in quotes"),
-            (format!("device = \"sata-ssd\"\n{DB}goal = \"before bakcup\"\n"), 2, "there is no unit \"bakcup\""),
+            (format!("device = \"sata-ssd\"\n{DB}goal = \"before backups\"\n"), 2, "there is no unit \"backups\""),
             (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "needs another unit with a share"),
             (format!("device = \"sata-ssd\"\n{DB}scale = 0\n"), 5, "from 0.1 to 10"),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\n".to_owned(), 2, "write workload = \"backup.fio\""),

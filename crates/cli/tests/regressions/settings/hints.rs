@@ -48,9 +48,9 @@ pub(super) fn a_file(place: &Sandbox) {
 pub(super) fn a_pipe(place: &Sandbox) {
     place.file("write.toml", WRITES);
     sh("mkfifo \"$1\"", &[&place.path("pipe")]);
-    refused_alike(place, &place.path("pipe"), &["is a pipe, not a block device"], &[DESTROY]);
+    refused_alike(place, &place.path("pipe"), &["this is a pipe, not a block device"], &[DESTROY]);
     refused_alike(place, Path::new("/dev/zero"), &["/dev/zero: this is a character device"], &[DESTROY]);
-    place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: is a pipe"]).never(&[DESTROY]);
+    place.iosched(&["calibrate", "pipe"]).refused(2, &["pipe: this is a pipe"]).never(&[DESTROY]);
 }
 
 pub(super) fn mounted(place: &Sandbox) {
