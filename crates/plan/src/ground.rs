@@ -6,7 +6,7 @@ use iosched_disk::{Fit, Profile};
 use iosched_lab::pool::{Control, Event, in_order, settled};
 use iosched_numbers::SplitMix64;
 use iosched_sim::{BlockLayer, Limit, Plan as SimPlan, run};
-use iosched_workload::{Part, Several, TaskSet, Workload};
+use iosched_workload::{Part, Several, Workload};
 
 use crate::candidate::{Candidate, Priority};
 use crate::goal::{Goal, Metric, Statistic, WantedGoal};
@@ -159,7 +159,7 @@ impl<'a> Ground<'a> {
     /// Returns the workload of a run.
     fn workload(&self, job: &Job<'_>) -> Several {
         let mut parts = self.parts[job.load].clone();
-        let empty = || Workload::Tasks(Box::new(TaskSet::default()));
+        let empty = || Workload::Tasks(Box::default());
         for (number, (part, values)) in parts.iter_mut().zip(&job.candidate.units).enumerate() {
             part.priority = values.priority.map(Priority::ioprio);
             let is_there = match job.present {

@@ -425,8 +425,7 @@ impl<'g> Search<'g> {
             all.push(self.limited(new));
         };
         let protected = self.protected();
-        for unit in 0..candidate.units.len() {
-            let values = &candidate.units[unit];
+        for (unit, (values, is_protected)) in candidate.units.iter().zip(protected).enumerate() {
             if values.caps.iter().any(Option::is_some) {
                 for factor in [0.6, 0.85, 1.2, 1.6] {
                     step(&|new| {
@@ -436,7 +435,7 @@ impl<'g> Search<'g> {
                     });
                 }
                 step(&|new| new.units[unit].caps = [None; 4]);
-            } else if !protected[unit] || candidate.units.len() > 2 {
+            } else if !is_protected || candidate.units.len() > 2 {
                 for share in [0.8, 0.45] {
                     let share = f64::max(share, self.floor(unit) * FLOOR_ROOM);
                     if share < 1.0 {

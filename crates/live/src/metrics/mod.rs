@@ -157,21 +157,19 @@ impl OfDisk {
     fn of_groups(page: &mut Page<'_>, groups: &[(String, u32, Rates)]) -> fmt::Result {
         let weights = groups.iter().map(|(name, weight, _)| (vec![("group", name.as_str())], f64::from(*weight)));
         page.gauge(("iosched_group_weight", "Weight of a group under the present scheduler"), weights)?;
-        let metrics: [(&str, &str, fn(&Rates) -> Option<Rate>); 2] = [
-            ("iosched_group_reservation", "Reservation of a group per second, in the unit", |rates| rates.reservation),
-            ("iosched_group_limit", "Limit of a group per second, in the unit", |rates| rates.limit),
-        ];
-        for (metric, help, value) in metrics {
-            let rates = groups.iter().filter_map(|(name, _, rates)| Some((name, value(rates)?))).map(|(name, rate)| {
-                let (unit, number) = match rate {
-                    Rate::Ios(rate) => ("ios", rate),
-                    Rate::Bytes(rate) => ("bytes", rate),
-                };
-                (vec![("group", name.as_str()), ("unit", unit)], number as f64)
-            });
-            page.gauge((metric, help), rates)?;
+        fn sample(name: &str, rate: Option<Rate>) -> Option<(Labels<'_>, f64)> {
+            let (unit, number) = match rate? {
+                Rate::Ios(rate) => ("ios", rate),
+                Rate::Bytes(rate) => ("bytes", rate),
+            };
+            Some((vec![("group", name), ("unit", unit)], number as f64))
         }
-        Ok(())
+        let help = "Reservation of a group per second, in the unit";
+        let reservations = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.reservation));
+        page.gauge(("iosched_group_reservation", help), reservations)?;
+        let help = "Limit of a group per second, in the unit";
+        let limits = groups.iter().filter_map(|(name, _, rates)| sample(name, rates.limit));
+        page.gauge(("iosched_group_limit", help), limits)
     }
 
     /// Encodes the metrics that do not belong to a client.

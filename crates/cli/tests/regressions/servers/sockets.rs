@@ -63,7 +63,9 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
         .refused(2, &["other: the server of this socket does not answer like a control socket"]);
     thread.join().unwrap();
     let _silent = UnixListener::bind(place.path("silent")).unwrap();
-    place.iosched(&["get", "silent"]).refused(2, &["silent: the server of this socket does not answer like a control socket"]);
+    place
+        .iosched(&["get", "silent"])
+        .refused(2, &["silent: the server of this socket does not answer like a control socket"]);
 }
 
 pub(super) fn of_another_user(place: &Sandbox) {

@@ -66,7 +66,10 @@ pub(super) fn read_together(place: &Sandbox) {
     for idle in [2, 3] {
         place.file(&format!("pgbench.blktrace.{idle}"), "");
     }
-    place.iosched(&["trace", "info", "pgbench"]).code(0).says(&["pgbench.blktrace.0.zst to .3, which were read together"]);
+    place
+        .iosched(&["trace", "info", "pgbench"])
+        .code(0)
+        .says(&["pgbench.blktrace.0.zst to .3, which were read together"]);
 }
 
 pub(super) fn idle_cpu(place: &Sandbox) {
@@ -265,7 +268,8 @@ pub(super) fn dropped(place: &Sandbox) {
     info(place, "x.blktrace.0", without(1_000..1_004))
         .code(0)
         .says(&["warning: the recording may be incomplete", "4 of the 4,00"]);
-    info(place, "x.blktrace.0", without(1_000..1_200)).refused(1, &["200 of the 4,00", "were lost during the recording"]);
+    info(place, "x.blktrace.0", without(1_000..1_200))
+        .refused(1, &["200 of the 4,00", "were lost during the recording"]);
 }
 
 pub(super) fn as_data(place: &Sandbox) {
