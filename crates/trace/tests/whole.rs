@@ -233,6 +233,6 @@ fn a_title_tells_what_was_read_together() {
     );
     assert_eq!(
         title(&["x.blktrace.0", "x.blktrace.1", "x.blktrace.3.gz"]),
-        "x.blktrace.0, .1 and .3.gz, read together"
+        "x.blktrace.0, .1 and .3.gz, which were read together"
     );
 }
