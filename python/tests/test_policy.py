@@ -176,7 +176,7 @@ def twice(self, now_ns):
         ("dispatch", lambda self, now_ns: "soon", r"returned 'soon'; it must return a queued request, None, or a time"),
         ("dispatch", lambda self, now_ns: True, "returned True; it must return"),
         ("dispatch", lambda self, now_ns: now_ns, "is not in the future"),
-        ("batch", lambda self, now_ns, arrived: arrived * 2, "which is not queued"),
+        ("batch", lambda self, now_ns, arrived: arrived * 2, "this request is not queued"),
         ("batch", lambda self, now_ns, arrived: [None], "returned None; it must return"),
         ("dispatch", lambda self: None, r"raised TypeError"),
     ],
