@@ -36,8 +36,6 @@ mod man;
 mod mount;
 mod options;
 mod plan;
-mod plan_check;
-mod plan_output;
 mod record;
 mod report;
 mod reproduce;

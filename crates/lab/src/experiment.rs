@@ -445,87 +445,38 @@ fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, S
 pub fn workload_record(workload: &Workload) -> WorkloadRecord {
     match workload {
         Workload::Trace(trace) => trace_record(trace),
-        Workload::Jobs(jobs) => WorkloadRecord {
-            name: jobs.file().name.clone(),
-            kind: WorkloadKind::Jobs,
-            fingerprint: Fingerprint::default().bytes(format!("{:?}", jobs.file().jobs).as_bytes()).text(),
-            tasks: jobs.count() as u64,
-            requests: None,
-            reads: None,
-            span_ns: None,
-            timed: jobs.iter().all(|(_, job)| job.time_based),
-            warnings: Vec::new(),
-            warnings_total: 0,
-            missing: Vec::new(),
-            oddities: Vec::new(),
-            assumed: Vec::new(),
-            recorded_devices: None,
-            several_disks: Some(jobs.disks() as u64).filter(|&disks| disks > 1),
-            unknown_priorities: None,
-            jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
-        },
-        Workload::Application(spec) => WorkloadRecord {
-            name: spec.name().to_owned(),
-            kind: WorkloadKind::Application,
-            fingerprint: Fingerprint::default().bytes(spec.line().as_bytes()).text(),
-            tasks: spec.task_count() as u64,
-            requests: None,
-            reads: None,
-            span_ns: None,
-            timed: spec.is_timed(),
-            warnings: Vec::new(),
-            warnings_total: 0,
-            missing: Vec::new(),
-            oddities: Vec::new(),
-            assumed: Vec::new(),
-            recorded_devices: None,
-            several_disks: Some(u64::from(spec.disks())).filter(|&disks| disks > 1),
-            unknown_priorities: None,
-            jobs: Vec::new(),
-        },
-        Workload::Several(several) => WorkloadRecord {
-            name: several.name.clone(),
-            kind: WorkloadKind::Several,
-            fingerprint: {
-                let parts = several.parts.iter();
-                let prints = parts.map(|part| format!("{}={}", part.name, workload_record(&part.workload).fingerprint));
-                Fingerprint::default().bytes(prints.collect::<Vec<_>>().join(" ").as_bytes()).text()
-            },
-            tasks: several.task_count() as u64,
-            requests: None,
-            reads: None,
-            span_ns: None,
-            timed: false,
-            warnings: Vec::new(),
-            warnings_total: 0,
-            missing: Vec::new(),
-            oddities: Vec::new(),
-            assumed: Vec::new(),
-            recorded_devices: None,
-            several_disks: None,
-            unknown_priorities: None,
-            jobs: Vec::new(),
-        },
+        Workload::Jobs(jobs) => {
+            let fingerprint = fingerprint(&format!("{:?}", jobs.file().jobs));
+            let name = jobs.file().name.clone();
+            WorkloadRecord {
+                timed: jobs.iter().all(|(_, job)| job.time_based),
+                several_disks: Some(jobs.disks() as u64).filter(|&disks| disks > 1),
+                jobs: jobs.iter().map(|(_, job)| job.into()).collect(),
+                ..WorkloadRecord::new(name, WorkloadKind::Jobs, fingerprint, jobs.count() as u64)
+            }
+        }
+        Workload::Application(spec) => {
+            let (name, tasks) = (spec.name().to_owned(), spec.task_count() as u64);
+            WorkloadRecord {
+                timed: spec.is_timed(),
+                several_disks: Some(u64::from(spec.disks())).filter(|&disks| disks > 1),
+                ..WorkloadRecord::new(name, WorkloadKind::Application, fingerprint(spec.line()), tasks)
+            }
+        }
+        Workload::Several(several) => {
+            let parts = several.parts.iter();
+            let prints = parts.map(|part| format!("{}={}", part.name, workload_record(&part.workload).fingerprint));
+            let fingerprint = fingerprint(&prints.collect::<Vec<_>>().join(" "));
+            let tasks = several.task_count() as u64;
+            WorkloadRecord::new(several.name.clone(), WorkloadKind::Several, fingerprint, tasks)
+        }
         Workload::Tasks(set) => {
             let ios = task_ios(set).into_iter().try_fold(0u64, |sum, ios| (ios < u64::MAX).then(|| sum + ios));
+            let (fingerprint, tasks) = (fingerprint(&format!("{set:?}")), set.tasks.len() as u64);
             WorkloadRecord {
-                name: set.name.clone(),
-                kind: WorkloadKind::Tasks,
-                fingerprint: Fingerprint::default().bytes(format!("{set:?}").as_bytes()).text(),
-                tasks: set.tasks.len() as u64,
                 requests: ios.filter(|_| set.end_ns.is_none()),
-                reads: None,
-                span_ns: None,
                 timed: set.end_ns.is_some() && ios.is_none(),
-                warnings: Vec::new(),
-                warnings_total: 0,
-                missing: Vec::new(),
-                oddities: Vec::new(),
-                assumed: Vec::new(),
-                recorded_devices: None,
-                several_disks: None,
-                unknown_priorities: None,
-                jobs: Vec::new(),
+                ..WorkloadRecord::new(set.name.clone(), WorkloadKind::Tasks, fingerprint, tasks)
             }
         }
     }
@@ -535,25 +486,13 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
 #[must_use]
 pub fn command_record(words: &[String]) -> WorkloadRecord {
     let name = words.join(" ");
-    WorkloadRecord {
-        kind: WorkloadKind::Command,
-        fingerprint: Fingerprint::default().bytes(name.as_bytes()).text(),
-        tasks: 1,
-        requests: None,
-        reads: None,
-        span_ns: None,
-        timed: false,
-        warnings: Vec::new(),
-        warnings_total: 0,
-        missing: Vec::new(),
-        oddities: Vec::new(),
-        assumed: Vec::new(),
-        recorded_devices: None,
-        several_disks: None,
-        unknown_priorities: None,
-        jobs: Vec::new(),
-        name,
-    }
+    let fingerprint = fingerprint(&name);
+    WorkloadRecord::new(name, WorkloadKind::Command, fingerprint, 1)
+}
+
+/// Returns the fingerprint of a text.
+fn fingerprint(text: &str) -> String {
+    Fingerprint::default().bytes(text.as_bytes()).text()
 }
 
 fn missing_record(gap: &Gap) -> MissingRecord {
@@ -592,15 +531,11 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         let oddities = trace.oddities().iter().filter(|oddity| oddity.is_assumption() == assumed);
         oddities.map(ToString::to_string).collect()
     };
+    let tasks = trace.processes().len() as u64;
     WorkloadRecord {
-        name: trace.name().to_owned(),
-        kind: WorkloadKind::Trace,
-        fingerprint: fingerprint.text(),
-        tasks: trace.processes().len() as u64,
         requests: Some(trace.len() as u64),
         reads: Some(reads),
         span_ns: Some(trace.span_ns()),
-        timed: false,
         warnings: warnings.kept().iter().take(WARNINGS_MAX).map(ToString::to_string).collect(),
         warnings_total: warnings.total(),
         missing: trace.completeness().gaps().iter().filter(|gap| gap.matters()).map(missing_record).collect(),
@@ -608,8 +543,7 @@ fn trace_record(trace: &Trace) -> WorkloadRecord {
         oddities: oddities(false),
         assumed: oddities(true),
         recorded_devices: Some(trace.devices() as u64).filter(|&devices| devices > 1),
-        several_disks: None,
-        jobs: Vec::new(),
+        ..WorkloadRecord::new(trace.name().to_owned(), WorkloadKind::Trace, fingerprint.text(), tasks)
     }
 }
 

@@ -172,6 +172,30 @@ pub struct WorkloadRecord {
 }
 
 impl WorkloadRecord {
+    /// Creates a record with these properties. All others are empty.
+    #[must_use]
+    pub const fn new(name: String, kind: WorkloadKind, fingerprint: String, tasks: u64) -> Self {
+        Self {
+            name,
+            kind,
+            fingerprint,
+            tasks,
+            requests: None,
+            reads: None,
+            span_ns: None,
+            timed: false,
+            warnings: Vec::new(),
+            warnings_total: 0,
+            missing: Vec::new(),
+            oddities: Vec::new(),
+            assumed: Vec::new(),
+            recorded_devices: None,
+            several_disks: None,
+            unknown_priorities: None,
+            jobs: Vec::new(),
+        }
+    }
+
     /// Whether the trace is certainly not the whole recording.
     #[must_use]
     pub fn is_part(&self) -> bool {

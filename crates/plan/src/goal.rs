@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub use iosched_lab::goal::Statistic;
 use serde::{Deserialize, Serialize};
 
 /// A goal, and whether the plan may miss it.
@@ -49,17 +50,6 @@ pub enum Metric {
     Throughput,
     /// I/Os per second.
     Iops,
-}
-
-/// Statistic of latencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Statistic {
-    /// Latency that this share of the I/Os, above 0 and below 1, does not exceed.
-    Quantile(f64),
-    /// Mean latency.
-    Mean,
-    /// Longest latency.
-    Worst,
 }
 
 /// I/Os that a latency covers.
@@ -240,17 +230,6 @@ fn rate(text: &str) -> Result<(Metric, f64), String> {
     known
         .map(|(_, metric, size)| (*metric, number * size))
         .ok_or_else(|| format!("{unit:?} is not a unit of a rate; use IOPS, kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s"))
-}
-
-impl fmt::Display for Statistic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            // Rounded, because 0.999 * 100 is not exactly 99.9.
-            Self::Quantile(q) => write!(f, "p{}", (q * 1e8).round() / 1e6),
-            Self::Mean => f.write_str("mean"),
-            Self::Worst => f.write_str("worst"),
-        }
-    }
 }
 
 impl fmt::Display for Metric {

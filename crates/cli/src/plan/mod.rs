@@ -1,5 +1,7 @@
 //! `iosched plan`: a setting for several units with goals.
 
+mod check;
+mod output;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -16,14 +18,14 @@ use iosched_plan::{Intents, PlanError, PlanOptions, Planned, plan};
 use serde::de::DeserializeOwned;
 
 use iosched_terminal::fail::{FAILED, INTERRUPTED, of_file, usage};
-use iosched_terminal::output::{self, Kind, Outputs, WriteArgs};
+use iosched_terminal::output::{Kind, Outputs, WriteArgs, print, say};
 use iosched_terminal::progress::{Meter, on_interrupt};
 use iosched_terminal::show::Look;
 
 use crate::invocation::Invocation;
 use crate::options::{or_cpus, seconds_in};
-use crate::plan_check::{self, PlanCheck};
-use crate::plan_output::PlanOutputArgs;
+use check::PlanCheck;
+use output::PlanOutputArgs;
 
 /// Find a setting that meets the goals of several units on one device
 ///
@@ -125,7 +127,7 @@ pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
     let planned = match planned {
         Ok(planned) => planned,
         Err(PlanError::Interrupted) => {
-            output::say!("interrupted before the plan was complete: there is no result");
+            say!("interrupted before the plan was complete: there is no result");
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Err(error) => return Err(of_plan(error)),
@@ -135,7 +137,7 @@ pub(crate) fn run(args: &PlanArgs, given: &Invocation) -> Result<ExitCode> {
         out.text(&json)?;
     }
     let look = Look::of_standard_output().with_details(args.details);
-    output::print(&if args.json { json } else { text::text(&planned, next(args, given, &planned).as_deref(), look) })?;
+    print(&if args.json { json } else { text::text(&planned, next(args, given, &planned).as_deref(), look) })?;
     if !planned.meets_hard_goals() {
         return Ok(ExitCode::from(FAILED));
     }
@@ -151,8 +153,9 @@ fn stored(args: &PlanArgs) -> Result<ExitCode> {
         return Err(usage(format!("--output: {} is already a stored plan", args.file.display())));
     }
     if args.check {
-        return plan_check::run(PlanCheck {
-            plan: &args.file,
+        return check::run(PlanCheck {
+            plan: &load(&args.file)?,
+            file: &args.file,
             length: Duration::from_secs_f64(args.observed_s),
             count: args.metrics.is_none().then_some(1),
             json: args.json,
@@ -166,7 +169,7 @@ fn stored(args: &PlanArgs) -> Result<ExitCode> {
     let planned: Planned = load(&args.file)?;
     let look = Look::of_standard_output().with_details(args.details);
     let json = || Ok::<_, serde_json::Error>(serde_json::to_string_pretty(&planned)? + "\n");
-    output::print(&if args.json { json()? } else { text::text(&planned, None, look) })?;
+    print(&if args.json { json()? } else { text::text(&planned, None, look) })?;
     Ok(if planned.meets_hard_goals() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
@@ -175,7 +178,7 @@ fn load<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| of_file(format!("{name}: {error}"), &error))?;
     serde_json::from_str(&text).map_err(|error| {
-        usage(format!("{name}: this is not a plan: {error}; make one with iosched plan INTENTS --output {name}"))
+        usage(format!("{name}: this is not a plan: {error}; give the JSON file that iosched plan --output writes"))
     })
 }
 

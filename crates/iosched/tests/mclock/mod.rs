@@ -245,18 +245,24 @@ fn without_carried_service_each_server_reserves_for_itself() {
     assert_near(&had, &[1_500.0, 6_000.0], 3.0);
 }
 
-#[test]
-fn requests_of_a_removed_group_go_to_its_parent() {
+/// Returns a queue with `requests` reads of a group that may do one I/O per second, and the group.
+fn queue_at_its_limit(requests: u64) -> (RequestQueue, CgroupId) {
     let config = QueueConfig { depth: 64, groups: true, ..QueueConfig::default() };
     let mut queue = RequestQueue::new(NOW, &config, Registry::linux().get("mclock").unwrap());
     let group = Cgroup { name: "a".into(), parent: None, weight: None, leaf_weight: None };
     let cgroup = queue.create_cgroup(group).unwrap();
     queue.set_cgroup_attribute(NOW, cgroup, "io.mclock", "limit=1").unwrap();
     let context = queue.create_context(1, IoPriority::default(), cgroup);
-    for sector in [0, 1_000, 2_000, 3_000] {
+    for sector in (0..requests).map(|number| number * 1_000) {
         let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector };
         assert!(queue.submit(NOW, &bio).accepted());
     }
+    (queue, cgroup)
+}
+
+#[test]
+fn requests_of_a_removed_group_go_to_its_parent() {
+    let (mut queue, cgroup) = queue_at_its_limit(4);
     let dispatched = |queue: &mut RequestQueue| std::iter::from_fn(|| queue.dispatch(NOW)).count();
     assert_eq!(dispatched(&mut queue), 2, "the limit, and a burst of one request");
     assert!(queue.next_timer().is_some());
@@ -269,16 +275,7 @@ fn requests_of_a_removed_group_go_to_its_parent() {
 
 #[test]
 fn a_raised_limit_holds_at_once_and_a_drain_ignores_limits() {
-    let config = QueueConfig { depth: 64, groups: true, ..QueueConfig::default() };
-    let mut queue = RequestQueue::new(NOW, &config, Registry::linux().get("mclock").unwrap());
-    let group = Cgroup { name: "a".into(), parent: None, weight: None, leaf_weight: None };
-    let cgroup = queue.create_cgroup(group).unwrap();
-    queue.set_cgroup_attribute(NOW, cgroup, "io.mclock", "limit=1").unwrap();
-    let context = queue.create_context(1, IoPriority::default(), cgroup);
-    for sector in [0, 1_000, 2_000, 3_000, 4_000, 5_000] {
-        let bio = Bio { op: Op::Read, flags: Flags::empty(), sector, nr_sectors: 8, context, cookie: sector };
-        assert!(queue.submit(NOW, &bio).accepted());
-    }
+    let (mut queue, cgroup) = queue_at_its_limit(6);
     let dispatched = |queue: &mut RequestQueue, now| std::iter::from_fn(|| queue.dispatch(now)).count();
     assert_eq!(dispatched(&mut queue, NOW), 2);
     let later = NOW + 100_000_000;

@@ -16,7 +16,7 @@ const THREADS_MAX: usize = 1 << 14;
 /// Name for all owners above the limit.
 pub const OTHERS: &str = "(others)";
 
-/// Who made requests.
+/// Cgroup and thread that made requests.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Owner {
     /// Path of the cgroup, such as `system.slice/db.service`. The root is `/`. `None` if the

@@ -68,7 +68,7 @@ pub struct Series {
     pub operation: Operation,
     /// I/O priority class of the requests.
     pub class: IoClass,
-    /// Who made the requests.
+    /// Cgroup and thread that made the requests.
     pub owner: Owner,
     /// Number of requests. It is an estimate if only a sample was observed.
     pub ios: u64,

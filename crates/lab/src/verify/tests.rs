@@ -91,25 +91,7 @@ impl Bench for Mock {
 fn verification(names: &[&str], runs: u32) -> Verification {
     let setting = |name: &&str| SettingRecord { label: (*name).into(), setting: Setting::defaults(name) };
     Verification {
-        workload: WorkloadRecord {
-            name: "mock".into(),
-            kind: WorkloadKind::Tasks,
-            fingerprint: String::new(),
-            tasks: 1,
-            requests: None,
-            reads: None,
-            span_ns: None,
-            timed: false,
-            warnings: Vec::new(),
-            warnings_total: 0,
-            missing: Vec::new(),
-            oddities: Vec::new(),
-            assumed: Vec::new(),
-            recorded_devices: None,
-            several_disks: None,
-            unknown_priorities: None,
-            jobs: Vec::new(),
-        },
+        workload: WorkloadRecord::new("mock".into(), WorkloadKind::Tasks, String::new(), 1),
         settings: names.iter().map(setting).collect(),
         baseline: 0,
         runs,

@@ -18,7 +18,7 @@ const ROOT: &str = "/";
 
 /// How a plan is written, set and installed.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct PlanOutputArgs {
+pub(super) struct PlanOutputArgs {
     /// Write the plan in the form of another program: to standard output, or to files in DIR
     ///
     /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. iosched prints everything that
@@ -71,7 +71,7 @@ impl FromStr for FormAt {
 
 impl PlanOutputArgs {
     /// Returns whether the plan is to be written, set, installed or removed.
-    pub(crate) fn is_given(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         !self.write.is_empty() || self.apply || self.persist.is_some() || self.unpersist.is_some()
     }
 
@@ -80,7 +80,7 @@ impl PlanOutputArgs {
     /// # Errors
     /// The plan cannot be written in a form, files of others are in the way, or the kernel refuses a
     /// value. A plan is applied before its files are installed.
-    pub(crate) fn carry_out(&self, plan: &Plan) -> Result<()> {
+    pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
         let roots = Roots::default();
         let place = Place::of_plan(plan, &roots).map_err(usage)?;
         // Every form is checked before anything is written.

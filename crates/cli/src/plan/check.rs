@@ -12,35 +12,37 @@ use iosched_kernel::{BlockDevice, Roots};
 use iosched_live::metrics::{Listening, Metrics, Page};
 use iosched_plan::check::{self, CheckReport, CheckedGoal, Observed};
 use iosched_plan::{Interval, Outcome, Plan};
-use iosched_terminal::fail::{of_file, usage};
+use iosched_terminal::fail::usage;
 use iosched_terminal::output::{self, say};
 
 use crate::watch;
 
 /// Which plan to check, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlanCheck<'a> {
-    /// File of the plan, as JSON.
-    pub(crate) plan: &'a Path,
+pub(super) struct PlanCheck<'a> {
+    /// The plan.
+    pub(super) plan: &'a Plan,
+    /// File of the plan, for messages.
+    pub(super) file: &'a Path,
     /// Length of one observation.
-    pub(crate) length: Duration,
+    pub(super) length: Duration,
     /// Number of checks. `None` checks until a signal ends it.
-    pub(crate) count: Option<u32>,
+    pub(super) count: Option<u32>,
     /// Print reports as JSON.
-    pub(crate) json: bool,
+    pub(super) json: bool,
     /// Address to serve Prometheus metrics at.
-    pub(crate) metrics: Option<&'a str>,
+    pub(super) metrics: Option<&'a str>,
 }
 
 /// Checks a plan. The exit code is 1 if the last check found that the plan does not hold.
-pub(crate) fn run(wanted: PlanCheck<'_>) -> Result<ExitCode> {
-    let plan = read(wanted.plan)?;
+pub(super) fn run(wanted: PlanCheck<'_>) -> Result<ExitCode> {
+    let plan = wanted.plan;
     let roots = Roots::default();
-    let device = device(&roots, wanted.plan, &plan)?;
+    let device = device(&roots, wanted.file, plan)?;
     let listening = wanted.metrics.map(Listening::at).transpose();
     let listening = listening.map_err(|error| usage(format!("--metrics {error}")))?;
     let stop = watch::stop_on_signal()?;
-    let mut observer = Observer::begin(&roots, vec![device.clone()], check::options(&plan));
+    let mut observer = Observer::begin(&roots, vec![device.clone()], check::options(plan));
     watch::notes(&observer);
     let exporter = Arc::new(Exporter::default());
     let is_service = listening.is_some();
@@ -55,9 +57,9 @@ pub(crate) fn run(wanted: PlanCheck<'_>) -> Result<ExitCode> {
             sample,
             observes_fsync: observer.observes_fsync(),
             without_latencies: observer.without_latencies().map(ToString::to_string),
-            ..check::state(&plan, &device)
+            ..check::state(plan, &device)
         };
-        let report = check::check(&plan, &observed);
+        let report = check::check(plan, &observed);
         holds = report.holds();
         if is_service {
             exporter.set(report);
@@ -71,14 +73,6 @@ pub(crate) fn run(wanted: PlanCheck<'_>) -> Result<ExitCode> {
         }
     }
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Reads a plan.
-fn read(path: &Path) -> Result<Plan> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| of_file(format!("{shown}: {error}"), &error))?;
-    serde_json::from_str(&text)
-        .map_err(|error| usage(format!("{shown}: {error}; give the JSON file that iosched plan --output writes")))
 }
 
 /// Returns the device of a plan.
@@ -119,7 +113,7 @@ fn interval(interval: Interval) -> String {
 }
 
 /// Returns a report as text. The decision comes first.
-pub(crate) fn text(report: &CheckReport) -> String {
+pub(super) fn text(report: &CheckReport) -> String {
     let mut out = String::new();
     let count = |outcome| report.goals.iter().filter(|goal| goal.outcome == outcome).count();
     let (missed, open) = (count(Outcome::Missed), count(Outcome::CannotTell));
