@@ -340,7 +340,7 @@ def test_summaries_of_nothing_are_told(tmp_path):
         sweep.summary(tmp_path)
     (tmp_path / "runs/device=x").mkdir(parents=True)
     (tmp_path / "runs/device=x/00.parquet").write_bytes(b"no")
-    with pytest.raises(iosched.IoschedError, match=r"00.parquet: not a file of a sweep's dataset"):
+    with pytest.raises(iosched.IoschedError, match=r"00.parquet: this is not a file of a sweep's dataset"):
         sweep.summary(tmp_path)
 
 
