@@ -200,16 +200,15 @@ impl IoMax {
         if !self.applies(site, state, direction) {
             return Passage::Pass;
         }
-        let is_urgent = state.is_urgent() && self.rules.urgent_passes;
+        let (bio, is_urgent) = (Amount::of(state), state.is_urgent() && self.rules.urgent_passes);
         let mut source = Source::Own;
         let mut group = state.cgroup;
         loop {
-            if let Err(stage) = self.pass(site, id, group, direction) {
+            if let Err(stage) = self.pass(site, group, direction, bio) {
                 if !is_urgent {
                     self.hold(site, id, group, direction, source, stage);
                     return Passage::Wait;
                 }
-                let bio = Amount::of(&site.bios[id]);
                 self.charge(group, direction, bio, stage);
                 if stage == Stage::Bytes {
                     self.charge(group, direction, bio, Stage::Ios);
@@ -234,21 +233,35 @@ impl IoMax {
 
     /// Counts a bio in a group whose limits let it pass. Otherwise returns the stage at which the
     /// bio must wait; the stages before are counted.
-    fn pass(&mut self, site: &mut Site, id: BioId, group: CgroupId, direction: Direction) -> Result<(), Stage> {
-        let bio = Amount::of(&site.bios[id]);
-        let stages: &[Stage] = match (self.rules.has_two_queues, bio.is_counted()) {
-            (false, _) => &[Stage::Both],
-            (true, false) => &[Stage::Bytes, Stage::Ios],
-            (true, true) => &[Stage::Ios],
-        };
-        for &stage in stages {
-            let is_first = self.held_at(group, direction, stage).is_empty();
-            if !is_first || self.wait_jiffies(site, group, direction, bio, stage) > 0 {
-                return Err(stage);
+    #[inline]
+    fn pass(&mut self, site: &mut Site, group: CgroupId, direction: Direction, bio: Amount) -> Result<(), Stage> {
+        if self.rules.has_two_queues {
+            if !bio.is_counted() {
+                self.pass_stage(site, group, direction, bio, Stage::Bytes)?;
             }
-            self.charge(group, direction, bio, stage);
+            self.pass_stage(site, group, direction, bio, Stage::Ios)?;
+        } else {
+            self.pass_stage(site, group, direction, bio, Stage::Both)?;
         }
         self.trim(site, group, direction);
+        Ok(())
+    }
+
+    /// Counts a bio at a stage if no other bio waits there and the limits allow the bio.
+    #[inline]
+    fn pass_stage(
+        &mut self,
+        site: &mut Site,
+        group: CgroupId,
+        direction: Direction,
+        bio: Amount,
+        stage: Stage,
+    ) -> Result<(), Stage> {
+        let is_first = self.held_at(group, direction, stage).is_empty();
+        if !is_first || self.wait_jiffies(site, group, direction, bio, stage) > 0 {
+            return Err(stage);
+        }
+        self.charge(group, direction, bio, stage);
         Ok(())
     }
 
