@@ -57,6 +57,20 @@ impl Staged {
         fs::write(&path, bytes).with_context(|| path.display().to_string())?;
         Ok(fs::set_permissions(&path, fs::Permissions::from_mode(mode))?)
     }
+
+    /// Copies the files of a directory and of its subdirectories.
+    fn put_directory(&self, place: &str, from: &Path) -> Result<()> {
+        for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+            let path = entry?.path();
+            let place = format!("{place}/{}", path.file_name().context("a file has a name")?.to_string_lossy());
+            if path.is_dir() {
+                self.put_directory(&place, &path)?;
+            } else {
+                self.put(&place, &fs::read(&path)?, 0o644)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Creates all files in `directory`. The program itself generates its man pages and completions.
@@ -66,11 +80,7 @@ pub(super) fn stage(root: &Path, program: &Path, directory: &Path, version: &str
     for (from, to) in COPIED {
         staged.put(to, &fs::read(root.join(from)).with_context(|| from.to_owned())?, 0o644)?;
     }
-    for entry in fs::read_dir(root.join(WORKLOADS))? {
-        let path = entry?.path();
-        let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
-        staged.put(&format!("{DOCUMENTS}/examples/{name}"), &fs::read(&path)?, 0o644)?;
-    }
+    staged.put_directory(&format!("{DOCUMENTS}/examples"), &root.join(WORKLOADS))?;
     staged.put(
         &format!("{DOCUMENTS}/copyright"),
         copyright(&fs::read_to_string(root.join("LICENSE-MIT"))?).as_bytes(),
@@ -147,6 +157,19 @@ mod tests {
         let text = copyright("MIT License\n\nCopyright (c) 2026 somebody\n\nPermission\nis granted\n\nTHE END\n");
         assert!(text.contains("Copyright: 2026 somebody\n"), "{text}");
         assert!(text.ends_with("License: MIT\n Permission\n is granted\n .\n THE END\n"), "{text}");
+    }
+
+    #[test]
+    fn a_directory_is_copied_with_its_subdirectories() {
+        let here = tempfile::tempdir().unwrap();
+        let from = here.path().join("from");
+        fs::create_dir_all(from.join("plan")).unwrap();
+        fs::write(from.join("job.fio"), "job").unwrap();
+        fs::write(from.join("plan/intents.toml"), "intents").unwrap();
+        let staged = Staged { directory: here.path().join("package") };
+        staged.put_directory("examples", &from).unwrap();
+        assert_eq!(fs::read_to_string(staged.directory.join("examples/job.fio")).unwrap(), "job");
+        assert_eq!(fs::read_to_string(staged.directory.join("examples/plan/intents.toml")).unwrap(), "intents");
     }
 
     #[test]
