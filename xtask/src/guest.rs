@@ -50,8 +50,8 @@ const USUAL: [(&str, &[&str]); 2] =
     [("6.12", &["ublk", "cgroups", "throttle", "watch", "orders"]), ("6.1", &["throttle", "watch", "orders"])];
 /// The parts in guests whose clock counts instructions. Each of them has a guest of its own.
 const COUNTED: [&str; 2] = ["orders", "costs"];
-/// Parts that enable trace events. Linux then changes its own code while it runs. QEMU may execute the old instruction on
-/// another CPU, and Linux stops with "Oops: int3". These parts have a guest with one CPU.
+/// Parts that enable trace events. Linux then changes its own code while it runs. With several CPUs, QEMU may execute
+/// an old instruction, and Linux stops with "Oops: int3". These parts therefore have a guest with one CPU.
 const TRACED: [&str; 1] = ["watch"];
 /// Number of boots of a guest that does not reach its tests.
 const BOOTS: usize = 3;
