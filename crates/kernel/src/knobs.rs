@@ -150,6 +150,12 @@ pub fn looks_at_classes(scheduler: &str) -> bool {
     scheduler.starts_with("cfq-") || LOOK_AT_CLASSES.contains(&scheduler)
 }
 
+/// Returns whether a scheduler uses the ioprio level of processes.
+#[must_use]
+pub fn looks_at_levels(scheduler: &str) -> bool {
+    scheduler.starts_with("cfq-") || LOOK_AT_WEIGHTS.contains(&scheduler)
+}
+
 fn of_workload(scheduler: &str, demand: &Demand) -> Vec<Inert> {
     let ignored = |has_priorities: bool, knob: &str, looks: &[&str], by_others: &str| {
         let reason = Reason::Ignored { scheduler: scheduler.to_owned(), by_others: by_others.to_owned() };

@@ -2,6 +2,7 @@
 
 use iosched::{IoPriority, KernelVersion, QueueConfig, RequestQueue, Setting, SettingError, Time};
 use iosched_disk::Profile;
+use iosched_kernel::knobs::Demand;
 use iosched_numbers::SplitMix64;
 use iosched_sim::{BlockLayer, Limit, Plan, Replay};
 use iosched_trace::Gap;
@@ -443,7 +444,8 @@ fn values(setting: &Setting, config: &QueueConfig) -> Result<Vec<ValueRecord>, S
 /// Returns the record of a workload.
 #[must_use]
 pub fn workload_record(workload: &Workload) -> WorkloadRecord {
-    match workload {
+    let demand = Demand::of(workload);
+    let record = match workload {
         Workload::Trace(trace) => trace_record(trace),
         Workload::Jobs(jobs) => {
             let fingerprint = fingerprint(&format!("{:?}", jobs.file().jobs));
@@ -479,7 +481,8 @@ pub fn workload_record(workload: &Workload) -> WorkloadRecord {
                 ..WorkloadRecord::new(set.name.clone(), WorkloadKind::Tasks, fingerprint, tasks)
             }
         }
-    }
+    };
+    WorkloadRecord { different_classes: demand.classes, different_levels: demand.levels, ..record }
 }
 
 /// Returns the record of an external command.

@@ -166,6 +166,12 @@ pub struct WorkloadRecord {
     /// come from several processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_priorities: Option<u64>,
+    /// Whether tasks or processes have different ioprio classes.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub different_classes: bool,
+    /// Whether tasks or processes have different ioprio levels.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub different_levels: bool,
     /// For fio jobs: the properties of each job that fio's JSON prints beside the results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRecord>,
@@ -192,6 +198,8 @@ impl WorkloadRecord {
             recorded_devices: None,
             several_disks: None,
             unknown_priorities: None,
+            different_classes: false,
+            different_levels: false,
             jobs: Vec::new(),
         }
     }

@@ -161,6 +161,30 @@ fn read_ahead_kb_without_a_page_cache_is_a_doubt() {
 }
 
 #[test]
+fn settings_that_ignore_the_priorities_of_tasks_are_named() {
+    let found = |extra: [&str; 2]| {
+        let of = |pid: usize| {
+            format!("[[tasks]]\npid = {pid}\npattern = \"random\"\nrange = [0, 2000]\ntotal = 20\n{}\n", extra[pid - 1])
+        };
+        let text = format!("name = \"two\"\n{}{}", of(1), of(2));
+        let workload = Workload::Tasks(TaskSet::parse("two.toml", &text).unwrap().into());
+        let records = records(&experiment(workload, &["none", "mq-deadline", "kyber", "bfq", "cfq-2.6.34"], 2));
+        let doubts = results(&records).doubts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        doubts.into_iter().filter(|doubt| doubt.contains("ionice")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(["class = \"be\"", "class = \"idle\""]),
+        ["`none` and `kyber` ignore the I/O priorities (ionice) of this workload; mq-deadline and bfq use them"]
+    );
+    assert_eq!(
+        found(["class = \"be\"\nlevel = 0", "class = \"be\"\nlevel = 7"]),
+        ["`none`, `mq-deadline` and `kyber` ignore the levels of the I/O priorities (ionice -n) of this workload; bfq \
+          uses them"]
+    );
+    assert!(found(["", ""]).is_empty());
+}
+
+#[test]
 fn a_known_shift_is_found_with_its_size_and_direction() {
     let experiment = experiment(tasks(), &["noop", "cfq:quantum=8"], 5);
     let mut records = records(&experiment);

@@ -1,7 +1,7 @@
 //! The page of a comparison: its head, the answer, and its sections in order.
 
-use iosched_advise::tune::commands_explained;
-use iosched_lab::{Decision, DecisionKind, Header, WorkloadKind, listed};
+use iosched_advise::tune::commands_of;
+use iosched_lab::{Decision, Header, WorkloadKind, listed};
 use maud::{Markup, html};
 
 use super::parts::{document, prose, section, switches};
@@ -94,7 +94,7 @@ fn answer(view: &View<'_>, title: &str) -> Markup {
     html! {
         header {
             h1 { (title) }
-            (decided(&view.results.decision, &to_set(&view.results.decision, view.header())))
+            (decided(&view.results.decision, &commands_of(&view.results.decision, view.header())))
             (differences::section(view))
             (reserved(view))
         }
@@ -111,13 +111,6 @@ pub(crate) fn decided(decision: &Decision, commands: &[String]) -> Markup {
         @if !rest.is_empty() { ul .decisions { @for sentence in rest { li { (prose(sentence)) } } } }
         @if let Some(judged) = &decision.judged { p .quiet { (prose(judged)) } }
     }
-}
-
-/// Returns the commands that apply a decision, if it recommends a change.
-fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
-    let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
-    let setting = decision.setting.filter(|&number| is_set && number != header.baseline);
-    setting.map_or_else(Vec::new, |number| commands_explained(&header.settings[number].setting))
 }
 
 /// Returns a note about the number of doubts, with a link to them.

@@ -119,7 +119,7 @@ impl TuneResults<'_> {
             Finding::Idle => DecisionKind::Idle,
             _ => DecisionKind::CannotTell,
         };
-        Decision { kind, setting: Some(0), metric: None, sentences: vec![sentence], judged: None }
+        Decision { kind, setting: Some(0), otherwise: None, metric: None, sentences: vec![sentence], judged: None }
     }
 }
 

@@ -30,4 +30,4 @@ pub use results::{Finding, PutBack, Standing, StandingConstraint, StandingFigure
 pub use run::Progress;
 pub use shares::Share;
 pub use space::{Dimension, ElevatorSpace, Point, Selection, Space, SpaceError, Written};
-pub use words::{commands, commands_explained, lasting};
+pub use words::{commands, commands_explained, commands_of, lasting};

@@ -3,7 +3,7 @@
 use iosched::{Setting, controllers};
 use iosched_kernel::settings::{Named, OfControllers};
 use iosched_lab::request::quoted;
-use iosched_lab::{Comparison, Doubt, RUNS_WORTH, listed, marked, significant};
+use iosched_lab::{Comparison, Decision, DecisionKind, Doubt, Header, RUNS_WORTH, listed, marked, significant};
 
 use super::controllers::Controller;
 use super::results::{Finding, Standing, TuneResults};
@@ -195,6 +195,28 @@ pub fn commands(setting: &Setting) -> Vec<String> {
 pub fn commands_explained(setting: &Setting) -> Vec<String> {
     let explained = "# as root; DEV is the name of the disk, such as sda".to_owned();
     [explained].into_iter().chain(commands(setting)).collect()
+}
+
+/// Returns the commands that apply a decision, with comments. A choice between two settings has the
+/// commands of both. Empty if the decision keeps the baseline.
+#[must_use]
+pub fn commands_of(decision: &Decision, header: &Header) -> Vec<String> {
+    if !matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade) {
+        return Vec::new();
+    }
+    let kernel = |number: usize| header.settings[number].setting.kernel();
+    // No command changes the version of Linux.
+    let can = |number: &usize| *number != header.baseline && kernel(*number) == kernel(header.baseline);
+    let settings: Vec<usize> = [decision.setting, decision.otherwise].into_iter().flatten().filter(can).collect();
+    let of = |(place, &number): (usize, &usize)| {
+        let record = &header.settings[number];
+        if decision.kind == DecisionKind::Change {
+            return commands_explained(&record.setting);
+        }
+        let explained = if place == 0 { ", as root; DEV is the name of the disk, such as sda" } else { "" };
+        [format!("# for {}{explained}", record.label)].into_iter().chain(commands(&record.setting)).collect()
+    };
+    settings.iter().enumerate().flat_map(of).collect()
 }
 
 /// Returns titles and lines that make a setting with controllers

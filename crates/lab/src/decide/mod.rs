@@ -56,6 +56,8 @@ pub struct Decision {
     pub kind: DecisionKind,
     /// Index of the setting to use. For a trade, it is the setting to use if `metric` matters most.
     pub setting: Option<usize>,
+    /// For a trade: index of the setting to use otherwise, if it is not the baseline.
+    pub otherwise: Option<usize>,
     /// Metric that decided.
     pub metric: Option<Figure>,
     /// Decision in sentences: what to do, why, and what it costs.

@@ -52,7 +52,21 @@ const ONE_SETTING: &str = "A single setting cannot be compared. Add another with
 
 fn decision(kind: DecisionKind, setting: Option<usize>, metric: Option<Figure>, sentences: Vec<String>) -> Decision {
     let sentences = sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect();
-    Decision { kind, setting, metric, sentences, judged: None }
+    Decision { kind, setting, otherwise: None, metric, sentences, judged: None }
+}
+
+/// Setting to use, before the remarks that every decision gets.
+struct Choice {
+    kind: DecisionKind,
+    setting: usize,
+    otherwise: Option<usize>,
+    sentences: Vec<String>,
+}
+
+impl Choice {
+    fn of(kind: DecisionKind, setting: usize, sentences: Vec<String>) -> Self {
+        Self { kind, setting, otherwise: None, sentences }
+    }
 }
 
 struct Rules<'e> {
@@ -161,8 +175,8 @@ impl Rules<'_> {
         effect(criterion, setting, self.base(), !remark.is_empty()) + &remark
     }
 
-    /// Returns the effects of a setting on metrics, one clause each. Effects after the first `most`
-    /// are counted.
+    /// Returns the effects of a setting on metrics, one clause each. Metrics after the first `most`
+    /// have only their names.
     fn clauses(&self, criteria: &[&Criterion], setting: usize, most: usize) -> Vec<String> {
         let better = |criterion: &&Criterion| {
             compared(criterion, setting).is_some_and(|comparison| comparison.verdict == Verdict::Better)
@@ -170,9 +184,9 @@ impl Rules<'_> {
         let mut all: Vec<String> =
             criteria.iter().take(most).map(|criterion| self.effect(criterion, setting)).collect();
         if criteria.len() > most {
-            let more = criteria.len() - most;
             let verb = if criteria.first().is_some_and(better) { "improves" } else { "worsens" };
-            all.push(format!("{verb} {more} more {}", if more == 1 { "metric" } else { "metrics" }));
+            let names: Vec<String> = criteria[most..].iter().map(|criterion| noun(criterion).to_owned()).collect();
+            all.push(format!("{verb} {}", some_of(&names, NAMED_MAX, "and")));
         }
         all
     }
@@ -180,6 +194,11 @@ impl Rules<'_> {
     /// Returns the effects in words: "lengthens sync p99 by 20 % and shares the disk less fairly".
     fn effects(&self, criteria: &[&Criterion], setting: usize) -> String {
         listed(&self.clauses(criteria, setting, EFFECTS_MAX), "and")
+    }
+
+    /// Returns the costs of a setting after its gains; empty if there are none.
+    fn but(&self, costs: &[&Criterion], setting: usize) -> String {
+        if costs.is_empty() { String::new() } else { format!(" But it {}.", self.effects(costs, setting)) }
     }
 
     /// Returns the costs of the chosen setting, two clauses per sentence; empty if there are none.
@@ -212,7 +231,7 @@ impl Rules<'_> {
 
     fn decide(&self, first: &Criterion) -> Decision {
         let found = if self.broken(self.base()).is_some() { self.allowed(first) } else { self.change(first) };
-        let (kind, setting, mut sentences) = found.unwrap_or_else(|| self.keep(first));
+        let Choice { kind, setting, otherwise, mut sentences } = found.unwrap_or_else(|| self.keep(first));
         self.only_served(setting, &mut sentences);
         sentences.extend(self.two_outcomes(first));
         sentences.extend([self.better_served(first), self.below(), self.spoiled()]);
@@ -220,11 +239,11 @@ impl Rules<'_> {
             sentences[0] = sentences[0].replacen("Set ", "Use ", 1).replace("Otherwise set", "Otherwise use");
         }
         let found = decision(kind, Some(setting), Some(first.figure), sentences);
-        Decision { judged: Some(self.judged(first)), ..found }
+        Decision { otherwise, judged: Some(self.judged(first)), ..found }
     }
 
     /// Decides if the baseline breaks a constraint.
-    fn allowed(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
+    fn allowed(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
         let broken = self.broken(base)?;
         let recommended = self.evidence.recommended;
@@ -233,7 +252,8 @@ impl Rules<'_> {
         let Some(best) = best_of(first, kept) else {
             let name = self.name(base);
             let keep = format!("Keep {name} for now: no setting that was tried meets every constraint.");
-            return Some((DecisionKind::CannotTell, base, vec![keep, format!("{name} breaks {broken}.")]));
+            let sentences = vec![keep, format!("{name} breaks {broken}.")];
+            return Some(Choice::of(DecisionKind::CannotTell, base, sentences));
         };
         let set =
             format!("Set {0}: {1} breaks the constraint {broken}, and {0} meets it.", self.name(best), self.name(base));
@@ -243,7 +263,7 @@ impl Rules<'_> {
             _ => String::new(),
         };
         let cost = self.cost(&self.costs_with_first(first, best), best);
-        Some((DecisionKind::Change, best, vec![set, gain, cost]))
+        Some(Choice::of(DecisionKind::Change, best, vec![set, gain, cost]))
     }
 
     fn costs_with_first<'c>(&'c self, first: &'c Criterion, setting: usize) -> Vec<&'c Criterion> {
@@ -254,7 +274,7 @@ impl Rules<'_> {
     }
 
     /// Decides for a setting that is better than the baseline, if there is one.
-    fn change(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
+    fn change(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
         // With a goal, the user decides which tasks may wait. Without one, no task may starve.
         let starves = |setting: usize| self.evidence.reason.is_some() && self.starves(setting, base).is_some();
@@ -329,7 +349,8 @@ impl Rules<'_> {
             if !is_change {
                 sentences.push(format!("Set {other} if {} matters most.", noun(gain)));
             }
-            sentences.push(format!("{other} {}.", self.effects(&self.changes(setting, Verdict::Better), setting)));
+            let gained = self.effects(&self.changes(setting, Verdict::Better), setting);
+            sentences.push(format!("{other} {gained}.{}", self.but(&self.changes(setting, Verdict::Worse), setting)));
         }
         let kind = if is_change && trade.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
         let mut rest = self.described(first, &rest);
@@ -337,15 +358,16 @@ impl Rules<'_> {
             *first = format!("Against {base_name}, {first}");
         }
         sentences.extend(rest);
-        Some((kind, best, sentences))
+        let otherwise = trade.filter(|_| is_change).map(|(setting, _)| setting);
+        Some(Choice { kind, setting: best, otherwise, sentences })
     }
 
     /// Decides to keep the baseline, because no setting is better.
-    fn keep(&self, first: &Criterion) -> (DecisionKind, usize, Vec<String>) {
+    fn keep(&self, first: &Criterion) -> Choice {
         let base = self.base();
         let others: Vec<usize> = self.others().collect();
         if let Some(sentences) = self.all_equal(&others) {
-            return (DecisionKind::Equal, base, sentences);
+            return Choice::of(DecisionKind::Equal, base, sentences);
         }
         let few = self.evidence.runs < RUNS_FEW;
         // Intervals of very few runs do not exclude that a setting is better.
@@ -379,10 +401,12 @@ impl Rules<'_> {
                 None => format!("Keep {}. {nothing}.", self.name(base)),
             };
             let kind = if trade.is_some() { DecisionKind::Trade } else { DecisionKind::Keep };
-            let (kind, setting, mut sentences) = self.starving_base(first).unwrap_or_else(|| (kind, base, vec![head]));
-            sentences.extend(described);
-            sentences.extend(self.asides(first, &others, trade.map(|(setting, _)| setting)));
-            return (kind, setting, sentences);
+            let otherwise = trade.map(|(setting, _)| setting);
+            let kept = Choice { kind, setting: base, otherwise, sentences: vec![head] };
+            let mut choice = self.starving_base(first).unwrap_or(kept);
+            choice.sentences.extend(described);
+            choice.sentences.extend(self.asides(first, &others, otherwise));
+            return choice;
         }
         let runs = open.iter().map(|&number| compared(first, number).and_then(|comparison| comparison.runs_needed));
         let runs = runs.collect::<Option<Vec<u32>>>().and_then(|all| all.into_iter().max());
@@ -407,7 +431,7 @@ impl Rules<'_> {
         sentences.extend(described);
         sentences.push(more);
         sentences.extend(self.asides(first, &others, None));
-        (kind, base, sentences)
+        Choice::of(kind, base, sentences)
     }
 
     /// Returns a setting that improves a job or process much more than the setting `to` does, and
@@ -589,7 +613,7 @@ impl Rules<'_> {
 
     /// Offers a choice if the baseline starves a task, and another setting, which is not better,
     /// does not.
-    fn starving_base(&self, first: &Criterion) -> Option<(DecisionKind, usize, Vec<String>)> {
+    fn starving_base(&self, first: &Criterion) -> Option<Choice> {
         let base = self.base();
         let can = |&number: &usize| self.can_be_set(number) && self.starves(base, number).is_some();
         let is_free = |number: &usize| self.starves(*number, base).is_none();
@@ -601,13 +625,15 @@ impl Rules<'_> {
             let noun = noun(first);
             let head =
                 format!("Set {name} if progress of {task} matters more than {noun}. Otherwise keep {base_name}.");
-            return Some((DecisionKind::Trade, best, vec![head, self.why_starving(base, task, starving)]));
+            let sentences = vec![head, self.why_starving(base, task, starving)];
+            return Some(Choice::of(DecisionKind::Trade, best, sentences));
         };
         // Every setting starves a task, so the user decides between the tasks.
         let head = format!(
             "Keep {base_name} if progress of {starved} matters more than progress of {task}. Otherwise set {name}."
         );
-        Some((DecisionKind::Trade, base, vec![head, self.why_starving(base, task, starving)]))
+        let sentences = vec![head, self.why_starving(base, task, starving)];
+        Some(Choice { kind: DecisionKind::Trade, setting: base, otherwise: Some(best), sentences })
     }
 
     /// Says how little of the device a task gets.
@@ -645,14 +671,14 @@ impl Rules<'_> {
                 // The sentence about the first metric already reports this setting.
                 (None, _, _) if is_worse(number) => {}
                 (None, _, Some(starved)) => sentences.push(format!("{name} starves {}.", starved)),
-                (Some(_), Some(_), None) if trade == Some(number) => choices.push(format!("{name} {gained}.")),
+                (Some(_), Some(_), None) if trade == Some(number) => {
+                    // A sentence about the first metric reports the loss in it.
+                    let others = &costs[usize::from(is_worse(number))..];
+                    choices.push(format!("{name} {gained}.{}", self.but(others, number)));
+                }
                 (Some(gain), Some(cost), None) => {
                     let only = format!("Set {name} only if {} matters more than {}.", noun(gain), noun(cost));
-                    let paid = if is_worse(number) {
-                        String::new()
-                    } else {
-                        format!(" But it {}.", self.effects(&costs[..1], number))
-                    };
+                    let paid = if is_worse(number) { String::new() } else { self.but(&costs[..1], number) };
                     choices.push(format!("{only} It {gained}.{paid}"));
                 }
                 (Some(_), None, None) => sentences.push(format!("{name} {gained}.")),
@@ -670,8 +696,7 @@ impl Rules<'_> {
         if compared(first, best).is_none_or(|comparison| comparison.verdict != Verdict::Better) {
             return String::new();
         }
-        let costs = self.changes(best, Verdict::Worse);
-        let costs = if costs.is_empty() { String::new() } else { format!(" But it {}.", self.effects(&costs, best)) };
+        let costs = self.but(&self.changes(best, Verdict::Worse), best);
         format!(
             "Only on {}, {} is better still: it {}.{costs}",
             self.place(best),

@@ -316,7 +316,7 @@ fn large_loss_of_throughput_precedes_larger_losses_of_latency() {
     ];
     let compared = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
     let cost = "The cost: it lowers throughput by 69 % and makes async p99 6.0 times as long. It also makes sync p99 \
-                5.0 times as long and worsens 1 more metric.";
+                5.0 times as long and worsens sync mean.";
     assert_eq!(decide(&compared).sentences[1], cost);
     // A small loss does not hide the others.
     let mut compared = compared;
@@ -370,7 +370,7 @@ fn a_fall_to_a_tenth_is_told_before_a_rise_to_twice_the_value() {
     ];
     let given = Evidence { reason: None, ..evidence(&["none", "bfq"], &metrics) };
     let cost = "The cost: it lowers throughput from 100 to 9.00 MB/s and makes async p99 2.6 times as long. It also makes \
-                sync p99 2.5 times as long and worsens 1 more metric.";
+                sync p99 2.5 times as long and worsens sync mean.";
     assert_eq!(decide(&given).sentences[2], cost);
 }
 
@@ -430,7 +430,7 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
         decide(&evidence(&["none", "bfq"], &metrics))
     };
     let found = of(20.0, 100.0);
-    assert_eq!((found.kind, found.setting), (DecisionKind::Trade, Some(0)));
+    assert_eq!((found.kind, found.setting, found.otherwise), (DecisionKind::Trade, Some(0), Some(1)));
     assert_eq!(
         found.sentences[0],
         format!("Keep `none` if throughput matters more than {}. Otherwise set `bfq`.", iops.name())
@@ -438,6 +438,19 @@ fn a_job_that_gains_much_more_than_the_whole_loses_is_a_choice() {
     // A small gain is only mentioned. If the loss is as large as the gain, there is no choice.
     assert_eq!(of(20.0, 1.5).kind, DecisionKind::Keep);
     assert_eq!(of(90.0, 10.0).kind, DecisionKind::Keep);
+}
+
+#[test]
+fn a_choice_names_the_losses_of_its_setting_beside_the_gains() {
+    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
+    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
+    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let metrics =
+        [(Figure::Throughput, &[100.0, 80.0][..]), (iops, &[10.0, 1000.0]), (Figure::SyncP99, &[10.0, 15.0])];
+    let found = decide(&evidence(&["none", "bfq"], &metrics));
+    let choice = format!("`bfq` raises {} from 10.0 to 1,000. But it lengthens sync p99 by 50 %.", iops.name());
+    assert_eq!(found.sentences[1..], ["`bfq` lowers throughput by 20 %.".to_owned(), choice]);
 }
 
 #[test]

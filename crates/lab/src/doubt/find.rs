@@ -2,7 +2,7 @@
 
 use iosched::Setting;
 use iosched_kernel::checks::Finding;
-use iosched_kernel::knobs::{Inert, Reason, hands_on_at_once, looks_at_classes};
+use iosched_kernel::knobs::{Inert, Reason, hands_on_at_once, looks_at_classes, looks_at_levels};
 use iosched_sim::{Note, Replay, RunResult, TaskResult};
 use iosched_workload::outcome::{BUSY_NS, BUSY_SHARE};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::{Doubt, SECONDS_PUBLISHED};
 use crate::compare::RUNS_PUBLISHED;
 use crate::fairness::Fairness;
 use crate::figure::Figure;
-use crate::record::{OnDevice, SettingRecord, WorkloadKind};
+use crate::record::{OnDevice, SettingRecord, WorkloadKind, WorkloadRecord};
 use crate::results::{FEW_IOS, FigureResults, Results, SettingFigure};
 use crate::sure::unclear;
 
@@ -73,6 +73,7 @@ impl Finder<'_> {
             doubts.push(Doubt::WorkloadDamaged { first: first.clone(), total: workload.warnings_total });
         }
         self.priorities(&mut doubts);
+        doubts.extend(self.priorities_ignored());
         let device = self.records.device();
         doubts.extend(device.fit.map(|fit| Doubt::ModelError { name: device.name.clone(), fit }));
         self.runs(&mut doubts);
@@ -109,6 +110,22 @@ impl Finder<'_> {
             let requests = header.workload.requests.unwrap_or(unknown);
             doubts.push(Doubt::PrioritiesUnknown { settings: self.labels_unless_all(&looking), unknown, requests });
         }
+    }
+
+    /// Returns a doubt if simulated settings ignore priorities that differ. For a real device, the
+    /// checks of the device find it.
+    fn priorities_ignored(&self) -> Option<Doubt> {
+        let header = self.records.header();
+        let WorkloadRecord { different_classes, different_levels, .. } = header.workload;
+        if self.records.is_measured() || !(different_classes || different_levels) {
+            return None;
+        }
+        let looks = if different_classes { looks_at_classes } else { looks_at_levels };
+        let settings = header.settings.iter().enumerate();
+        let ignoring: Vec<usize> =
+            settings.filter(|(_, record)| !looks(record.setting.name())).map(|(number, _)| number).collect();
+        let settings = self.labels_unless_all(&ignoring);
+        (!ignoring.is_empty()).then_some(Doubt::PrioritiesIgnored { settings, levels_only: !different_classes })
     }
 
     pub(super) fn labels(&self, wanted: impl Fn(usize) -> bool) -> Vec<String> {

@@ -239,6 +239,13 @@ pub enum Doubt {
         /// Number of requests of the trace.
         requests: u64,
     },
+    /// Tasks or processes have different I/O priorities (ionice), but settings ignore the priorities.
+    PrioritiesIgnored {
+        /// Labels of the settings; empty for all settings.
+        settings: Vec<String>,
+        /// Whether the priorities differ only in their level, not in their class.
+        levels_only: bool,
+    },
     /// The trace has no times, or impossible values.
     WorkloadOdd {
         /// Problem and remedy.
@@ -287,7 +294,7 @@ impl Doubt {
             Self::Incomplete { .. } | Self::FewRuns { rounds: 1 } => 3,
             // Effects of the device or its machine on metrics.
             Self::Found { .. } | Self::Drift { .. } | Self::TwoGroups { .. } | Self::OddRuns { .. } => 4,
-            Self::Starved { .. } | Self::Inert { .. } | Self::Assumed { .. } => 5,
+            Self::PrioritiesIgnored { .. } | Self::Starved { .. } | Self::Inert { .. } | Self::Assumed { .. } => 5,
             Self::ModelError { .. } | Self::ChangedNothing { .. } | Self::NoVariance { .. } => 6,
             // Doubts about single metrics. Metrics without conclusions come last.
             Self::ThinTail { figure, .. } if !figure.is_headline() => 10,
@@ -412,6 +419,19 @@ impl fmt::Display for Doubt {
                 significant(*arrivals_s, 3),
                 significant(*finish_s, 3)
             ),
+            Self::PrioritiesIgnored { settings, levels_only } => {
+                let (who, ignore) = match settings.as_slice() {
+                    [] => ("all settings".to_owned(), "ignore"),
+                    [one] => (format!("`{one}`"), "ignores"),
+                    several => (marked_list(several), "ignore"),
+                };
+                let (what, others) = if *levels_only {
+                    ("levels of the I/O priorities (ionice -n)", "bfq uses")
+                } else {
+                    ("I/O priorities (ionice)", "mq-deadline and bfq use")
+                };
+                write!(f, "{who} {ignore} the {what} of this workload; {others} them")
+            }
             Self::PrioritiesUnknown { settings, unknown, requests } => {
                 let who = if settings.is_empty() { "every setting".to_owned() } else { marked_list(settings) };
                 let of = if unknown == requests {

@@ -4,8 +4,7 @@
 use std::fmt::Display;
 use std::fmt::Write as _;
 
-use iosched_advise::tune::commands_explained;
-use iosched_lab::{Decision, DecisionKind, Header};
+use iosched_lab::Decision;
 
 use super::grid::Look;
 
@@ -23,16 +22,6 @@ pub(super) fn decision(decision: &Decision, commands: &[String], input: Option<&
         text.push_str(&(look.wrap(part, "") + "\n"));
     }
     text + "\n"
-}
-
-/// Returns the commands that apply the decision, if it recommends a change.
-pub(super) fn to_set(decision: &Decision, header: &Header) -> Vec<String> {
-    let is_set = matches!(decision.kind, DecisionKind::Change | DecisionKind::Trade);
-    let kernel = |number: usize| header.settings[number].setting.kernel();
-    // No command changes the version of Linux.
-    let setting = decision.setting.filter(|&number| is_set && kernel(number) == kernel(header.baseline));
-    let setting = setting.filter(|&number| number != header.baseline);
-    setting.map_or_else(Vec::new, |number| commands_explained(&header.settings[number].setting))
 }
 
 /// Wraps each line as a paragraph, with an empty line at the end.

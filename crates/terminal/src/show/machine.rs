@@ -86,10 +86,11 @@ fn doubt(doubt: &Doubt) -> Value {
 }
 
 /// Returns a decision: its kind, the setting to use, the metric that decided, and its sentences.
-pub(super) fn decision<'l>(decision: &Decision, label: impl Fn(usize) -> &'l str) -> Value {
+pub(super) fn decision<'l>(decision: &Decision, label: impl Fn(usize) -> &'l str + Copy) -> Value {
     json!({
         "kind": decision.kind,
         "setting": decision.setting.map(label),
+        "otherwise": decision.otherwise.map(label),
         "metric": decision.metric,
         "text": decision.to_string(),
         "sentences": decision.sentences,

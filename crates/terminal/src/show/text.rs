@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use iosched_advise::tune::commands_of;
 use iosched_lab::{
     Comparison, DeviceRecord, Figure, FigureResults, Header, MachineRecord, Verdict, WorkloadKind, WorkloadRecord,
     grouped, marked, significant,
 };
 use iosched_sim::Replay;
 
-use super::closing::{decision, doubts, paragraphs, to_set};
+use super::closing::{decision, doubts, paragraphs};
 use super::columns::{figures_column, heads};
 use super::grid::{Column, Look, Tone, set};
 use super::overview::{by_device, wins_where};
@@ -26,7 +27,7 @@ pub fn text(page: &Page<'_>, look: Look) -> String {
         }
         (None, Some(sheet)) => {
             let decided = &sheet.results.decision;
-            decision(decided, &to_set(decided, page.header), page.input.as_deref(), look)
+            decision(decided, &commands_of(decided, page.header), page.input.as_deref(), look)
         }
         (None, None) => String::new(),
     };
