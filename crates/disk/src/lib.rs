@@ -112,6 +112,12 @@ impl Card {
     pub fn commands_max(&self) -> u32 {
         self.depth.saturating_mul(u32::from(self.hw_queues))
     }
+
+    /// Returns the name of the scheduler that Linux 6.12 selects for a new disk with this card.
+    #[must_use]
+    pub const fn default_scheduler(&self) -> &'static str {
+        if self.hw_queues > 1 { "none" } else { "mq-deadline" }
+    }
 }
 
 /// A command to a device.

@@ -28,11 +28,14 @@ pub struct ReportCard {
     pub rules: Option<Kept>,
     /// Instructions per request.
     pub cost: Vec<Cost>,
+    /// Reason why the instructions could not be counted, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_failure: Option<String>,
 }
 
 impl ReportCard {
     pub(crate) const fn new(scheduler: &'static str, about: &'static str) -> Self {
-        Self { scheduler, about, shares: Vec::new(), waits: Vec::new(), rules: None, cost: Vec::new() }
+        Self { scheduler, about, shares: Vec::new(), waits: Vec::new(), rules: None, cost: Vec::new(), cost_failure: None }
     }
 
     /// Whether the scheduler broke a rule.
@@ -76,6 +79,9 @@ impl Judgement {
         shares_table(&card.shares, &mut text);
         waits_table(&card.waits, &mut text);
         cost_table(&card.cost, &mut text);
+        if let Some(failure) = card.cost_failure.as_deref().and_then(|text| text.lines().next()) {
+            let _ = writeln!(text, "\nInstructions: the count failed. {failure}");
+        }
         text
     }
 

@@ -8,7 +8,7 @@ use iosched_workload::Workload;
 use serde::Serialize;
 
 use crate::request::{JudgeError, JudgeRequest};
-use crate::workloads::{DEVICES, JudgedWorkload, WORKLOADS, linux_default};
+use crate::workloads::{DEVICES, JudgedWorkload, WORKLOADS};
 
 /// Linux' schedulers that every card shows beside the judged one.
 pub const LINUX: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
@@ -95,7 +95,7 @@ pub(crate) fn compare(
     let names = compared(judged);
     let settings = names.iter().map(|name| Setting::parse(name, &request.registry)).collect::<Result<Vec<_>, _>>()?;
     let profile = Profile::named(device)?;
-    let (baseline, time_ns) = (linux_default(&profile), request.run_ns(&profile));
+    let (baseline, time_ns) = (profile.card().default_scheduler(), request.run_ns(&profile));
     let mut experiment = Experiment::new(Workload::Tasks(Box::new(workload.tasks()?)), profile, settings)?;
     experiment.set_baseline(baseline)?;
     (experiment.runs, experiment.seed, experiment.fairness) = (request.runs, request.seed, false);

@@ -46,8 +46,8 @@ impl Part<'_> {
 /// complete parts only.
 ///
 /// # Errors
-/// A scheduler is not in the registry or cannot run on a device of the report card, a run fails, or
-/// instructions cannot be counted.
+/// A scheduler is not in the registry or cannot run on a device of the report card, or a run fails.
+/// If instructions cannot be counted, the card says why.
 pub fn judge(
     request: &JudgeRequest,
     control: &Control,
@@ -86,8 +86,13 @@ pub fn judge(
         card.waits = waits;
         if let Some(counter) = &request.counter {
             observe(Part::Cost(name));
-            let Some(cost) = counter.count_all(registry, name, control)? else { return Ok(judgement) };
-            card.cost = cost;
+            match counter.count_all(registry, name, control) {
+                Ok(Some(cost)) => card.cost = cost,
+                Ok(None) => return Ok(judgement),
+                // A signal to stop also reaches the program that counts.
+                Err(_) if control.is_stopping() => return Ok(judgement),
+                Err(error) => card.cost_failure = Some(error.to_string()),
+            }
         }
     }
     judgement.complete = true;

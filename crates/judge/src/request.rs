@@ -98,7 +98,7 @@ pub enum JudgeError {
     /// A comparison failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Instructions cannot be counted.
+    /// The program that counts the instructions is wrong.
     #[error(transparent)]
     Cost(#[from] CostError),
 }

@@ -49,12 +49,6 @@ impl JudgedWorkload {
     }
 }
 
-/// Returns the scheduler that Linux uses by default for a device: mq-deadline for one hardware
-/// queue, none for several.
-pub(crate) fn linux_default(profile: &Profile) -> &'static str {
-    if profile.card().hw_queues > 1 { "none" } else { "mq-deadline" }
-}
-
 /// Returns the length of a run on a device, ns. Flash serves as many requests in a short time as a
 /// rotating disk in a long one.
 pub(crate) fn run_ns(profile: &Profile) -> u64 {
@@ -84,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_device_has_a_profile() {
-        let defaults: Vec<_> = DEVICES.iter().map(|name| linux_default(&Profile::named(name).unwrap())).collect();
+        let defaults: Vec<_> = DEVICES.iter().map(|name| Profile::named(name).unwrap().card().default_scheduler()).collect();
         assert_eq!(defaults[0], "mq-deadline");
         assert_eq!(defaults[5], "none");
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use iosched::{Elevator, Env, Registered, Registry, RequestId};
 use iosched_judge::comparisons::LINUX;
+use iosched_judge::cost::Counter;
 use iosched_judge::{DEVICES, JudgeError, JudgeRequest, Judgement, Part, WORKLOADS, judge};
 use iosched_lab::{Control, Verdict};
 
@@ -133,6 +134,18 @@ fn an_interrupted_judgement_says_so() {
     });
     let judgement = judgement.unwrap();
     assert!(!judgement.complete && judgement.compared.is_empty());
+}
+
+#[test]
+fn a_failed_count_keeps_the_other_parts() {
+    let mut request = JudgeRequest::new(registry(), &["newest"]);
+    (request.tries, request.operations, request.compare) = (1, 1_000, false);
+    request.counter = Some(Counter { program: vec!["/nonexistent/program".into()] });
+    let judgement = all_parts(&request);
+    let card = &judgement.cards[0];
+    assert!(judgement.complete && card.cost.is_empty() && !card.shares.is_empty() && !card.waits.is_empty());
+    assert!(card.cost_failure.as_ref().is_some_and(|failure| failure.contains("valgrind")), "{card:?}");
+    assert!(judgement.markdown().contains("\nInstructions: the count failed. valgrind"));
 }
 
 #[test]

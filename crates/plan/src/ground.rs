@@ -126,8 +126,7 @@ impl<'a> Ground<'a> {
 
     /// Returns the default of Linux for the device.
     pub(crate) fn default(&self) -> Candidate {
-        let scheduler = if self.profile.card().hw_queues > 1 { "none" } else { "mq-deadline" };
-        Candidate::plain(scheduler, self.intents.units.len())
+        Candidate::plain(self.profile.card().default_scheduler(), self.intents.units.len())
     }
 
     /// Sets the time of the runs from a pilot run.

@@ -353,11 +353,12 @@ impl Rules<'_> {
             sentences.push(format!("{other} {gained}.{}", self.but(&self.changes(setting, Verdict::Worse), setting)));
         }
         let kind = if is_change && trade.is_none() { DecisionKind::Change } else { DecisionKind::Trade };
-        let mut rest = self.described(first, &rest);
-        if let Some(first) = rest.first_mut() {
+        let mut described = self.described(first, &rest);
+        if let Some(first) = described.first_mut() {
             *first = format!("Against {base_name}, {first}");
         }
-        sentences.extend(rest);
+        sentences.extend(described);
+        sentences.extend(self.hidden_gain(first, &rest, trade.map(|(setting, _)| setting)));
         let otherwise = trade.filter(|_| is_change).map(|(setting, _)| setting);
         Some(Choice { kind, setting: best, otherwise, sentences })
     }
@@ -451,6 +452,25 @@ impl Rules<'_> {
         let is_open = |setting: &&usize| self.can_be_set(**setting) && self.starves(**setting, self.base()).is_none();
         let all = others.iter().filter(is_open).filter_map(gain);
         all.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(setting, gain, _)| (setting, gain))
+    }
+
+    /// Returns a sentence about the setting that is worse in the first metric and improves a job or
+    /// process most. The first metric would hide this gain. The setting `trade` is already described.
+    fn hidden_gain(&self, first: &Criterion, others: &[usize], trade: Option<usize>) -> Option<String> {
+        // A goal of the user decides alone.
+        self.evidence.reason.as_ref()?;
+        let is_open = |setting: &&usize| {
+            let is_worse = compared(first, **setting).is_some_and(|found| found.verdict == Verdict::Worse);
+            is_worse && self.can_be_set(**setting) && Some(**setting) != trade
+        };
+        let gain = |&setting: &usize| {
+            let gains = self.changes(setting, Verdict::Better).into_iter().filter(|gain| gain.figure.is_of_part());
+            let gain = gains.max_by(|a, b| magnitude(a, setting).total_cmp(&magnitude(b, setting)))?;
+            Some((setting, gain, magnitude(gain, setting)))
+        };
+        let gains = others.iter().filter(is_open).filter_map(gain).filter(|(.., size)| *size >= TRADE.ln());
+        let (setting, gain, _) = gains.max_by(|a, b| a.2.total_cmp(&b.2))?;
+        Some(format!("But {} {}.", self.name(setting), self.effect(gain, setting)))
     }
 
     /// Returns the condition that the better settings do not meet.

@@ -454,6 +454,26 @@ fn a_choice_names_the_losses_of_its_setting_beside_the_gains() {
 }
 
 #[test]
+fn gain_of_a_job_under_a_setting_that_is_worse_is_named() {
+    let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
+    let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };
+    let (figures, _) = Figure::of_tasks(&[task("db"), task("backup")], &jobs, false, WorkloadKind::Jobs);
+    let iops = figures.concat().into_iter().find(|figure| figure.name().contains("IOPS")).unwrap();
+    let metrics = [
+        (Figure::Throughput, &[200.0, 200.0, 4.0][..]),
+        (Figure::SyncMean, &[10.0, 8.0, 10.0]),
+        (iops, &[12.0, 12.0, 209.0]),
+    ];
+    let given = evidence(&["mq-deadline", "none", "bfq"], &metrics);
+    let gain = format!("But `bfq` raises {} from 12.0 to 209.", iops.name());
+    let found = decide(&given);
+    assert_eq!((found.kind, found.sentences.last()), (DecisionKind::Change, Some(&gain)));
+    // A goal of the user is the only criterion.
+    let found = decide(&Evidence { reason: None, ..given });
+    assert!(!found.sentences.contains(&gain), "{found}");
+}
+
+#[test]
 fn a_job_that_gains_much_more_under_another_setting_is_a_choice_too() {
     let jobs = [JobResult { name: "db".to_owned(), ..JobResult::default() }, JobResult::default()];
     let task = |name: &str| TaskResult { name: name.to_owned(), ..TaskResult::default() };

@@ -51,7 +51,7 @@ pub const MACHINE_TODAY: &str = "linux-6.12";
 const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
 /// Names of predefined sets of schedulers.
 const SETS: [&str; 2] = ["all", "today"];
-/// Baseline of a set of schedulers: the setting of most disks in Linux.
+/// Baseline of a set of schedulers on several devices with different defaults in Linux.
 const BASELINE: &str = "mq-deadline";
 /// Workload argument that means standard input.
 const STANDARD_INPUT: &str = "-";
@@ -243,8 +243,11 @@ impl ComparisonRequest {
         }
         // The order of a predefined set says nothing about the user's present setting.
         let is_set = self.schedulers.first().is_none_or(|first| SETS.contains(&first.as_str()));
-        if is_set && named.iter().any(|setting| setting.to_string() == BASELINE) {
-            baseline.get_or_insert_with(|| BASELINE.to_owned());
+        let mut defaults: Vec<&str> = profiles.iter().map(|profile| profile.card().default_scheduler()).collect();
+        defaults.dedup();
+        let default = if let [one] = defaults[..] { one } else { BASELINE };
+        if is_set && named.iter().any(|setting| setting.to_string() == default) {
+            baseline.get_or_insert_with(|| default.to_owned());
         }
         if self.kernels.len() > 1 {
             named = under_each(&self.kernels, named);
