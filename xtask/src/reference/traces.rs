@@ -12,7 +12,6 @@ const TEMPLATE: &str = include_str!("traces.md");
 pub(super) fn page() -> String {
     let parts = [
         ("formats", formats()),
-        ("examples", examples()),
         ("written", written()),
         ("lost_percent", LOST_PERCENT_MAX.to_string()),
         ("unmatched", UNMATCHED_MIN.to_string()),
@@ -21,31 +20,22 @@ pub(super) fn page() -> String {
     parts.iter().fold(TEMPLATE.to_owned(), fill)
 }
 
-/// Returns a row for each format that can be read.
+/// Returns a row for each format that can be read. All rows have an example of the same request.
 fn formats() -> String {
     let mut rows = String::new();
     for format in Format::ALL {
-        let FormatSpec { name, about, extensions, recognised, record, read, from_first, resolution_ns, .. } =
+        let FormatSpec { name, about, extensions, recognised, record, read, from_first, resolution_ns, example, .. } =
             format.spec();
         let extensions: Vec<_> = extensions.iter().map(|extension| format!("`.{extension}`")).collect();
         let origin = if from_first { "since the first record" } else { "as written" };
         let record = record.replace('|', "\\|");
         let _ = writeln!(
             rows,
-            "| `{name}` | {about} | {} | {recognised} | {record} | {read} | {origin}, to {} |",
+            "| `{name}` | {about} | {} | {recognised} | {record} | `{}` | {read} | {origin}, to {} |",
             extensions.join(", "),
+            example.replace('\n', " ⏎ "),
             duration(resolution_ns)
         );
-    }
-    rows
-}
-
-/// Returns a row for each format, with an example of the same request.
-fn examples() -> String {
-    let mut rows = String::new();
-    for format in Format::ALL {
-        let FormatSpec { name, example, .. } = format.spec();
-        let _ = writeln!(rows, "| `{name}` | `{}` |", example.replace('\n', " ⏎ "));
     }
     rows
 }
