@@ -47,7 +47,7 @@ fn elevators() -> Page {
         workload: "docs/examples/elevators.toml",
         device: "sata-7200:depth=1",
         window_ns: (20_000_000_000, 20_600_000_000),
-        column: "elevator",
+        column: "scheduler",
         shown: Registry::linux().elevators().iter().map(shown).collect(),
     }
 }
