@@ -24,8 +24,9 @@ pub(super) fn page() -> String {
 fn formats() -> String {
     let mut rows = String::new();
     for format in Format::ALL {
-        let FormatSpec { name, about, extensions, recognised, record, read, from_first, resolution_ns, example, .. } =
-            format.spec();
+        let FormatSpec {
+            name, about, extensions, recognised, record, read, from_first, resolution_ns, example, ..
+        } = format.spec();
         let extensions: Vec<_> = extensions.iter().map(|extension| format!("`.{extension}`")).collect();
         let origin = if from_first { "since the first record" } else { "as written" };
         let record = record.replace('|', "\\|");
