@@ -632,6 +632,13 @@ impl Profile {
         &self.assumed
     }
 
+    /// Returns the profile without its known error, to compare schedulers on the model itself. The
+    /// verdicts then say nothing about a real device.
+    #[must_use]
+    pub fn without_error(self) -> Self {
+        Self { fit: None, ..self }
+    }
+
     /// Sets the accuracy of the fit.
     #[must_use]
     pub fn fitted(self, fit: Fit) -> Self {

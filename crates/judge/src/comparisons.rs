@@ -94,7 +94,7 @@ pub(crate) fn compare(
 ) -> Result<Option<Compared>, JudgeError> {
     let names = compared(judged);
     let settings = names.iter().map(|name| Setting::parse(name, &request.registry)).collect::<Result<Vec<_>, _>>()?;
-    let profile = Profile::named(device)?;
+    let profile = Profile::named(device)?.without_error();
     let (baseline, time_ns) = (profile.card().default_scheduler(), request.run_ns(&profile));
     let mut experiment = Experiment::new(Workload::Tasks(Box::new(workload.tasks()?)), profile, settings)?;
     experiment.set_baseline(baseline)?;
