@@ -108,7 +108,7 @@ impl IoCost {
             ([bytes, sequential, random], latency)
         };
         let ((reads, rlat), (writes, wlat)) = (of(false), of(true));
-        let not_measured = |origin: &Origin| format!("not measured; the value comes from the model: {}", origin.from);
+        let not_measured = |origin: &Origin| format!("not measured; the value is from the model: {}", origin.from);
         let mut figures = simulated.model.figures();
         let mut rates: Vec<String> = simulated.origins.iter().take(6).map(not_measured).collect();
         for (place, found) in reads.into_iter().chain(writes).enumerate() {
@@ -206,11 +206,7 @@ mod tests {
         let io_cost = IoCost::of_measurements(&measured(&profile, false), &profile);
         let from = |name: &str| io_cost.origins.iter().find(|origin| origin.name == name).unwrap().from.clone();
         for name in ["wbps", "wseqiops", "wrandiops", "wlat"] {
-            assert!(
-                from(name).starts_with("not measured; the value comes from the model: simulated: "),
-                "{}",
-                from(name)
-            );
+            assert!(from(name).starts_with("not measured; the value is from the model: simulated: "), "{}", from(name));
         }
         assert!(from("rrandiops").starts_with("random read 4 KiB, depth "), "{}", from("rrandiops"));
     }

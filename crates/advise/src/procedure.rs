@@ -242,7 +242,7 @@ impl AdvicePlan {
         let disk = scheduled_disk(&target, &request.on.display().to_string(), Some(&work))?;
         if request.profile.is_none() {
             let trace = if let Workload::Trace(trace) = &request.workload { Some(trace.as_ref()) } else { None };
-            check_room(&target, request.file_size_mib, trace, ", or a model of the device: --profile FILE")?;
+            check_room(&target, request.file_size_mib, trace, ", or give a model of the device: --profile FILE")?;
         }
         let schedulers = schedulers(&disk, &request.schedulers)?;
         let kernel = request.kernel.or_else(|| KernelVersion::of_release(&MachineFacts::of(&roots).kernel));

@@ -20,7 +20,10 @@ impl Advice<'_> {
                     )
                 }
                 Finding::NothingAllowed => {
-                    format!("Keep {present} for now. No setting that was tried on the device meets {}.", self.wanted())
+                    format!(
+                        "Keep {present} for now. None of the settings that were tried on the device meets {}.",
+                        self.wanted()
+                    )
                 }
                 Finding::Idle => format!("Keep {present}. The device was idle nearly all the time."),
                 _ => {
@@ -102,8 +105,8 @@ impl Advice<'_> {
             )
         } else {
             format!(
-                "{} the device. In four cases of five, predicted rates are wrong by at most {} % and the slowest \
-                 I/Os by at most {} %",
+                "{} the device. In four cases of five, predicted rates are wrong by at most {} %, and predicted times \
+                 of the slowest I/Os by at most {} %",
                 if fit.fits { "fits, but is not" } else { "does not fit" },
                 significant(fit.rate_error_percent, 2),
                 significant(fit.tail_error_percent, 2)

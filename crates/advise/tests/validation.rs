@@ -105,12 +105,12 @@ fn damaged_records_are_refused_with_the_line() {
     assert!(cut.runs.len() == 1 && cut.warnings[0].contains("line 3 is incomplete"), "{:?}", cut.warnings);
     let text = String::from_utf8(text).unwrap();
     for (text, problem) in [
-        (String::new(), "is not a file of a validation: it is empty"),
+        (String::new(), "is not a file of a validation: the file is empty"),
         ("{\"record\":\"calibration\",\"format\":1}\n".to_owned(), "is not a file of a validation"),
         (text.replace("\"format\":1", "\"format\":9"), "the file has format 9"),
         (
             text.replace("\"trial\":3", "\"trial\":12"),
-            "line 2: the header lacks the workload or the scheduler of this run",
+            "line 2: the header does not have the workload or the scheduler of this run",
         ),
         (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: no run"),
         (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),

@@ -73,7 +73,7 @@ impl Write {
 
 /// Contents that are not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("bytes {bytes:?} of the disk are {found}; only data of the writes {allowed:?} is allowed there")]
+#[error("bytes {bytes:?} of the disk are {found}, but can only be data of the writes {allowed:?}")]
 pub struct Wrong {
     bytes: Range<u64>,
     found: String,
@@ -268,9 +268,9 @@ impl Contents {
             bytes_of(value, from, there.len()) == there
         });
         let found = match known {
-            Some(write) => format!("those of the write {}, which is superseded", value(write)),
+            Some(write) => format!("the data of the write {}, which a later write replaced", value(write)),
             None if there.iter().all(|&byte| byte == 0) => "zeroes".to_owned(),
-            None => "of no write that is known, or of several".to_owned(),
+            None => "not the data of a single known write".to_owned(),
         };
         let allowed = allowed.into_iter().map(value).collect();
         Wrong { bytes: from..from + there.len() as u64, found, allowed }

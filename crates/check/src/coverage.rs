@@ -39,19 +39,19 @@ coverage! {
     /// Requests given to the device.
     requests: "requests",
     /// Requests that the device gave back without completing them.
-    requeues: "requests given back",
+    requeues: "requeued requests",
     /// Device flushes among the requests.
     flushes: "flushes",
     /// Barriers.
     barriers: "barriers",
     /// Barriers that waited while elevators were switched.
-    barriers_held: "barriers in switches",
+    barriers_held: "barriers during switches",
     /// Requests that failed.
     errors: "errors",
     /// Bios that found all requests allocated.
     full: "full",
     /// Bios that waited at wbt; counted if decisions are recorded.
-    throttled: "waits at wbt",
+    throttled: "waits in wbt",
     /// Tasks that waited and were woken.
     woken: "woken",
     /// Plugs that were full.
@@ -69,7 +69,7 @@ coverage! {
     /// Switches of elevators.
     switches: "switches",
     /// Switches that began before another had ended.
-    switches_twice: "switches in switches",
+    switches_twice: "switches during switches",
     /// Refused writes to tunables and attributes.
     refused: "refusals",
     /// Tasks that moved to another cgroup.

@@ -31,7 +31,7 @@ impl Outcome {
         ensure!(
             self.digest == other.digest && (!recorded || self.decisions == other.decisions),
             Determinism,
-            "{self:?}, the second time {other:?}"
+            "{self:?}, but the second time {other:?}"
         );
         Ok(())
     }

@@ -125,7 +125,7 @@ fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     })?;
     let found = choose(&file, &all, args.of.as_deref(), |found| &found.name)?;
     let name = if found.name.is_empty() { &file } else { &found.name };
-    let about = format!("{name}: {} GB, depth {}, rates of io.cost.model, no latencies", args.size, args.depth);
+    let about = format!("{name}: {} GB, depth {}, rates of io.cost.model, without latencies", args.size, args.depth);
     let percent = Family::ALL.first().map_or(0.0, Family::usual_spread_percent);
     let size = (args.size * 1_000_000_000 / 512, u32::from(args.depth));
     let spread = Spread { runs: 1, percent };
@@ -169,7 +169,7 @@ fn resctl_bench(args: &ResctlBenchArgs) -> Result<()> {
     let name = if found.name.is_empty() { &file } else { &found.name };
     let latencies = Latencies::of(&found.rows);
     let of_latencies = latencies.map_or_else(
-        || "no latencies".to_owned(),
+        || "without latencies".to_owned(),
         |latencies| format!("latencies of reads during writes ({} rates of io.cost)", latencies.rows),
     );
     let bytes = found.size_bytes.unwrap_or(SIZE_DEFAULT);

@@ -182,7 +182,7 @@ fn impossible_applications_are_refused() {
     let here = directory("application-refused");
     refused(&here, &["compare", "-w", "iozone --frob"], &["frob", "-s"]);
     refused(&here, &["compare", "-w", IOZONE, "--machine", "toaster"], &["\"toaster\"", "phenom-ii-2009"]);
-    refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["-T reads only from memory, so it causes no I/O"]);
+    refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["hdparm -T reads only from memory and causes no I/O"]);
     refused(&here, &["compare", "-w", "ioping -K ."], &["-K: unknown option"]);
     refused(&here, &["compare", "-w", "sysbench cpu run"], &["the test `cpu` makes no I/O"]);
     refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: this option is missing"]);

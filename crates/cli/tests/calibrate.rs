@@ -152,7 +152,7 @@ fn validated_profile_carries_its_errors() {
         "two classes: random 8 KiB reads",
         "predicted",
         "predicts 100 % of the rates",
-        "48 of 48 rates are within 10 %",
+        "48 of 48 predicted rates are within 10 %",
         "wrongly: 0",
         "; score 100 %",
     ] {
@@ -221,7 +221,7 @@ fn a_table_is_fitted_and_its_other_rows_are_validated() {
     let deepest = out.lines().find(|line| line.starts_with("random read 4 KiB, depth 256")).unwrap();
     assert!(deepest.contains(" - "), "{deepest}");
     let (_, shown, _) = run(&["device", "show", &profile, "--assumptions"]);
-    for entry in ["row random read 4 KiB, depth 1: 14483 IOPS", "program_ns", "no row writes"] {
+    for entry in ["row random read 4 KiB, depth 1: 14483 IOPS", "program_ns", "the table has no rows with writes"] {
         assert!(shown.contains(entry), "{entry}: {shown}");
     }
     assert!(!shown.contains("113033"), "a kept row is not in the list: {shown}");
@@ -263,5 +263,5 @@ fn results_of_fio_in_json_are_a_table() {
     fs::write(&results, out).unwrap();
     let (code, out, err) = run(&["calibrate", "--table", &results, "--kind", "ssd", "-o", &profile]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("ssd fits: 3 of 3 rates are within 10 %"), "{out}");
+    assert!(out.contains("ssd fits: 3 of 3 rates of the model are within 10 %"), "{out}");
 }

@@ -291,7 +291,7 @@ fn whole_seconds_on_an_idle_disk_have_the_latency_of_an_idle_disk() {
         compare(&here, ("seconds.csv", &text), &["-d", "sata-ssd", "-s", "none", "-s", "mq-deadline", "-n", "3"]);
     let latency_ms = means(&json, "sync_mean");
     assert!(latency_ms.iter().all(|ms| (0.07..0.13).contains(ms)), "{latency_ms:?}");
-    has_all(&reservations(&json), &["recorded times are only exact to 1 s"]);
+    has_all(&reservations(&json), &["the recorded times are exact only to 1 s"]);
     assert!(!has_winner(&json, "sync_mean"), "{}", json["answer"]);
 }
 
@@ -360,7 +360,7 @@ fn a_log_of_fio_without_times_runs_one_io_after_another() {
     let log = format!("fio version 2 iolog\n/dev/sdx add\n/dev/sdx open\n{lines}/dev/sdx close\n");
     let settings = ["-d", "sata-7200", "-s", "none", "-s", "bfq", "-s", "mq-deadline", "-n", "2"];
     let by_trace = compare(&here, ("timeless.log", &log), &settings);
-    has_all(&reservations(&by_trace), &["the trace has no usable times", "one in flight"]);
+    has_all(&reservations(&by_trace), &["the trace has no usable times", "submits its requests one after another"]);
     assert!(!has_winner(&by_trace, "finish"), "{}", by_trace["answer"]);
     let job = "[r]\nread_iolog=timeless.log\nfilename=/dev/sdx\ndirect=1\n";
     let by_job = compare(&here, ("timeless.fio", job), &settings);
@@ -378,7 +378,7 @@ fn a_queue_in_bursts_is_the_queue_while_busy() {
     let burst = "1.00 20.00 16.00 560.00 0.00 1.00 0.00 4.76 41.00 72.00 1.45 16.00 28.00 5.20";
     let linux = "Linux 6.1.0 (db)  11/29/26  _x86_64_  (8 CPU)\n\n";
     let (text, _) = info(&here, "bursts.txt", &format!("{linux}{}{}", report(burst), report(burst)), &[]);
-    has_all(&text, &["27.9 requests in flight while busy", "A scheduler has several requests to choose from"]);
+    has_all(&text, &["27.9 requests in flight while busy", "A scheduler can choose between several requests"]);
     let (text, _) = info(&here, "single.txt", &format!("{linux}{}", report(burst)), &[]);
     has_all(&text, &["one report, with averages since the system started"]);
     let wrong = "450.00 0.00 1800.00 0.00 0.00 0.00 0.00 0.00 4.00 0.00 0.08 4.00 0.00 100.00";
@@ -455,11 +455,11 @@ fn pasted_lines_are_simulated_or_refused_with_a_way_out() {
     for (line, part) in [
         ("pgbench -i b && pgbench -c 10 -T 60 b", "pgbench: iosched does not simulate this program"),
         ("mysqlslap --concurrency=50", "iosched record DISK"),
-        ("docker run x fio --name=a --rw=read --size=1m", "give only that command"),
+        ("docker run x fio --name=a --rw=read --size=1m", "give only this command"),
         ("sysbench oltp_read_write run", "simulate tpcc"),
         ("bonnie -s 100", "bonnie++"),
         ("cp a b", "dd if=FILE of=COPY"),
-        ("for i in 1 2; do dd if=a of=b; done", "--runs for repetitions"),
+        ("for i in 1 2; do dd if=a of=b; done", "for repetitions, use --runs"),
     ] {
         let args = ["compare", "-j", "1", "-n", "1", "-d", "sata-ssd", "-s", "none", "-w", line];
         let (code, _, err) = run_in(&here, &args);
@@ -492,7 +492,7 @@ fn text_of_block_events_and_logs_of_fio_are_requests() {
     }
     let (text, json) = info(&here, "x_lat.1.log", &log, &[]);
     assert_eq!(json["all"]["requests"], 100, "{json}");
-    has_all(&text, &["recorded times are only exact to 1 ms", "8.002"]);
+    has_all(&text, &["the recorded times are exact only to 1 ms", "8.002"]);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn usage_errors_come_before_any_run() {
     compare(
         &["--cgroup", "db=mysqld"],
         2,
-        &["db=mysqld: no process of the trace has this name; the names in the trace are postgres, "],
+        &["db=mysqld: the trace has no process with this name; the names in the trace are postgres, "],
     );
     let unknown = ["--cgroup", "db=postgres", "--scheduler", "none:io.max=dc:riops=20"];
     compare(&unknown, 2, &["io.max: the workload has no cgroup \"dc\"; it has db; did you mean db?"]);
@@ -546,7 +546,7 @@ fn a_job_file_is_checked_with_its_lines() {
 fn options_of_fio_are_listed_with_what_becomes_of_them() {
     let here = directory("job-options");
     let (code, out, _) = run(&here, &["job", "options", "zonemode"]);
-    assert!(code == 0 && out.contains("not supported: zones of a device are not modelled"), "{out}");
+    assert!(code == 0 && out.contains("not supported: iosched does not model zones of a device"), "{out}");
     let (_, out, _) = run(&here, &["job", "options"]);
     assert!(out.lines().count() > 300 && out.contains("rw, readwrite"), "{out}");
     refused(&here, &["job", "options", "blocksizee"], 2, &["blocksizee: no fio option has this text"]);

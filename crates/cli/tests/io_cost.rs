@@ -20,7 +20,7 @@ fn printed_io_cost_model_imports_to_an_equal_profile() {
     fs::write(file, entry).unwrap();
     let (code, _, err) = run(&["import", "io-cost", file, "--depth", "32", "-o", profile]);
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("A_disk: 1000 GB, depth 32, rates of io.cost.model, no latencies"), "{err}");
+    assert!(err.contains("A_disk: 1000 GB, depth 32, rates of io.cost.model, without latencies"), "{err}");
     let model = |device: &str| {
         let (_, out, _) = run(&["device", "io-cost", device, "--json"]);
         serde_json::from_str::<serde_json::Value>(&out).unwrap()["model"].clone()
@@ -218,7 +218,7 @@ fn result_of_resctl_bench_is_one_disk_with_latencies() {
     );
     // The other import takes the same model, without latencies.
     let (code, _, err) = run(&["import", "io-cost", &packed, "-o", &profile]);
-    assert!(code == 0 && err.contains("no latencies"), "{err}");
+    assert!(code == 0 && err.contains("without latencies"), "{err}");
     // A file of another kind is refused with the command that reads it.
     fs::write(&plain, "{\"rbps\": 1}").unwrap();
     let (code, _, err) = run(&["import", "resctl-bench", &plain]);

@@ -84,7 +84,7 @@ fn finding_nothing_better_is_a_result() {
     let here = directory("tune-none");
     let (code, out, _) = run(&["tune", "-w", &tasks(&here), "-s", "noop", "-g", "p99(sync)", "--budget", "30"]);
     assert_eq!(code, 0);
-    assert!(out.starts_with("Keep `noop`. It has no tunable that is worth trying.\n"), "{out}");
+    assert!(out.starts_with("Keep `noop`. This scheduler has no tunable that is worth trying.\n"), "{out}");
 }
 
 #[test]
@@ -132,10 +132,7 @@ fn ctrl_c_keeps_finished_runs_without_a_recommendation() {
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(130), "{out}");
-    assert!(
-        out.starts_with("Keep `cfq` for now. The search was stopped before ") && !out.contains("recommended"),
-        "{out}"
-    );
+    assert!(out.starts_with("Keep `cfq` for now. The search stopped before ") && !out.contains("recommended"), "{out}");
     assert!(lines() >= 20);
 }
 
@@ -146,10 +143,10 @@ fn a_search_of_today_leaves_out_controllers_that_need_cgroups() {
     let search = ["tune", "-w", &workload, "-g", "mean(lookup)", "--space", "today", "--budget", "40"];
     let (code, out, err) = run(&search);
     assert_eq!(code, 0, "{err}");
-    let warning = "warning: the controllers `io.max`, `io.latency` and `io.cost` need cgroups, but tasks has none, so the \
-            search leaves these controllers out";
+    let warning = "warning: the search leaves out the controllers `io.max`, `io.latency` and `io.cost`, which need cgroups, \
+            because tasks has no cgroups";
     assert!(err.contains(warning) && err.contains("put the jobs of the workload into cgroups"), "{err}");
-    assert!(out.contains("doubts") && out.replace("\n    ", " ").contains("tasks has none"), "{out}");
+    assert!(out.contains("doubts") && out.replace("\n    ", " ").contains("tasks has no cgroups"), "{out}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn validate_names_file_and_line_of_an_error() {
     refused(&["import", "disksim", "a.seek", "a.seek", "a.diskspecs"], "a.seek:1: the block is missing");
     refused(
         &["import", "disksim", "a.model", "a.model", "a.diskspecs"],
-        "a.model:1: \"dm_disk Small_model {\" is not a seek time",
+        "a.model:1: \"dm_disk Small_model {\" is not a distance and a seek time",
     );
     refused(&["import", "disksim", "a.model", "a.seek", "a.model"], "has no field");
     std::fs::write(here.join("b.model"), MODEL.replace("used = 9", "used = 5")).unwrap();

@@ -56,7 +56,7 @@ pub enum CreditsUnit {
 impl CreditsConfig {
     /// Checks all buckets of a device.
     pub(crate) fn validate(field: &str, buckets: &[Self]) -> Result<(), ConfigError> {
-        within(&format!("{field}: number of them"), buckets.len(), 0..=BUCKETS_MAX)?;
+        within(&format!("number of {field}"), buckets.len(), 0..=BUCKETS_MAX)?;
         for bucket in buckets {
             within(&format!("{field}.per_second"), bucket.per_second, 1..=AMOUNT_MAX)?;
             within(&format!("{field}.saved"), bucket.saved, 1..=AMOUNT_MAX)?;

@@ -64,8 +64,8 @@ pub enum ProfileError {
     },
     /// The name of a profile is followed by an invalid variant.
     #[error(
-        "{name}:{variant}: this form of the profile does not exist; write {name}:depth=N or, for flash, \
-         {name}:fresh or {name}:steady"
+        "{name}:{variant}: the profile has no variant {variant}; write {name}:depth=N or, for an SSD, {name}:fresh or \
+         {name}:steady"
     )]
     Variant {
         /// Name of the profile.
@@ -82,7 +82,7 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// The path is not that of a text file.
-    #[error("{file}: this is {what}; a profile is a name that iosched device list shows, or a TOML file")]
+    #[error("{file}: this is {what}, not a profile; give a TOML file, or a name that iosched device list shows")]
     NotText {
         /// Name of the file.
         file: String,
@@ -513,7 +513,7 @@ impl Profile {
         let invalid = |source| ProfileError::Invalid { file: name.clone(), source };
         let Model::Ssd(config) = &self.model else {
             let problem = format!("a device of kind {} has only one initial state", self.model.kind());
-            let remedy = format!("only a device of kind ssd can start as {}", state.name());
+            let remedy = format!("leave out {}; only a device of kind ssd has this state", state.name());
             return Err(invalid(ConfigError::new("ssd.start", problem, remedy)));
         };
         let start = match state {
@@ -540,8 +540,8 @@ impl Profile {
         let invalid = |source| ProfileError::Invalid { file: self.name.clone(), source };
         let deepest = self.card().depth;
         if !(1..=deepest).contains(&depth) {
-            let remedy = format!("for this device, the queue depth must be from 1 to {deepest} commands");
-            return Err(invalid(ConfigError::new("depth", "this queue depth is out of range".to_owned(), remedy)));
+            let remedy = format!("give a depth from 1 to {deepest} for this device");
+            return Err(invalid(ConfigError::new("depth", "the queue depth is out of range".to_owned(), remedy)));
         }
         let mut model = self.model.clone();
         match &mut model {
@@ -552,8 +552,8 @@ impl Profile {
             Model::Server(config) => config.depth = depth,
             Model::Empirical(config) => config.depth = depth,
             Model::Array(_) => {
-                let problem = "the controller of the array sets the depth".to_owned();
-                return Err(invalid(ConfigError::new("depth", problem, "set array.depth in your own profile file")));
+                let problem = "an array has no :depth, because its controller sets the depth".to_owned();
+                return Err(invalid(ConfigError::new("depth", problem, "write a profile file and set array.depth")));
             }
         }
         let prototype = model.build(&[]).map_err(invalid)?;
@@ -702,7 +702,7 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
     for (i, Anchor { figure, value, unit, .. }) in anchors.iter().enumerate() {
         let field = |name| format!("anchors[{i}].{name}");
         if !measure::applies(model, card, *figure) {
-            let remedy = "use a metric of this kind of device, see docs/devices.md";
+            let remedy = "use a metric of this kind of device; see docs/devices.md";
             return Err(ConfigError::new(
                 &field("figure"),
                 format!("a device of this kind has no metric {figure}"),
@@ -710,7 +710,7 @@ fn validate_anchors(anchors: &[Anchor], model: &Model, card: &Card) -> Result<()
             ));
         }
         if anchors[..i].iter().any(|other| other.figure == *figure) {
-            let remedy = "give only one value, the best known one";
+            let remedy = "keep only the best known value";
             return Err(ConfigError::new(&field("figure"), format!("{figure} is given twice"), remedy));
         }
         if unit.quantity() != figure.quantity() {
@@ -770,7 +770,7 @@ impl File {
         if let Some((table, _)) = tables.iter().find(|&&(table, present)| present && table != wanted) {
             return Err(ConfigError::new(
                 table,
-                format!("this table is only for kind = {wanted:?}"),
+                format!("the table is only for kind = {wanted:?}"),
                 format!("put the parameters of a {wanted} device into [{wanted}]"),
             ));
         }
@@ -786,7 +786,7 @@ impl File {
         model.ok_or_else(|| {
             ConfigError::new(
                 wanted,
-                "this table is missing",
+                "the table is missing",
                 format!("kind = {wanted:?} needs a table [{wanted}] with its parameters"),
             )
         })
@@ -834,7 +834,7 @@ impl Model {
             }
             Self::Disk(config) => {
                 let rot_us = config.rot_ns as f64 / 1e3;
-                format!("seek by distance, rotational delay {rot_us} us, depth {}", config.depth)
+                format!("seek time by distance, rotational delay {rot_us} us, depth {}", config.depth)
             }
             Self::Hdd(config) => {
                 let cache = if config.write_cache.enabled { "on" } else { "off" };
@@ -856,7 +856,7 @@ impl Model {
             }
             Self::Empirical(config) => {
                 format!(
-                    "{}, latencies chosen at random from measured latencies, depth {}",
+                    "{}, latencies drawn at random from measured latencies, depth {}",
                     size(config.capacity_sectors),
                     config.depth
                 )

@@ -26,7 +26,7 @@ impl RestConfig {
                 "give at least the shortest time (share 0) and the longest time (share 1), or leave out the table \
                  {table}"
             );
-            return Err(ConfigError::new(&format!("{table}.extra"), "it is empty", remedy));
+            return Err(ConfigError::new(&format!("{table}.extra"), "the list is empty", remedy));
         }
         distribution::validate(&format!("{table}.extra"), &self.extra)
     }

@@ -140,10 +140,10 @@ fn wrong_arrays_are_refused_with_what_would_be_right() {
         }
     };
     check("\"scsi-15k\"", "\"scsi\"", &["array.members[0].profile", "no device profile \"scsi\"", "scsi-15k"]);
-    check("\"scsi-15k\"", "\"san-lun\"", &["array.members[0].profile: a member cannot be an array"]);
+    check("\"scsi-15k\"", "\"san-lun\"", &["array.members[0].profile: a member of an array cannot be an array"]);
     check("count = 14", "count = 0", &["array.members[0].count: 0 is out of range"]);
     check("count = 14", "count = 2", &["array.capacity_sectors: 3906250000 is out of range"]);
-    check("chunk_sectors = 128", "chunk_sectors = 12", &["array.chunk_sectors: 12 is not a multiple of 8"]);
+    check("chunk_sectors = 128", "chunk_sectors = 12", &["array.chunk_sectors: 12 sectors are not a multiple of 8"]);
     check(
         "destage_depth = 8",
         "destage_depth = 32",

@@ -53,7 +53,7 @@ fn unsupported_parts_of_a_description_are_named() {
         [
             "\"Use separate write segment\" is 1; the model cannot represent this value",
             "\"Bubbles\" is many; the model cannot represent this value",
-            "\"Inner\" is more than a number; the model cannot represent this value",
+            "\"Inner\" is a list or a block; the model cannot represent this value",
         ]
     );
     let mechanics = MODEL.replace("Head switch time", "Percent error in rpms = 0.5,\n Head switch time");

@@ -23,7 +23,7 @@ fn family_members_reach_their_published_saturation() {
         let fit = profile.fit().unwrap();
         let has_latencies = member.latencies().is_some();
         assert_eq!(fit.rates_only, !has_latencies, "{}", member.name);
-        assert_eq!(!has_latencies, profile.about().ends_with("no latencies"), "{}", profile.about());
+        assert_eq!(!has_latencies, profile.about().ends_with("without latencies"), "{}", profile.about());
     }
 }
 

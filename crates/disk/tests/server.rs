@@ -287,7 +287,7 @@ fn a_distribution_that_is_none_is_refused_by_name() {
     assert!(error.starts_with("server.batch.gather_ns"), "{error}");
     let stalls = Some(ServerStalls { every_ns: 1_000_000, length: Vec::new() });
     let error = ServerConfig { stalls, ..config() }.validate().unwrap_err().to_string();
-    assert!(error.starts_with("server.stalls.length: it is empty"), "{error}");
+    assert!(error.starts_with("server.stalls.length: the list is empty"), "{error}");
 }
 
 #[test]

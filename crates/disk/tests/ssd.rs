@@ -192,7 +192,7 @@ fn devices_of_one_profile_start_alike_and_are_independent() {
 fn states_are_refused_where_they_mean_nothing() {
     let error = Profile::named("sata-7200:steady").unwrap_err().to_string();
     assert!(
-        error.contains("sata-7200:steady") && error.contains("only a device of kind ssd can start as steady"),
+        error.contains("sata-7200:steady") && error.contains("only a device of kind ssd has this state"),
         "{error}"
     );
     assert!(Profile::named("sata-ssd:fresh").is_ok());
@@ -206,11 +206,7 @@ fn a_device_can_be_told_to_queue_less() {
     assert!(profile.anchors().iter().all(|anchor| anchor.figure.depth() == 1) && !profile.anchors().is_empty());
     assert_eq!(Profile::named("nvme:steady:depth=4").unwrap().card().depth, 4);
     let error = Profile::named("sata-7200:depth=32").unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "sata-7200: depth: this queue depth is out of range; for this device, the queue depth must be from 1 to \
-         31 commands"
-    );
+    assert_eq!(error, "sata-7200: depth: the queue depth is out of range; give a depth from 1 to 31 for this device");
     assert!(Profile::named("sata-7200:depth=many").is_err());
     assert!(Profile::named("san-lun:depth=2").unwrap_err().to_string().contains("array.depth"));
 }

@@ -4,9 +4,9 @@
 const EXCEPTIONS: &[(&str, &str, &str)] =
     &[("cfq", "coopfuzz011", NEIGHBOUR), ("cfq", "coopfuzz034", NEIGHBOUR), ("mq-deadline", "md30_rbshape", SHAPE)];
 
-const NEIGHBOUR: &str = "which of two neighbours a search ends at was left to the recorded kernel's allocator";
-const SHAPE: &str =
-    "which of several requests at one sector is found depends on the shape of the recorded kernel's tree";
+const NEIGHBOUR: &str = "in the recorded kernel, the memory allocator decides at which of two neighbours a search ends";
+const SHAPE: &str = "if several requests have the same sector, the shape of the tree in the recorded kernel decides which request a \
+     search finds";
 
 /// Returns the reason why a simulated run may differ from the recorded one, or
 /// `None` if it must not.

@@ -20,11 +20,11 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Reads and writes are separate. Each kind is sorted by sector, and also by age.",
         "A batch has up to fifo_batch requests, all reads or all writes, in sector order.",
-        "If reads wait, the next batch is of reads. After writes_starved batches of reads, the next batch is of \
-         writes, if writes wait.",
-        "A batch continues after the last request of its kind. If the oldest request is past its deadline, the batch \
-         begins with that request.",
-        "It does not distinguish processes.",
+        "If reads wait, the next batch has reads. But if writes wait, one batch of writes follows after \
+         writes_starved batches of reads.",
+        "A batch continues where the last batch of its kind ended. But if the oldest request is past its deadline, \
+         the batch begins with that request.",
+        "deadline does not distinguish processes.",
     ],
     when: "Databases and servers that need throughput and a limited waiting time, and no fairness \
            between processes.",
@@ -47,7 +47,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             500,
             0..=MAX,
             "2.6.0",
-            "if a read is older than this time, it begins the next batch of reads",
+            "a read that is older than this time begins the next batch of reads",
             { tuning: Span::of(16, 2_000) }
         ),
         tunable!(
@@ -58,7 +58,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             5000,
             0..=MAX,
             "2.6.0",
-            "if a write is older than this time, it begins the next batch of writes",
+            "a write that is older than this time begins the next batch of writes",
             { tuning: Span::of(78, 20_000) }
         ),
         tunable!(
@@ -83,7 +83,8 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             "1: also merge a bio with the beginning of a request",
             { tuning: Span::SWITCH }
         ),
-        tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "requests in one batch",
+        tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "2.6.0", "largest number of requests in \
+            one batch",
             { tuning: Span::of(1, 128) }),
     ],
 };

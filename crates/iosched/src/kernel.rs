@@ -55,8 +55,8 @@ pub struct KernelVersion {
 /// Error for a text that is not a known version of Linux.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} is not a known kernel; write a version from {first} to {last}, with a patch level if it matters \
-     (6.1 or 6.1.21), or one of {}", DISTRIBUTIONS.map(|(name, _)| name).join(", ")
+    "{given:?} is not a known kernel; write a version from {first} to {last}, optionally with a patch level (6.1 or \
+     6.1.21), or one of {}", DISTRIBUTIONS.map(|(name, _)| name).join(", ")
 )]
 pub struct UnknownKernel {
     given: String,

@@ -23,11 +23,11 @@ pub(crate) const REGISTERED: Registered = Registered {
         "Each hardware queue has one list and serves it in the order of arrival. Hardware queues take turns.",
         "A request needs one of the device's tags before it enters a list. Without a free tag, \
          the process waits. Therefore lists are short.",
-        "Bios are merged in the plug of their process. If the device is full, they are merged with one of the \
-         newest eight waiting requests.",
+        "A bio can be merged in the plug of its process. If the device is full, a bio can also be merged with one of \
+         the newest eight waiting requests.",
     ],
-    when: "A fast device (NVMe) that orders requests itself, or a disk above a layer that orders requests. Processes \
-        need no fairness.",
+    when: "A fast device (NVMe) that orders requests itself, or a disk above a layer that orders requests, if \
+        processes need no fairness.",
     ..Registered::new("none", &|env| Box::new(NoElevator::new(env.hw_queues)))
 };
 

@@ -183,8 +183,8 @@ pub enum SettingError {
     },
     /// The version of Linux has another io.cost, or none.
     #[error(
-        "{elevator}: {name} cannot be simulated for Linux {kernel}: io.cost is known from 5.10 on; name a later \
-         version, or leave {name} out"
+        "{elevator}: iosched cannot simulate {name} for Linux {kernel}, because its io.cost follows Linux 5.10 and \
+         later; name a later version, or leave {name} out"
     )]
     UnknownIoCost {
         /// The name of the elevator.
@@ -209,7 +209,8 @@ pub enum SettingError {
     },
     /// The name is neither a tunable of the elevator nor an attribute of the queue.
     #[error(
-        "{elevator}: there is no {name:?}; tunables of {elevator}: {tunables}; attributes of the queue: {attributes}"
+        "{elevator}: there is no tunable or attribute {name:?}; tunables of {elevator}: {tunables}; attributes of the \
+         queue: {attributes}"
     )]
     UnknownName {
         /// The name of the elevator.
@@ -611,7 +612,7 @@ mod tests {
             let built = setting.build(Time::ZERO, &QueueConfig::default());
             assert_eq!(built.is_ok(), is_known, "{kernel}");
             if let Err(error) = built {
-                let start = format!("none: io.cost.qos cannot be simulated for Linux {kernel}: ");
+                let start = format!("none: iosched cannot simulate io.cost.qos for Linux {kernel}, ");
                 assert!(error.to_string().starts_with(&start), "{error}");
             }
         }

@@ -277,7 +277,7 @@ pub enum TunableError {
         name: &'static str,
     },
     /// The file holds text: see [`TunableSet::text`].
-    #[error("{name} has more than one number")]
+    #[error("the file {name} has more than one number")]
     NoNumber {
         /// The name of the file.
         name: &'static str,

@@ -269,10 +269,10 @@ fn a_complete_request_is_not_observed() {
         call(driver.queue(), id);
         driver.complete(NOW, id, Ok(()), |_, _| {});
         let message = panic_of(name, || call(driver.queue(), id));
-        assert!(message.starts_with("the queue has no rq0"), "{name}: {message}");
+        assert!(message.starts_with("the queue has no request rq0"), "{name}: {message}");
         let (other, _) = one_process();
         let message = panic_of(name, || call(other.queue(), id));
-        assert!(message.starts_with("the queue has no rq0"), "{name}: {message}");
+        assert!(message.starts_with("the queue has no request rq0"), "{name}: {message}");
     }
 }
 

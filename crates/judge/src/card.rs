@@ -95,7 +95,7 @@ impl Judgement {
         if self.cells(scheduler).next().is_none() {
             return;
         }
-        text.push_str("\n| compared with | better | worse | equal | undecided |\n|---|---|---|---|---|\n");
+        text.push_str("\n| compared with | better | worse | equal | cannot tell |\n|---|---|---|---|---|\n");
         verdicts_row("Linux' default", self.cells(scheduler).filter_map(|(_, cell)| cell.verdict), text);
         let others = || LINUX.into_iter().filter(|&with| with != scheduler);
         for with in others() {
@@ -155,7 +155,7 @@ fn sentence(about: &str) -> String {
 fn difference(&Difference { verdict, percent, .. }: &Difference) -> String {
     let word = match verdict {
         Verdict::Equal => return "equal".to_owned(),
-        Verdict::CannotTell => "undecided",
+        Verdict::CannotTell => "cannot tell",
         Verdict::Better | Verdict::More => "better",
         Verdict::Worse | Verdict::Less => "worse",
     };
@@ -187,7 +187,7 @@ fn waits_table(all: &[LongestWait], text: &mut String) {
     text.push_str("\n| device | victim | longest wait found | adversaries |\n|---|---|---|---|\n");
     for wait in all {
         let longest = time(wait.wait_ns);
-        let longest = if wait.grows { format!("no bound found ({longest})") } else { longest };
+        let longest = if wait.grows { format!("still growing at {longest}") } else { longest };
         let _ = writeln!(text, "| {} | {} | {longest} | {} |", wait.device, wait.op, wait.adversaries);
     }
 }
@@ -231,7 +231,7 @@ mod tests {
             (Verdict::Better, Some(-58.4), "better, -58 %"),
             (Verdict::Worse, Some(340.0), "worse, 4.4 times"),
             (Verdict::Equal, Some(1.0), "equal"),
-            (Verdict::CannotTell, Some(7.0), "undecided, +7 %"),
+            (Verdict::CannotTell, Some(7.0), "cannot tell, +7 %"),
         ];
         for (verdict, percent, shown) in cases {
             assert_eq!(difference(&Difference { with: "none", percent, verdict }), shown);
@@ -263,7 +263,7 @@ mod tests {
         for row in ["Linux' default | 0 | 0 | 1 | 0 |", "none | 1 | 0 | 0 | 0 |", "kyber | 0 | 1 | 0 | 0 |"] {
             assert!(text.contains(&format!("\n| {row}\n")), "{row}: {text}");
         }
-        for (with, shown) in LINUX.into_iter().zip(["better, -9 %", "equal", "worse, -9 %", "undecided, -9 %"]) {
+        for (with, shown) in LINUX.into_iter().zip(["better, -9 %", "equal", "worse, -9 %", "cannot tell, -9 %"]) {
             let (_, table) = text.split_once(&format!("| compared with {with} | metric | {device}")).unwrap();
             assert_eq!(table.starts_with(" (default) |"), with == "mq-deadline", "{table}");
             assert!(table.contains(&format!("| {} | {} | {shown} |", workload.name, workload.goal)), "{table}");
@@ -288,7 +288,7 @@ mod tests {
         let text = judgement.markdown();
         assert!(judgement.is_broken());
         assert!(text.starts_with("## sedf\n\nShortest expected deadline first.\n"), "{text}");
-        assert!(text.contains("| read | no bound found (19.0 s) | 1 x sequential reader |"), "{text}");
+        assert!(text.contains("| read | still growing at 19.0 s | 1 x sequential reader |"), "{text}");
         assert!(text.contains("**a rule was broken**: seed 3: Progress"), "{text}");
     }
 }

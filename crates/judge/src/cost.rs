@@ -34,7 +34,7 @@ const COUNTED: [&str; 3] = ["sequential", "random", "random, half writes"];
 #[non_exhaustive]
 pub enum CostError {
     /// valgrind is not installed.
-    #[error("valgrind, which counts the instructions, is not installed (apt-get install valgrind)")]
+    #[error("valgrind is not installed, but it counts the instructions; install it with: apt-get install valgrind")]
     NoValgrind,
     /// valgrind cannot be started.
     #[error("valgrind cannot be started: {0}")]

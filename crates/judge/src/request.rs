@@ -75,10 +75,10 @@ impl JudgeRequest {
 #[non_exhaustive]
 pub enum JudgeError {
     /// No scheduler was given.
-    #[error("there is nothing to judge; give at least one scheduler")]
+    #[error("no scheduler is given; give at least one scheduler")]
     Nothing,
     /// Fewer than 2 runs have no spread.
-    #[error("runs: {0} is too few; verdicts need at least 2 runs")]
+    #[error("runs: {0} is too few; give at least 2 runs, which verdicts need")]
     Runs(u32),
     /// The registry has no scheduler of this name.
     #[error(transparent)]

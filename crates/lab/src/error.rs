@@ -11,7 +11,7 @@ use crate::record::RECORDS_FORMAT;
 #[non_exhaustive]
 pub enum LabError {
     /// No settings were given.
-    #[error("there is nothing to compare; give at least one scheduler")]
+    #[error("no scheduler is given; give at least one scheduler")]
     NoSettings,
     /// A version of Linux is given, and no scheduler has rules for several versions.
     #[error(
@@ -39,21 +39,21 @@ pub enum LabError {
         name: String,
     },
     /// fio's JSON was requested for a workload that is not a fio job file.
-    #[error("{workload} is not a fio job file, so there is no fio JSON; use --json")]
+    #[error("{workload} is not a fio job file, so iosched cannot write fio's JSON; use --json")]
     NotFioJobs {
         /// Name of the workload.
         workload: String,
     },
     /// No round is complete.
-    #[error("not every setting has a finished run, so there is nothing to compare")]
+    #[error("some settings have no finished run, so iosched cannot compare the settings")]
     NothingRun,
     /// The number of runs is 0.
-    #[error("0 runs give no results; give at least 1 run, or better 10")]
+    #[error("0 runs give no results; give at least 1 run, better 10 runs")]
     NoRuns,
     /// A run ended within the warm-up, so nothing of it counts.
     #[error(
-        "a run ended after {} s, before the end of the warm-up of {} s, so the run has no result; give a shorter \
-         --warm-up, or a longer workload",
+        "a run ended after {} s, but the warm-up lasts {} s, so the run has no result; give a shorter --warm-up, or a \
+         longer workload",
         *finished_ns as f64 / 1e9, *warm_up_ns as f64 / 1e9
     )]
     OnlyWarmUp {
@@ -73,7 +73,7 @@ pub enum LabError {
         there_is: String,
     },
     /// The baseline is not among the settings.
-    #[error("the baseline {baseline} is not one of the compared settings; they are {}", .labels.join(", "))]
+    #[error("the baseline {baseline} is not one of the compared settings; these are {}", .labels.join(", "))]
     UnknownBaseline {
         /// Label that the user gave as the baseline.
         baseline: String,
@@ -105,8 +105,7 @@ pub enum LabError {
         source: Box<iosched_workload::WorkloadError>,
     },
     /// There is no machine profile with that name.
-    #[error("there is no machine {name:?}; available: {}; to name a file, write a name with a / or the ending \
-        .toml", .known.join(", "))]
+    #[error("there is no machine {name:?}; available: {}; the name of a file must contain a / or end in .toml", .known.join(", "))]
     UnknownMachine {
         /// Name that the user gave.
         name: String,
@@ -114,7 +113,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// There is no published experiment with that name.
-    #[error("there is no experiment {name:?}; available: {}; \"all\" stands for all of them", .known.join(", "))]
+    #[error("there is no experiment {name:?}; available: {}, and \"all\" for all experiments", .known.join(", "))]
     UnknownExperiment {
         /// Name that the user gave.
         name: String,
@@ -122,7 +121,7 @@ pub enum LabError {
         known: Vec<&'static str>,
     },
     /// No case of the experiment matches.
-    #[error("the text {case:?} is in no name of a case; the cases are {}", .known.join(", "))]
+    #[error("no case has {case:?} in its name; the cases are {}", .known.join(", "))]
     UnknownCase {
         /// Text that the user gave.
         case: String,

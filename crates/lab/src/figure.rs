@@ -189,8 +189,8 @@ macro_rules! figures {
 }
 
 figures! {
-    Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes read and written, per \
-     second of the run";
+    Throughput "throughput" "throughput" "MB/s" Higher RELEVANT_PERCENT false "bytes that the tasks read and wrote, \
+     per second of the run";
     Iops "iops" "IOPS" "1/s" Higher RELEVANT_PERCENT false "I/Os of the tasks, per second of the run; a merged or \
      split I/O counts once";
     Finish "finish" "finish" "s" Lower RELEVANT_PERCENT true "time to the last completion, without the warm-up";
@@ -210,8 +210,8 @@ figures! {
     AsyncP999 "async_p999" "async p99.9" "ms" Lower RELEVANT_QUANTILE_PERCENT false "99.9 % of async writes complete \
      within this latency";
     AsyncWorst "async_worst" "async worst" "ms" Lower RELEVANT_PERCENT false "longest latency of an async write";
-    Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the time of the run in which \
-     the device had work";
+    Utilisation "utilisation" "utilisation" "%" Neither RELEVANT_PERCENT false "share of the run during which the \
+     device was busy";
     Fairness "fairness" "fairness" "0..1" Higher RELEVANT_PERCENT true "how equally tasks slow each other down, \
         from 0 (unequally) to 1 (equally); Jain's index of their slowdowns";
 }

@@ -75,7 +75,8 @@ impl RecordReader {
                 Ok(record) => {
                     if !records.add(record) {
                         let problem =
-                            "the record belongs to no device or setting of the plan, or appears twice".to_owned();
+                            "the record does not belong to a device and setting of the plan, or appears twice"
+                                .to_owned();
                         return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
                     }
                 }
@@ -86,7 +87,7 @@ impl RecordReader {
                     ));
                 }
                 Err(error) => {
-                    let problem = format!("no record: {error}");
+                    let problem = format!("the line is not a record: {error}");
                     return Err(LabError::BadRecord { file: file.to_owned(), line: number, problem });
                 }
             }
@@ -125,19 +126,19 @@ pub fn read_lines<T: DeserializeOwned, P, R>(
         match (serde_json::from_slice(&text).map(&of), &plan) {
             (Ok(Line::Plan(planned)), None) => plan = Some(planned),
             (Ok(Line::Run(run)), Some(_)) => runs.push(run),
-            (Ok(_), _) => return Err(wrong("out of place".to_owned())),
+            (Ok(_), _) => return Err(wrong("the record is not at its place in the order of the plan".to_owned())),
             (Err(error), Some(_)) if error.is_eof() && !text.ends_with(b"\n") => break,
             (Err(error), _) => return Err(wrong(error.to_string())),
         }
     }
-    let plan = plan.ok_or_else(|| LabError::Data { file: file.to_owned(), problem: "it is empty".to_owned() })?;
+    let plan = plan.ok_or_else(|| LabError::Data { file: file.to_owned(), problem: "the file is empty".to_owned() })?;
     Ok((plan, runs))
 }
 
 fn header(line: &[u8], file: &str) -> Result<Header, LabError> {
     let not_records = |problem: String| LabError::NotRecords { file: file.to_owned(), problem };
     if line.is_empty() {
-        return Err(not_records("it is empty".to_owned()));
+        return Err(not_records("the file is empty".to_owned()));
     }
     let mut value: Value = serde_json::from_slice(line).map_err(|error| not_records(error.to_string()))?;
     let format = value.get("format").and_then(Value::as_u64).unwrap_or(0);

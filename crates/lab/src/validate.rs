@@ -182,7 +182,7 @@ impl Validation {
         let mib = 2048;
         let per_cent = self.capacity_sectors / 100;
         for (name, near, far) in [
-            ("  within 1 MiB of the one before", 0, mib),
+            ("  within 1 MiB of the previous", 0, mib),
             ("  within 1 % of the disk", mib, per_cent.max(mib)),
             ("  within 10 % of the disk", per_cent.max(mib), per_cent.max(mib) * 10),
             ("  further", per_cent.max(mib) * 10, u64::MAX),

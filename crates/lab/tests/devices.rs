@@ -144,7 +144,10 @@ fn records_of_devices_that_the_plan_does_not_have_are_refused() {
     bytes.extend(line.replacen("\"record\":\"run\"", "\"record\":\"run\",\"device\":1", 1).bytes());
     bytes.push(b'\n');
     let error = RecordReader::read(bytes.as_slice(), "x.jsonl").unwrap_err().to_string();
-    assert!(error.starts_with("x.jsonl: line ") && error.contains("no device or setting of the plan"), "{error}");
+    assert!(
+        error.starts_with("x.jsonl: line ") && error.contains("does not belong to a device and setting of the plan"),
+        "{error}"
+    );
     let none = String::from_utf8(bytes).unwrap().replacen("\"devices\":[{", "\"devices\":[],\"rest\":[{", 1);
     let error = RecordReader::read(none.as_bytes(), "x.jsonl").unwrap_err().to_string();
     assert!(error.contains("x.jsonl: line 1: ") && error.contains("the plan has no device"), "{error}");

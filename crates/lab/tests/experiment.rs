@@ -130,7 +130,7 @@ fn file_without_records_is_refused_with_the_line() {
     assert!(later.contains("format 99, of iosched 9.0"), "{later}");
     let mut bytes = file(&experiment(tasks(), &["noop"], 1), 1);
     bytes.write_all(b"{\"record\":\"nonsense\"}\n").unwrap();
-    assert!(read(&bytes).contains("no record"), "{}", read(&bytes));
+    assert!(read(&bytes).contains("the line is not a record"), "{}", read(&bytes));
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn impossible_comparison_is_refused_before_any_run() {
     assert!(matches!(new(&[]), Err(LabError::NoSettings)));
     assert!(matches!(new(&["cfq", "cfq"]), Err(LabError::TwiceTheSame { .. })));
     let error = new(&["noop", "cfq"]).unwrap().set_baseline("deadline").unwrap_err();
-    assert_eq!(error.to_string(), "the baseline deadline is not one of the compared settings; they are noop, cfq");
+    assert_eq!(error.to_string(), "the baseline deadline is not one of the compared settings; these are noop, cfq");
     let mut none = new(&["noop"]).unwrap();
     none.runs = 0;
     assert!(matches!(execute(&none, &Control::new(1), |_| Ok(())), Err(LabError::NoRuns)));

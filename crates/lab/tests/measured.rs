@@ -280,7 +280,10 @@ fn requests_that_run_out_on_flash_are_a_doubt() {
     assert!(doubts([1_000, 1_500])[0].starts_with("up to 75 %"), "all settings");
     // A few late I/Os are only a note.
     let few = doubts([0, 4]);
-    assert!(few.len() == 1 && few[0].contains("all nr_requests requests were in use 4 times"), "{few:?}");
+    assert!(
+        few.len() == 1 && few[0].contains("4 times, all requests of the queue (nr_requests) were in use"),
+        "{few:?}"
+    );
 }
 
 #[test]

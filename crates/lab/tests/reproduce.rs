@@ -368,5 +368,5 @@ fn records_are_read_again_with_the_cases_that_were_chosen() {
     file.truncate(file.len() - 9);
     file.extend_from_slice(b"\n{}\n");
     assert!(read(&file[..], "dd.jsonl").unwrap_err().to_string().starts_with("dd.jsonl: line 4: "));
-    assert!(read(&b""[..], "dd.jsonl").unwrap_err().to_string().contains("it is empty"));
+    assert!(read(&b""[..], "dd.jsonl").unwrap_err().to_string().contains("the file is empty"));
 }

@@ -38,7 +38,7 @@ fn percent<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::
     let percent = u32::deserialize(deserializer)?;
     match percent {
         0..=50 => Ok(percent),
-        _ => Err(serde::de::Error::custom(format!("cpu_percent is {percent}; it must be from 0 to 50"))),
+        _ => Err(serde::de::Error::custom(format!("cpu_percent is {percent}, but it must be from 0 to 50"))),
     }
 }
 

@@ -61,7 +61,10 @@ pub enum PlanError {
         available: String,
     },
     /// A unit does nothing in the simulated time.
-    #[error("{file}: unit.{unit}: the workload completes no I/O in {seconds:.1} s; give a workload with I/O")]
+    #[error(
+        "{file}: unit.{unit}: the workload completes no I/O in {seconds:.1} s; give a workload that completes I/O \
+        in this time"
+    )]
     Idle {
         /// Name of the intents file.
         file: String,
@@ -77,7 +80,7 @@ pub enum PlanError {
         file: String,
     },
     /// The user ended the search.
-    #[error("interrupted before the plan was complete")]
+    #[error("the command was interrupted before the plan was complete")]
     Interrupted,
 }
 
@@ -133,8 +136,8 @@ pub fn plan(
     let mut notes = Vec::new();
     if ground.profile.fit().is_none() {
         notes.push(format!(
-            "The profile {} was never compared with a device, so the intervals include only the differences between \
-             runs.",
+            "The profile {} was never compared with a device, so the intervals of predicted values include only the \
+             differences between runs.",
             ground.profile.name()
         ));
     }

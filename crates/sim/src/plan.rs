@@ -220,13 +220,13 @@ pub enum SimError {
     #[error(transparent)]
     Machine(#[from] iosched_machine::model::MachineError),
     /// An application has no machine.
-    #[error("{application}: an application needs a machine model; give one with --machine")]
+    #[error("{application}: an application needs a machine model; add --machine NAME")]
     NoMachine {
         /// Name of the application.
         application: String,
     },
     /// An application needs more disks than are given.
-    #[error("{application} needs {needed} disks, but {given} are given")]
+    #[error("{application} needs {needed} disks, but the run has {given}")]
     TooFewDisks {
         /// Name of the application.
         application: String,

@@ -221,7 +221,7 @@ fn impossible_events_of_a_recording_are_reported() {
     assert!(replay(beginning).unwrap_err().to_string().contains("a queue with 0 jiffies per second"));
     let (at, late) = (records[1].at, Time::from_ns(u64::MAX));
     assert!(with(1, at, What::Depth(0)).contains("the depth of the device is 0"));
-    assert!(with(1, late, What::Depth(1)).contains("the time is too large to be real"));
+    assert!(with(1, late, What::Depth(1)).contains("the time is too large for a recording"));
     assert!(with(1, at, What::Switch("nop".to_owned())).contains("there is no scheduler \"nop\""));
     assert!(with(1, at, What::Requeue(7)).contains("does not have request 7"));
     let turn = records.iter().position(|record| record.what == What::Turn).unwrap();

@@ -216,15 +216,18 @@ impl Gap {
                 "put the files of all CPUs into one directory"
             }
             Self::CompletionsAlone { .. } => {
-                "record issues (D) or submissions (Q) as well (blktrace without -a, or block:block_rq_issue)"
+                "also record issues (D) or submissions (Q), with blktrace without -a, or with block:block_rq_issue"
             }
-            Self::NoSubmissions { .. } => "record submissions as well (blktrace without -a, or block:block_bio_queue)",
+            Self::NoSubmissions { .. } => {
+                "also record submissions, with blktrace without -a, or with \
+                block:block_bio_queue"
+            }
             Self::Cut { .. } | Self::Damaged { .. } | Self::NoLineEnd { .. } => "copy the whole file",
             Self::Dropped { .. } => "record again with larger buffers (blktrace -b and -n)",
             Self::BadLines { .. } => "give the right format with --input-format",
             Self::Disorder { .. } => "read each recording separately, or sort the trace by time",
             Self::PassedOver { .. } => "correct the lengths, or remove these records",
-            Self::Unclosed { .. } => "let fio run to its end",
+            Self::Unclosed { .. } => "let fio finish its run",
         }
     }
 }
@@ -284,7 +287,7 @@ impl fmt::Display for Gap {
             Self::Unmatched(unmatched) => unmatched.fmt(f),
             Self::NoCompletions { issued, cpus, one_file } => {
                 let (issued, cpus) = (grouped(*issued), list(cpus));
-                write!(f, "{issued} requests were issued, but none has a completion: ")?;
+                write!(f, "the trace has no completion for any of the {issued} issued requests: ")?;
                 match one_file {
                     true => {
                         write!(
@@ -298,21 +301,21 @@ impl fmt::Display for Gap {
             }
             Self::CompletionsAlone { completions } => write!(
                 f,
-                "{} requests completed, but the recording has no submissions (Q) and no issues (D), so it shows no \
-                 request",
+                "{} requests completed, but the recording has no submissions (Q) and no issues (D), so iosched cannot \
+                 read any request from it",
                 grouped(*completions)
             ),
             Self::NoSubmissions { issued } => write!(
                 f,
-                "{} requests have no submission (Q): iosched takes their insertion (I), allocation (G) or issue (D) \
-                 as the submission, so latency begins at this event",
+                "{} requests have no submission (Q). iosched takes their insertion (I), allocation (G) or issue (D) \
+                 as the submission, so their latencies begin at this event",
                 grouped(*issued)
             ),
             Self::MissingCpus { missing, read, unmatched } => {
                 let (is, missing) = (if missing.len() == 1 { "file" } else { "files" }, list(missing));
                 let are = if is == "file" { "is" } else { "are" };
                 write!(f, "the {is} of {missing} {are} missing (files read: {})", list(read))?;
-                f.write_str(if *unmatched { "" } else { "; every submission in these files has a completion" })
+                f.write_str(if *unmatched { "" } else { "; the submissions in the other files all have completions" })
             }
             Self::Dropped { records, of } => {
                 let (some, of, part) = (grouped(*records), grouped(*of), share(*records, *of));
@@ -320,7 +323,7 @@ impl fmt::Display for Gap {
             }
             Self::Damaged { bytes, of } => {
                 let (some, of, part) = (grouped(*bytes), grouped(*of), share(*bytes, *of));
-                write!(f, "{some} of the {of} bytes ({part}) belong to no record")
+                write!(f, "{some} of the {of} bytes ({part}) do not belong to any record")
             }
             Self::BadLines { lines, of, first, format } => {
                 let (some, total, part) = (grouped(*lines), grouped(*of), share(*lines, *of));
@@ -346,14 +349,14 @@ impl fmt::Display for Gap {
             Self::NoLineEnd { place } => {
                 write!(
                     f,
-                    "{place}: the last line has no newline, so the file may be truncated, and its last \
-                     number may be wrong"
+                    "{place}: the last line has no newline. The file may be truncated, and its last number may be \
+                     wrong"
                 )
             }
             Self::Unclosed { files } => {
                 let files =
                     if *files == 1 { "1 file was".to_owned() } else { format!("{} files were", grouped(*files)) };
-                write!(f, "{files} opened but not closed in the log: fio ended early, or the log is truncated")
+                write!(f, "{files} opened but not closed in the log, so fio ended early or the log is truncated")
             }
         }
     }

@@ -115,7 +115,7 @@ pub enum TraceError {
         problem: String,
     },
     /// Too many lines are not records of the format.
-    #[error("{file}: {gap}; iosched accepts at most {} % bad lines", crate::LOST_PERCENT_MAX)]
+    #[error("{file}: {gap}; iosched accepts at most {} % of such lines", crate::LOST_PERCENT_MAX)]
     BadLines {
         /// Name of the file.
         file: String,
@@ -225,19 +225,19 @@ pub enum WarningKind {
         want_bytes: u64,
     },
     /// Bytes that belong to no record.
-    #[error("iosched skipped {skipped_bytes} bytes that belong to no record")]
+    #[error("iosched skipped {skipped_bytes} bytes that do not belong to any record")]
     Damaged {
         /// Number of skipped bytes.
         skipped_bytes: u64,
     },
     /// The data behind a record's header is not followed by another record.
-    #[error("the length of a record is damaged, because {claimed_bytes} bytes of data cannot follow")]
+    #[error("the length of a record is damaged: its {claimed_bytes} bytes of data do not end at another record")]
     BadLength {
         /// Bytes of data according to the header.
         claimed_bytes: u64,
     },
     /// Reading or decompressing failed here. The rest is lost.
-    #[error("cannot be read from here on: {message}")]
+    #[error("the rest of the file cannot be read: {message}")]
     Unreadable {
         /// Message of the system or the decompressor.
         message: String,
@@ -259,7 +259,7 @@ pub enum WarningKind {
         expected: Cow<'static, str>,
     },
     /// The last line is a record without a newline.
-    #[error("the last line has no newline, so it may be truncated")]
+    #[error("the last line has no newline, so the line may be truncated")]
     NoLineEnd,
     /// An I/O of zero length.
     #[error("iosched skipped an I/O of length 0")]
@@ -280,7 +280,10 @@ pub enum WarningKind {
     },
     /// A record whose number is not the next, although the numbers of its
     /// neighbours are consecutive.
-    #[error("the number of a record is damaged (it is {found}, but should be {expected}); no records were dropped")]
+    #[error(
+        "the number of a record is {found} instead of {expected}, so this number is damaged; no records were \
+        dropped"
+    )]
     BadSequence {
         /// The number of the record.
         found: u32,
@@ -289,15 +292,15 @@ pub enum WarningKind {
     },
     /// A record that is older than one already returned. Its time was raised to that one's.
     #[error(
-        "a record is {late_ns} ns older than an earlier one, which is too late for the reorder window; iosched \
-         moved its time forward"
+        "a record is {late_ns} ns older than an earlier record. This is more than the reorder window, so iosched \
+         moved the time of the record forward"
     )]
     Late {
         /// The correction, ns.
         late_ns: u64,
     },
     /// A command that is neither read, write, flush nor discard.
-    #[error("the command {command:#04x} is neither read, write, flush nor discard, so iosched skipped it")]
+    #[error("iosched skipped the command {command:#04x}, which is neither read, write, flush nor discard")]
     UnknownCommand {
         /// Its SCSI operation code.
         command: u16,

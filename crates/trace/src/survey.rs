@@ -163,8 +163,8 @@ impl fmt::Display for Oddity {
         match self {
             Self::NoTimes { requests } => write!(
                 f,
-                "the trace has no usable times, because all {} requests have the same time; a replay submits \
-                 them one after another, with one in flight for each process",
+                "the trace has no usable times, because all {} requests have the same time; in a replay, each process \
+                 submits its requests one after another",
                 grouped(*requests)
             ),
             Self::StepsBack { steps: StepsBack { count, largest_ns, kept } } => write!(
@@ -174,10 +174,10 @@ impl fmt::Display for Oddity {
                 if *count == 1 { "time" } else { "times" },
                 *largest_ns as f64 / SECOND_NS as f64,
                 if *kept {
-                    "iosched keeps the order of the file; like fio, it treats a step back as no time"
+                    "iosched keeps the order of the file; like fio, iosched counts a step back as no time"
                 } else {
                     "iosched sorted the requests by time; if the file contains several recordings, use only one \
-                     of them"
+                     recording"
                 }
             ),
             Self::Rate { requests, span_ns, units, bare } => {
@@ -212,8 +212,8 @@ impl fmt::Display for Oddity {
             }
             Self::Bytes { bytes } => write!(
                 f,
-                "all starts and lengths are multiples of 512 sectors, and requests end at {} bytes. They may be in \
-                 bytes, not sectors; if so, give --columns with offset_bytes and length_bytes",
+                "all starts and lengths are multiples of 512 sectors, and requests end at {} bytes. The starts and \
+                 lengths may be in bytes, not sectors; if so, give --columns with offset_bytes and length_bytes",
                 grouped(*bytes)
             ),
             Self::Epoch { units: (read, likely) } => {
@@ -244,14 +244,14 @@ impl fmt::Display for Oddity {
             Self::SameSectors { requests } => write!(
                 f,
                 "{} completed requests shared sectors with another request in flight. A block trace identifies a \
-                 request only by its sectors, so it does not show which of these requests completed. iosched \
-                 chooses a request of the same length, then the oldest request; the latencies of these requests \
-                 may be exchanged, also between processes",
+                 request only by its sectors, so it does not show which of these requests completed. iosched chooses \
+                 a request of the same length, then the oldest request. Therefore some of these requests may have the \
+                 latency of another request, also of another process",
                 grouped(*requests)
             ),
             Self::Coarse { resolution_ns } => write!(
                 f,
-                "recorded times are only exact to {}; a replay spreads the arrivals at random within this time, \
+                "the recorded times are exact only to {}; a replay spreads the arrivals at random within this time, \
                  and keeps the order of the trace",
                 duration(*resolution_ns)
             ),

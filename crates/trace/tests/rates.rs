@@ -49,7 +49,7 @@ fn older_headings_and_other_locales_are_read() {
     assert_eq!((sda.intervals, found.leaves_out_first), (1, false), "one report alone is kept");
     assert_eq!(sda.read_bytes_per_s.unwrap().mean, 1600.0 * 512.0);
     assert_eq!((sda.wait_ms.unwrap().mean, sda.busy_intervals, sda.queued_intervals), (157.5, 1, 1));
-    assert!(found.to_string().contains("several requests to choose from"), "{found}");
+    assert!(found.to_string().contains("can choose between several requests"), "{found}");
     let twelve_hours =
         "12:00:01 AM  DEV  tps  aqu-sz  %util\n12:00:02 AM  sda  1.00  0.10  5.00\nAverage:  sda  1.00  0.10  5.00\n";
     assert_eq!(rates_of(twelve_hours).unwrap().devices[0].intervals, 1);
@@ -87,7 +87,8 @@ fn a_queue_is_counted_while_the_device_is_busy() {
     assert_eq!((sda.queued_intervals, sda.contradiction, found.is_since_start), (1, None, false));
     let message = found.to_string();
     assert!(
-        message.contains("27.9 requests in flight while busy") && message.contains("several requests to choose from"),
+        message.contains("27.9 requests in flight while busy")
+            && message.contains("can choose between several requests"),
         "{message}"
     );
     assert!(!message.contains("never 2"), "{message}");

@@ -104,17 +104,16 @@ fn columns_give_words_for_operations() {
 #[test]
 fn wrong_columns_are_explained() {
     let problem = |columns: &str| Columns::parse(columns).unwrap_err().to_string();
-    assert!(
-        problem("end_s,op,sector,nr_sectors")
-            .contains("with the column end_s, the table also needs a column with the latency")
-    );
+    assert!(problem("end_s,op,sector,nr_sectors").contains(
+        "the column end_s gives the time of the completion, but not of the submission; add a column with the latency"
+    ));
     assert!(problem("time_s,op=1,sector,nr_sectors").contains("op=0:write/1:read"));
     assert!(problem("time_s,op=1:read/1:write,sector,nr_sectors").contains("exactly once"));
     assert!(
         problem("time_s,pid=1:read,op,sector,nr_sectors")
             .contains("you can give the meaning of values only for the column op")
     );
-    assert!(problem("time_s,time_ms,op,sector,nr_sectors,latency_s").contains("mean the same"));
+    assert!(problem("time_s,time_ms,op,sector,nr_sectors,latency_s").contains("have the same meaning"));
 }
 
 #[test]
@@ -135,7 +134,7 @@ fn refusals_name_the_likely_cause() {
         ("/dev/sda read 4096 4096\n/dev/sda write 8192 512\n", "the first line `fio version 2 iolog` is missing"),
         ("10 /dev/sda read 4096 4096\n", "the first line `fio version 3 iolog` is missing"),
         ("3.38 0 194945240 128 0\n6.59 0 75143136 8 1\n", "--columns time_ms,device,sector,nr_sectors,op=1:read"),
-        ("TIME(ms)     DISK    COMM    PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n", "prints no sectors"),
+        ("TIME(ms)     DISK    COMM    PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n", "has no sectors"),
         ("1 2 3 4 5 6\n2 3 4 5 6 7\n", "it is a table of 6 columns separated by blanks"),
         ("time,op,lba,size\n1.5,R,8,4096\n2.5,W,8,4096\n", "perhaps --columns time_s,op,sector,length_bytes"),
         ("timestamp_us,pid,rw,offset,bytes\n1,2,w,8,4096\n2,3,r,8,4096\n", "time_us,pid,op,offset_bytes,length_bytes"),
@@ -143,10 +142,10 @@ fn refusals_name_the_likely_cause() {
             "ts_ms;type;lba;nr_sectors;pid\n1;r;8;8;1\n",
             "name its columns with --columns, perhaps time_ms,op,sector,nr_sec",
         ),
-        ("     usecs               : count     distribution\n  0 -> 1 : 0 | |\n", "it is a histogram, as biolatency"),
+        ("     usecs               : count     distribution\n  0 -> 1 : 0 | |\n", "it is a histogram of biolatency"),
         ("12:00 pread64(5, \"\\0\", 8192, 0) = 8192\n12:00 fsync(5) = 0\n", "system calls, as strace prints it"),
-        ("0.001234567 D R 8 16\n0.001334567 C R 8 16\n", "it looks like output of blkparse with -f"),
-        ("8,0 3 0.001234567 Q RS 8 16 x\n8,0 3 0.001234568 D RS 8 16 x\n", "it looks like output of blkparse with -f"),
+        ("0.001234567 D R 8 16\n0.001334567 C R 8 16\n", "it looks like output of blkparse -f"),
+        ("8,0 3 0.001234567 Q RS 8 16 x\n8,0 3 0.001234568 D RS 8 16 x\n", "it looks like output of blkparse -f"),
         (" r  b   swpd   free   buff  cache   si   so    bi    bo\n 1  0 0 1 2 3 0 0 1 20\n", "table of vmstat"),
         ("at,where,what,much\n1,4096,x,512\n2,8192,y,512\n", "it is a table of 4 columns separated by commas"),
         (
@@ -177,7 +176,7 @@ fn refusals_name_the_likely_cause() {
         ("1, 40, 0, 4096\n2, 41, 0, 4096\n", "it is a log of fio without offsets"),
         (
             "  bash 812 [001] 205791.412006: sched:sched_switch: prev_comm=bash\n",
-            "iosched can read no block events at its beginning",
+            "iosched found no readable block events at its beginning",
         ),
         (
             "Linux 5.4.0 (x)  01/01/2021  _x86_64_ (2 CPU)\n\nDevice  tps  kB_read/s  kB_wrtn/s  kB_read  kB_wrtn\n\
@@ -255,7 +254,7 @@ fn refusals_say_which_change_makes_a_file_readable() {
         ("[    1.234567] sda: a\n[   12.345678] sdb: b\n".to_owned(), "the log of the kernel"),
         (
             "Device r/s w/s rkB/s aqu-sz %util\nsda 1.00 x 2.00 0.10 5.00\n".to_owned(),
-            "a table of rates from iostat or sar. However, \"x\" in line 2 is not a number",
+            "a table of rates from iostat or sar, but \"x\" in line 2 is not a number",
         ),
         (
             "Device r/s w/s rkB/s aqu-sz %util\nsda 1.00 2.00\n".to_owned(),
@@ -491,7 +490,7 @@ fn a_given_unit_may_be_doubted_as_well() {
     );
     assert_eq!(
         doubts(&with_unit(TimeUnit::Ms)),
-        "recorded times are only exact to 1 ms; a replay spreads the arrivals at random within this time, and \
+        "the recorded times are exact only to 1 ms; a replay spreads the arrivals at random within this time, and \
          keeps the order of the trace"
     );
 }

@@ -133,7 +133,7 @@ fn other_events_of_the_kernel_may_come_first() {
     let (requests, _) = read(format!("{}{block}", sched.repeat(300)).as_bytes());
     assert_eq!(essence(&requests), [(Op::Write, 83, 16, 81, None)]);
     let error = open(sched.repeat(9).as_bytes()).err().unwrap().to_string();
-    assert!(error.contains("iosched can read no block events at its beginning"), "{error}");
+    assert!(error.contains("iosched found no readable block events at its beginning"), "{error}");
 }
 
 #[test]
@@ -204,8 +204,11 @@ fn block_events_that_cannot_be_read_say_how_to_print_them() {
             format!("dd 5.000001: block:block_rq_issue: {what}"),
             "no numbers of processes; print them with perf script -F",
         ),
-        (format!("block:block_rq_issue: {what}"), "no times that can be read; print them with perf script -F"),
-        (format!("dd-42 [001] d..1. 205791001: block_rq_issue: {what}"), "counts of a clock without a unit"),
+        (
+            format!("block:block_rq_issue: {what}"),
+            "cannot read the times of its block events; print them with perf script -F",
+        ),
+        (format!("dd-42 [001] d..1. 205791001: block_rq_issue: {what}"), "from a clock without a unit"),
         (format!("dd-42 1d..1 123456us : block_rq_issue: {what}"), "the latency format of ftrace"),
         ("0.123 dd/42 block:block_rq_issue(dev: 8388624, sector: 8, nr_sector: 8)".to_owned(), "output of perf trace"),
     ] {
@@ -225,5 +228,5 @@ fn completions_alone_show_no_request() {
     let many = text(20);
     let error = strictly(many.as_bytes(), &Default::default()).unwrap().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("20 requests completed, but the recording has no submissions (Q)"), "{error}");
-    assert!(error.contains("record issues (D) or submissions (Q) as well"), "{error}");
+    assert!(error.contains("also record issues (D) or submissions (Q)"), "{error}");
 }

@@ -13,7 +13,7 @@ pub enum WorkloadError {
         source: std::io::Error,
     },
     /// The trace has no process with the name that was given for a cgroup or a priority.
-    #[error("{file}: {given}: no process of the trace has this name; the names in the trace are {known}")]
+    #[error("{file}: {given}: the trace has no process with this name; the names in the trace are {known}")]
     NoSuchProcess {
         /// Name of the trace's file.
         file: String,
@@ -80,9 +80,7 @@ pub enum WorkloadError {
         remedy: String,
     },
     /// The command line is of a program that iosched does not simulate.
-    #[error(
-        "{program}: iosched does not simulate this program, and there is no file with this name{remedy}; given: {line}"
-    )]
+    #[error("{program}: iosched does not simulate this program, and no file has this name{remedy}; given: {line}")]
     NoSuchProgram {
         /// Name of the program.
         program: String,

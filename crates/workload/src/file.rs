@@ -69,7 +69,7 @@ impl TaskSet {
         for (index, change) in self.prio_changes.iter().enumerate() {
             if pids.binary_search(&change.pid).is_err() {
                 let problem = format!("no task has pid {}", change.pid);
-                return Err(check.error(format!("prio_changes[{index}].pid"), problem, "name a task's pid"));
+                return Err(check.error(format!("prio_changes[{index}].pid"), problem, "give the pid of a task"));
             }
             check.within(format!("prio_changes[{index}].level"), change.level.into(), 0..=7)?;
         }
@@ -91,7 +91,7 @@ impl TaskSet {
                 let mut one = Task { copies: 1, copy_sectors: 0, ..task.clone() };
                 one.pid = task.pid.checked_add(copy).ok_or_else(|| {
                     let problem = format!(
-                        "there are too few pids from {} up to the largest pid for {} copies",
+                        "from pid {} to the largest pid, there are not enough pids for {} copies",
                         task.pid, task.copies
                     );
                     check.error(format!("tasks[{index}].pid"), problem, "use a smaller pid")
@@ -147,7 +147,7 @@ impl Check<'_> {
             ));
         }
         if task.has_program() && task.total().is_none() && set.end_ns.is_none() && task.exit_ns.is_none() {
-            let problem = "this field and end_ns are missing, so the task would never end".to_owned();
+            let problem = "the field is missing, and the file has no end_ns, so the task would never end".to_owned();
             return Err(self.error(field("total"), problem, "set total or exit_ns of the task, or end_ns of the file"));
         }
         let only_phase = Phase {
@@ -177,12 +177,12 @@ impl Check<'_> {
             if let Some(pid) = pid
                 && pids.binary_search(&pid).is_err()
             {
-                return Err(self.error(field(name), format!("no task has pid {pid}"), "name a task's pid"));
+                return Err(self.error(field(name), format!("no task has pid {pid}"), "give the pid of a task"));
             }
         }
         if task.relay.is_some() && task.wakes.is_some() {
             let problem = "the task already has the field relay".to_owned();
-            return Err(self.error(field("wakes"), problem, "set either relay or wakes"));
+            return Err(self.error(field("wakes"), problem, "set only one of relay and wakes"));
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Check<'_> {
                 return Err(self.error(
                     field("range"),
                     problem,
-                    "write [first, last + 1], with a difference of at least align",
+                    "write [first, last + 1]; the two numbers must differ by at least align",
                 ));
             }
         }
@@ -231,11 +231,11 @@ impl Check<'_> {
             }
             let earlier = &set.cgroups[..index];
             if cgroup.parent != "root" && !earlier.iter().any(|c| c.name == cgroup.parent) {
-                let problem = format!("no cgroup {:?} is declared before this cgroup", cgroup.parent);
-                return Err(self.error(field("parent"), problem, "list parents first"));
+                let problem = format!("the parent {:?} is not declared before this cgroup", cgroup.parent);
+                return Err(self.error(field("parent"), problem, "declare the parent before its children"));
             }
             if cgroup.name == "root" || earlier.iter().any(|c| c.name == cgroup.name) {
-                let problem = format!("{:?} exists already", cgroup.name);
+                let problem = format!("another cgroup already has the name {:?}", cgroup.name);
                 return Err(self.error(field("name"), problem, "give each cgroup a different name"));
             }
         }
@@ -264,7 +264,7 @@ impl Check<'_> {
         for (index, change) in set.cgroup_moves.iter().enumerate() {
             if pids.binary_search(&change.pid).is_err() {
                 let problem = format!("no task has pid {}", change.pid);
-                return Err(self.error(format!("cgroup_moves[{index}].pid"), problem, "name a task's pid"));
+                return Err(self.error(format!("cgroup_moves[{index}].pid"), problem, "give the pid of a task"));
             }
             if change.cgroup != "root" && !exists(&change.cgroup) {
                 return unknown(format!("cgroup_moves[{index}].cgroup"), &change.cgroup);

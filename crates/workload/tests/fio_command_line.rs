@@ -82,8 +82,8 @@ fn errors_of_the_command_line_name_the_option() {
     for (line, says) in [
         ("fio --name=t --size=1M --frob=1", "fio command line: frob: no such option"),
         ("fio --name=t --size=1M --rw=sideways", "fio command line: rw=sideways"),
-        ("fio --name=t --size=1M --showcmd", "--showcmd: with this option, fio runs no jobs"),
-        ("fio --rw=read --size=1M", "there is no job: "),
+        ("fio --name=t --size=1M --showcmd", "--showcmd: with this option, fio does not run jobs"),
+        ("fio --rw=read --size=1M", "the file has no job; "),
     ] {
         assert!(error(line).contains(says), "{line}: {}", error(line));
     }

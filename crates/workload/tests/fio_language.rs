@@ -227,22 +227,25 @@ fn mistakes_name_file_line_and_what_would_be_right() {
         ("prio=8", "8 is too large; it must be at most 7"),
         ("direct=true", "`true` is not 1"),
         ("bs=\"4k\"", "without quotes"),
-        ("bs=4k-8k", "`4k-8k` is not one number"),
+        ("bs=4k-8k", "`4k-8k` is more than one number"),
         ("ioengine=nope", "fio has no engine `nope`"),
         (
             "cmdprio_percentage=4",
-            "this option is only for ioengine=libaio or io_uring or io_uring_cmd, but here the engine is psync",
+            "this option is only for ioengine=libaio or io_uring or io_uring_cmd, but the engine of the job is psync",
         ),
-        ("rate=1m\nrate_iops=3", "job.fio:4: rate_iops: it conflicts with rate; leave one out"),
+        (
+            "rate=1m\nrate_iops=3",
+            "job.fio:4: rate_iops: the option conflicts with rate; leave out one of the two options",
+        ),
         ("rate=1m\nrate_min=2m", "rate_min: more than rate"),
         ("wait_for=z", "no job before [j] has the name z"),
         ("size=1k", "1024 bytes are less than one block of 4096"),
-        ("offset=4z", "options of zones are given without zonemode=zbd"),
+        ("offset=4z", "the job has options of zones, but not zonemode=zbd"),
         ("numjobs=5000", "there are too many jobs, including their copies; at most 4096"),
         ("size=9999999999g", "too large"),
         ("runtime=99999999d", "too large"),
-        ("[k", "[k: this is not a section; write [name]"),
-        ("[]", "[]: this is not a section"),
+        ("[k", "[k: the line does not begin a section; write [name]"),
+        ("[]", "[]: the line does not begin a section"),
         ("include nothing.fio", "include nothing.fio: "),
     ] {
         let text = error(&format!("[j]\nsize=1m\n{line}\n"));
@@ -250,7 +253,7 @@ fn mistakes_name_file_line_and_what_would_be_right() {
         assert!(text.starts_with("job.fio:"), "{text}");
     }
     assert!(error("rw=read\n[j]\nsize=1m\n").contains("job.fio:1: rw: this option is before the first section"));
-    assert!(error("[global]\nbs=4k\n").contains("there is no job"));
+    assert!(error("[global]\nbs=4k\n").contains("the file has no job"));
     assert!(error("[j]\nrw=read\n").contains("size: the option is missing for job [j]"));
 }
 
@@ -264,7 +267,7 @@ fn all_mistakes_are_told_at_once_in_order() {
 #[test]
 fn unmodelled_options_are_refused_with_their_line() {
     for (options, expected) in [
-        ("ioengine=rbd\nrbdname=x", "job.fio:3: ioengine=rbd: not supported: it needs a Ceph cluster"),
+        ("ioengine=rbd\nrbdname=x", "job.fio:3: ioengine=rbd: not supported: the engine needs a Ceph cluster"),
         ("rw=write\nverify=crc32c", "job.fio:4: verify=crc32c: not supported"),
         ("zonemode=zbd\nzonesize=256m", "job.fio:3: zonemode=zbd: not supported"),
         ("steadystate=iops:10%", "use runtime"),

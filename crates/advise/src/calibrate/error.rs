@@ -18,7 +18,7 @@ pub enum CalibrateError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A probe completed no I/O.
-    #[error("{probe}: no I/O completed in {seconds:.1} s; check whether {target} works")]
+    #[error("{probe}: no I/O completed in {seconds:.1} s; check {target} for errors")]
     Nothing {
         /// The probe without I/O.
         probe: String,
@@ -28,7 +28,7 @@ pub enum CalibrateError {
         target: String,
     },
     /// A measurement that the fit needs is missing.
-    #[error("the fit needs a measurement that is missing: {missing}; measure again, and let at least one round finish")]
+    #[error("the fit needs a missing measurement: {missing}; measure again, and let at least one round finish")]
     Incomplete {
         /// Title of the missing role of probes.
         missing: String,
@@ -49,7 +49,7 @@ pub enum CalibrateError {
         kind: &'static str,
     },
     /// The device is too small for the probes.
-    #[error("{target} has {bytes} bytes; a device or file to calibrate must have at least {least}")]
+    #[error("{target} has {bytes} bytes; a device or file to calibrate must have at least {least} bytes")]
     TooSmall {
         /// Name of the device.
         target: String,

@@ -113,8 +113,8 @@ pub fn check_room(place: &Target, file_size_mib: u64, trace: Option<&Trace>, ins
         format!("free some space: the file needs at least {} MiB{instead}", FILE_SIZE_MIB.start())
     };
     Err(PlaceError::Wrong(format!(
-        "{place}: the file to measure needs {file_size_mib} MiB (--file-size), but only {free_mib} MiB are free; \
-         {remedy}"
+        "{place}: the file for the measurement needs {file_size_mib} MiB (--file-size), but only {free_mib} MiB are \
+         free; {remedy}"
     )))
 }
 
@@ -141,8 +141,8 @@ pub fn open_device<'i>(named: &Place<'_>, interrupt: &'i AtomicBool) -> Result<D
     if path.is_file() {
         if destroy_data.is_some() {
             return Err(PlaceError::Wrong(format!(
-                "{name}: this is a file, and iosched does not write to files that you name; --destroy-data is \
-                 only for block devices"
+                "{name}: this is a file, and iosched does not write to files that you name; --destroy-data is only for \
+                 block devices"
             )));
         }
         let place = Target::file(&roots, path)?;

@@ -179,12 +179,12 @@ impl Measurements {
                     measurements.check(&sample).map_err(|problem| bad(problem.to_owned()))?;
                     measurements.samples.push(*sample);
                 }
-                Ok(Line::Calibration(_)) => return Err(bad("a second header".to_owned())),
+                Ok(Line::Calibration(_)) => return Err(bad("the file has a second header".to_owned())),
                 Err(error) if error.is_eof() && text.last() != Some(&b'\n') => measurements.warnings.push(format!(
                     "{file}: line {line} is incomplete, because writing was interrupted there; iosched left this \
                      line out"
                 )),
-                Err(error) => return Err(bad(format!("no measurement: {error}"))),
+                Err(error) => return Err(bad(format!("the line is not a measurement: {error}"))),
             }
         }
         Ok(measurements)
@@ -193,7 +193,7 @@ impl Measurements {
     /// Rejects a sample that no run can have produced.
     fn check(&self, sample: &Sample) -> Result<(), &'static str> {
         if sample.probe >= self.header.probes.len() {
-            return Err("the header lacks the probe of this run");
+            return Err("the header does not have the probe of this run");
         }
         if self.samples.iter().any(|known| (known.probe, known.round) == (sample.probe, sample.round)) {
             return Err("the same run appears twice");
@@ -208,7 +208,7 @@ impl Measurements {
 fn header(text: &[u8], file: &str) -> Result<Header, CalibrateError> {
     let none = |problem: String| CalibrateError::NotMeasurements { file: file.to_owned(), problem };
     if text.is_empty() {
-        return Err(none("it is empty".to_owned()));
+        return Err(none("the file is empty".to_owned()));
     }
     let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| none(error.to_string()))?;
     let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -286,13 +286,13 @@ mod tests {
     fn a_damaged_file_is_refused_with_the_line() {
         let measurements = measurements();
         let whole = String::from_utf8(text(&measurements)).unwrap();
-        refused(b"", "it is empty");
+        refused(b"", "the file is empty");
         refused(b"{\"record\":\"header\"}\n", "line 1: this is not a file of measurements");
         refused(whole.replace("\"format\":2", "\"format\":7").as_bytes(), "format 7, of iosched test");
-        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header lacks the probe");
+        refused(whole.replace("\"probe\":1", "\"probe\":999").as_bytes(), "line 3: the header does not have the probe");
         refused(whole.replace("\"probe\":1", "\"probe\":0").as_bytes(), "line 3: the same run appears twice");
         refused(whole.replace("\"counted_ns\":1000000", "\"counted_ns\":0").as_bytes(), "line 2: the run has no I/O");
-        refused((whole.clone() + "nonsense\n").as_bytes(), "line 4: no measurement");
+        refused((whole.clone() + "nonsense\n").as_bytes(), "line 4: the line is not a measurement");
         let (_, headless) = whole.split_once('\n').unwrap();
         refused(headless.as_bytes(), "the first line is a run, not the header");
     }

@@ -119,7 +119,7 @@ impl Table {
             None => csv_rows(text).map_err(wrong)?,
         };
         if rows.is_empty() {
-            return Err(wrong(format!("no rows; {}", columns_help())));
+            return Err(wrong(format!("the table has no rows; {}", columns_help())));
         }
         Ok(Self { file: file.to_owned(), rows })
     }
@@ -130,7 +130,7 @@ impl Table {
         let reads = self.rows.iter().filter(|row| row.is_for_fit && row.is_random_read());
         let lone = reads.min_by_key(|row| (row.depth, row.bytes));
         let Some(&lone) = lone else {
-            let problem = "the fit needs a row of random reads; add one, preferably with 4 KiB and depth 1";
+            let problem = "the fit needs a row of random reads; add such a row, preferably with 4 KiB and depth 1";
             return Err(CalibrateError::Table { file: self.file.clone(), problem: problem.to_owned() });
         };
         Ok(self.measured_as(sectors, |row| role(row, &lone)))
@@ -170,8 +170,8 @@ const COLUMNS: [(&str, &[&str]); 10] = [
 ];
 
 fn columns_help() -> String {
-    "the first line must name the columns. rw, bs and iops are required; depth, jobs, read_percent, mean, p50, \
-     p99 and split are optional. Latencies are in us, or the name of their column ends in a unit, such as p99_ms"
+    "the first line must name the columns. rw, bs and iops are required; depth, jobs, read_percent, mean, p50, p99 \
+     and split are optional. Latencies are in us, unless the name of their column ends in a unit, such as p99_ms"
         .to_owned()
 }
 
@@ -320,7 +320,7 @@ fn bytes(text: &str) -> Result<u32, String> {
         "" | "b" => 1,
         "k" | "kb" | "kib" => 1 << 10,
         "m" | "mb" | "mib" => 1 << 20,
-        unit => return Err(format!("{text:?}: {unit:?} is not a unit; write 4k, 1m or 4096")),
+        unit => return Err(format!("{text:?}: {unit:?} is not a unit of size; write 4k, 1m or 4096")),
     };
     let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(factor));
     let is_valid = |bytes: &u64| bytes.is_multiple_of(512) && (512..=BYTES_MAX).contains(bytes);
@@ -338,7 +338,7 @@ mod fio {
         for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
             let document = document.map_err(|error| format!("not JSON: {error}"))?;
             let jobs = document.get("jobs").and_then(Value::as_array);
-            let jobs = jobs.ok_or("there is no list of jobs; fio writes this list with --output-format=json")?;
+            let jobs = jobs.ok_or("the file has no list of jobs; fio writes this list with --output-format=json")?;
             let global = document.get("global options").unwrap_or(&Value::Null);
             let groups = groups(jobs, global)?;
             for jobs in groups {
@@ -364,8 +364,8 @@ mod fio {
                 Some(group) if !waits(job, global) => {
                     let name = |job: &Value| job.get("jobname").and_then(Value::as_str).unwrap_or_default().to_owned();
                     return Err(format!(
-                        "jobs {:?} and {:?} ran at the same time, but a row needs a job that ran alone; add \
-                         stonewall to the second job",
+                        "the jobs {:?} and {:?} ran at the same time, but a row needs a job that ran alone; add \
+                         stonewall to the second job, and run fio again",
                         name(group[0]),
                         name(job)
                     ));
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        assert!(wrong("").contains("t.csv: no rows; the first line must name the columns"));
+        assert!(wrong("").contains("t.csv: the table has no rows; the first line must name the columns"));
         assert!(wrong("rw,bs\nread,4k\n").contains("line 1: the column iops is missing"));
         let line = |row: &str| wrong(&format!("rw,bs,iops,depth,p50,p99\n{row}\n"));
         assert!(line("trim,4k,1,1,,").contains("line 2: rw: \"trim\" must be one of"));
@@ -494,6 +494,6 @@ mod tests {
         assert_eq!(rows(&document(&after)).len(), 2);
         let beside = [job("a", "", 1000), job("b", "\"bs\": \"64k\"", 500)];
         assert!(wrong(&document(&beside)).contains("jobs \"a\" and \"b\" ran at the same time"));
-        assert!(wrong("{\"x\": 1}").contains("there is no list of jobs"));
+        assert!(wrong("{\"x\": 1}").contains("the file has no list of jobs"));
     }
 }

@@ -98,23 +98,26 @@ impl fmt::Display for Verdict {
         let (met, all) = self.met;
         let within = WITHIN * 100.0;
         if self.fits {
-            write!(f, "{} fits: {met} of {all} rates are within {within:.0} %", self.kind)?;
+            write!(
+                f,
+                "{} fits: {met} of {all} rates of the model are within {within:.0} % of the measurement",
+                self.kind
+            )?;
         } else {
             write!(
                 f,
-                "no model fits: {} is closest, with {met} of {all} rates within {within:.0} \
-                       %",
+                "no model fits: {} is closest, with {met} of {all} rates within {within:.0} % of the measurement",
                 self.kind
             )?;
         }
         if let Some((probe, difference)) = self.worst.as_ref().filter(|(_, difference)| difference.abs() > WITHIN) {
-            write!(f, "; the largest error is {probe}, {:+.0} %", difference * 100.0)?;
+            write!(f, "; the largest error is {:+.0} %, for {probe}", difference * 100.0)?;
         }
         let (held_out, figures) = self.held_out_met;
         if figures > 0 {
             write!(
                 f,
-                "; {held_out} of {figures} metrics of the workloads that the fit did not use are within {within:.0} %"
+                "; for workloads that the fit did not use, {held_out} of {figures} metrics are within {within:.0} %"
             )?;
         }
         let (noisy, all) = self.noisy;
@@ -122,7 +125,8 @@ impl fmt::Display for Verdict {
             let noise = NOISY * 100.0;
             write!(
                 f,
-                "; {noisy} of {all} metrics vary by more than {noise:.0} % from run to run, so no model can match them"
+                "; {noisy} of {all} metrics vary by more than {noise:.0} % from run to run, so no model can match \
+                 these metrics"
             )?;
         }
         Ok(())

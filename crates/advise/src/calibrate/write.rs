@@ -78,7 +78,7 @@ pub(super) fn lists(table: &Table, model: &Model) -> (Vec<String>, Vec<String>) 
     if has_writes {
         fitted.push(format!("{writes}: rows with writes"));
     } else {
-        assumed.push(format!("{writes}: no row writes"));
+        assumed.push(format!("{writes}: the table has no rows with writes"));
     }
     fitted.extend(rows.iter().map(|used| row(used)));
     (fitted, assumed)
@@ -95,16 +95,16 @@ pub(super) fn preface(calibration: &Calibration, header: &Header) -> String {
     }
     for (kind, fit) in &calibration.kinds {
         let _ = match fit {
-            Ok(off) => writeln!(text, "# {kind}: {:.1} % off on average.", off * 100.0),
+            Ok(off) => writeln!(text, "# {kind}: the mean error is {:.1} %.", off * 100.0),
             Err(reason) => writeln!(text, "# {kind}: not tried, because {reason}."),
         };
     }
     if !probes.iter().any(Probe::writes) {
         let assumed = match calibration.profile.model() {
             Model::Server(_) => "take as long as reads",
-            _ => "take the usual times of such devices",
+            _ => "take the usual time of such devices",
         };
-        let _ = writeln!(text, "# Writes were not measured: this model assumes that writes and flushes {assumed}.");
+        let _ = writeln!(text, "# Writes were not measured. The model assumes that writes and flushes {assumed}.");
     }
     text.push('\n');
     text

@@ -104,15 +104,15 @@ impl TuneResults<'_> {
         let sentence = match (self.finding, ahead) {
             (Finding::Unconfirmed, ahead) => {
                 let ahead = ahead.map_or_else(String::new, |setting| format!(" {setting} was ahead."));
-                format!("Keep {baseline} for now. The search was stopped before it confirmed a setting.{ahead}")
+                format!("Keep {baseline} for now. The search stopped before it confirmed a setting.{ahead}")
             }
             (Finding::NothingAllowed, _) => {
                 let bounds: Vec<&str> =
                     self.header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
-                format!("Keep {baseline} for now. No setting that was tried meets {}.", bounds.join(" and "))
+                format!("Keep {baseline} for now. None of the tried settings meets {}.", bounds.join(" and "))
             }
-            _ if self.settings < 2 => format!("Keep {baseline}. It has no tunable that is worth trying."),
-            _ => format!("Keep {baseline}. No other setting was worth confirming."),
+            _ if self.settings < 2 => format!("Keep {baseline}. This scheduler has no tunable that is worth trying."),
+            _ => format!("Keep {baseline}. No other setting was good enough for a confirmation."),
         };
         let kind = match self.finding {
             Finding::NothingBetter => DecisionKind::Keep,

@@ -52,7 +52,7 @@ pub enum TuneError {
     #[error(transparent)]
     Space(#[from] SpaceError),
     /// There is no goal.
-    #[error("there is no goal; give one, such as --goal \"p99(sync)\"")]
+    #[error("no goal is given; give a goal, such as --goal \"p99(sync)\"")]
     NoGoal,
     /// The unit of a bound is wrong.
     #[error("{constraint}: {problem}")]
@@ -80,7 +80,7 @@ pub enum TuneError {
         workload: String,
     },
     /// There is not exactly one device.
-    #[error("tune takes one device; {devices} are given")]
+    #[error("tune takes only one device, but {devices} devices are given")]
     Devices {
         /// Number of devices.
         devices: usize,
@@ -180,7 +180,8 @@ impl Tuning {
             let no_company = measure == Measure::Figure(Figure::Fairness) && self.experiment.alone_tasks().is_empty();
             let workload = self.experiment.header().workload.name;
             let known = if no_company {
-                let there_is = "fairness needs at least two tasks that can run alone and have 30 I/Os each".to_owned();
+                let there_is =
+                    "fairness needs at least two tasks that can run alone; each of them needs 30 I/Os".to_owned();
                 Err(LabError::NoSuchFigure { measure: measure.to_string(), workload, there_is })
             } else {
                 measure.known(run, &workload)

@@ -111,8 +111,8 @@ pub enum SpaceError {
     },
     /// The tunable of this name cannot vary.
     #[error(
-        "{option} {name}: no value is worth trying, because the tunable is read-only, has no effect, or is not \
-         in usual kernels; to set the tunable nevertheless, give --fix {name}=VALUE"
+        "{option} {name}: no value is worth trying, because the tunable is read-only, has no effect, or is missing in \
+         usual kernels; to set the tunable nevertheless, give --fix {name}=VALUE"
     )]
     NotWorthTrying {
         /// Command-line option with the name.

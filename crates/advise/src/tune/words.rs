@@ -46,8 +46,8 @@ impl TuneResults<'_> {
         doubts.extend(self.left_out());
         if !self.header.seeds_matter {
             doubts.push(
-                "the runs are the same with every seed, so differences are exact for this workload, but a \
-                 slightly different workload may behave differently"
+                "all seeds give the same runs, so differences are exact for this workload. A slightly different \
+                 workload may behave differently"
                     .to_owned(),
             );
         }
@@ -78,8 +78,8 @@ impl TuneResults<'_> {
         let names: Vec<String> = self.header.left_out.iter().map(|name| format!("`{name}`")).collect();
         (!names.is_empty()).then(|| {
             format!(
-                "the controllers {} need cgroups, but {} has none, so the search leaves these controllers out; \
-                 to try them, put the jobs of the workload into cgroups (cgroup= of a fio job, cgroup of a task)",
+                "the search leaves out the controllers {}, which need cgroups, because {} has no cgroups. To try \
+                 these controllers, put the jobs of the workload into cgroups (cgroup= of a fio job, cgroup of a task)",
                 listed(&names, "and"),
                 self.header.workload.name
             )
@@ -118,8 +118,8 @@ impl TuneResults<'_> {
             .map(|(record, constraint)| {
                 let unit = &self.header.measures[record.measure].unit;
                 format!(
-                    "the constraint {} holds on average (the mean is {}, the limit is {} {unit}), but single \
-                     runs may break it",
+                    "on average, the setting keeps the constraint {} (the mean is {}, the limit is {} {unit}), but \
+                     single runs may break the constraint",
                     record.text,
                     significant(constraint.value, 3),
                     significant(constraint.limit, 3)
@@ -231,7 +231,9 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let drop_ins = controllers.drop_ins(DEV).into_iter();
     let mut parts: Vec<(String, Vec<String>)> = drop_ins
-        .map(|drop_in| (format!("to apply it at every boot, write this to {}:", drop_in.path), lines(&drop_in.text)))
+        .map(|drop_in| {
+            (format!("to apply the setting at every boot, write this text to {}:", drop_in.path), lines(&drop_in.text))
+        })
         .collect();
     let attributes = of_queue(setting).into_iter().map(|(name, value)| format!(", ATTR{{queue/{name}}}=\"{value}\""));
     let rule = format!(
@@ -240,7 +242,7 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
         controllers.rule_parts()
     );
     let rules = "/etc/udev/rules.d/90-iosched-$DEV.rules";
-    parts.push((format!("and this to {rules}, with the name of the disk instead of $DEV:"), vec![rule]));
+    parts.push((format!("and write this text to {rules}, with the name of the disk instead of $DEV:"), vec![rule]));
     let mut undo = vec![format!("rm -f {rules}")];
     if setting.name() != before.name() {
         undo.push(format!("echo {} > /sys/block/$DEV/queue/scheduler", before.name()));
@@ -249,7 +251,7 @@ pub fn lasting(setting: &Setting, before: &Setting) -> Vec<(String, Vec<String>)
         undo.push(WBT_DEFAULT.to_owned());
     }
     undo.extend(controllers.undo(DEV));
-    parts.push(("to undo it:".to_owned(), undo));
+    parts.push(("to undo the change:".to_owned(), undo));
     parts
 }
 
@@ -284,7 +286,7 @@ mod tests {
         let parts = lasting(&setting, &Setting::defaults("none"));
         assert_eq!(
             parts[0].0,
-            "to apply it at every boot, write this to \
+            "to apply the setting at every boot, write this text to \
              /etc/systemd/system/backup.service.d/50-iosched.conf:"
         );
         assert_eq!(parts[0].1, ["[Service]", "IOWriteBandwidthMax=/dev/$DEV 1000000"]);

@@ -357,9 +357,10 @@ impl Battery {
     pub fn decision(&self) -> String {
         let OrderCount { right, wrong, cannot_tell, .. } = self.orders;
         let of = self.orders.measurable();
-        let met = format!("It predicts {:.0} % of the rates and p99 latencies well.", self.validated.trust_percent);
+        let met =
+            format!("The profile predicts {:.0} % of the rates and p99 latencies well.", self.validated.trust_percent);
         let shows = format!("The device shows {of} differences between schedulers.");
-        let no = "Do not choose a scheduler by this profile. Compare on the device itself: --on.";
+        let no = "Do not choose a scheduler with this profile. Compare the schedulers on the device itself (--on).";
         match (of, wrong, right) {
             (0, ..) => format!(
                 "Use any scheduler of the device for these workloads, because the device shows no difference \
@@ -368,7 +369,11 @@ impl Battery {
             ),
             (_, 0, 0) => format!("{no} {shows} The profile predicts none of these differences. {met}"),
             (_, 0, _) => {
-                let rest = if cannot_tell > 0 { format!("; for {cannot_tell}, it cannot tell") } else { String::new() };
+                let rest = if cannot_tell > 0 {
+                    format!("; for {cannot_tell} differences, it cannot tell")
+                } else {
+                    String::new()
+                };
                 format!(
                     "Use this profile to choose a scheduler. {shows} The profile predicts {right} of these \
                      differences correctly and none wrongly{rest}. {met}"
@@ -384,7 +389,11 @@ impl fmt::Display for Battery {
         let ((rates, all), (tails, _)) = (self.rates_met, self.tails_met);
         let OrderCount { right, wrong, cannot_tell, not_measurable } = self.orders;
         let [rate, tail] = [RATE_WITHIN, TAIL_WITHIN].map(|within| within * 100.0);
-        write!(f, "{rates} of {all} rates are within {rate:.0} %; {tails} of {all} p99 are within {tail:.0} %; ")?;
+        write!(
+            f,
+            "{rates} of {all} predicted rates are within {rate:.0} % of the device; {tails} of {all} predicted \
+            p99 latencies are within {tail:.0} %; "
+        )?;
         if self.orders.measurable() == 0 {
             write!(f, "the device shows no difference between its schedulers")?;
         } else {
@@ -396,7 +405,7 @@ impl fmt::Display for Battery {
             )?;
         }
         if not_measurable > 0 {
-            write!(f, " ({not_measurable} more pairs have no difference)")?;
+            write!(f, " ({not_measurable} more pairs of schedulers have no difference)")?;
         }
         write!(f, "; score {:.0} %", self.validated.trust_percent)
     }

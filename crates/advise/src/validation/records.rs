@@ -157,7 +157,7 @@ impl Measured {
         let io = |source| ValidationError::Io { file: file.to_owned(), source };
         let none = |problem: String| ValidationError::NotABattery { file: file.to_owned(), problem };
         let mut lines = reader.split(b'\n').enumerate().peekable();
-        let first = lines.next().ok_or_else(|| none("it is empty".to_owned()))?.1.map_err(io)?;
+        let first = lines.next().ok_or_else(|| none("the file is empty".to_owned()))?.1.map_err(io)?;
         let value: serde_json::Value = serde_json::from_slice(&first).map_err(|error| none(error.to_string()))?;
         let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if format > FORMAT.into() {
@@ -177,14 +177,14 @@ impl Measured {
                 _ if text.is_empty() && lines.peek().is_none() => {}
                 Ok(Line::Run(run)) if measured.knows(&run) => measured.runs.push(run),
                 Ok(Line::Run(_)) => {
-                    return Err(bad("the header lacks the workload or the scheduler of this run".to_owned()));
+                    return Err(bad("the header does not have the workload or the scheduler of this run".to_owned()));
                 }
-                Ok(Line::Battery(_)) => return Err(bad("a second header".to_owned())),
+                Ok(Line::Battery(_)) => return Err(bad("the file has a second header".to_owned())),
                 Err(error) if error.is_eof() && lines.peek().is_none() => measured.warnings.push(format!(
                     "{file}: line {} is incomplete, because writing was interrupted there; iosched left this line out",
                     number + 1
                 )),
-                Err(error) => return Err(bad(format!("no run: {error}"))),
+                Err(error) => return Err(bad(format!("the line is not a run: {error}"))),
             }
         }
         Ok(measured)

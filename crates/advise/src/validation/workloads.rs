@@ -68,7 +68,7 @@ const READING: [Trial; 8] = [
     ),
     trial(
         "two classes",
-        "random 8 KiB reads of one process of class best effort and one of class idle, each with 8 in flight",
+        "random 8 KiB reads of two processes, one of class best effort and one of class idle, each with 8 in flight",
         "usual",
         false,
         "[usual]\nrw=randread\nbs=8k\niodepth=8\nprioclass=2\nprio=4\n[idle]\nrw=randread\nbs=8k\niodepth=8\nprioclass=3\n",

@@ -68,7 +68,7 @@ impl Host {
         self.digest.add(context.index() as u64);
         self.model.started(context)?;
         let env = self.driver.queue().env();
-        ensure!(env.pid(context) == self.pids, Control, "pid {} reads as {}", self.pids, env.pid(context));
+        ensure!(env.pid(context) == self.pids, Control, "pid {}: the queue returns {}", self.pids, env.pid(context));
         let last_end = self.config.first_sector;
         let recent = Recent::default();
         let pid = self.pids;
@@ -229,7 +229,7 @@ impl Host {
         match value {
             Some(value) => {
                 let after = self.driver.queue().tunable(name);
-                ensure!(after == Ok(value), Control, "{scheduler}: {name}={text} reads as {after:?}");
+                ensure!(after == Ok(value), Control, "{scheduler}: after {name}={text}, the value is {after:?}");
             }
             None => {
                 self.coverage.refused += 1;
@@ -237,7 +237,7 @@ impl Host {
                 ensure!(
                     after == before,
                     Control,
-                    "{scheduler}: {name}={text} was refused; {before:?} became {after:?}"
+                    "{scheduler}: the queue refused {name}={text}, but changed {before:?} to {after:?}"
                 );
             }
         }
@@ -261,11 +261,11 @@ impl Host {
         let Some(value) = value else {
             self.coverage.refused += 1;
             let after = read(self.driver.queue());
-            ensure!(after == before, Control, "{name}={text} was refused; {before:?} became {after:?}");
+            ensure!(after == before, Control, "the queue refused {name}={text}, but changed {before:?} to {after:?}");
             return Ok(());
         };
         let after = self.driver.queue().attribute(name);
-        ensure!(after == Ok(value.to_string()), Control, "{name}={text} reads as {after:?}");
+        ensure!(after == Ok(value.to_string()), Control, "after {name}={text}, the value is {after:?}");
         if name == "iostats" {
             self.model.sums.turn(self.now, value != 0);
         }
@@ -295,12 +295,12 @@ impl Host {
         }
         let expected = elevator.map_or(before, |elevator| elevator.name);
         let after = self.driver.queue().scheduler();
-        ensure!(after == expected, Switching, "{before} was switched to {name}: it is {after}");
+        ensure!(after == expected, Switching, "a switch from {before} to {name} led to {after}");
         if expected == before {
             ensure!(
                 self.driver.queue().is_switching() == switching,
                 Switching,
-                "a switch to {name} itself began or ended one"
+                "a switch from {name} to {name} began or ended a switch"
             );
             return Ok(());
         }
@@ -318,7 +318,7 @@ impl Host {
             // The host does not know which plugs held requests.
             for task in &mut self.tasks {
                 task.plugged = self.driver.unplug(self.now, task.context);
-                ensure!(!task.plugged, Switching, "{:?} has something on its plug after a switch", task.context);
+                ensure!(!task.plugged, Switching, "after a switch, the plug of {:?} is not empty", task.context);
             }
         }
         if let Some(audit) = &mut self.audit {

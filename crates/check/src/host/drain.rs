@@ -21,7 +21,7 @@ impl Host {
         let mut asked_later_ns = 0;
         let mut rounds_left = 80 + 4 * (self.model.live() + self.parts_left() as usize);
         loop {
-            ensure!(rounds_left > 0, Progress, "{} requests are left after all rounds", self.model.requests);
+            ensure!(rounds_left > 0, Progress, "{} requests are not complete after all rounds", self.model.requests);
             rounds_left -= 1;
             self.run(u32::MAX)?;
             if !self.in_device.is_empty() {
@@ -47,7 +47,7 @@ impl Host {
                     self.driver.rerun(self.now);
                 }
                 Some(_) => self.timer(0)?,
-                None => ensure!(false, Progress, "{} requests are left and stay", self.model.requests),
+                None => ensure!(false, Progress, "{} requests never complete", self.model.requests),
             }
         }
         self.check_waiters()?;

@@ -279,7 +279,7 @@ impl Host {
         };
         if let Some(tag) = tag_of(id) {
             let other = self.in_device.iter().find(|&&other| tag_of(other) == Some(tag));
-            ensure!(other.is_none(), TagsOnce, "{id:?} and {other:?} in the device have {tag:?}");
+            ensure!(other.is_none(), TagsOnce, "both {id:?} and {other:?} in the device have {tag:?}");
         }
         self.digest.add(2 + ((id.index() as u64) << 8));
         self.digest.add(seen.cookie);
@@ -306,9 +306,9 @@ impl Host {
         if !self.in_device.is_empty() {
             return Ok(());
         }
-        ensure!(!self.driver.queue().is_switching(), Switching, "a switch waits, and nothing is in the device");
+        ensure!(!self.driver.queue().is_switching(), Switching, "a switch waits, although no request is in the device");
         let waiting = self.in_elevator();
-        ensure!(!self.model.waiting_for_flush(), Progress, "a flush is due and was not given out");
+        ensure!(!self.model.waiting_for_flush(), Progress, "a flush is due, but was not dispatched");
         if waiting == 0 {
             return Ok(());
         }
@@ -326,12 +326,12 @@ impl Host {
         ensure!(
             !matches!(name, "noop" | "deadline" | "none" | "kyber" | "adios"),
             Progress,
-            "{waiting} requests wait, nothing is in the device, and {name} gives out nothing"
+            "{waiting} requests wait and none is in the device, but {name} dispatches no request"
         );
         ensure!(
             self.driver.queue().next_timer().is_some(),
             Progress,
-            "{waiting} requests wait, nothing is in the device, and there is no timer"
+            "{waiting} requests wait and none is in the device, but no timer is set"
         );
         // The first CFQ with slices has a second timer, for the idle class, which
         // may find that it is early.
@@ -455,7 +455,7 @@ impl Host {
         let (max_sectors, layer) = (self.driver.queue().max_sectors(), self.layer());
         let Some(audit) = &mut self.audit else { return Ok(()) };
         for (at, decision) in self.driver.take_decisions() {
-            ensure!(at == self.now, Determinism, "{decision:?} was made at {at}, and it is {}", self.now);
+            ensure!(at == self.now, Determinism, "{decision:?} has the time {at}, but the time is {}", self.now);
             // Writing to a hash does not fail.
             let _ = write!(self.decisions, "{decision:?}");
             self.coverage.count(&decision);

@@ -194,7 +194,9 @@ impl Host {
                 self.coverage.bios += 1;
                 self.model.done_at_once(self.now, bio.cookie, &done)?;
             }
-            Submit::Held => ensure!(false, Progress, "bio {} is held, and nobody is capped", bio.cookie),
+            Submit::Held => {
+                ensure!(false, Progress, "bio {} waits for a controller, but no group has a limit", bio.cookie)
+            }
             Submit::Full => {
                 self.digest.add(9);
                 self.model.withdraw(bio.cookie);
@@ -279,7 +281,12 @@ impl Host {
             if self.layer() == Layer::Multi {
                 continue;
             }
-            ensure!(self.tasks[task].on_plug > 0, DispatchedOnce, "{context:?} has more on its plug than it collected");
+            ensure!(
+                self.tasks[task].on_plug > 0,
+                DispatchedOnce,
+                "the plug of {context:?} has more requests than the \
+                process collected"
+            );
             self.tasks[task].on_plug -= 1;
             self.look_at_decisions()?;
             self.attend_to_kick()?;
@@ -307,7 +314,7 @@ impl Host {
         self.coverage.woken += 1;
         let task = self.tasks.iter().position(|task| task.context == context);
         let left = task.and_then(|task| self.tasks[task].remainder.take().map(|left| (task, left)));
-        ensure!(left.is_some(), Allocation, "{context:?} was called and does not wait");
+        ensure!(left.is_some(), Allocation, "{context:?} was woken, but does not wait");
         match left {
             Some((task, left)) => {
                 if let Some(audit) = &mut self.audit {
@@ -332,7 +339,7 @@ impl Host {
             ensure!(
                 allocated > 0,
                 Allocation,
-                "{:?} waits for room, sync {sync}, and nothing is allocated",
+                "{:?} waits for a free request (sync: {sync}), but no request is allocated",
                 task.context
             );
             if let Some(audit) = &self.audit
@@ -345,7 +352,12 @@ impl Host {
                 let others = self.tasks.iter().filter(|other| !audit.is_throttled(other.pid));
                 let mut others = others.filter_map(|other| other.remainder).map(|left| (left.op, left.flags));
                 let is_kept = others.any(is_counted) || self.model.founders().any(is_counted);
-                ensure!(is_kept, Allocation, "{:?} waits at wbt, which counts nothing like {waits:?}", task.context);
+                ensure!(
+                    is_kept,
+                    Allocation,
+                    "{:?} waits in wbt, but wbt counts no such write: {waits:?}",
+                    task.context
+                );
             }
         }
         Ok(())

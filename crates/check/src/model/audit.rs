@@ -134,7 +134,7 @@ impl Audit {
         ensure!(
             extent.cookie == cookie && stages.contains(&extent.stage),
             DispatchedOnce,
-            "a decision names {cookie:x} as a request that is {stages:?}; it is {extent:?}"
+            "in a decision, the stage of request {cookie:x} is one of {stages:?}, but the request is {extent:?}"
         );
         Ok(extent)
     }
@@ -153,7 +153,7 @@ impl Audit {
         ensure!(
             layer == Layer::Multi || *allocated <= nr_requests.saturating_add(nr_requests / 2),
             Allocation,
-            "{allocated} requests are allocated, sync {sync}; nr_requests is {nr_requests}"
+            "{allocated} requests (sync: {sync}) are allocated, but nr_requests is {nr_requests}"
         );
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Audit {
         ensure!(
             allocated >= nr_requests,
             Allocation,
-            "full with {allocated} requests, sync {sync}; nr_requests is {nr_requests}"
+            "the queue is full with {allocated} requests (sync: {sync}), but nr_requests is {nr_requests}"
         );
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Audit {
                 ensure!(
                     (extent.sector, extent.end, extent.op, expected) == (sector, end, op, sync),
                     WholeBios,
-                    "{cookie:x} was inserted as {op:?} {sector}+{nr_sectors}; it is {extent:?}"
+                    "{cookie:x} was inserted as {op:?} {sector}+{nr_sectors}, but is {extent:?}"
                 );
                 self.extent(cookie).stage = AuditStage::Inserted;
                 self.insert(now, cookie, op);
@@ -222,11 +222,16 @@ impl Audit {
                     grown.sector = sector
                 }
                 let (size, sync_into) = (grown.end - grown.sector, grown.sync);
-                ensure!(size <= u64::from(max_sectors), SizeLimit, "{into:x} grew to {size} of {max_sectors} sectors");
+                ensure!(
+                    size <= u64::from(max_sectors),
+                    SizeLimit,
+                    "{into:x} grew to {size} sectors, but max_sectors \
+                    is {max_sectors}"
+                );
                 ensure!(
                     !keeps_sync_apart(self.elevator) || !sync || sync_into,
                     SyncJoinsSync,
-                    "{cookie:x}, sync, joined {into:x}, async"
+                    "the sync bio {cookie:x} joined the async request {into:x}"
                 );
             }
             Decision::RequestMerge { cookie, into } => self.absorb(model, cookie, into, max_sectors)?,
@@ -241,7 +246,7 @@ impl Audit {
                 ensure!(
                     self.inserted == 0,
                     Switching,
-                    "{elevator} took over while {} requests of {} were not dispatched",
+                    "the queue switched to {elevator} before {} requests of {} were dispatched",
                     self.inserted,
                     self.elevator
                 );
@@ -251,9 +256,14 @@ impl Audit {
                 self.mclock.resume();
             }
             Decision::Controlled(ControlledEvent::Wait { controller, cookie, pid, .. }) => {
-                ensure!(controller == "wbt", Control, "{cookie:x} waits at {controller}, of which nothing was written");
+                ensure!(
+                    controller == "wbt",
+                    Control,
+                    "{cookie:x} waits in {controller}, but no file of this \
+                    controller was written"
+                );
                 let is_new = self.throttled.insert(pid);
-                ensure!(is_new, Allocation, "{pid} waits at wbt and came to wait there again, with {cookie:x}");
+                ensure!(is_new, Allocation, "{pid} already waits in wbt, but waits again with {cookie:x}");
             }
             Decision::MClock(event) => self.mclock.take(now, event)?,
             _ => {}
@@ -279,7 +289,12 @@ impl Audit {
             "{absorbed:?} was absorbed by {survivor:?}"
         );
         let size = absorbed.end - survivor.sector;
-        ensure!(size <= u64::from(max_sectors), SizeLimit, "{into:x} grew to {size} of {max_sectors} sectors");
+        ensure!(
+            size <= u64::from(max_sectors),
+            SizeLimit,
+            "{into:x} grew to {size} sectors, but max_sectors is \
+            {max_sectors}"
+        );
         ensure!(
             !keeps_sync_apart(self.elevator) || survivor.sync == absorbed.sync,
             SyncJoinsSync,
@@ -299,7 +314,7 @@ impl Audit {
         ensure!(
             (extent.sector, extent.end) == (sector, sector + u64::from(nr_sectors)),
             WholeBios,
-            "{cookie:x} was dispatched as {sector}+{nr_sectors}; it is {extent:?}"
+            "{cookie:x} was dispatched as {sector}+{nr_sectors}, but is {extent:?}"
         );
         self.extent(cookie).stage = AuditStage::Dispatched;
         if extent.stage != AuditStage::Inserted {
@@ -314,7 +329,7 @@ impl Audit {
                 ensure!(
                     first == Some(cookie),
                     FirstComeFirstServed,
-                    "{cookie:x} was dispatched, {first:x?} was inserted first"
+                    "{cookie:x} was dispatched, but {first:x?} was inserted first"
                 );
                 Ok(())
             }

@@ -133,7 +133,7 @@ impl DeadlineAudit {
         }
         self.notice(now);
         let taken = self.take(cookie, usize::from(write));
-        ensure!(taken.is_some(), DispatchedOnce, "{cookie:x} was dispatched and does not wait in deadline");
+        ensure!(taken.is_some(), DispatchedOnce, "{cookie:x} was dispatched, but does not wait in deadline");
         if !self.suspended {
             if let Some((_, waiting)) = taken
                 && let Some(limit) = waiting.limit

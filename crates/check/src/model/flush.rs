@@ -38,7 +38,7 @@ impl Flushes {
     /// Records a flush that is given to the device.
     pub(super) fn start(&mut self, now: Time, moment: u64, index: usize) -> Checked {
         ensure!(self.device.is_none(), NothingCrossesAFlush, "rq{index} is a second flush at once");
-        ensure!(self.is_awaited(), NothingCrossesAFlush, "rq{index} is a flush that nobody waits for");
+        ensure!(self.is_awaited(), NothingCrossesAFlush, "rq{index} is a flush that no bio waits for");
         self.device = Some((moment, now));
         self.served = std::mem::take(&mut self.waiting);
         Ok(())

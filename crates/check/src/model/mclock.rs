@@ -51,7 +51,7 @@ impl MClockAudit {
         match event {
             MClockEvent::Choice { cgroup, phase, work, .. } => self.choice(now, cgroup, phase, work),
             MClockEvent::Limited { until } => {
-                ensure!(until > now, Progress, "mclock waits until {until:?}, and it is {now:?}");
+                ensure!(until > now, Progress, "mclock waits until {until:?}, but the time is {now:?}");
                 Ok(())
             }
             MClockEvent::Dropped { .. } => Ok(()),
@@ -79,7 +79,7 @@ impl MClockAudit {
         ensure!(
             self.suspended || phase == Phase::Head || level <= permitted,
             Limits,
-            "cgroup {} has a limit of {limit}, and got a request {} ns early",
+            "cgroup {} has a limit of {limit}, but got a request {} ns too early",
             cgroup.index(),
             (level - permitted) / per_ns.max(1)
         );
@@ -101,7 +101,7 @@ mod tests {
         assert!([0, 0, 100, 200, 700].into_iter().all(|ms| serve(ms).is_ok()), "one request may be early");
         assert!(serve(700).is_ok());
         let violation = serve(799).unwrap_err().to_string();
-        assert!(violation.contains("has a limit of 10, and got a request"), "{violation}");
+        assert!(violation.contains("has a limit of 10, but got a request"), "{violation}");
     }
 
     #[test]

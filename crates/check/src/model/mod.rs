@@ -280,9 +280,13 @@ impl Model {
         if self.in_device.len() <= index {
             self.in_device.resize(index + 1, None);
         }
-        ensure!(self.in_device[index].is_none(), DispatchedOnce, "rq{index} is in the device and was given out again");
+        ensure!(
+            self.in_device[index].is_none(),
+            DispatchedOnce,
+            "rq{index} is in the device, but was dispatched again"
+        );
         let expected = self.requests + u64::from(self.flushes.device.is_some());
-        ensure!(arena as u64 == expected, CompletedOnce, "{arena} requests are alive, {expected} should be");
+        ensure!(arena as u64 == expected, CompletedOnce, "{arena} requests are alive instead of {expected}");
         Ok(())
     }
 
@@ -316,7 +320,7 @@ impl Model {
         ensure!(
             alive == self.requests || one || layer == Layer::Multi && alive < self.requests,
             CompletedOnce,
-            "{alive} requests are alive after a merge, {} were before",
+            "{alive} requests are alive after a merge, but {} were alive before",
             self.requests
         );
         self.sums.merged(record.op);
@@ -338,7 +342,7 @@ impl Model {
         ensure!(
             alive <= self.requests,
             CompletedOnce,
-            "{alive} requests are alive, {} were allocated and not finished",
+            "{alive} requests are alive, but {} are allocated and not complete",
             self.requests
         );
         let gone = self.requests - alive;
@@ -366,7 +370,7 @@ impl Model {
             record.op
         );
         let expected = BioDone { cookie, context: record.context, submitted: now };
-        ensure!(*done == expected, CompletedOnce, "{done:?} was reported, {expected:?} is right");
+        ensure!(*done == expected, CompletedOnce, "the queue reported {done:?} instead of {expected:?}");
         Ok(())
     }
 
@@ -390,18 +394,18 @@ impl Model {
             ensure!(
                 expected == seen.cookie,
                 GivenBackFirst,
-                "rq{index}, {:x}, was dispatched before {expected:x}, which the device had given back",
+                "rq{index}, {:x}, was dispatched before {expected:x}, which was requeued earlier",
                 seen.cookie
             );
         }
         let Some(&record) = self.bio(seen.cookie) else {
-            ensure!(false, DispatchedOnce, "rq{index} was founded by {:x}, which is not under way", seen.cookie);
+            ensure!(false, DispatchedOnce, "the first bio of rq{index} is {:x}, which is not in flight", seen.cookie);
             return Ok(());
         };
         ensure!(
             record.founder && record.request as usize == index,
             DispatchedOnce,
-            "rq{index} names bio {:x}, which founded rq{}",
+            "the first bio of rq{index} is {:x}, which is the first bio of rq{}",
             seen.cookie,
             record.request
         );
@@ -433,7 +437,7 @@ impl Model {
     /// Records that the device gave back request `index`, which is not a flush.
     pub(crate) fn given_back(&mut self, index: usize) -> Checked {
         let Some(seen) = self.in_device[index].take() else {
-            ensure!(false, DispatchedOnce, "rq{index} is given back and is not in the device");
+            ensure!(false, DispatchedOnce, "rq{index} was requeued, but is not in the device");
             return Ok(());
         };
         self.given_back.push(seen.cookie);
@@ -455,11 +459,16 @@ impl Model {
     ) -> Checked {
         self.moment += 1;
         let Some(seen) = self.in_device[index].take() else {
-            ensure!(false, DispatchedOnce, "rq{index} completes and is not in the device");
+            ensure!(false, DispatchedOnce, "rq{index} completes, but is not in the device");
             return Ok(());
         };
         for (bio, reported) in done {
-            ensure!(*reported == result, CompletedOnce, "{bio:?} ended with {reported:?}, the device said {result:?}");
+            ensure!(
+                *reported == result,
+                CompletedOnce,
+                "{bio:?} ended with {reported:?}, but the device reported \
+                {result:?}"
+            );
         }
         if seen.op == Op::Flush {
             return self.flush_completed(now, result, done);
@@ -571,7 +580,7 @@ impl Model {
         let Some(record) = record else {
             return Err(super::violation::violation(
                 super::Property::CompletedOnce,
-                format!("{done:?} was reported done and is not under way"),
+                format!("the queue reported {done:?} as complete, but this bio is not in the queue"),
             ));
         };
         ensure!(
@@ -641,7 +650,7 @@ impl Model {
             self.contexts.resize(context.index() + 1, ContextUse::default());
         }
         let used = &mut self.contexts[context.index()];
-        ensure!(!used.alive && used.bios == 0, BoundedMemory, "{context:?} is in use and was given out again");
+        ensure!(!used.alive && used.bios == 0, BoundedMemory, "{context:?} is in use, but was created again");
         used.alive = true;
         self.contexts_used += 1;
         self.contexts_most = self.contexts_most.max(self.contexts_used);
@@ -684,7 +693,7 @@ impl Model {
             self.requests
         );
         ensure!(self.barriers.is_empty(), NothingCrossesABarrier, "a barrier never began: {:?}", self.barriers);
-        ensure!(!self.flushes.is_busy(), NothingCrossesAFlush, "somebody waits for a flush that never comes");
+        ensure!(!self.flushes.is_busy(), NothingCrossesAFlush, "a bio waits for a flush that never begins");
         Ok(())
     }
 }

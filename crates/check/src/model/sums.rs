@@ -95,13 +95,17 @@ impl Sums {
         ensure!(
             right,
             Statistics,
-            "{shown_groups:?} is shown, {:?} and {} merges of requests are right",
+            "the counters are {shown_groups:?} instead of {:?} with {} merges of requests",
             self.groups,
             self.unseen_merges
         );
         let times = (shown.in_flight, shown.busy_ns, shown.weighted_ns);
         let right = (self.in_flight, self.busy_ns, self.weighted_ns);
-        ensure!(times == right, Statistics, "{times:?} in flight, busy, weighted is shown, {right:?} is right");
+        ensure!(
+            times == right,
+            Statistics,
+            "the times in flight, busy and weighted are {times:?} instead of {right:?}"
+        );
         Ok(())
     }
 }

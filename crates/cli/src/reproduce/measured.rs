@@ -33,7 +33,7 @@ pub(super) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> 
         cases.retain(|case| case.group.contains(text.as_str()) || case.source.name() == text);
         if cases.is_empty() {
             let names = Source::ALL.map(Source::name).join(", ");
-            return Err(usage(format!("the text {text:?} is in no name of a case of {names}")));
+            return Err(usage(format!("no case of {names} has {text:?} in its name")));
         }
     }
     let control = Arc::new(Control::new(or_cpus(args.jobs)));

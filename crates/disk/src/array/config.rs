@@ -105,7 +105,7 @@ impl ArrayConfig {
         within("array.max_hw_sectors_kb", self.max_hw_sectors_kb, 4..=config::MAX_HW_SECTORS_KB)?;
         within("array.chunk_sectors", self.chunk_sectors, 8..=65_536)?;
         if !u64::from(self.chunk_sectors).is_multiple_of(PAGE_SECTORS) {
-            let problem = format!("{} is not a multiple of 8", self.chunk_sectors);
+            let problem = format!("{} sectors are not a multiple of 8", self.chunk_sectors);
             return Err(ConfigError::new("array.chunk_sectors", problem, "chunks must be whole pages of 4 KiB"));
         }
         for (i, member) in self.members.iter().enumerate() {

@@ -138,12 +138,16 @@ impl Array {
     pub fn new(config: &ArrayConfig, members: &[AnyDevice]) -> Result<Self, ConfigError> {
         config.validate()?;
         if members.len() != config.members.len() {
-            let problem = format!("there are {} devices for {} kinds of members", members.len(), config.members.len());
-            return Err(ConfigError::new("array.members", problem, "each kind needs one device"));
+            let problem = format!("{} devices are given for {} kinds of members", members.len(), config.members.len());
+            return Err(ConfigError::new("array.members", problem, "give one device for each kind"));
         }
         if let Some(i) = members.iter().position(|member| matches!(member, AnyDevice::Array(_))) {
             let field = format!("array.members[{i}].profile");
-            return Err(ConfigError::new(&field, "a member cannot be an array", "members must be disks or flash"));
+            return Err(ConfigError::new(
+                &field,
+                "a member of an array cannot be an array",
+                "name a profile of a disk or an SSD",
+            ));
         }
         let all =
             || members.iter().zip(&config.members).flat_map(|(device, kind)| (0..kind.count).map(move |_| device));

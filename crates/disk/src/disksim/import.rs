@@ -137,7 +137,7 @@ impl Description {
         };
         config
             .validate()
-            .map_err(|error| DiskSimError::of(file, error.to_string(), "the description contradicts itself"))?;
+            .map_err(|error| DiskSimError::of(file, error.to_string(), "correct this parameter in the description"))?;
         remarks.extend([&model, &specs].into_iter().flat_map(Block::unread).filter_map(ignored));
         let name = if specs.name.is_empty() { model.name } else { specs.name };
         let files = [sources.model.0, sources.seek.0, sources.specs.0].map(str::to_owned);
@@ -155,7 +155,7 @@ fn ignored((name, located): (&str, &Located)) -> Option<String> {
         Value::Number(value) if NOT_MODELLED.contains(&(name, *value)) => return None,
         Value::Number(value) => value.to_string(),
         Value::Words(words) => words.clone(),
-        Value::List(_) | Value::Block(_) => "more than a number".to_owned(),
+        Value::List(_) | Value::Block(_) => "a list or a block".to_owned(),
     };
     Some(format!("{name:?} is {value}; the model cannot represent this value"))
 }
@@ -217,8 +217,8 @@ fn sparing(file: &str, layout: &Block) -> Result<Sparing, DiskSimError> {
             file,
             located.line,
             format!("sparing scheme {other} is not supported"),
-            "supported: 0 (none), 2 (at the end of each cylinder), 7 (of the disk), 8 (of each range of cylinders) \
-             and 9 (of each zone)",
+            "supported schemes: 0 (none), 2 (at the end of each cylinder), 7 (of the disk), 8 (of each range of \
+             cylinders) and 9 (of each zone)",
         )),
     }
 }
@@ -301,17 +301,17 @@ fn track_order(file: &str, layout: &Block, zones: &[ZoneConfig]) -> Result<Track
         1 => Ok(TrackOrder::Serpentine),
         2 if even => Ok(TrackOrder::Serpentine),
         2 => {
-            let problem = "mapping scheme 2, and a zone that begins on an odd cylinder";
+            let problem = "mapping scheme 2 is not supported for a zone that begins on an odd cylinder";
             Err(DiskSimError::at(
                 file,
                 located.line,
                 problem,
-                "in the model, each zone starts with the same direction of the surfaces, as in mapping scheme 1",
+                "use mapping scheme 1; in the model, the order of the surfaces is the same at the start of each zone",
             ))
         }
         other => {
             let problem = format!("mapping scheme {other} is not supported");
-            Err(DiskSimError::at(file, located.line, problem, "supported: 0, 1 and 2"))
+            Err(DiskSimError::at(file, located.line, problem, "supported schemes: 0, 1 and 2"))
         }
     }
 }

@@ -80,7 +80,7 @@ impl Block {
     pub(crate) fn required(&self, file: &str, name: &str) -> Result<&Located, DiskSimError> {
         self.field(name).ok_or_else(|| {
             let problem = format!("{} has no field {name:?}", self.kind);
-            DiskSimError::at(file, self.line, problem, "a profile needs this field")
+            DiskSimError::at(file, self.line, problem, "add the field, because a profile needs its value")
         })
     }
 
@@ -139,7 +139,7 @@ pub(crate) fn whole(file: &str, name: &str, located: &Located, most: u64) -> Res
     let value = number(file, name, located, (0.0, most as f64))?;
     if value.fract() != 0.0 {
         let problem = format!("{name} = {value} is not a whole number");
-        return Err(DiskSimError::at(file, located.line, problem, "it counts something"));
+        return Err(DiskSimError::at(file, located.line, problem, "write a whole number"));
     }
     Ok(value as u64)
 }
@@ -218,17 +218,17 @@ impl<'t> Parser<'t> {
 
     fn error<T>(&self, wanted: &str) -> Result<T, DiskSimError> {
         let found = match self.peek() {
-            None => "the file ends".to_owned(),
-            Some(Token::Word(word)) => format!("{word:?} is here"),
-            Some(Token::Mark(mark)) => format!("'{mark}' is here"),
+            None => "found the end of the file".to_owned(),
+            Some(Token::Word(word)) => format!("found {word:?}"),
+            Some(Token::Mark(mark)) => format!("found '{mark}'"),
         };
-        Err(DiskSimError::at(self.file, self.line(), found, format!("{wanted} was expected")))
+        Err(DiskSimError::at(self.file, self.line(), found, format!("expected {wanted}")))
     }
 
     fn value(&mut self, depth: u32) -> Result<Located, DiskSimError> {
         let line = self.line();
         if depth > DEPTH_MAX {
-            return self.error("nesting that ends");
+            return self.error("fewer levels of blocks and lists");
         }
         if self.next_if('[') {
             let list = self.list(depth)?;
@@ -267,13 +267,13 @@ impl<'t> Parser<'t> {
         while !self.next_if('}') {
             let name = self.words().join(" ");
             if name.is_empty() || !self.next_if('=') {
-                return self.error("a field, `name = value`,");
+                return self.error("a field `name = value`");
             }
             let line = self.line();
             let value = self.value(depth + 1)?;
             if fields.iter().any(|known| known.name == name) {
                 let problem = format!("{name} appears twice");
-                return Err(DiskSimError::at(self.file, line, problem, "a block must have each field once"));
+                return Err(DiskSimError::at(self.file, line, problem, "give each field of a block once"));
             }
             fields.push(Field { name, value, is_read: Cell::new(false) });
             if !self.next_if(',') && self.peek() != Some(Token::Mark('}')) {
@@ -305,15 +305,15 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let message = |text: &str| parse("a.model", text).unwrap_err().to_string();
-        assert_eq!(message("disk {\n  a = \n}"), "a.model:3: '}' is here; a value was expected");
-        assert_eq!(message("disk {\n  a = 1\n  b = 2 }"), "a.model:3: \"b\" is here; ',' or '}' was expected");
-        assert_eq!(message("disk { a = 1, a = 2 }"), "a.model:1: a appears twice; a block must have each field once");
-        assert_eq!(message("disk { a = [1, 2"), "a.model:1: the file ends; ',' or ']' was expected");
-        assert_eq!(message(""), "a.model:1: the file ends; a value was expected");
+        assert_eq!(message("disk {\n  a = \n}"), "a.model:3: found '}'; expected a value");
+        assert_eq!(message("disk {\n  a = 1\n  b = 2 }"), "a.model:3: found \"b\"; expected ',' or '}'");
+        assert_eq!(message("disk { a = 1, a = 2 }"), "a.model:1: a appears twice; give each field of a block once");
+        assert_eq!(message("disk { a = [1, 2"), "a.model:1: found the end of the file; expected ',' or ']'");
+        assert_eq!(message(""), "a.model:1: found the end of the file; expected a value");
         let block = parse("a.model", "disk {\n n = 7.5, w = x }").unwrap();
         assert_eq!(
             block.whole("a.model", "n", 9).unwrap_err().to_string(),
-            "a.model:2: n = 7.5 is not a whole number; it counts something"
+            "a.model:2: n = 7.5 is not a whole number; write a whole number"
         );
         assert_eq!(
             block.whole("a.model", "n", 7).unwrap_err().to_string(),

@@ -16,13 +16,13 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
         });
         let Some(point) = point else {
             let remedy = "a line must have a distance in cylinders, a comma, and a time in ms up to 1000";
-            return Err(DiskSimError::at(file, number, format!("{line:?} is not a seek time"), remedy));
+            return Err(DiskSimError::at(file, number, format!("{line:?} is not a distance and a seek time"), remedy));
         };
         if points.last().map_or(1, |last| last.cylinders + 1) > point.cylinders
             || (points.is_empty() && point.cylinders != 1)
         {
             let problem = format!("a seek of {} cylinders", point.cylinders);
-            return Err(DiskSimError::at(file, number, problem, "distances must ascend, starting from 1"));
+            return Err(DiskSimError::at(file, number, problem, "distances must increase and start at 1"));
         }
         points.push(point);
     }
@@ -30,7 +30,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<SeekPoint>, DiskSimErr
         return Err(DiskSimError::of(
             file,
             "the table has no seek times",
-            "the table must have at least the seek time over one cylinder",
+            "give at least the seek time over one cylinder",
         ));
     }
     Ok(points)
@@ -49,9 +49,12 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         let message = |text: &str| parse("a.seek", text).unwrap_err().to_string();
-        assert!(message("Seek distances measured: 1\n1 1.2\n").starts_with("a.seek:2: \"1 1.2\" is not a seek time"));
+        assert!(
+            message("Seek distances measured: 1\n1 1.2\n")
+                .starts_with("a.seek:2: \"1 1.2\" is not a distance and a seek time")
+        );
         assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances must ascend"));
-        assert!(message("2,1.2\n").contains("starting from 1"));
+        assert!(message("2,1.2\n").contains("start at 1"));
         assert!(message("Seek distances measured: 0\n").contains("the table has no seek times"));
     }
 }

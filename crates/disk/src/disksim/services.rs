@@ -52,15 +52,14 @@ pub fn service_times(file: &str, text: &str, capacity_sectors: u64) -> Result<Ve
             ));
         };
         if service.sector + u64::from(service.nr_sectors) > capacity_sectors {
-            let problem =
-                format!("sector {} and the {} after it are out of range", service.sector, service.nr_sectors - 1);
-            let remedy = format!("the disk has {capacity_sectors} sectors, so the trace is from another disk");
+            let problem = format!("{} sectors at sector {} are out of range", service.nr_sectors, service.sector);
+            let remedy = format!("the disk has only {capacity_sectors} sectors; give a trace of this disk");
             return Err(DiskSimError::at(file, number, problem, remedy));
         }
         services.push(service);
     }
     if services.is_empty() {
-        return Err(DiskSimError::of(file, "the trace has no requests", "the trace must have at least one request"));
+        return Err(DiskSimError::of(file, "the trace has no requests", "give a trace with at least one request"));
     }
     Ok(services)
 }
@@ -113,7 +112,7 @@ mod tests {
         );
         assert!(
             message("R Hit 999 4 5.0 6.0\n")
-                .contains("sector 999 and the 3 after it are out of range; the disk has 1000")
+                .contains("4 sectors at sector 999 are out of range; the disk has only 1000")
         );
         assert!(message("W Hit 1 0 5.0 6.0\n").contains("is not a line with a measured request"));
         assert!(message("W Hit 1 1 -5.0 6.0\n").contains("is not a line with a measured request"));

@@ -26,7 +26,7 @@ impl Description {
         )?;
         writeln!(out, "# disk by measurement. \"model\": {model}, \"seek\": {seek}, \"specs\": {specs}.")?;
         for remark in remarks {
-            writeln!(out, "# Not as described: {remark}.")?;
+            writeln!(out, "# Difference from the description: {remark}.")?;
         }
         for found in found {
             writeln!(out, "# {found}")?;
@@ -43,7 +43,8 @@ impl Description {
         }
         writeln!(
             out,
-            "\n# Model: sectors per track, skews, slipped slots and positions of spares, from the outer edge inwards."
+            "\n# Model: sectors per track, skews, slipped slots and positions of spares, from the outer to the inner \
+             edge."
         )?;
         config.zones.iter().try_for_each(|zone| write_zone(out, zone))?;
         for (figure, ns) in [("track_to_track_read_seek", one_cylinder_ns), ("full_stroke_read_seek", full_seek_ns)] {
@@ -65,7 +66,7 @@ fn write_mechanics(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     writeln!(out, "track_order = \"{order}\"")?;
     writeln!(out, "head_switch_ns = {}", grouped(config.head_switch_ns))?;
     writeln!(out, "write_settle_ns = {}", grouped(config.write_settle_ns))?;
-    writeln!(out, "# Specs: one command at a time.\ndepth = {}", config.depth)
+    writeln!(out, "# Specs: the disk accepts one command at a time.\ndepth = {}", config.depth)
 }
 
 fn write_interface(out: &mut String, config: &HddConfig) -> std::fmt::Result {
@@ -74,7 +75,7 @@ fn write_interface(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     writeln!(out, "command_ns = {}", grouped(interface.command_ns))?;
     writeln!(out, "# Specs: 512 bytes in the bulk sector transfer time.")?;
     writeln!(out, "bytes_per_second = {}", grouped(interface.bytes_per_second))?;
-    writeln!(out, "\n# Specs: [after a read, after a write].\n[hdd.interface.overheads]")?;
+    writeln!(out, "\n# Specs: overheads after a read, and after a write.\n[hdd.interface.overheads]")?;
     let overheads = &interface.overheads;
     for (name, ns) in [
         ("read_hit_ns", overheads.read_hit_ns),
@@ -86,7 +87,7 @@ fn write_interface(out: &mut String, config: &HddConfig) -> std::fmt::Result {
             writeln!(out, "{name} = [{}, {}]", grouped(after_read), grouped(after_write))?;
         }
     }
-    writeln!(out, "\n# Without meaning at a depth of 1.\n[hdd.queue]")?;
+    writeln!(out, "\n# Has no effect at a depth of 1.\n[hdd.queue]")?;
     writeln!(out, "starvation_ns = {}", grouped(config.queue.starvation_ns))
 }
 
@@ -96,14 +97,21 @@ fn write_caches(out: &mut String, config: &HddConfig) -> std::fmt::Result {
     writeln!(out, "segment_sectors = {}", read.segment_sectors)?;
     writeln!(out, "read_ahead_sectors = {}", read.read_ahead_sectors)?;
     if read.read_ahead_after != ReadAheadAfter::default() {
-        writeln!(out, "# Found from a trace, see above.\nread_ahead_after = \"{}\"", read.read_ahead_after)?;
+        writeln!(
+            out,
+            "# Derived from a trace; see the comments at the top.\nread_ahead_after = \"{}\"",
+            read.read_ahead_after
+        )?;
     }
     writeln!(out, "# \"Buffer continuous read\".\nread_ahead_until = \"{}\"", read.read_ahead_until)?;
     writeln!(out, "# \"Immediate buffer read\".\nread_on_arrival = {}", read.read_on_arrival)?;
     writeln!(out, "# \"Read-ahead over requested\".\nreplace_requested = {}", read.replace_requested)?;
     writeln!(out, "# \"Allow read hits on write data\".\nkeep_written = {}", read.keep_written)?;
     let write = &config.write_cache;
-    writeln!(out, "\n# Specs: the write segments. Their data is written back at once.\n[hdd.write_cache]")?;
+    writeln!(
+        out,
+        "\n# Specs: the write segments. The disk writes their data to the medium at once.\n[hdd.write_cache]"
+    )?;
     writeln!(out, "enabled = {}\nsectors = {}\nextents = {}", write.enabled, write.sectors, write.extents)?;
     writeln!(out, "high_percent = {}\nidle_ns = {}", write.high_percent, write.idle_ns)?;
     writeln!(out, "destage_sectors = {}", write.destage_sectors)

@@ -102,15 +102,15 @@ impl EmpiricalConfig {
         within("number of empirical.shares", self.shares.len(), 2..=SHARES_MAX)?;
         let rise = self.shares.windows(2).all(|pair| pair[0] < pair[1]);
         if !rise || self.shares.first() != Some(&0.0) || self.shares.last() != Some(&1.0) {
-            let problem = "these numbers are not shares of commands";
-            return Err(ConfigError::new("empirical.shares", problem, "the shares must rise from 0 to 1"));
+            let problem = "the values are not shares of commands";
+            return Err(ConfigError::new("empirical.shares", problem, "the shares must increase from 0 to 1"));
         }
         self.validate_factors("empirical.reads_beside_writes", &self.reads_beside_writes)?;
         self.validate_factors("empirical.writes_beside_reads", &self.writes_beside_reads)?;
         self.rest.as_ref().map_or(Ok(()), |rest| rest.validate("empirical.rest"))?;
         if self.random_reads.is_empty() {
-            let problem = "nothing was measured";
-            return Err(ConfigError::new("empirical.random_reads", problem, "there must be at least one cell"));
+            let problem = "the table has no measurements";
+            return Err(ConfigError::new("empirical.random_reads", problem, "give at least one cell"));
         }
         for (field, cells) in [
             ("empirical.random_reads", &self.random_reads),
@@ -125,8 +125,8 @@ impl EmpiricalConfig {
 
     fn validate_factors(&self, field: &str, factors: &[f64]) -> Result<(), ConfigError> {
         if !factors.is_empty() && factors.len() != self.shares.len() {
-            let remedy = format!("there must be one value for each of the {} shares, or no value", self.shares.len());
-            return Err(ConfigError::new(field, format!("there are {}", factors.len()), remedy));
+            let remedy = format!("give one value for each of the {} shares, or leave the field out", self.shares.len());
+            return Err(ConfigError::new(field, format!("{} values are given", factors.len()), remedy));
         }
         factors.iter().try_for_each(|&factor| within(field, factor, 1.0 / FACTOR_MAX..=FACTOR_MAX))
     }
@@ -137,7 +137,7 @@ impl EmpiricalConfig {
             within(&format!("{field}.under_way"), cell.under_way, 1..=config::DEPTH_MAX)?;
             let of_cell = format!("{field} of {} sectors, {} in flight", cell.sectors, cell.under_way);
             if cell.ns.len() != self.shares.len() {
-                let remedy = format!("there must be one time for each of the {} shares", self.shares.len());
+                let remedy = format!("give one time for each of the {} shares", self.shares.len());
                 return Err(ConfigError::new(&of_cell, format!("there are {} times", cell.ns.len()), remedy));
             }
             cell.ns.iter().try_for_each(|&ns| within(&of_cell, ns, 1..=config::LATENCY_NS_MAX))?;
@@ -145,18 +145,18 @@ impl EmpiricalConfig {
                 return Err(ConfigError::new(
                     &of_cell,
                     "a time is less than the time before it",
-                    "times must not fall",
+                    "times must not decrease from one share to the next",
                 ));
             }
         }
         let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.sectors).collect();
         let numbers: BTreeSet<u32> = cells.iter().map(|cell| cell.under_way).collect();
-        within(&format!("{field}: number of sizes"), sizes.len(), 0..=SIDE_MAX)?;
-        within(&format!("{field}: numbers under way"), numbers.len(), 0..=SIDE_MAX)?;
+        within(&format!("{field}: number of different sizes"), sizes.len(), 0..=SIDE_MAX)?;
+        within(&format!("{field}: number of different values of under_way"), numbers.len(), 0..=SIDE_MAX)?;
         let all: BTreeSet<(u32, u32)> = cells.iter().map(|cell| (cell.sectors, cell.under_way)).collect();
         if all.len() != cells.len() || all.len() != sizes.len() * numbers.len() {
             let problem = format!(
-                "there are {} cells, for {} sizes and {} numbers of commands in flight",
+                "the {} cells have {} sizes and {} numbers of commands in flight",
                 cells.len(),
                 sizes.len(),
                 numbers.len()
@@ -164,8 +164,7 @@ impl EmpiricalConfig {
             return Err(ConfigError::new(
                 field,
                 problem,
-                "each size must appear exactly once with each number of \
-                commands in flight",
+                "give one cell for each pair of a size and a number of commands in flight",
             ));
         }
         Ok(())

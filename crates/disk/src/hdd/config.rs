@@ -319,8 +319,8 @@ impl HddConfig {
 
     fn validate_zones(&self) -> Result<(), ConfigError> {
         if self.zones.is_empty() || self.zones.len() > 1024 {
-            let problem = format!("there are {}", self.zones.len());
-            return Err(ConfigError::new("hdd.zones", problem, "a disk must have from 1 to 1024 zones"));
+            let problem = format!("{} zones are given", self.zones.len());
+            return Err(ConfigError::new("hdd.zones", problem, "give from 1 to 1024 zones"));
         }
         let (mut sectors, mut cylinders, mut last_sectors) = (0u64, 0u64, 0u64);
         for (i, zone) in self.zones.iter().enumerate() {
@@ -329,11 +329,14 @@ impl HddConfig {
             sectors = sectors.saturating_add(last_sectors);
             cylinders += u64::from(zone.cylinders) + u64::from(zone.unused_cylinders_before);
         }
-        within("hdd.zones: cylinders in all", cylinders, 1..=1 << 28)?;
+        within("hdd.zones: total number of cylinders", cylinders, 1..=1 << 28)?;
         let fits = sectors.saturating_sub(last_sectors) + 1..=sectors;
         if !fits.contains(&self.capacity_sectors) {
             let problem = format!("a disk of {} sectors does not end in the last zone", self.capacity_sectors);
-            let remedy = format!("the zones hold {sectors} sectors, so it must be from {} to {sectors}", fits.start());
+            let remedy = format!(
+                "the zones hold {sectors} sectors, so capacity_sectors must be from {} to {sectors}",
+                fits.start()
+            );
             return Err(ConfigError::new("hdd.capacity_sectors", problem, remedy));
         }
         Ok(())
@@ -403,12 +406,16 @@ impl ZoneConfig {
         within(&field("spare_slots"), u64::from(self.spare_slots), 0..=last / 4)?;
         within(&field("unused_slots_before"), self.unused_slots_before, 0..=slots / 4)?;
         if self.spare_slots > 0 {
-            within(&field("spare_region_cylinders: regions"), slots.div_ceil(self.region_slots(heads)), 1..=1 << 16)?;
+            within(
+                &field("spare_region_cylinders: number of regions"),
+                slots.div_ceil(self.region_slots(heads)),
+                1..=1 << 16,
+            )?;
         }
-        within(&field("slips: how many"), self.slips.len() as u64, 0..=(slots / 4).min(1 << 20))?;
+        within(&field("number of slips"), self.slips.len() as u64, 0..=(slots / 4).min(1 << 20))?;
         if let Some(pair) = self.slips.windows(2).find(|pair| pair[1] <= pair[0]) {
             let problem = format!("{} comes after {}", pair[1], pair[0]);
-            return Err(ConfigError::new(&field("slips"), problem, "slots ascend"));
+            return Err(ConfigError::new(&field("slips"), problem, "the numbers of the slots must increase"));
         }
         within(&field("slips"), self.slips.last().copied().unwrap_or(0), 0..=slots - 1)?;
         if self.spare_slots == 0 {
@@ -423,8 +430,11 @@ impl ZoneConfig {
             None => Ok(()),
             Some(chunk) => Err(ConfigError::new(
                 &field("slips"),
-                format!("the region of slot {} has {} slips", chunk.len(), chunk[0]),
-                format!("a region has only {} spare sectors, and each slip uses one", self.spare_slots),
+                format!("the region of slot {} has {} slips", chunk[0], chunk.len()),
+                format!(
+                    "give fewer slips: the region has only {} spare sectors, and each slip uses one spare sector",
+                    self.spare_slots
+                ),
             )),
         }
     }
@@ -466,14 +476,19 @@ impl SeekConfig {
                 if points.first().is_none_or(|first| first.cylinders != 1) {
                     return Err(ConfigError::new(
                         field,
-                        "it does not begin",
-                        "the first point of the curve must be a seek over 1 cylinder",
+                        "the table does not begin with a seek over 1 cylinder",
+                        "add this seek as the first point",
                     ));
                 }
                 for pair in points.windows(2) {
                     if pair[1].cylinders <= pair[0].cylinders {
                         let problem = format!("{} comes after {}", pair[1].cylinders, pair[0].cylinders);
-                        return Err(ConfigError::new(field, problem, "distances ascend"));
+                        return Err(ConfigError::new(
+                            field,
+                            problem,
+                            "distances must increase from one point to the \
+                            next",
+                        ));
                     }
                 }
                 points.iter().try_for_each(|point| within(field, point.ns, 0..=1_000_000_000))

@@ -530,7 +530,7 @@ impl Hdd {
     #[inline]
     fn end(&self, command: &Command) -> u64 {
         let end = command.sector.saturating_add(u64::from(command.nr_sectors.max(1)));
-        debug_assert!(end <= self.card.capacity_sectors, "{command:?} ends behind the last sector");
+        debug_assert!(end <= self.card.capacity_sectors, "{command:?} ends after the last sector");
         end.min(self.card.capacity_sectors).max(command.sector)
     }
 

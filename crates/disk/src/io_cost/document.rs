@@ -36,12 +36,12 @@ pub enum DocumentError {
         problem: String,
     },
     /// No object is similar to a model.
-    #[error("the model is missing, because no object has {}", IoCostModel::NAMES.join(", "))]
+    #[error("the file has no model, because no object has {}", IoCostModel::NAMES.join(", "))]
     NoModel,
     /// The document has no jobs of resctl-bench.
     #[error(
-        "this is not a result of resctl-bench; such a result is a list of jobs with spec.kind and sysinfo; use \
-         iosched import io-cost for other descriptions"
+        "this is not a result of resctl-bench, which is a list of jobs with spec.kind and sysinfo; for other \
+         descriptions, use iosched import io-cost"
     )]
     NoJobs,
 }
@@ -187,7 +187,8 @@ fn figures(object: &Map<String, Value>) -> Result<[u64; 6], String> {
     let mut figures = [0; 6];
     for (figure, name) in figures.iter_mut().zip(IoCostModel::NAMES) {
         let all = || IoCostModel::NAMES.join(", ");
-        let value = object.get(name).ok_or_else(|| format!("{name} is missing; a model needs {}", all()))?;
+        let value =
+            object.get(name).ok_or_else(|| format!("the parameter {name} is missing; a model needs {}", all()))?;
         *figure = whole(value).ok_or_else(|| format!("{name}: {value} is not a number of 0 or more"))?;
         if *figure == 0 {
             return Err(no_rate(&format!("{name}: {value}")));
@@ -326,7 +327,7 @@ mod tests {
         let document = json!({"now": {"model": zeros}, "stat": {"rbps": 1.0, "wbps": 2.0}, "result": model(1)});
         assert_eq!(read(&document.to_string()).unwrap()[0].model, MODEL);
         let error = read(&json!({"now": {"model": zeros}}).to_string()).unwrap_err().to_string();
-        assert_eq!(error, "at /now/model: rbps: 0: a rate of 0 I/Os per second is not possible; give 1 or more");
+        assert_eq!(error, "at /now/model: rbps: 0: a rate cannot be 0; give 1 or more");
     }
 
     #[test]
@@ -340,7 +341,7 @@ mod tests {
         assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a number of 0 or more");
         assert_eq!(
             wrong("[]"),
-            "the model is missing, because no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
+            "the file has no model, because no object has rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops"
         );
         assert!(wrong("{\"rbps\": 1,\n]").starts_with("line 2, column 1: "), "{}", wrong("{\"rbps\": 1,\n]"));
         // Deeper than the limit of the nesting.

@@ -162,7 +162,8 @@ impl Member {
             runs => format!("mean of {runs} runs; each run is within {:.0} % of the mean", self.most_percent()),
         };
         let size = self.size_bytes as f64 / 1e9;
-        let latencies = if self.latencies().is_some() { "latencies of reads during writes" } else { "no latencies" };
+        let latencies =
+            if self.latencies().is_some() { "latencies of reads during writes" } else { "without latencies" };
         format!("{size:.0} GB SSD, depth {}, rates at saturation ({spread}), {latencies}", self.depth)
     }
 

@@ -274,8 +274,8 @@ mod tests {
         let wrong = |text: &str| results(text).unwrap_err().to_string();
         assert!(wrong("{\"rbps\": 1}").contains("not a result of resctl-bench"), "{}", wrong("{\"rbps\": 1}"));
         let zeros = json!([{"spec": {"kind": "iocost-qos"}, "sysinfo": machine("A", &model(0))}]);
-        assert!(wrong(&zeros.to_string()).contains("rbps: 0: a rate of 0"), "{}", wrong(&zeros.to_string()));
+        assert!(wrong(&zeros.to_string()).contains("rbps: 0: a rate cannot be 0"), "{}", wrong(&zeros.to_string()));
         let none = json!([{"spec": {"kind": "storage"}, "sysinfo": {}}]);
-        assert!(wrong(&none.to_string()).contains("the model is missing"), "{}", wrong(&none.to_string()));
+        assert!(wrong(&none.to_string()).contains("the file has no model"), "{}", wrong(&none.to_string()));
     }
 }

@@ -18,7 +18,7 @@ const NAME_UNKNOWN: &str = "MODEL_NAME";
 /// below a heading.
 pub const TOLD: &str = "for /sys/fs/cgroup/io.cost.model";
 /// Start of the line after which this output repeats its values for hwdb.
-pub const PERMANENT: &str = "to set it permanently";
+pub const PERMANENT: &str = "to set the model permanently";
 
 /// An error of a description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +81,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
     let whole: Vec<Described> = whole.collect();
     if whole.is_empty() {
         let problem = format!(
-            "the model is missing; write \"MAJ:MIN ctrl=user model=linear {}\", as in io.cost.model, or \
+            "the file has no model; write \"MAJ:MIN ctrl=user model=linear {}\", as in io.cost.model, or \
              {MODEL_OF}NAME=… as in hwdb",
             IoCostModel::NAMES.map(|name| format!("{name}=N")).join(" ")
         );
@@ -92,7 +92,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Described>, TextError> {
 
 /// Returns the error of a coefficient of 0.
 pub(super) fn no_rate(subject: &str) -> String {
-    format!("{subject}: a rate of 0 I/Os per second is not possible; give 1 or more")
+    format!("{subject}: a rate cannot be 0; give 1 or more")
 }
 
 /// Returns the model name in a match: `block:*:name:MODEL:fwrev:*:`.
@@ -140,7 +140,7 @@ impl Words {
             match name {
                 "ctrl" => continue,
                 "model" if value == "linear" => continue,
-                "model" => return Err(format!("{word}: the only supported model is linear")),
+                "model" => return Err(format!("{word}: iosched does not support this model; write model=linear")),
                 "enable" => {}
                 "rpct" => qos.rpct = share()?,
                 "rlat" => qos.rlat_us = whole()?,
@@ -150,7 +150,7 @@ impl Words {
                 "max" => qos.max = share()?,
                 _ => {
                     let names = IoCostModel::NAMES.join(", ");
-                    return Err(format!("{word}: {name:?} is not a parameter of the model ({names}) or of QoS"));
+                    return Err(format!("{word}: {name:?} is neither a parameter of the model ({names}) nor of QoS"));
                 }
             }
             is_qos = true;
@@ -160,7 +160,7 @@ impl Words {
         }
         let missing = IoCostModel::NAMES.iter().zip(figures).find(|(_, figure)| figure.is_none());
         if let Some((name, _)) = missing {
-            return Err(format!("{name} is missing; a model needs {}", IoCostModel::NAMES.join(", ")));
+            return Err(format!("the parameter {name} is missing; a model needs {}", IoCostModel::NAMES.join(", ")));
         }
         Ok(Self::Model(IoCostModel::of(figures.map(Option::unwrap_or_default))))
     }
@@ -216,14 +216,14 @@ mod tests {
     #[test]
     fn errors_name_their_line() {
         let wrong = |text: &str| read(text).unwrap_err().to_string();
-        assert!(wrong("").contains("the model is missing; write \"MAJ:MIN ctrl=user model=linear rbps=N"));
+        assert!(wrong("").contains("the file has no model; write \"MAJ:MIN ctrl=user model=linear rbps=N"));
         assert_eq!(wrong("\n8:0 rbps=x"), "line 2: rbps=x: \"x\" is not a whole number");
         assert!(wrong("rbps=1 rseqiops=2").contains("rrandiops is missing"));
         assert!(wrong("rbps=0").contains("give 1 or more"));
-        assert!(wrong("rbsp=1").contains("\"rbsp\" is not a parameter of the model"));
-        assert!(wrong("model=cubic rbps=1").contains("the only supported model is linear"));
+        assert!(wrong("rbsp=1").contains("\"rbsp\" is neither a parameter of the model"));
+        assert!(wrong("model=cubic rbps=1").contains("iosched does not support this model"));
         assert!(wrong("nonsense").contains("\"nonsense\" is not NAME=VALUE"));
         // A QoS without a model is not a device.
-        assert!(wrong(&QOS.line()).contains("the model is missing"));
+        assert!(wrong(&QOS.line()).contains("the file has no model"));
     }
 }

@@ -140,9 +140,9 @@ macro_rules! figures {
 
 figures! {
     AverageReadSeek "average_read_seek" Time "average seek, read":
-        "Mean seek time between two random sectors, without rotation.",
+        "Mean time to seek from one random sector to another, without the rotational delay. For reads.",
     AverageWriteSeek "average_write_seek" Time "average seek, write":
-        "Mean seek time between two random sectors, for writes.",
+        "Mean time to seek from one random sector to another, without the rotational delay. For writes.",
     TrackToTrackReadSeek "track_to_track_read_seek" Time "single-track seek, read":
         "Seek time from one cylinder to the next.",
     TrackToTrackWriteSeek "track_to_track_write_seek" Time "single-track seek, write":
@@ -160,13 +160,14 @@ figures! {
     RandomRead4kDepth256 "random_read_4k_depth_256" Rate "random read, depth 256":
         "4 KiB random reads per second, 256 in flight.",
     RandomWrite4kLatency "random_write_4k_latency" Time "random write, one at a time":
-        "Mean latency of the first 200 random 4 KiB writes to a new device, one at a time, into its cache.",
+        "Mean latency of the first 200 random 4 KiB writes to a new device, one at a time. These writes go into the \
+         cache of the device.",
     RandomWrite4kDepth1 "random_write_4k_depth_1" Rate "random write, depth 1":
         "4 KiB random writes per second, one in flight, after caches are full.",
     RandomWrite4kDepth32 "random_write_4k_depth_32" Rate "random write, depth 32":
         "4 KiB random writes per second, 32 in flight, after caches are full.",
     SteadyRandomWrite4kDepth32 "steady_random_write_4k_depth_32" Rate "random write, steady state":
-        "4 KiB random writes per second, 32 in flight, on flash that was filled and then overwritten at random.",
+        "4 KiB random writes per second, 32 in flight, on an SSD that was filled and then overwritten at random.",
     SequentialReadOuterEdge "sequential_read_outer_edge" Throughput "sequential read, first sectors":
         "Rate of sequential reads from the first sector on (on a rotating disk, the outer edge).",
     SequentialReadAverage "sequential_read_average" Throughput "sequential read, average":
@@ -185,9 +186,9 @@ figures! {
         "Mean latency of a flush right after 16 random 4 KiB writes were acknowledged.",
     FlushAfter64ScatteredWrites "flush_after_64_scattered_writes" Time "flush after 64 random writes":
         "Mean latency of a flush right after 64 random 4 KiB writes were acknowledged.",
-    ShortStrokeHalf "short_stroke_half" Ratio "gain of random reads on half":
+    ShortStrokeHalf "short_stroke_half" Ratio "random read, gain on half the device":
         "Rate of 4 KiB random reads on the first half of the device, divided by the rate on the whole device.",
-    ShortStrokeTenth "short_stroke_tenth" Ratio "gain of random reads on a tenth":
+    ShortStrokeTenth "short_stroke_tenth" Ratio "random read, gain on a tenth":
         "Rate of 4 KiB random reads on the first tenth of the device, divided by the rate on the whole device.",
 }
 

@@ -196,11 +196,11 @@ impl ServerConfig {
         within("server.servers", self.servers, 1..=SERVERS_MAX)?;
         within("server.write_servers", self.write_servers.unwrap_or(1), 1..=SERVERS_MAX)?;
         if self.write_servers.is_some() && self.batch.is_some() {
-            let problem = "with server.batch, the same servers serve reads and writes";
+            let problem = "with the table server.batch, the same servers serve reads and writes";
             return Err(ConfigError::new(
                 "server.write_servers",
                 problem,
-                "leave out this field, or the table server.batch",
+                "leave out this field or the table server.batch",
             ));
         }
         CreditsConfig::validate("server.credits", &self.credits)?;
@@ -233,7 +233,7 @@ impl ServerConfig {
             if stalls.length.is_empty() {
                 let remedy = "give at least the shortest time (share 0) and the longest time (share 1), or leave out \
                     the table server.stalls";
-                return Err(ConfigError::new("server.stalls.length", "it is empty", remedy));
+                return Err(ConfigError::new("server.stalls.length", "the list is empty", remedy));
             }
             distribution::validate("server.stalls.length", &stalls.length)?;
         }

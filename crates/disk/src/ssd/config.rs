@@ -300,19 +300,18 @@ impl SsdConfig {
         let (blocks, needed) = (self.blocks(), self.capacity_sectors.div_ceil(self.block_sectors()) + SPARE_BLOCKS_MIN);
         if blocks < needed {
             let problem =
-                format!("with this value, the SSD has {blocks} blocks (a block is one erase unit on every die)");
+                format!("with this value, the SSD has {blocks} blocks (one block is an erase unit on every die)");
             let remedy = format!(
-                "there must be at least {needed} blocks; give more spare space, or a smaller \
-                 ssd.flash.erase_sectors"
+                "the SSD needs at least {needed} blocks; give more spare space, or a smaller ssd.flash.erase_sectors"
             );
             return Err(ConfigError::new(field, problem, remedy));
         }
         if blocks > BLOCKS_MAX {
-            let problem = format!("the SSD has {blocks} blocks (a block is one erase unit on every die)");
+            let problem = format!("the SSD has {blocks} blocks (one block is an erase unit on every die)");
             return Err(ConfigError::new(
                 "ssd.flash.erase_sectors",
                 problem,
-                format!("there must be at most {BLOCKS_MAX} blocks; give a larger value"),
+                format!("an SSD can have at most {BLOCKS_MAX} blocks; give a larger value"),
             ));
         }
         Ok(())

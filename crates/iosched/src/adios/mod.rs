@@ -28,27 +28,28 @@ use tunables::{DECLARATIONS, Effect, TEXTS, Tunables, VERSION};
 const RULES: MultiQueueRules = MultiQueueRules { reads_are_sync: false, ..MultiQueueRules::USUAL };
 
 pub(crate) const REGISTERED: Registered = Registered {
-    about: "learns latencies, and orders requests by deadlines and predicted time; part of CachyOS and other \
-        kernels, but not of Linux",
+    about: "learns the latencies of the device, and orders requests by deadline and predicted time; part of CachyOS \
+        and other kernels, but not of Linux",
     since: VERSION,
     until: None,
     layer: Layer::MultiQueue(RULES),
     how: &[
-        "For reads, writes and discards, it learns the time of a 4 KiB request and the time of each further KiB.",
-        "Until it knows the latency of reads and writes, it serves requests in the order of \
-         arrival and merges none.",
-        "Reads and other requests are sorted by deadline. A deadline is the start plus the lat_target plus the \
-         predicted time. The deadline of a sync request is its start.",
+        "For reads, writes and discards, adios learns the time of a 4 KiB request and the time of each further KiB.",
+        "Until adios knows the latency of reads and writes, it serves requests in the order of arrival and merges no \
+         requests.",
+        "adios sorts reads and other requests separately, by deadline. The deadline of a sync request is its arrival. \
+         The deadline of an async request is its arrival plus its lat_target plus its predicted time.",
         "While reads and other requests wait, the two kinds take turns by predicted time. With the default \
          read_priority, reads get about six times as much time as other requests.",
-        "A batch is full when the predicted time of its requests plus that of the requests in flight reaches \
+        "A batch is full when the predicted times of its requests and of the requests in flight add up to \
          global_latency_window,",
         "or when an operation reaches its batch_limit. Within a batch, reads go first, then \
          writes, then discards.",
-        "It prepares the next batch when less than bq_refill_below_ratio of the window is in flight.",
+        "adios prepares the next batch when the predicted time of the requests in flight is below \
+         bq_refill_below_ratio percent of the window.",
     ],
-    when: "A fast SSD or NVMe device on a desktop: reads stay fast during many writes. It ignores \
-           ionice and cgroups.",
+    when: "A fast SSD or NVMe device on a desktop: reads stay fast during many writes. adios ignores ionice and \
+           cgroups.",
     tunables: || DECLARATIONS.specs().collect(),
     texts: TEXTS,
     out_of_tree: Some("CachyOS"),

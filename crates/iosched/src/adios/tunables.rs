@@ -35,23 +35,23 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Values.window_ns, "global_latency_window", Nanoseconds, 1, 16_000_000, 0..=u64::MAX, "3.3.0",
-            "largest sum of the predicted times of a batch and of the requests in flight. Default for devices with \
-            seek times: 22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
+            "a batch is full when the predicted times of its requests and of the requests in flight add up to this \
+            time. The default for devices with seek times is 22000000", { reads: Reads::U64, tuning: Span::of(1_000_000, 256_000_000) }),
         tunable!(Values.refill_percent, "bq_refill_below_ratio", Count, 1, 20, 0..=100, "3.3.0",
             "percentage of global_latency_window. If the predicted time of the requests in flight is below this \
             percentage, ADIOS prepares the next batch", { tuning: Span::or_zero(5, 100) }),
         tunable!(Values.limit_ns, "lat_model_latency_limit", Nanoseconds, 1, 500_000_000, 0..=2_000_000_000, "3.3.0",
             "longest latency that ADIOS learns from or predicts", { reads: Reads::U64 }),
         tunable!(Values.order, "batch_order", Switch, 1, 0, 0..=1, "3.3.0",
-            "1: serve async requests of a batch in sector order; only on a device with seek times", { tuning: Span::SWITCH }),
+            "1: serve the async requests of a batch in sector order; possible only on a device with seek times", { tuning: Span::SWITCH }),
         tunable!(Values.compliance, "compliance_flags", Count, 1, 0, 0..=u64::MAX, "3.3.0",
             "1 (or any odd number): the deadline of a request does not include its predicted time", { reads: Reads::U64, tuning: Span::SWITCH }),
         tunable!(Values.batch_read, "batch_limit_read", Requests, 1, 36, 1..=u64::MAX, "3.3.0",
-            "reads in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 256) }),
+            "largest number of reads in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 256) }),
         tunable!(Values.batch_write, "batch_limit_write", Requests, 1, 72, 1..=u64::MAX, "3.3.0",
-            "writes in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 256) }),
+            "largest number of writes in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 256) }),
         tunable!(Values.batch_discard, "batch_limit_discard", Requests, 1, 1, 1..=u64::MAX, "3.3.0",
-            "discards in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 16) }),
+            "largest number of discards in one batch", { reads: Reads::U64, wraps: Some(1), tuning: Span::of(1, 16) }),
         tunable!(Values.target_read_ns, "lat_target_read", Nanoseconds, 1, 2_000_000, 0..=u64::MAX, "3.3.0",
             "time from the start of an async read to its deadline; writing to this file clears \
              the learnt latencies of reads", { reads: Reads::U64, tuning: Span::or_zero(125_000, 64_000_000) }),
@@ -62,8 +62,7 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
             "time from the start of an async discard to its deadline; writing to this file clears \
              the learnt latencies of discards", { reads: Reads::U64 }),
         tunable!(Values.shrink_kreqs, "shrink_at_kreqs", Count, 1, 5_000, 1..=100_000, "3.3.0",
-            "after this number of small samples, in thousands, ADIOS reduces the weight of old \
-             samples", { reads: Reads::U64 }),
+            "after this many thousand small samples, ADIOS reduces the weight of old samples", { reads: Reads::U64 }),
         tunable!(Values.shrink_gbytes, "shrink_at_gbytes", Count, 1, 50, 1..=1_000, "3.3.0",
             "when the large samples add up to this many GiB, ADIOS reduces the weight of old \
              samples", { reads: Reads::U64 }),
@@ -76,7 +75,7 @@ pub(super) static DECLARATIONS: Declarations<Values> = Declarations {
 };
 
 pub(super) const TEXTS: &[TextSpec] = &[
-    model_file("lat_model_read", "learnt latency of reads: base in ns, and slope in ns for each KiB above 4"),
+    model_file("lat_model_read", "learnt latency of reads: base in ns, and slope in ns for each KiB above 4 KiB"),
     model_file("lat_model_write", "learnt latency of writes"),
     model_file("lat_model_discard", "learnt latency of discards"),
     TextSpec {
@@ -99,7 +98,7 @@ pub(super) const TEXTS: &[TextSpec] = &[
         name: "batch_actual_max",
         takes: "",
         readable: true,
-        doc: "largest batch until now, and the most discards, reads and writes in one batch",
+        doc: "largest numbers until now of all requests, of discards, of reads and of writes in one batch",
         since: VERSION,
         accepts: |_| false,
     },
@@ -198,7 +197,7 @@ impl Tunables {
             return Err(TunableError::OutOfRange {
                 name: "batch_order",
                 value: text.trim().to_owned(),
-                takes: "0..=0 where seeking costs nothing".to_owned(),
+                takes: "0 to 0 on a device without seek times".to_owned(),
             });
         }
         self.values.set(name, text)?;

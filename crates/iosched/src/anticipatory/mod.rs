@@ -44,12 +44,12 @@ pub(crate) const REGISTERED: Registered = Registered {
         "While requests of the other kind wait, a sync batch lasts read_batch_expire, and an async batch lasts \
          write_batch_expire. An async batch ends earlier if it has used up its quota of requests.",
         "The quota depends on how long the last async batch kept the device busy.",
-        "Within a batch, the nearest request is next. A backward distance (512 MiB at most) counts twice.",
+        "Within a batch, the nearest request is next. A backward distance, of at most 512 MiB, counts twice.",
         "A request that has waited read_expire or write_expire goes first.",
-        "After a sync request, it waits up to antic_expire for the next request of the same process, or for a \
-         near request of another process.",
-        "It does not wait for a process that has ended, or whose think time is longer than antic_expire. For a new \
-         process, it uses the average think time of earlier processes.",
+        "After a sync request, the scheduler waits up to antic_expire for the next request of the same process, or \
+         for a near request of another process.",
+        "The scheduler does not wait for a process that has ended, or whose think time is longer than antic_expire. \
+         For a new process, the scheduler uses the average think time of earlier processes.",
     ],
     when: "A few sequential readers with short pauses, on one disk without command queueing. Do \
            not use it for RAID, SSDs, databases, or more than about five readers.",

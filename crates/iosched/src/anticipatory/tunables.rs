@@ -23,9 +23,9 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.read_expire, "read_expire", Jiffies(HZ / 8), 0..=MAX, "2.6.0",
-            "if a sync request is older than this time, it goes first within its batch", { until: Some("2.6.32"), clamps: true, tuning: Span::of(8, 1_000) }),
+            "a sync request that is older than this time goes first within its batch", { until: Some("2.6.32"), clamps: true, tuning: Span::of(8, 1_000) }),
         tunable!(Tunables.write_expire, "write_expire", Jiffies(HZ / 4), 0..=MAX, "2.6.0",
-            "if an async request is older than this time, it goes first within its batch", { until: Some("2.6.32"), clamps: true, tuning: Span::of(16, 2_000) }),
+            "an async request that is older than this time goes first within its batch", { until: Some("2.6.32"), clamps: true, tuning: Span::of(16, 2_000) }),
         tunable!(Tunables.antic_expire, "antic_expire", Jiffies(HZ / 150), 0..=MAX, "2.6.0",
             "time to wait for the next request of a reader; 0: do not wait", { until: Some("2.6.32"), clamps: true, tuning: Span::or_zero(1, 32) }),
         tunable!(Tunables.read_batch_expire, "read_batch_expire", Jiffies(HZ / 2), 0..=MAX, "2.6.0",

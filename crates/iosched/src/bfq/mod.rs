@@ -90,25 +90,25 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Each process has a queue for its sync requests. Async requests share one queue for each \
          class and level.",
-        "A turn has a budget of sectors. Turns follow virtual finish times (B-WF2Q+), which makes \
-         shares by weight exact.",
-        "The real-time class goes first, the idle class last. cgroups share by weight in the same \
-         way, at each level of the tree.",
-        "A queue that uses its budget quickly gets a larger budget next time. A queue that idles \
-         gets a smaller one.",
-        "A slow queue pays for its time, not for its sectors, so that random I/O cannot take the whole disk.",
+        "In its turn, a queue has a budget of sectors. The order of the turns follows virtual finish times (B-WF2Q+), \
+         so shares by weight are exact.",
+        "The real-time class goes first, the idle class last. cgroups share the disk by weight in the same way, at \
+         each level of the tree.",
+        "A queue that uses its budget quickly gets a larger budget next time. A queue that idles gets a smaller \
+         budget.",
+        "For a slow queue, bfq counts time instead of sectors. Therefore random I/O cannot take the whole disk.",
         "A queue that looks interactive (new, or with small and regular requests) gets a higher \
          weight for some time.",
-        "If a queue will soon send more, bfq can wait for this queue (slice_idle). It waits only if this makes the \
-         disk faster, or if the queue would otherwise miss its share.",
+        "If a queue will soon send more requests, bfq can wait for this queue (slice_idle). bfq waits only if the \
+         wait makes the disk faster, or if the queue would otherwise miss its share.",
         "While bfq waits, it serves a few requests of other queues. bfq learns how many such requests do no harm.",
-        "Processes that work at the same place of the disk, or started together, share a queue \
-         while this saves seeks.",
-        "Async requests and sync writes can use only a part of the tags. While any queue has a raised weight, this \
-         part is smaller.",
+        "Processes that work at the same place of the disk, or started together, share a queue while the shared queue \
+         saves seeks.",
+        "Async requests and sync writes can use only a part of the tags. This part is smaller while any queue has a \
+         raised weight.",
     ],
-    when: "Rotating disks and slow flash of a desktop, or of processes that share the disk by ionice or cgroup \
-        weight. Not for fast SSDs.",
+    when: "Rotating disks and slow flash, on a desktop or where processes share the disk by ionice or cgroup weight. \
+        Do not use bfq for fast SSDs.",
     tunables: || DECLARATIONS.specs().collect(),
     ..Registered::new("bfq", &|env| Box::new(Bfq::new(env)))
 };

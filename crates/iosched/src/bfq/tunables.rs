@@ -37,7 +37,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             125,
             1..=MAX,
             "4.12",
-            "if a sync request is older than this time, it goes first in its queue; at most once per turn",
+            "a sync request that is older than this time goes first in its queue, at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(8, 1_000) }
         ),
         tunable!(
@@ -48,7 +48,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             250,
             1..=MAX,
             "4.12",
-            "if an async request is older than this time, it goes first in its queue; at most once per turn",
+            "an async request that is older than this time goes first in its queue, at most once per turn",
             { clamps: true, reads: Reads::U64, tuning: Span::of(16, 4_000) }
         ),
         tunable!(
@@ -92,7 +92,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
             8000,
             0..=u32::MAX as u64,
             "4.12",
-            "slice_idle in us",
+            "the value of slice_idle in us",
             { clamps: true, reads: Reads::U64, wraps: Some(US), alias_of: Some("slice_idle") }
         ),
         tunable!(

@@ -36,12 +36,12 @@ pub(crate) const REGISTERED: Registered = Registered {
          time slices.",
         "Within its slice, a queue is served in sector order from the head. A request past its \
          deadline goes first.",
-        "If a process will probably send more soon, the scheduler waits for it (slice_idle). On a device with \
-         command queueing, it does not wait for a process with many seeks.",
+        "If a process will probably send more requests soon, the scheduler waits for the process (slice_idle). On a \
+         device with command queueing, the scheduler does not wait for a process with many seeks.",
         "While other queues wait, a queue has at most quantum requests in the device. A queue that is alone has \
          up to four times as many.",
-        "When a queue becomes empty, a queue whose next request is close to the head can go next. \
-         The usual seek distance of the process decides what is close.",
+        "When a queue becomes empty, a queue whose next request is close to the head can go next. The usual seek \
+         distance of the process defines which distance is close.",
     ],
     when: "Experiments with a kernel of 2009, and with the effect of quantum on a single process.",
     tunables: || DECLARATIONS.specs().collect(),

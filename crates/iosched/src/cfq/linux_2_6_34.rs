@@ -29,15 +29,15 @@ pub(crate) const REGISTERED: Registered = Registered {
          real-time class goes first, the idle class last.",
         "Within its slice, a queue is served in sector order from the head. A request past its \
          deadline goes first.",
-        "If a queue will probably send more soon, the scheduler waits for it (slice_idle). It \
-         always waits for a queue that is the only busy one.",
+        "If a queue will probably send more requests soon, the scheduler waits for the queue (slice_idle). The \
+         scheduler always waits for a queue that is the only busy queue.",
         "CFQ serves all queues with many seeks as one group, and all async queues as another group. These groups \
          take turns with the sequential queues.",
-        "Processes that work at the same place of the disk share a queue while this saves seeks.",
-        "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. If a sync \
-         request took too long, CFQ allows only a few async requests in the device, and then slowly more.",
-        "With yield=1, the scheduler does not idle for a task that is itself blocked on the I/O of another \
-         task, as in fsync.",
+        "Processes that work at the same place of the disk share a queue while the shared queue saves seeks.",
+        "With many queues, slices become shorter, so that each queue gets a turn within 300 ms. If a sync request \
+         took too long, CFQ allows only a few async requests in the device. Afterwards, CFQ slowly allows more.",
+        "With yield=1, the scheduler does not wait for a task that itself waits for the I/O of another task, as in \
+         fsync.",
     ],
     when: "Experiments with a kernel of 2010: its long waits in fsync, and the effect of queue yielding.",
     tunables: || DECLARATIONS.specs().collect(),

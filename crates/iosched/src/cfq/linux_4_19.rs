@@ -28,14 +28,15 @@ pub(crate) const REGISTERED: Registered = Registered {
          goes first, the idle class last.",
         "Within its slice, a queue is served in sector order from the head. A request past its \
          deadline goes first.",
-        "If a queue will probably send more soon, the scheduler waits for it (slice_idle) instead \
-         of moving the head away.",
+        "If a queue will probably send more requests soon, the scheduler waits for the queue (slice_idle) instead of \
+         moving the head away.",
         "CFQ serves all queues with many seeks as one group, and all async queues as another group. These groups \
          take turns with the sequential queues.",
-        "Processes that work at the same place of the disk share a queue while this saves seeks.",
+        "Processes that work at the same place of the disk share a queue while the shared queue saves seeks.",
         "cgroups share the disk by weight.",
-        "With many queues, slices become shorter, so that each queue gets a turn within target_latency. If a \
-         sync request took too long, CFQ allows only a few async requests in the device, and then slowly more.",
+        "With many queues, slices become shorter, so that each queue gets a turn within target_latency. If a sync \
+         request took too long, CFQ allows only a few async requests in the device. Afterwards, CFQ slowly allows \
+         more.",
     ],
     when: "Rotating disks that many processes share, desktops, ionice and cgroup weights.",
     tunables: || DECLARATIONS.specs().collect(),
@@ -249,14 +250,14 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         ),
         YIELD,
         tunable!(Tunables.slice_idle, "slice_idle_us", Microseconds, US, 8000, 0..=MAX, "4.8",
-            "slice_idle in us", { alias_of: Some("slice_idle") }),
+            "the value of slice_idle in us", { alias_of: Some("slice_idle") }),
         tunable!(Tunables.group_idle, "group_idle_us", Microseconds, US, 8000, 0..=MAX, "4.8",
-            "group_idle in us", { alias_of: Some("group_idle") }),
+            "the value of group_idle in us", { alias_of: Some("group_idle") }),
         tunable!(Tunables.slice_sync, "slice_sync_us", Microseconds, US, 100_000, 1..=MAX, "4.8",
-            "slice_sync in us", { alias_of: Some("slice_sync") }),
+            "the value of slice_sync in us", { alias_of: Some("slice_sync") }),
         tunable!(Tunables.slice_async, "slice_async_us", Microseconds, US, 40_000, 1..=MAX, "4.8",
-            "slice_async in us", { alias_of: Some("slice_async") }),
+            "the value of slice_async in us", { alias_of: Some("slice_async") }),
         tunable!(Tunables.target_latency, "target_latency_us", Microseconds, US, 300_000, 1..=MAX, "4.8",
-            "target_latency in us", { alias_of: Some("target_latency") }),
+            "the value of target_latency in us", { alias_of: Some("target_latency") }),
     ],
 };

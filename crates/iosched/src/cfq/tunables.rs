@@ -159,7 +159,7 @@ pub(super) mod in_jiffies {
         Jiffies(HZ / 125),
         0..=MAX,
         "2.6.13",
-        "how long to idle for the next request of a queue",
+        "time to wait for the next request of a queue",
         { clamps: true, tuning: Span::or_zero(1, 32) }
     );
 }

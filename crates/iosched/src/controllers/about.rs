@@ -51,13 +51,13 @@ const POLICIES: &[About] = &[
         when: "Tenants that pay for a rate, and background work.",
         how: &[
             "At the start of each slice of 0.1 s, a group gets its whole allowance for the slice.",
-            "A bio beyond the allowance waits in its group, then in each group above. Its process \
-             does not wait.",
+            "A bio beyond the allowance waits in its group, then in each parent group. The process of the bio does \
+             not wait.",
             "When the limits of all groups allow a bio, a kernel worker submits this bio.",
         ],
         harms: &[
-            "It limits a group even if nobody else uses the disk.",
-            "rbps alone does not limit many small reads, and riops alone does not limit large reads.",
+            "io.max limits a group even if no other group uses the disk.",
+            "rbps alone does not limit the number of small reads, and riops alone does not limit the size of reads.",
         ],
         files: &[File {
             name: "io.max",
@@ -77,8 +77,8 @@ const POLICIES: &[About] = &[
             "idle: all requests get the idle class.",
         ],
         harms: &[
-            "It has an effect only under mq-deadline. bfq uses the ioprio of the processes.",
-            "It applies to the processes of the group, not to groups below it.",
+            "io.prio.class has an effect only under mq-deadline. bfq uses the ioprio of the processes.",
+            "io.prio.class applies to the processes of the group, not to groups below this group.",
         ],
         files: &[File {
             name: "io.prio.class",
@@ -91,14 +91,15 @@ const POLICIES: &[About] = &[
         name: "io.cost",
         about: "shares the device by weight; the share counts the cost of each bio, not only its size",
         since: "5.4",
-        when: "Containers and services that should share the device without a fixed limit. If one does not use \
-            its share, the others get it.",
+        when: "Containers and services that should share the device without a fixed limit. If a group does not use \
+            its share, the other groups get this share.",
         how: &[
             "The cost of a bio depends on its size, and on whether it is sequential (io.cost.model).",
-            "Virtual time runs at a rate (vrate). A group can send bios until its share of virtual time is used up.",
+            "Virtual time runs at a rate (vrate). A group can send bios until it has used up its share of virtual \
+             time.",
             "A group with little I/O lends its share to others until it needs the share again.",
-            "In each period, vrate falls if requests miss the latency targets of io.cost.qos, or if they wait \
-             for tags.",
+            "In each period, vrate falls if requests miss the latency targets of io.cost.qos, or if requests wait for \
+             tags.",
             "vrate rises if a group needs more I/O and requests meet the latency targets.",
         ],
         harms: &[
@@ -134,16 +135,16 @@ const POLICIES: &[About] = &[
         since: "4.19",
         when: "One important group beside several unimportant ones.",
         how: &[
-            "For a group with a target, it checks the latency of its bios in windows of 16 \
-             targets (100 ms to 1 s).",
-            "After a bad window, each sibling with a longer target or no target may have only half as many \
-             bios in flight.",
-            "After good windows, this limit of the siblings rises again, step by step.",
-            "If a sibling is limited to one bio and still does harm, its processes must pause.",
+            "For a group with a target, io.latency checks the latency of the bios in windows. A window lasts 16 times \
+             the target, but at least 100 ms and at most 1 s.",
+            "After a window that misses the target, each sibling with a longer target or no target may have only half \
+             as many bios in flight.",
+            "After windows that meet the target, this limit of the siblings rises again, step by step.",
+            "If a sibling still does harm with a limit of one bio, its processes must pause.",
         ],
         harms: &[
             "If the device can never meet a target, all other groups stay limited to one bio at a time.",
-            "It never limits the group with the strictest target.",
+            "io.latency never limits the group with the strictest target.",
         ],
         files: &[File {
             name: "io.latency",
@@ -156,16 +157,16 @@ const POLICIES: &[About] = &[
         name: "wbt",
         about: "writeback throttling: limits buffered writes in flight, so that reads stay fast",
         since: "4.10",
-        when: "Every disk with buffered writers beside readers. Linux switches it on by default, \
-               except under bfq.",
+        when: "Every disk with buffered writers beside readers. Linux switches wbt on by default, except under bfq.",
         how: &[
-            "In windows of 100 ms, it compares the fastest read with the target.",
-            "If the read took longer, fewer writes of the page cache can be in flight afterwards; otherwise more.",
+            "wbt measures reads in windows of 100 ms, and compares the fastest read of a window with the target.",
+            "If even the fastest read took longer than the target, wbt allows fewer writes of the page cache in \
+             flight. Otherwise wbt allows more.",
             "Reads and direct writes have no limit. Writes for which a process waits (fsync) have \
              a higher limit.",
         ],
         harms: &[
-            "It does not limit direct writes, such as those of databases.",
+            "wbt does not limit direct writes, such as those of databases.",
             "On a device with a queue of 2 to 21 commands, the first step up lowers the limit for writes \
              instead of raising it.",
         ],
@@ -182,8 +183,7 @@ const POLICIES: &[About] = &[
         since: "5.0",
         when: "Groups that should share a disk with the scheduler bfq.",
         how: &["bfq serves groups in turn. Each active group gets sectors in proportion to its weight."],
-        harms: &["It has no effect under other schedulers. bfq does not use io.weight, which \
-                  belongs to io.cost."],
+        harms: &["io.bfq has no effect under other schedulers. bfq does not use io.weight, which belongs to io.cost."],
         files: &[File {
             name: "io.bfq.weight",
             of: FileOf::Cgroup,
@@ -198,9 +198,9 @@ const POLICIES: &[About] = &[
         when: "Groups of a simulation, or clients of a served disk, that were promised a rate.",
         how: &[
             "mclock first serves the groups whose reservation is due.",
-            "It divides the other I/O by weight. A group that has reached its limit waits.",
+            "mclock divides the other I/O by weight. A group that has reached its limit waits.",
         ],
-        harms: &["It has no effect under other schedulers, and no kernel has this file."],
+        harms: &["io.mclock has no effect under other schedulers, and no kernel has this file."],
         files: &[File {
             name: "io.mclock",
             of: FileOf::Cgroup,

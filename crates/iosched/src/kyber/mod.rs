@@ -29,13 +29,12 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "There are four domains: reads, writes, discards and others. Each domain serves its \
          requests in the order of arrival.",
-        "Domains take turns: 16 reads, 8 writes, 1 discard, 1 other request. Each hardware queue \
-         does this separately.",
+        "In each hardware queue, the domains take turns: 16 reads, 8 writes, 1 discard, 1 other request.",
         "A request needs a token of its domain to enter the device. At first, the domains have \
          256, 128, 64 and 16 tokens.",
-        "Every 100 ms, it compares the 90th percentile of the time in the device and the 99th \
-         percentile of the whole latency with the targets",
-        "(read_lat_nsec, write_lat_nsec; discards 5 s).",
+        "Every 100 ms, kyber compares two percentiles with the target: the 90th of the time in the device, and the \
+         99th of the whole latency.",
+        "The target is read_lat_nsec for reads, write_lat_nsec for writes, and 5 s for discards.",
         "If a domain misses its target, each domain gets more or fewer tokens, according to its \
          99th percentile and its target.",
         "Async writes can use three quarters of the tags.",

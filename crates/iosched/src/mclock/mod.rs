@@ -78,7 +78,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1,
             0..=1_000_000,
             "0.1",
-            "reservation of groups that have none, in I/Os per second; 0: such groups can starve"
+            "reservation of groups without a reservation in io.mclock, in I/Os per second; 0: such groups can starve"
         ),
         tunable!(
             Tunables.catch_up_ns,
@@ -88,7 +88,7 @@ static DECLARATIONS: Declarations<Tunables> = Declarations {
             1000,
             10..=3_600_000,
             "0.1",
-            "longest period of missed reservations that mclock serves later"
+            "if a group misses its reservation, mclock later makes up for at most this much time"
         ),
     ],
 };

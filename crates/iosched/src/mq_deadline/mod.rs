@@ -31,12 +31,12 @@ pub(crate) const REGISTERED: Registered = Registered {
     how: &[
         "Reads and writes of each class (real time, best effort, idle) are separate. Each kind is \
          sorted by sector, and also by age.",
-        "A batch has up to fifo_batch requests, all reads or all writes, in sector order. The \
-         next batch continues where the last one ended.",
-        "If the oldest request is past its deadline (read_expire, write_expire), the batch begins with it.",
-        "Reads go first. After writes_starved batches of reads, the next batch is of writes, if writes wait.",
-        "A lower class is served if the higher classes have no request, neither waiting nor in the device,",
-        "or if its requests are older than prio_aging_expire.",
+        "A batch has up to fifo_batch requests, all reads or all writes, in sector order. The next batch continues \
+         where the last batch ended.",
+        "If the oldest request is past its deadline (read_expire, write_expire), the batch begins with this request.",
+        "Reads go first. But if writes wait, one batch of writes follows after writes_starved batches of reads.",
+        "mq-deadline serves a lower class if the higher classes have no request, neither waiting nor in the device,",
+        "or if the requests of the lower class are older than prio_aging_expire.",
         "async_depth limits the tags for all requests except reads.",
     ],
     when: "Databases and servers on a disk or a SATA SSD that need throughput and a limited \

@@ -26,14 +26,13 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
     what: "tunable",
     tunables: &[
         tunable!(Tunables.read_expire, "read_expire", Jiffies(500), 0..=MAX, "4.11",
-            "if a read is older than this time, it begins the next batch of reads", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
+            "a read that is older than this time begins the next batch of reads", { clamps: true, reads: Reads::I32, tuning: Span::of(16, 2_000) }),
         tunable!(Tunables.write_expire, "write_expire", Jiffies(5000), 0..=MAX, "4.11",
-            "if a write is older than this time, it begins the next batch of writes", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
+            "a write that is older than this time begins the next batch of writes", { clamps: true, reads: Reads::I32, tuning: Span::of(78, 20_000) }),
         tunable!(Tunables.prio_aging_expire, "prio_aging_expire", Jiffies(10_000), 0..=MAX, "5.14",
-            "if a request of a lower class is older than this time, it goes before requests of higher \
-             classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
+            "a request of a lower class that is older than this time goes before requests of higher classes", { clamps: true, reads: Reads::I32, tuning: Span::of(1_250, 40_000) }),
         tunable!(Tunables.fifo_batch, "fifo_batch", Requests, 1, 16, 0..=MAX, "4.11",
-            "requests in one batch", { clamps: true, reads: Reads::I32, tuning: Span::of(1, 128) }),
+            "largest number of requests in one batch", { clamps: true, reads: Reads::I32, tuning: Span::of(1, 128) }),
         tunable!(Tunables.writes_starved, "writes_starved", Count, 1, 2, 0..=MAX, "4.11",
             "largest number of consecutive batches of reads while writes wait; negative: no limit", { clamps: true, reads: Reads::I32, signed: true, min: MIN, tuning: Span::or_zero(1, 16) }),
         tunable!(Tunables.front_merges, "front_merges", Switch, 1, 1, 0..=1, "4.11",

@@ -155,13 +155,13 @@ fn went_back(from: Time, to: Time) -> ! {
 #[cold]
 #[inline(never)]
 fn not_in_device(id: RequestId) -> ! {
-    panic!("the device does not have {id:?}: the host completes or requeues each request once");
+    panic!("the device does not have {id:?}; a host must complete or requeue each request exactly once");
 }
 
 #[cold]
 #[inline(never)]
 fn complete(id: RequestId) -> ! {
-    panic!("the queue has no {id:?}: its id was valid until its completion");
+    panic!("the queue has no request {id:?}; an id is valid only until the request completes");
 }
 
 impl RequestQueue {

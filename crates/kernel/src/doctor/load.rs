@@ -132,7 +132,7 @@ mod tests {
         };
         let (weight, meaning) = of("0.08");
         assert_eq!(weight, Weight::Note, "{meaning}");
-        let part = "The queue length in the report is 0.08, but the product of rates and waits is 1.86 requests; do not rely on either";
+        let part = "The queue length in the report is 0.08, but the product of rates and waits is 1.86 requests. Do not rely on either";
         assert!(meaning.contains("the values of 2 of 2 intervals contradict each other") && meaning.contains(part));
         let (_, meaning) = of("1.86");
         assert!(!meaning.contains("contradict"), "{meaning}");

@@ -137,7 +137,7 @@ impl FromStr for Goal {
         match reader.rest() {
             "" => Ok(Self { measure }),
             rest if rest.starts_with(['<', '>', '=']) => {
-                Err(reader.error(reader.at, "this goal must not have a limit; give limits with --subject-to"))
+                Err(reader.error(reader.at, "a goal cannot have a limit; give limits with --subject-to"))
             }
             _ => Err(reader.error(reader.at, "unexpected trailing text; give each goal with its own --goal")),
         }
@@ -282,8 +282,8 @@ impl<'t> Reader<'t> {
                 Some(found) => {
                     let statistic = found.map_err(|problem| self.error(start, problem))?;
                     let problem = format!(
-                        "say which I/Os you mean, as in {statistic}(sync); possible values are \
-                     {WHOSE} and the names of tasks"
+                        "the class of I/Os is missing, as in {statistic}(sync); possible classes are {WHOSE} and the \
+                     names of tasks"
                     );
                     return Err(self.error(self.at, &problem));
                 }

@@ -54,7 +54,8 @@ impl Source {
         }
         if cases.is_empty() {
             let names: Vec<String> = Self::ALL.iter().map(|source| format!("{}.csv", source.name())).collect();
-            let problem = format!("the directory has no measurements; their files are named {}", names.join(", "));
+            let problem =
+                format!("the directory has no measurements; the files of measurements are named {}", names.join(", "));
             return Err(LabError::Data { file: directory.display().to_string(), problem });
         }
         Ok(cases)

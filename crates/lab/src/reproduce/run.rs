@@ -175,7 +175,7 @@ impl<'a> Prepared<'a> {
             app::Spec::parse(text)
                 .map_err(|error| LabError::Data { file: case.name.clone(), problem: error.to_string() })
         };
-        let no_disk = || LabError::Data { file: case.name.clone(), problem: "it names no disk".to_owned() };
+        let no_disk = || LabError::Data { file: case.name.clone(), problem: "the command names no disk".to_owned() };
         let mut profiles = case.profiles()?;
         if profiles.is_empty() {
             return Err(no_disk());

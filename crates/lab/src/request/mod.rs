@@ -255,8 +255,8 @@ impl ComparisonRequest {
             baseline = written.transpose()?.map(|one| under_each(&self.kernels[..1], vec![one])[0].to_string());
         }
         if self.no_fairness && self.goals.iter().any(|goal| goal.measure == Measure::Figure(Figure::Fairness)) {
-            let problem = "needs runs of each process alone, but --no-fairness skips these runs; \
-                           give only one of the two options";
+            let problem = "needs runs of each process alone, but --no-fairness skips these runs; leave out one of the \
+                           two options";
             return Err(RequestError::argument("goal", "fairness", problem));
         }
         let replay = replay(self.replay, self.speed, &workload)?;

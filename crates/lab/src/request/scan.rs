@@ -40,7 +40,7 @@ fn range(low: &str, rest: &str) -> Result<impl Iterator<Item = u64> + use<>, Str
     let number = |text: &str| {
         let text = text.trim();
         text.parse::<u64>().map_err(|_| {
-            format!("{text:?} is not a whole number; to scan values, write LOW..HIGH/STEP, such as 0..8/2")
+            format!("{text:?} is not a whole number; to compare several values, write LOW..HIGH/STEP, such as 0..8/2")
         })
     };
     let (low, high, step) = (number(low)?, number(high)?, number(step)?);
@@ -76,7 +76,7 @@ mod tests {
         for (text, message) in [
             ("cfq:slice_idle=8..0", "slice_idle: a scan must begin with the lower value; write 0..8"),
             ("cfq:slice_idle=0..8/0", "must be 1 or more"),
-            ("cfq:slice_idle=a..8", "\"a\" is not a whole number; to scan values, write LOW..HIGH/STEP"),
+            ("cfq:slice_idle=a..8", "\"a\" is not a whole number; to compare several values, write LOW..HIGH/STEP"),
             ("cfq:slice_idle=0..-8", "\"-8\" is not a whole number"),
             ("cfq:quantum=1..257", "more than 256 settings"),
             ("cfq:quantum=1..256,slice_idle=0..1", "more than 256 settings"),

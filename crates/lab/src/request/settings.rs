@@ -95,7 +95,7 @@ fn parse_of_kernel(text: &str, offered: &[String]) -> Result<Setting, String> {
     let scheduler = setting.name();
     if !is_scheduler_name(scheduler) {
         let offered = offered.join(", ");
-        return Err(format!("{scheduler:?} is not the name of a scheduler; it must be one of {offered}"));
+        return Err(format!("{scheduler:?} is not a scheduler of this device; write one of {offered}"));
     }
     for assignment in setting.assignments() {
         let (name, value) = (assignment.name(), assignment.text());
@@ -284,7 +284,7 @@ mod tests {
         for text in ["bfq2:magic=1", "bfq:no_such=x", "present", "none:logical_block_size=512"] {
             assert_eq!(target.parse(text).unwrap().to_string(), text);
         }
-        assert!(target.parse("none,bfq").unwrap_err().contains("is not the name of a scheduler"));
+        assert!(target.parse("none,bfq").unwrap_err().contains("is not a scheduler of this device"));
         assert!(target.parse("none:write_cache=off").unwrap_err().contains("must be one of write back, write through"));
     }
 

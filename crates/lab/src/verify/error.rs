@@ -27,8 +27,8 @@ pub enum VerifyError {
     Execute(Box<iosched_kernel::execute::ExecuteError>),
     /// Another program changes settings of the device again and again.
     #[error(
-        "{setting}: {} in each of {runs} runs; another program (udev, tuned or another iosched) changes the \
-         settings of this device; stop that program first",
+        "{setting}: {} in each of {runs} runs. Another program (udev, tuned or another iosched) changes the settings \
+         of this device; stop that program first",
         changes.iter().map(Change::of_others).collect::<Vec<_>>().join(", ")
     )]
     Disturbed {
@@ -46,7 +46,7 @@ pub enum VerifyError {
         problem: String,
     },
     /// A comparison failed, and then a setting could not be restored.
-    #[error("{first}; and then: {then}")]
+    #[error("{first}; a second error followed: {then}")]
     Twice {
         /// First error.
         first: Box<LabError>,

@@ -320,8 +320,8 @@ fn wanted_cgroups(work: &Work, settings: &[SettingRecord]) -> Result<Option<Want
             let problem = match work {
                 Work::Command(_) => {
                     format!(
-                        "{file} is only for cgroups of a workload that iosched runs; a command does not run in \
-                         these cgroups"
+                        "{file} is only for cgroups of a workload that iosched runs; a command does not run in such \
+                         cgroups"
                     )
                 }
                 Work::Workload(workload) if !names.contains(&cgroup) => {

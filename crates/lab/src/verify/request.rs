@@ -166,9 +166,7 @@ pub fn open_target(
     }
     let device = BlockDevice::itself(roots, on)?;
     match (destroy, work) {
-        (Some(_), Work::Command(_)) => {
-            wrong("is only for workloads; iosched does not control which files a command writes")
-        }
+        (Some(_), Work::Command(_)) => wrong("is only for workloads; a command decides itself which files it writes"),
         (Some(typed), _) => Ok(Target::writable(consent::to_write(&device, Some(typed))?)),
         (None, _) => Ok(Target::read_only(device)),
     }

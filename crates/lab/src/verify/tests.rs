@@ -161,7 +161,7 @@ fn whatever_fails_everything_is_put_back() {
 
     let mut bench = Mock { fails_at: Some(1), cannot_restore: true, ..mock(&[("a", 1.0, 0.0)]) };
     let error = verify(&verification(&["a"], 5), &mut bench, &Control::new(1), ignore).unwrap_err();
-    assert_eq!(error.to_string(), "the disk is gone; and then: scheduler was none");
+    assert_eq!(error.to_string(), "the disk is gone; a second error followed: scheduler was none");
 
     let mut bench = Mock { cannot_restore: true, ..mock(&[("a", 1.0, 0.0)]) };
     assert!(verify(&verification(&["a"], 2), &mut bench, &Control::new(1), ignore).is_err());

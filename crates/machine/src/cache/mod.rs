@@ -115,7 +115,7 @@ pub enum Balance {
 /// Pages must first be written back, or reads must complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the page cache is too small. It needs {missing_pages} more pages, but all its pages are dirty, under \
+    "the page cache is too small. The page cache needs {missing_pages} more pages, but all its pages are dirty, under \
      writeback or being read"
 )]
 pub struct NoRoom {

@@ -15,23 +15,24 @@ pub enum FsError {
     },
     /// The device is too small for a file system with these settings.
     #[error(
-        "file system: a device of {capacity_sectors} sectors is too small; use a larger one or a smaller journal_mib"
+        "file system: a device of {capacity_sectors} sectors is too small; use a larger device or a smaller \
+         journal_mib"
     )]
     TooSmall {
         /// Sectors of the device.
         capacity_sectors: u64,
     },
     /// The device has more than 2^32 blocks.
-    #[error("file system: a device of {capacity_sectors} sectors is larger than 16 TiB; use a smaller one")]
+    #[error("file system: a device of {capacity_sectors} sectors is larger than 16 TiB; use a smaller device")]
     TooLarge {
         /// Sectors of the device.
         capacity_sectors: u64,
     },
     /// All blocks are in use.
-    #[error("file system: no space left; use a larger device or smaller files")]
+    #[error("file system: no space is left; use a larger device or smaller files")]
     NoSpace,
     /// All inodes are in use.
-    #[error("file system: no inodes left; use fewer files or a smaller bytes_per_inode")]
+    #[error("file system: no inodes are left; use fewer files or a smaller bytes_per_inode")]
     NoInodes,
     /// The index of the directory is full.
     #[error("file system: the directory's index is full; use more directories")]

@@ -40,7 +40,8 @@ impl Judged {
             (false, false) => Outcome::Missed,
             _ => Outcome::CannotTell,
         };
-        let reason = (outcome == Outcome::CannotTell).then(|| "too few I/Os to tell; observe for longer".to_owned());
+        let reason =
+            (outcome == Outcome::CannotTell).then(|| "the unit had too few I/Os; observe for longer".to_owned());
         Self { observed: Some(interval), outcome, reason }
     }
 }
@@ -89,7 +90,7 @@ pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], obs
     let needs_latencies = matches!(goal, Goal::Bound(Metric::Latency(..), _) | Goal::Before(_));
     let without = observed.without_latencies.as_ref();
     if let Some(reason) = without.filter(|_| needs_latencies || unit.io.is_none()) {
-        return Judged::cannot_tell(None, format!("requests are not observed: {reason}"));
+        return Judged::cannot_tell(None, format!("iosched cannot observe requests: {reason}"));
     }
     match goal {
         Goal::Bound(Metric::Latency(which, operation), bound) => latency(unit, *which, *operation, *bound, observed),
@@ -121,7 +122,7 @@ pub(super) fn judge(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], obs
 
 /// Says that a unit does not ask for more.
 pub(super) fn idle(unit: &Unit) -> String {
-    format!("the unit did not ask for more: it had {:.1} requests in flight on average", unit.in_flight)
+    format!("the unit did not need more: on average, it had {:.1} requests in flight", unit.in_flight)
 }
 
 fn latency(unit: &Unit, which: Statistic, operation: Operation, bound: Bound, observed: &Observed) -> Judged {
@@ -144,7 +145,7 @@ fn latency(unit: &Unit, which: Statistic, operation: Operation, bound: Bound, ob
     let judged = Judged::of(interval, bound);
     // An I/O outside of the sample may have taken longer.
     if which == Statistic::Worst && judged.outcome == Outcome::Met && observed.sample.sampled < ALL {
-        let reason = format!("only {:.0} % of the time was observed", observed.sample.sampled * 100.0);
+        let reason = format!("iosched observed only {:.0} % of the time", observed.sample.sampled * 100.0);
         return Judged::cannot_tell(Some(interval), reason);
     }
     judged
@@ -168,7 +169,7 @@ fn share_of(share: f64, number: usize, plan: &Plan, units: &[Unit]) -> Judged {
     let value = units[number].all_bytes() as f64 / bytes as f64 * shares;
     if let Some((idle, _)) = sharing.iter().find(|(number, _)| units[*number].in_flight < IN_FLIGHT_MIN) {
         let reason = format!(
-            "{} had {:.1} requests in flight on average, and shares count only while all units have I/O queued",
+            "{} had only {:.1} requests in flight on average; a share counts only while all units have queued I/O",
             plan.units[*idle].name, units[*idle].in_flight
         );
         return Judged::cannot_tell(Some(exact(value)), reason);

@@ -45,11 +45,11 @@ pub(super) fn of(goal: &Goal, number: usize, plan: &Plan, units: &[Unit], observ
     if let Some(share) = unit.waited_share {
         let place = if share >= 0.5 { "in the scheduler" } else { "in the device" };
         let part = if share >= 0.5 { share } else { 1.0 - share };
-        parts.push(format!("{:.0} % of the latency passed {place}", part * 100.0));
+        parts.push(format!("requests spent {:.0} % of the latency {place}", part * 100.0));
     }
     parts.extend(served_meanwhile(number, plan, units, observed));
     parts.extend(load(observed, plan));
-    if parts.is_empty() { "the cause was not observed".to_owned() } else { parts.join("; ") }
+    if parts.is_empty() { "iosched did not observe a cause".to_owned() } else { parts.join("; ") }
 }
 
 /// Returns the limit of io.max that the unit reaches, also one of a cgroup above it.
@@ -76,7 +76,7 @@ fn limit(number: usize, plan: &Plan, unit: &Unit, observed: &Observed) -> Option
             } / seconds;
             if rate >= limit * REACHED {
                 return Some(format!(
-                    "io.max of {group} limits the unit ({key}={limit}, observed {rate:.0} per second)"
+                    "io.max of {group} limits the unit ({key}={limit}; the unit has {rate:.0} per second)"
                 ));
             }
         }
@@ -99,10 +99,10 @@ fn served_meanwhile(number: usize, plan: &Plan, units: &[Unit], observed: &Obser
     let most = most.map(|other| (plan.units[other].name.as_str(), percent(units[other].all_bytes())));
     match most {
         Some((name, share)) if share >= outside => {
-            Some(format!("{name} got {share:.0} % of the device's bytes meanwhile"))
+            Some(format!("meanwhile, {name} got {share:.0} % of the device's bytes"))
         }
         _ if outside >= 10.0 => {
-            Some(format!("processes outside of the plan got {outside:.0} % of the device's bytes meanwhile"))
+            Some(format!("meanwhile, processes outside of the plan got {outside:.0} % of the device's bytes"))
         }
         _ => None,
     }

@@ -82,13 +82,14 @@ impl Reader<'_> {
         let unknown = entries.iter().find(|(key, ..)| !known.is_empty() && !known.contains(key));
         if let Some(&(key, at, _)) = unknown {
             let meant = did_you_mean(key, known.iter().copied());
-            return Err(self.error(at, format!("{place}{key}: unknown field; known are {}{meant}", known.join(", "))));
+            return Err(self
+                .error(at, format!("{place}{key}: unknown field; the known fields are {}{meant}", known.join(", "))));
         }
         Ok(entries)
     }
 
     fn string<'t>(&self, field: &str, value: &'t Spanned<DeValue<'t>>) -> Result<&'t str, IntentsError> {
-        let wrong = |found: &str| format!("{field}: expected a text in quotes, but this is of type {found}");
+        let wrong = |found: &str| format!("{field}: expected a text in quotes, found a value of type {found}");
         value.get_ref().as_str().ok_or_else(|| self.error(value.span().start, wrong(value.get_ref().type_str())))
     }
 
@@ -123,7 +124,7 @@ impl Reader<'_> {
         }
         let Some((device, device_at)) = device else {
             return Err(
-                self.error(0, "device: this field is missing; write device = \"/dev/sdb\" or the name of a profile")
+                self.error(0, "device: the field is missing; write device = \"/dev/sdb\" or the name of a profile")
             );
         };
         let is_file = device.starts_with("/dev/");
@@ -143,7 +144,7 @@ impl Reader<'_> {
             }
         };
         if units.is_empty() {
-            return Err(self.error(0, "unit: there is no unit; add one with [unit.NAME]"));
+            return Err(self.error(0, "unit: the file has no unit; add a unit with [unit.NAME]"));
         }
         if units.len() > UNITS_MAX {
             return Err(self.error(units[UNITS_MAX].1, format!("a plan can have {UNITS_MAX} units at most")));
@@ -185,7 +186,8 @@ impl Reader<'_> {
             let path = unit.cgroup_path();
             let twin = units[..number].iter().find(|(other, _)| !path.is_empty() && other.cgroup_path() == path);
             if let Some((twin, _)) = twin {
-                let problem = format!("unit.{}: match names the same cgroup as that of unit {}", unit.name, twin.name);
+                let problem =
+                    format!("unit.{}: match names the same cgroup as the match of unit {}", unit.name, twin.name);
                 return Err(self.error(*at, problem));
             }
         }
@@ -195,7 +197,7 @@ impl Reader<'_> {
             .collect();
         match sharing.as_slice() {
             [(unit, at)] => {
-                let problem = format!("unit.{}: goal: a share needs another unit with a share", unit.name);
+                let problem = format!("unit.{}: goal: a share needs a second unit with a share", unit.name);
                 Err(self.error(*at, problem))
             }
             _ => Ok(()),
@@ -239,8 +241,8 @@ impl Reader<'_> {
     fn workload(&self, place: &str, written: &str, path: &PathBuf, at: usize) -> Result<Workload, IntentsError> {
         if written == OBSERVED {
             let problem = format!(
-                "{place}.workload: a plan does not record by itself; record the device with `iosched record /dev/sdb \
-                 --output unit.blktrace`, and write workload = \"unit.blktrace\""
+                "{place}.workload: iosched plan does not record workloads; record the device with `iosched record \
+                 /dev/sdb --output unit.blktrace`, and write workload = \"unit.blktrace\""
             );
             return Err(self.error(at, problem));
         }
@@ -248,8 +250,8 @@ impl Reader<'_> {
         let workload = opened.map_err(|error| self.error(at, format!("{place}.workload: {error}")))?;
         if matches!(workload, Workload::Application(_)) {
             let problem = format!(
-                "{place}.workload: a program cannot run beside other workloads; record a trace of it, or describe it \
-                 as a fio job"
+                "{place}.workload: a program cannot run beside other workloads; record a trace of the program, or \
+                 describe its I/O as a fio job"
             );
             return Err(self.error(at, problem));
         }
@@ -319,8 +321,8 @@ mod tests {
     #[test]
     fn an_error_names_the_line_and_what_would_be_right() {
         for (text, line, expected) in [
-            (DB.to_owned(), 1, "device: this field is missing"),
-            ("device = \"sata-ssd\"\n".to_owned(), 1, "add one with [unit.NAME]"),
+            (DB.to_owned(), 1, "device: the field is missing"),
+            ("device = \"sata-ssd\"\n".to_owned(), 1, "add a unit with [unit.NAME]"),
             (format!("device = \"/dev/sdb\"\n{DB}"), 1, "iosched calibrate /dev/sdb"),
             (format!("device = \"sata-ssd\"\nprofil = \"x\"\n{DB}"), 2, "did you mean profile?"),
             (format!("device = \"sata-ssd\"\n{DB}gaol = \"share 2\"\n"), 5, "did you mean goal?"),
@@ -328,7 +330,7 @@ mod tests {
             (format!("device = \"sata-ssd\"\n{DB}goal = [\n\"iops >= 5\",\n\"share\"]\n"), 7, "above 0 after `share`"),
             (format!("device = \"sata-ssd\"\n{DB}goal = 5\n"), 5, "expected a text in quotes"),
             (format!("device = \"sata-ssd\"\n{DB}goal = \"before backups\"\n"), 2, "there is no unit \"backups\""),
-            (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "needs another unit with a share"),
+            (format!("device = \"sata-ssd\"\n{DB}goal = \"share 2\"\n"), 2, "needs a second unit with a share"),
             (format!("device = \"sata-ssd\"\n{DB}scale = 0\n"), 5, "from 0.1 to 10"),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\n".to_owned(), 2, "write workload = \"backup.fio\""),
             ("device = \"sata-ssd\"\n[unit.db]\nmatch = \"a\"\nworkload = \"none.fio\"\n".to_owned(), 4, "none.fio"),
@@ -342,7 +344,7 @@ mod tests {
             (
                 format!("device = \"sata-ssd\"\n{DB}[unit.b]\nmatch = \"db.service\"\nworkload = \"db.fio\"\n"),
                 5,
-                "same cgroup as that of unit db",
+                "same cgroup as the match of unit db",
             ),
         ] {
             let error = parse(&text).unwrap_err();

@@ -45,7 +45,7 @@ pub enum ApplyError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// A unit has no cgroup that can be found.
-    #[error("unit {unit}: {target} cannot be set this way; write the plan with --write {form}")]
+    #[error("unit {unit}: iosched cannot set values of {target} directly; write the plan with --write {form}")]
     Unit {
         /// Name of the unit.
         unit: String,

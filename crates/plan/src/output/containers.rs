@@ -29,7 +29,7 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
             notes,
         );
         if weight.is_none() && part.values.limits.is_empty() {
-            notes.unit(part.unit, "The plan sets nothing that a container engine can express.");
+            notes.unit(part.unit, "The plan has no value that a container engine can express.");
             continue;
         }
         written.push(&*part.unit.name);
@@ -105,8 +105,8 @@ pub(super) fn oci_weight(part: &UnitPart<'_>, program: &str, notes: &mut Notes) 
         notes.unit(
             part.unit,
             format!(
-                "{program} takes weights from {WEIGHT_MIN} to {WEIGHT_MAX}. The weight {written} gives the cgroup \
-                 {becomes} instead of {wanted}."
+                "{program} takes weights from {WEIGHT_MIN} to {WEIGHT_MAX}. With the weight {written}, the cgroup \
+                 gets the weight {becomes} instead of {wanted}."
             ),
         );
     }

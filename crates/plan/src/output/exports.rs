@@ -28,7 +28,8 @@ pub(super) fn files(parts: &Parts<'_>, notes: &mut Notes) -> Result<Vec<OutputFi
             notes.unit(
                 part.unit,
                 format!(
-                    "Exports have either weights or classes, so the export does not get the I/O priority {priority}."
+                    "A file of exports has either weights or classes, so the export does not get the I/O priority \
+                     {priority}."
                 ),
             );
         }
@@ -58,7 +59,7 @@ fn weight(part: &UnitPart<'_>, notes: &mut Notes) -> String {
     if weight != wanted {
         notes.unit(
             part.unit,
-            format!("Exports take weights from {WEIGHT_MIN} to {WEIGHT_MAX}, so {wanted} becomes {weight}."),
+            format!("Exports take weights from {WEIGHT_MIN} to {WEIGHT_MAX}, so the weight {wanted} becomes {weight}."),
         );
     }
     format!("weight = {weight}\n")

@@ -265,7 +265,7 @@ fn qemu_creates_the_throttle_group() {
         "a: QEMU has no weights and no latency targets. Start the machine in a unit that has them: systemd-run",
     );
     has_note(&output, "b: The plan sets no limit");
-    has_note(&output, "a: QEMU does not set the I/O priority be/2. Start it with ionice -c 2 -n 2.");
+    has_note(&output, "a: QEMU does not set the I/O priority be/2. Start QEMU with ionice -c 2 -n 2.");
     let options = plain(text(&output, "a.qemu-options"));
     let lines: Vec<&str> = options.lines().collect();
     assert_eq!(
@@ -396,8 +396,8 @@ fn exports_have_weights_or_priorities() {
         plain(text(&weighted, "exports.toml")),
         "[export.alpha]\nweight = 800\n[export.beta]\nweight = 10\n[export.gamma]\nweight = 100\n"
     );
-    has_note(&weighted, "b: Exports take weights from 10 to 1000, so 5 becomes 10");
-    has_note(&weighted, "a: Exports have either weights or classes");
+    has_note(&weighted, "b: Exports take weights from 10 to 1000, so the weight 5 becomes 10");
+    has_note(&weighted, "a: A file of exports has either weights or classes");
     let command = "iosched serve DISK --unix DISK.sock --exports exports.toml --scheduler \
                    'bfq:low_latency=0,io.max=beta:wbps=1000'";
     assert_eq!(weighted.files[0].activate, [command]);

@@ -109,7 +109,7 @@ fn drop_in(part: &UnitPart<'_>, slice: &str, factor: f64, place: &Place, notes: 
         notes.unit(part.unit, format!("Kubernetes cannot set the I/O priority {priority} of a pod's processes."));
     }
     if properties.is_empty() {
-        notes.unit(part.unit, format!("The plan sets nothing for {slice}."));
+        notes.unit(part.unit, format!("The plan has no value for {slice}."));
         return None;
     }
     let drop_in = DropIn::of(slice, &properties);

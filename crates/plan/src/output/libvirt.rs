@@ -21,12 +21,12 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
         let Target::Libvirt(domain) = &part.unit.target else { continue };
         part.note_missing(
             "libvirt",
-            "Give the domain a slice (<resource><partition>) and write the plan for this slice with --write systemd.",
+            "Give the domain a slice (<resource><partition>), and write the plan for this slice with --write systemd.",
             notes,
         );
         let weight = part.values.weight.map(|weight| scale.of(weight.value()));
         if weight.is_none() && part.values.limits.is_empty() {
-            notes.unit(part.unit, "The plan sets nothing that libvirt can express.");
+            notes.unit(part.unit, "The plan has no value that libvirt can express.");
             continue;
         }
         if part.values.limits.riops.or(part.values.limits.wiops).is_some_and(|rate| rate > u64::from(u32::MAX)) {
@@ -59,8 +59,10 @@ fn of_domain(part: &UnitPart<'_>, domain: &str, weight: Option<u32>, place: &Pla
     let command = |options: &[String], when: &str| format!("virsh blkiotune {domain} {} {when}", options.join(" "));
     let both = |options: &[String]| vec![command(options, "--config"), command(options, "--live")];
     let mut comments = about.clone();
-    comments
-        .push(format!("Add this to the domain with virsh edit {domain}, or run the commands of {domain}.virsh.sh."));
+    comments.push(format!(
+        "Add this element to the domain with virsh edit {domain}, or run the commands of \
+            {domain}.virsh.sh."
+    ));
     let xml = OutputFile::new(format!("{domain}.blkiotune.xml"), Comment::Xml, &comments, &text);
     let mut files = vec![xml.activated(both(&options), both(&undo_options))];
     let script = format!(
@@ -74,8 +76,8 @@ fn of_domain(part: &UnitPart<'_>, domain: &str, weight: Option<u32>, place: &Pla
     if !limits.is_empty() {
         let mut comments = about;
         comments.push(
-            "Use this inside <disk> instead of the limits of <blkiotune> if the disk of the guest is not on this host, \
-             for example on Ceph or iSCSI. Do not use both."
+            "If the disk of the guest is not on this host (for example on Ceph or iSCSI), use this element inside \
+             <disk> instead of the limits of <blkiotune>. Do not use both."
                 .to_owned(),
         );
         let text = format!("<iotune>\n{}</iotune>\n", elements("  "));
@@ -114,7 +116,8 @@ fn scale(parts: &Parts<'_>, notes: &mut Notes) -> Scale {
     let scale = Scale { factor };
     if f64::from(max) * factor > f64::from(WEIGHT_MAX) || f64::from(min) * factor < f64::from(WEIGHT_MIN) {
         notes.plan(format!(
-            "The weights {min} and {max} are further apart than libvirt allows. They become {} and {}.",
+            "The weights {min} and {max} are further apart than libvirt allows. iosched changes the weights to {} and \
+             {}.",
             scale.of(min),
             scale.of(max)
         ));

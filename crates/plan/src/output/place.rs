@@ -28,7 +28,7 @@ pub struct Place {
 pub enum PlaceError {
     /// The plan is for a profile.
     #[error(
-        "the plan is for the profile {profile}, not for a device of a machine; write device = \"/dev/...\" in the \
+        "the plan is for the profile {profile}, not for a device of this machine; write device = \"/dev/...\" in the \
          intents file and make the plan again"
     )]
     Profile {

@@ -20,7 +20,7 @@ pub(super) fn files(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resu
         part.note_missing("A disk option of Proxmox", &remedy, notes);
         let lines = container_lines(part, place, notes);
         if part.values.limits.is_empty() && lines.is_empty() {
-            notes.unit(part.unit, "The plan sets nothing that Proxmox can express.");
+            notes.unit(part.unit, "The plan has no value that Proxmox can express.");
             continue;
         }
         files.push(script(part, number, &lines, notes));
@@ -37,8 +37,8 @@ fn container_lines(part: &UnitPart<'_>, place: &Place, notes: &mut Notes) -> Vec
         notes.unit(
             part.unit,
             format!(
-                "{} is not on this machine, so iosched does not know its device number, and the script does not change \
-                 containers.",
+                "{} is not on this machine, so iosched does not know the number of the device. Therefore the script \
+                 does not change containers.",
                 place.node
             ),
         );

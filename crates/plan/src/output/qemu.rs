@@ -37,13 +37,13 @@ fn note_of_process(part: &UnitPart<'_>, name: &str, place: &Place, notes: &mut N
     if let Some(priority) = part.unit.priority {
         notes.unit(
             part.unit,
-            format!("QEMU does not set the I/O priority {priority}. Start it with {}.", ionice(priority)),
+            format!("QEMU does not set the I/O priority {priority}. Start QEMU with {}.", ionice(priority)),
         );
     }
     if let Some(class) = &part.values.class {
         notes.unit(
             part.unit,
-            format!("QEMU cannot express io.prio.class={class}. Start it with ionice in the same class."),
+            format!("QEMU cannot express io.prio.class={class}. Start QEMU with ionice in the same class."),
         );
     }
 }
@@ -56,7 +56,7 @@ fn of_machine(part: &UnitPart<'_>, name: &str, notes: &Notes) -> OutputFile {
     let drive: String = limits.iter().map(|(limit, rate)| format!(",throttling.{limit}={rate}")).collect();
     let path = format!("{name}.qemu-options");
     let mut comments = notes.about(&[&part.unit.name]);
-    comments.push("Use one of the two ways. All disks of a group share its limits.".to_owned());
+    comments.push("Use one of the two ways below. All disks of a group share the limits of the group.".to_owned());
     comments.push(
         "1. With -blockdev: NODE is the node name of the disk's image. Attach NODE-limited to the device.".to_owned(),
     );

@@ -55,14 +55,20 @@ fn unit(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -> Op
     let at_start = scheduling(part, &unit, notes);
     let all: Vec<Property> = at_once.iter().chain(&at_start).cloned().collect();
     if all.is_empty() {
-        notes.unit(part.unit, format!("The plan sets nothing for {unit}."));
+        notes.unit(part.unit, format!("The plan has no value for {unit}."));
         return None;
     }
     if !at_start.is_empty() {
-        notes.unit(part.unit, format!("IOSchedulingClass= takes effect at the next start of {unit}."));
+        notes.unit(part.unit, format!("IOSchedulingClass= takes effect when {unit} starts the next time."));
     }
     if unit.ends_with(".scope") {
-        notes.unit(part.unit, format!("{unit} is a scope. The drop-in takes effect at the next start of the scope."));
+        notes.unit(
+            part.unit,
+            format!(
+                "{unit} is a scope. The drop-in takes effect when the scope starts the next \
+            time."
+            ),
+        );
     }
     let drop_in = DropIn::of(&unit, &all);
     let file = OutputFile::new(&*drop_in.path, Comment::Hash, &notes.about(&[&part.unit.name]), &drop_in.text);
@@ -131,7 +137,8 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
         notes.unit(
             part.unit,
             format!(
-                "A cgroup has no I/O priority. To give the processes of the cgroup {priority}, start them with ionice."
+                "A cgroup has no I/O priority. To give the processes of the cgroup {priority}, start these processes \
+                 with ionice."
             ),
         );
     }
@@ -139,8 +146,8 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
         notes.unit(
             part.unit,
             format!(
-                "{path} is not a systemd unit, and {} is not on this machine, so iosched does not know its device \
-                 number. Write the plan on the machine with the device.",
+                "{path} is not a systemd unit, and {} is not on this machine, so iosched does not know the number of \
+                 the device. Write the plan on the machine that has the device.",
                 place.node
             ),
         );
@@ -150,8 +157,8 @@ fn tmpfiles(part: &UnitPart<'_>, path: &str, place: &Place, notes: &mut Notes) -
         part.unit,
         format!(
             "{path} is not a systemd unit. systemd-tmpfiles sets the values of this cgroup only if the cgroup already \
-             exists, and only while the device has the number {number}. A slice does not have these limitations: start \
-             the processes in a slice."
+             exists, and only while the device has the number {number}. A slice does not have these two limitations, \
+             so start the processes in a slice."
         ),
     );
     let of_device = |file: &str| file != "io.prio.class";
@@ -170,7 +177,8 @@ fn process(part: &UnitPart<'_>, name: &str, place: &Place, notes: &mut Notes) {
     notes.unit(
         part.unit,
         format!(
-            "Processes named {name} have no cgroup of their own. Start them in a unit: {command}{priority} {name} ..."
+            "Processes named {name} have no cgroup of their own. Start these processes in a unit: {command}{priority} \
+             {name} ..."
         ),
     );
 }
@@ -235,10 +243,13 @@ pub(super) fn hwdb(parts: &Parts<'_>, place: &Place, notes: &mut Notes) -> Resul
     let described = io_cost::read(&text).ok().and_then(|all| all.into_iter().next()).ok_or_else(nothing)?;
     let model = place.model_name.as_deref();
     if model.is_none() {
-        notes.plan("The model name of the device is not known. Write it into the first line instead of MODEL_NAME.");
+        notes.plan(
+            "iosched does not know the model name of the device. Write this name into the first line instead \
+            of MODEL_NAME.",
+        );
     }
     let qos = described.qos.unwrap_or_else(|| {
-        notes.plan("The plan has no io.cost.qos, so io.cost does not check latencies with this entry.");
+        notes.plan("The plan has no io.cost.qos. Therefore, with this entry, io.cost does not check latencies.");
         IoCostQos { rpct: 0.0, rlat_us: 0, wpct: 0.0, wlat_us: 0, min: IoCostQos::MIN, max: IoCostQos::MAX }
     });
     notes.plan("The entry applies to every disk of this model. systemd reads it from version 254 on.");
@@ -271,8 +282,8 @@ fn note_parents(parts: &Parts<'_>, notes: &mut Notes) {
     let Some((first, of_first)) = parents.first() else { return };
     for (name, of_other) in parents.iter().filter(|(_, of_other)| of_other != of_first) {
         notes.plan(format!(
-            "The weights of {first} and {name} do not compare directly, because {first} is in {of_first} and {name} is \
-             in {of_other}. The weights of these parents also count."
+            "You cannot compare the weights of {first} and {name} directly, because {first} is in {of_first} and \
+             {name} is in {of_other}. The weights of these parents also count."
         ));
     }
 }

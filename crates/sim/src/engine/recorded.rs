@@ -63,7 +63,7 @@ pub enum RecordedError<E: std::error::Error + 'static> {
         problem: String,
     },
     /// The engine diverges from the recording.
-    #[error("record {record}, at {at_ns} ns: the recording has {recorded}; the simulator has {found}")]
+    #[error("record {record}, at {at_ns} ns: the recording has {recorded}, but the simulator has {found}")]
     Diverged {
         /// Number of the record, from 1.
         record: u64,
@@ -128,7 +128,7 @@ impl<R: Recording> Tape<R> {
                 Some(Ok(record)) => {
                     self.replayed.records += 1;
                     if record.at > END_OF_TIME {
-                        self.impossible("the time is too large to be real");
+                        self.impossible("the time is too large for a recording");
                         return;
                     }
                     self.head = Some(record);
@@ -171,7 +171,7 @@ impl<R: Recording> Tape<R> {
     /// Ends the recording. Remaining decisions of either side have no counterpart.
     fn end(&mut self) {
         if let Some(head) = self.head.take() {
-            self.diverge(head.at, format!("{:?}", head.what), "no such event at that time".to_owned());
+            self.diverge(head.at, format!("{:?}", head.what), "no such event at this time".to_owned());
         }
         if self.trouble.is_none()
             && let Some(at) = self.recorded.front().map(|&(at, _)| at).or(self.taken.front().map(|&(at, _)| at))

@@ -87,10 +87,10 @@ pub(super) fn check(plan: &Plan<'_>, driver: &mut Driver, several: &Several) -> 
 /// Returns why a workload cannot be a part.
 fn refused(part: &str, workload: &Workload) -> SimError {
     let problem = if matches!(workload, Workload::Application(_)) {
-        "a program cannot run beside other workloads in simulation; record a trace of the program, or describe its \
+        "in simulation, a program cannot run beside other workloads; record a trace of the program, or describe its \
          I/O as a fio job"
     } else {
-        "a part of several workloads cannot have parts itself"
+        "the part itself has parts; name the workloads of these parts directly"
     };
     SimError::Part { part: part.to_owned(), problem }
 }

@@ -76,7 +76,9 @@ const TIME_MAX_NS: u64 = 1 << 58;
 pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     let &[a, b, c, d] = head.first_chunk()?;
     if ByteOrder::of_magic([b, a, d, c]).is_some_and(|(_, version)| version == VERSION) {
-        return Some("it is a block trace with bytes swapped in pairs, as dd conv=swab does; swap them back");
+        return Some(
+            "it is a block trace whose bytes were swapped in pairs, as dd conv=swab does; swap the bytes back",
+        );
     }
     let (order, _) = ByteOrder::of_magic([a, b, c, d])?;
     let other = if order == ByteOrder::Little { ByteOrder::Big } else { ByteOrder::Little };
@@ -102,13 +104,13 @@ pub(crate) fn order_fault(head: &[u8]) -> Option<&'static str> {
     let is_most = |some: u32| records >= ORDER_RECORDS_MIN && some * 2 > records;
     if is_most(mixed) {
         return Some(
-            "it is a block trace, but its magic number and its other fields have different byte orders; swap \
-             the bytes of all fields, or leave all fields unchanged",
+            "it is a block trace, but its magic number and its other fields have different byte orders; swap the \
+             bytes of all fields, or of no field",
         );
     }
     is_most(by_words).then_some(
-        "it is a block trace with bytes swapped in groups of 4, but some fields have 8 or 2 bytes; swap each field \
-         as a whole",
+        "it is a block trace whose bytes were swapped in groups of 4, but some of its fields have 8 or 2 bytes; swap \
+         the bytes of each field as a whole",
     )
 }
 

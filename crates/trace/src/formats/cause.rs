@@ -18,8 +18,7 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     let text = String::from_utf8_lossy(head);
     if crate::rates::looks_like_rates(&text) {
         let Some(fault) = crate::rates::fault(&text) else { return RATES.into() };
-        return format!("it looks like a table of rates from iostat or sar. However, {fault}; paste the table again")
-            .into();
+        return format!("it looks like a table of rates from iostat or sar, but {fault}; paste the table again").into();
     }
     if let Some(known) = known_content(head) {
         return known.into();
@@ -34,14 +33,14 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
         return known.into();
     }
     if let Some(problem) = csv::lacking(head) {
-        let table = "it is a table, but its heading lacks columns that iosched needs";
+        let table = "it is a table, but its heading does not have all columns that iosched needs";
         let guess = first_line(head).and_then(heading::guess);
         let example = guess.map_or_else(String::new, |names| format!(", perhaps {names}"));
         return format!("{table}: {problem}; name its columns with --columns{example}").into();
     }
     if let Some(Misfit { format, .. }) = misfits.iter().find(|misfit| misfit.expected == BYTES_EXPECTED) {
         return format!(
-            "it looks like {format}, but its lengths are below 512 bytes, so it has other columns or units; name the \
+            "it looks like {format}, but its lengths are below 512 bytes, so its columns or units differ; name the \
              columns, such as --columns time_s,sector,nr_sectors,op,device"
         )
         .into();
@@ -52,8 +51,8 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     let nearest = nearest.filter(|_| !is_headed);
     if let Some(Misfit { format, line: Some(line), found, expected, .. }) = nearest {
         return format!(
-            "some of its lines are records of {format}, but line {line} is not: found {found:?}, expected \
-             {expected}; to read it, add --input-format {format} and --partial"
+            "some of its lines are records of {format}, but line {line} is not: found {found:?}, expected {expected}; \
+             to read the file nevertheless, add --input-format {format} and --partial"
         )
         .into();
     }
@@ -133,10 +132,10 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
         [0xd0, 0xcf, 0x11, 0xe0, ..] => "it is a document of an office program; export the table as CSV",
         [b'P', b'A', b'R', b'1', ..] => "it is a Parquet table; convert it to CSV, or use it in Python",
         head if head.starts_with(b"PERFILE2") => {
-            "it is the file of perf record; print its events with perf script -i FILE > trace.txt"
+            "it is a file of perf record; print its events with perf script -i FILE > trace.txt"
         }
         head if head.starts_with(b"\x17\x08\x44tracing") => {
-            "it is the file of trace-cmd record; print its events with trace-cmd report FILE > trace.txt"
+            "it is a file of trace-cmd record; print its events with trace-cmd report FILE > trace.txt"
         }
         [0xd4, 0xc3, 0xb2, 0xa1, ..]
         | [0xa1, 0xb2, 0xc3, 0xd4, ..]
@@ -147,11 +146,11 @@ fn known_content(head: &[u8]) -> Option<&'static str> {
         }
         head if head.get(257..262) == Some(b"ustar") => "it is a tar archive; unpack it first",
         head if !head.is_empty() && head.iter().all(|&b| b == 0) => {
-            "it has only zero bytes, so its data was lost; copy it again"
+            "it has only zero bytes, so its data was lost; copy the file again"
         }
         head if head.trim_ascii_start().starts_with(b"{") && has(head, b"\"fio version\"") => FIO_RESULT,
         head if head.starts_with(b"AAA,progname") => {
-            "it is the file of nmon, which has rates; record requests with `iosched record`"
+            "it is a file of nmon, which has rates and no requests; record requests with `iosched record`"
         }
         head if head.trim_ascii_start().starts_with(b"<") => "it is a page or document (HTML, XML), not a trace",
         head if head.trim_ascii_start().starts_with(b"{") => {
@@ -173,8 +172,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     };
     if [&b"kB_read/s"[..], b"Blk_read/s", b"MB_read/s"].into_iter().any(|rate| has_words([b"tps", rate])) {
         return Some(
-            "it is the table of iostat without -x, which has neither waits nor queue lengths; run iostat -x 1 60, \
-             or make a trace with `iosched record`",
+            "it is the table of iostat without -x, which has no waits and no queue lengths; run iostat -x 1 60, or \
+             make a trace with `iosched record`",
         );
     }
     if has_words([b"r_await", b"rareq-sz"]) || has_words([b"aqu-sz", b"%util"]) {
@@ -200,8 +199,8 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     };
     if has_most(|line| line.split(|b| b",;\t|\" ".contains(b)).any(is_rounded)) {
         return Some(
-            "a spreadsheet has rounded its numbers (such as 1.28E+17), so digits are lost; export the table again \
-             with whole numbers, or use the original file",
+            "a spreadsheet has rounded its numbers (such as 1.28E+17), so some digits are lost; export the table \
+             again with whole numbers, or use the original file",
         );
     }
     if has_most(is_file_access) {
@@ -211,7 +210,7 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
     }
     if has_most(is_disk_statistics) {
         return Some(
-            "it has the counters of /proc/diskstats, which hold no requests; run iostat -x 1 60, or record requests \
+            "it has the counters of /proc/diskstats, which are not requests; run iostat -x 1 60, or record requests \
              with `iosched record`",
         );
     }
@@ -250,23 +249,24 @@ fn likely_text(head: &[u8]) -> Option<&'static str> {
             Some("it is the table of iosnoop without times; record with iosnoop -ts, or with `iosched record`")
         }
         [b"TIME(ms)", b"DISK", b"COMM", b"PID", ..] => Some(
-            "it is the table of bpftrace's biosnoop, which prints no sectors; use biosnoop of bcc, or `iosched record`",
+            "it is the table of bpftrace's biosnoop, which has no sectors; use the biosnoop of bcc, or `iosched \
+             record`",
         ),
         _ if lines().take(LINES_MAX).any(tracepoints::is_block_event) => {
             let lines = || lines().take(LINES_MAX);
             Some(tracepoints::fault(lines().find(|line| tracepoints::is_block_event(line))?))
         }
         _ if lines().take(LINES_MAX).any(tracepoints::is_event) => Some(
-            "it has kernel events as text (perf script or trace-cmd report), but iosched can read no block \
-             events at its beginning; record block:block_bio_queue, block:block_rq_issue and \
-             block:block_rq_complete, or use `iosched record`",
+            "it has kernel events as text (perf script or trace-cmd report), but iosched found no readable block \
+             events at its beginning; record block:block_bio_queue, block:block_rq_issue and block:block_rq_complete, \
+             or use `iosched record`",
         ),
         _ if lines().take(LINES_MAX).filter(|line| is_call(line)).count() > 1 => Some(
             "it is a list of system calls, as strace prints it. System calls are not requests of the disk; \
              record requests with `iosched record`",
         ),
         _ if lines().take(LINES_MAX).filter(|line| is_formatted_event(line)).count() > 1 => Some(
-            "it looks like output of blkparse with -f; take its usual output, without -f, or the files of blktrace",
+            "it looks like output of blkparse -f; give the output of blkparse without -f, or the files of blktrace",
         ),
         _ => None,
     }
@@ -277,21 +277,37 @@ const OTHER_TOOLS: [([&str; 2], &str); 25] = [
     (["usecs", "distribution"], HISTOGRAM),
     (["msecs", "distribution"], HISTOGRAM),
     (["nsecs", "distribution"], HISTOGRAM),
-    (["swpd", "bi"], "it is the table of vmstat, which has sums of all disks; record requests with `iosched record`"),
-    (["IO>", "COMMAND"], "it is the table of iotop, which has rates; record requests with `iosched record`"),
-    (["kB_rd/s", "kB_wr/s"], "it is the table of pidstat, which has rates; record requests with `iosched record`"),
+    (
+        ["swpd", "bi"],
+        "it is the table of vmstat, which has sums over all disks and no requests; record requests with \
+        `iosched record`",
+    ),
+    (
+        ["IO>", "COMMAND"],
+        "it is the table of iotop, which has rates and no requests; record requests with `iosched \
+        record`",
+    ),
+    (
+        ["kB_rd/s", "kB_wr/s"],
+        "it is the table of pidstat, which has rates and no requests; record requests with \
+        `iosched record`",
+    ),
     (["read", "writ"], DSTAT),
     (["idl", "wai"], DSTAT),
-    (["merged", "sectors"], "it is the table of vmstat -d, which has counters; use `iosched record`"),
+    (["merged", "sectors"], "it is the table of vmstat -d, which has counters and no requests; use `iosched record`"),
     (
         ["DISK", "AVGms"],
-        "it is the table of biotop, which has one sum for each process; use biosnoop, or \
-         `iosched record`",
+        "it is the table of biotop, which has one sum for each process and no requests; use biosnoop, or `iosched \
+         record`",
     ),
     (["OFF_KB", "FILENAME"], SLOWER),
     (["TIME", "FILENAME"], SLOWER),
-    (["rtps", "wtps"], "it is the table of sar -b, which has sums of all disks; run sar -d, or use `iosched record`"),
-    (["AVG", "MAX"], "it is the output of btt, which has times of stages; give the files of blktrace themselves"),
+    (["rtps", "wtps"], "it is the table of sar -b, which has sums over all disks; run sar -d, or use `iosched record`"),
+    (
+        ["AVG", "MAX"],
+        "it is the output of btt, which has times of stages and no requests; give the original files of \
+        blktrace",
+    ),
     (["[OVERALL],", "RunTime(ms),"], "it is the result of YCSB, not a trace; record requests with `iosched record`"),
     (
         ["DiskRead,", "TimeStamp,"],
@@ -303,27 +319,32 @@ const OTHER_TOOLS: [([&str; 2], &str); 25] = [
     (["sec", "Cur"], CEPH),
     (
         ["capacity", "operations"],
-        "it is the table of zpool iostat, which has rates; record requests with `iosched record`",
+        "it is the table of zpool iostat, which has rates and no requests; record requests with `iosched record`",
     ),
     (["KB/t", "tps"], "it is a table of iostat of macOS or BSD; iosched reads only iostat -x and sar -d of Linux"),
-    (["Reads", "Queued:"], "it is the summary of blkparse without its events; give the files of blktrace themselves"),
-    (["DSK", "busy"], "it is the screen of atop, which has rates; record requests with `iosched record`"),
+    (["Reads", "Queued:"], "it is the summary of blkparse without its events; give the original files of blktrace"),
+    (
+        ["DSK", "busy"],
+        "it is the screen of atop, which has rates and no requests; record requests with `iosched \
+        record`",
+    ),
     (["Smart", "Log"], HEALTH),
     (["smartctl", "local"], HEALTH),
     (["Copyright", "www.smartmontools.org"], HEALTH),
 ];
-const DSTAT: &str = "it is the table of dstat, which has sums of all disks; record requests with `iosched record`";
+const DSTAT: &str = "it is the table of dstat, which has sums over all disks and no requests; record requests with \
+    `iosched record`";
 const SLOWER: &str = "it is a table of slow file operations (ext4slower and similar), not of requests of the disk; use \
                       biosnoop of bcc, or `iosched record`";
-const CEPH: &str = "it is the output of a Ceph tool; this output contains means, not single requests; record the disks \
-                    of the OSDs with `iosched record`";
-const HEALTH: &str = "it shows the health of a disk (smartctl, nvme smart-log), and has no requests; record \
-    requests with `iosched record`";
-const HISTOGRAM: &str = "it is a histogram, as biolatency and bpftrace print it, and holds no requests; use biosnoop of \
-                         bcc, or `iosched record`";
+const CEPH: &str = "it is the output of a Ceph tool, which has means and no single requests; record the disks of the \
+                    OSDs with `iosched record`";
+const HEALTH: &str = "it is a report on the health of a disk (smartctl, nvme smart-log), which has no requests; \
+    record requests with `iosched record`";
+const HISTOGRAM: &str = "it is a histogram of biolatency or bpftrace, which has no requests; use biosnoop of bcc, or \
+                         `iosched record`";
 
-const RATES: &str = "it is a table of rates from iostat or sar, which does not contain the requests; show it with \
-                     `iosched trace info`, or make a trace with `iosched record`";
+const RATES: &str = "it is a table of rates from iostat or sar, which has no requests; show the table with `iosched \
+                     trace info`, or make a trace with `iosched record`";
 const FIO_RESULT: &str = "it is a result of fio, not a trace; give the job file to `iosched compare --workload`";
 
 fn has(text: &[u8], part: &[u8]) -> bool {

@@ -348,13 +348,17 @@ impl Columns {
         for (at, column) in columns.iter().enumerate().filter(|(_, column)| **column != Column::Unknown) {
             if let Some(before) = columns[..at].iter().position(|other| role(other) == role(column)) {
                 return Err(format!(
-                    "columns {} and {} mean the same; write - in place of one of them",
+                    "the columns {} and {} have the same meaning; write - instead of one of them",
                     names[before], names[at]
                 ));
             }
         }
         for (needed, names) in [
-            (Role::Time, "a time (arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, _us, _ms or _s)"),
+            (
+                Role::Time,
+                "the column of a time (arrival_ns, time_ns, time_us, time_ms or time_s; or completed_ns, \
+                _us, _ms or _s)",
+            ),
             (Role::Other(Column::Op), "op"),
             (Role::Start, "sector, offset_bytes, offset_kib or offset_mib"),
             (Role::Length, "nr_sectors, length_bytes, length_kib or length_mib"),
@@ -371,8 +375,8 @@ impl Columns {
         let has_start = columns.iter().any(|column| matches!(role(column), Role::Time | Role::Latency));
         if let Some(at) = completes.filter(|_| !has_start) {
             return Err(format!(
-                "with the column {}, the table also needs a column with the latency (latency_ns, _us, _ms or \
-                 _s), from which iosched computes the arrival; or add a column with the time of submission",
+                "the column {} gives the time of the completion, but not of the submission; add a column with the \
+                 latency (latency_ns, _us, _ms or _s), or with the time of submission",
                 names[at]
             ));
         }

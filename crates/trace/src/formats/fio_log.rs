@@ -20,9 +20,9 @@ const IDLE_DEPTH: f64 = 0.1;
 const NS_KIB: f64 = 1e9 / 1_024.0;
 
 /// The reason for latencies in us.
-const MICROSECONDS: &str = "its latencies seem to be in us, as fio before version 3 writes them, because in ns the \
-                            disk would be idle almost all the time; if so, add --columns \
-                            completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes; if they are \
+const MICROSECONDS: &str = "its latencies seem to be in us, as fio before version 3 writes them: in ns, the disk \
+                            would be idle almost all the time. For latencies in us, add --columns \
+                            completed_ms,latency_us,op=0:read/1:write/2:trim,length_bytes,offset_bytes. For latencies \
                             in ns, add --input-format csv";
 
 /// The values of a line.

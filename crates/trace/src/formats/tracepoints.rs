@@ -120,10 +120,10 @@ pub(super) fn fault(line: &[u8]) -> &'static str {
         "it is the latency format of ftrace; turn it off with echo nolatency-format > trace_options, and print the \
          events again"
     } else if words().any(is_count) {
-        "its times are counts of a clock without a unit; record with a clock in seconds (echo mono > trace_clock, or \
+        "its times come from a clock without a unit; record with a clock in seconds (echo mono > trace_clock, or \
          trace-cmd record -C mono)"
     } else {
-        "its block events have no times that can be read; print them with perf script -F \
+        "iosched cannot read the times of its block events; print them with perf script -F \
          comm,pid,cpu,time,event,trace, or with trace-cmd report"
     }
 }

@@ -16,7 +16,7 @@ const HEADING: [&str; 10] = [
     "requests/s",
     "read MB/s",
     "written MB/s",
-    "KiB a request",
+    "KiB/request",
     "read ms",
     "write ms",
     "queue",
@@ -65,8 +65,8 @@ impl fmt::Display for RatesSummary {
         let device = busiest.map_or("DISK", |device| device.device.as_str());
         write!(
             f,
-            "\nThis table holds rates and no requests, so schedulers cannot be compared with it. Record the requests:\n\
-             next:  iosched record {device} --for 60"
+            "\nThis table has rates and no requests, so iosched cannot compare schedulers with it. Record the \
+             requests:\nnext:  iosched record {device} --for 60"
         )
     }
 }
@@ -120,7 +120,7 @@ impl DeviceRates {
         let contradiction = self.contradiction().map_or_else(String::new, |contradiction| format!("; {contradiction}"));
         let Some(in_flight) = self.queue_while_busy else {
             let queue = self.queue.map_or(0.0, |queue| queue.max);
-            return format!("the report gives a busy time of 0 %, and a largest queue of {queue:.1}{contradiction}");
+            return format!("in the report, the busy time is 0 %, and the largest queue is {queue:.1}{contradiction}");
         };
         let means = format!(
             "{:.1} requests in flight while busy (mean; the largest value is {:.1})",
@@ -128,7 +128,7 @@ impl DeviceRates {
         );
         if queued == 0 {
             return format!(
-                "{means}. A scheduler seldom has several requests to choose from, unless requests came in \
+                "{means}. A scheduler can seldom choose between several requests, unless requests arrived in \
                  bursts{contradiction}"
             );
         }
@@ -138,8 +138,8 @@ impl DeviceRates {
             format!("busy for {BUSY_PERCENT} % of the time or more in {} {of}", grouped(busy))
         };
         format!(
-            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}. A scheduler has several requests to choose \
-             from{contradiction}",
+            "{means}, {QUEUED_MIN} or more in {} {of}, {is_busy}. A scheduler can choose between several \
+             requests{contradiction}",
             grouped(queued)
         )
     }
@@ -148,9 +148,8 @@ impl DeviceRates {
     fn contradiction(&self) -> Option<String> {
         let [queue, by_waits] = self.contradiction?;
         Some(format!(
-            "the values of {} of {} intervals contradict each other. The queue length in the report is \
-             {queue:.2}, but the product of rates and waits is {by_waits:.2} requests; do not rely on either \
-             value",
+            "the values of {} of {} intervals contradict each other. The queue length in the report is {queue:.2}, \
+             but the product of rates and waits is {by_waits:.2} requests. Do not rely on either value",
             grouped(self.contradicting_intervals),
             grouped(self.intervals)
         ))

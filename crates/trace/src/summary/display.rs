@@ -115,7 +115,7 @@ impl TraceSummary {
         let others = rest + self.other_processes_requests;
         if others > 0 {
             let known = self.processes.len().saturating_sub(ROWS_MAX);
-            let more = if self.other_processes_requests > 0 { "others or more" } else { "others" };
+            let more = if self.other_processes_requests > 0 { "or more others" } else { "others" };
             table.row([grouped(known as u64), more.to_owned(), grouped(others)]);
         }
         table
@@ -191,11 +191,11 @@ impl TraceSummary {
             let more = if self.other_processes_requests > 0 { " or more" } else { "" };
             write!(f, ", {}{more} processes", grouped(processes as u64))?;
         }
-        write!(f, ", {} s recorded, with times exact to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
+        write!(f, ", {} s recorded, times exact to {} ns", seconds(self.span_ns), grouped(self.resolution_ns))?;
         if self.steps_back > 0 {
             let times = if self.steps_back == 1 { "time" } else { "times" };
             let (count, by) = (grouped(self.steps_back), seconds(self.step_back_max_ns));
-            write!(f, ", which go backwards {count} {times}, by up to {by} s")?;
+            write!(f, ", times go backwards {count} {times} by up to {by} s")?;
         }
         let with_data = self.with_data();
         write!(f, "; {} % sequential", percent(self.sequential, with_data))?;
@@ -203,7 +203,7 @@ impl TraceSummary {
             write!(f, ", {} % by process", percent(self.sequential_by_process, with_data))?;
         }
         if self.dropped_records > 0 {
-            write!(f, "; {} records dropped while recording", grouped(self.dropped_records))?;
+            write!(f, "; {} records lost during the recording", grouped(self.dropped_records))?;
         }
         let size = self.size_sectors as f64 * SECTOR_BYTES as f64;
         write!(f, "; needs a device of {} KiB", kib(size))

@@ -26,7 +26,7 @@ pub(in crate::app) const ABOUT: About = About {
         ),
         option("-r", "MIB", "size of the memory in MiB"),
         option("-d", "DIR", "directory of the files; no effect in iosched"),
-        option("-n", "FILES", "must be 0, because small files are not simulated"),
+        option("-n", "FILES", "must be 0, because iosched does not simulate small files"),
         flag("-f", "skip the phases that read and write single characters"),
         flag("-b", "fsync after each write"),
         flag("-D", "bypass the page cache"),
@@ -56,7 +56,11 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let has = |name: &str| last(name).is_some();
     if let Some(given) = last("-c").filter(|given| given.value != "1") {
         let remedy = "write -c 1, or use a fio command line with --numjobs";
-        return Err(line.error("-c", format!("{} copies at the same time are not simulated", given.value), remedy));
+        return Err(line.error(
+            "-c",
+            format!("iosched does not simulate {} copies at the same time", given.value),
+            remedy,
+        ));
     }
     let memory = last("-r").map(|given| line.size(given, MIB)).transpose()?.map(|bytes| bytes.div_ceil(MIB));
     let (size, block) = match last("-s") {
@@ -68,8 +72,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         }
     };
     let Some(total_bytes) = size.or_else(|| memory.map(|mib| mib * 2 * MIB)) else {
-        let problem = "this option is missing; its default is twice the size of the memory, but iosched does not \
-                       know this size";
+        let problem = "the option is missing; its default is twice the size of the memory, which iosched does not know";
         return Err(line.error("-s", problem, "add -s SIZE, such as -s 8g"));
     };
     let block_bytes = block.unwrap_or(BLOCK_BYTES);
@@ -131,10 +134,10 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     ];
     let mut notes = Vec::new();
     if last("-n").is_none_or(|given| given.value != "0") {
-        let what = "by default, bonnie++ also creates, reads the status of, and deletes small files".to_owned();
+        let what = "by default, bonnie++ also creates small files, reads their status and deletes them".to_owned();
         notes.push(Note::NotCarriedOut {
             what,
-            why: "small files are not simulated; add -n 0 to skip this phase".to_owned(),
+            why: "iosched does not simulate small files; add -n 0 to skip this phase".to_owned(),
         });
     }
     Ok(Plan {
@@ -227,7 +230,7 @@ mod tests {
         let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
         assert!(error("bonnie++ -d /tmp").contains("-s: this option is missing"));
         assert!(error("bonnie++ -s 16 -k 3").contains("-k: unknown option"));
-        assert!(error("bonnie++ -s 16 -c 4").contains("-c: 4 copies at the same time are not simulated"));
+        assert!(error("bonnie++ -s 16 -c 4").contains("-c: iosched does not simulate 4 copies at the same time"));
         assert!(error("bonnie++ -s 16:3k").contains("-s: a block of 3072 bytes"));
     }
 }

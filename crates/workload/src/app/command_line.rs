@@ -184,7 +184,14 @@ impl<'a> Line<'a> {
         bytes.filter(|bytes| (1..=BYTES_MAX).contains(bytes)).ok_or_else(|| {
             let unit = if unit == 1 { "bytes".to_owned() } else { format!("units of {unit} bytes") };
             let problem = format!("`{value}` is not a size from 1 byte to 1 PiB");
-            self.error(given.name, problem, format!("write a whole number of {unit}, or one that ends in k, m, g or t"))
+            self.error(
+                given.name,
+                problem,
+                format!(
+                    "write a whole number of {unit}, or a number that ends in k, m, g \
+                or t"
+                ),
+            )
         })
     }
 }

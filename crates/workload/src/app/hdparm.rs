@@ -14,7 +14,7 @@ pub(in crate::app) const ABOUT: About = About {
     about: "reads a device from its start for three seconds",
     options: &[
         flag("-t", "measure reads of the device"),
-        flag("-T", "no effect together with -t, because reads from the cache cause no I/O"),
+        flag("-T", "has no effect together with -t, because reads from the cache cause no I/O"),
         flag("--direct", "bypass the page cache"),
         option("--offset", "GIB", "position at which the reads begin, in GiB; default 0"),
     ],
@@ -31,16 +31,16 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let has = |name: &str| given.iter().any(|given| given.name == name);
     if !has("-t") {
         let (problem, remedy) = if has("-T") {
-            ("-T reads only from memory, so it causes no I/O", "write hdparm -t DEVICE")
+            ("hdparm -T reads only from memory and causes no I/O", "write hdparm -t DEVICE")
         } else {
-            ("only timed reads are simulated", "write hdparm -t DEVICE")
+            ("iosched simulates only timed reads (-t)", "write hdparm -t DEVICE")
         };
         return Err(line.error(if has("-T") { "-T" } else { "-t" }, problem, remedy));
     }
     let device = match devices[..] {
         [device] if device.starts_with("/dev/") => device,
         [] => return Err(line.error("DEVICE", "is missing", "write hdparm -t /dev/sda")),
-        [other] => return Err(line.error(other, "is no device", "write hdparm -t /dev/sda")),
+        [other] => return Err(line.error(other, "is not a device", "write hdparm -t /dev/sda")),
         [_, second, ..] => {
             return Err(line.error(second, "a second device", "compare one device at a time, with --device"));
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_option() {
-        assert!(words("hdparm -T /dev/sda").contains("-T: -T reads only from memory, so it causes no I/O"));
+        assert!(words("hdparm -T /dev/sda").contains("-T: hdparm -T reads only from memory and causes no I/O"));
         assert!(words("hdparm -I /dev/sda").contains("-I: unknown option"));
         assert!(words("hdparm /dev/sda").contains("only timed reads"));
         assert!(words("hdparm -t").contains("DEVICE: is missing"));

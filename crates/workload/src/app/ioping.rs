@@ -67,7 +67,7 @@ pub(in crate::app) fn words(line: &Line<'_>) -> Result<Vec<String>, WorkloadErro
     let part_default = if seeks { Some(64 * MIB) } else { Some(MIB).filter(|_| !is_device) };
     let part_bytes = size("-S", part_default)?;
     if part_bytes.is_some_and(|part_bytes| part_bytes < block_bytes) {
-        let problem = format!("a request has {block_bytes} bytes, which is more than this size");
+        let problem = format!("the size is less than one request, which has {block_bytes} bytes");
         return Err(line.error("-S", problem, "give a larger size, or a smaller -s"));
     }
     let interval_ns = time("-i", Some(if seeks { 0 } else { 1_000_000_000 }))?.unwrap_or(0);
@@ -155,7 +155,7 @@ mod tests {
     fn errors_name_the_option() {
         assert!(words("ioping -C .").contains("-C: the file is in the page cache"));
         assert!(words("ioping -K .").contains("-K: unknown option"));
-        assert!(words("ioping -s 2m .").contains("-S: a request has 2097152 bytes, which is more"));
+        assert!(words("ioping -s 2m .").contains("-S: the size is less than one request, which has 2097152 bytes"));
         assert!(words("ioping -i x .").contains("-i: `x` is not a time"));
         assert!(words("ioping").contains("TARGET: is missing"));
     }

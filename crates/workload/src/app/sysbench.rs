@@ -16,14 +16,19 @@ use crate::app::{About, Better, Figure, OpenFlags, Report};
 /// Name and options of sysbench.
 pub(in crate::app) const ABOUT: About = About {
     name: "sysbench",
-    about: "fileio: threads that read, write and sync blocks of many files",
+    about: "fileio: its threads read, write and sync blocks of many files",
     options: &[
         option("--file-test-mode", "MODE", "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw"),
         option("--file-total-size", "SIZE", "size of all files together; default 2G"),
         option("--file-num", "N", "number of files; default 128"),
         option("--file-block-size", "SIZE", "size of a request; default 16384"),
         option("--file-io-mode", "MODE", "sync"),
-        option("--file-async-backlog", "N", "no effect in iosched: only for asynchronous I/O, which is not simulated"),
+        option(
+            "--file-async-backlog",
+            "N",
+            "no effect in iosched: only for asynchronous I/O, which iosched does not \
+            simulate",
+        ),
         option("--file-extra-flags", "FLAGS", "direct, dsync, sync, separated by commas"),
         option("--file-fsync-freq", "N", "sync all files after this number of requests; 0: never; default 100"),
         option("--file-fsync-all", "[on|off]", "sync after each write; default off"),
@@ -60,7 +65,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let first = line.arguments().find(|word| !word.starts_with('-'));
     if let Some(test) = first.filter(|word| word.starts_with("oltp") || word.ends_with(".lua")) {
-        let problem = format!("the test `{test}` is not simulated, because its I/O comes from a database");
+        let problem = format!("iosched does not simulate the test `{test}`, because its I/O comes from a database");
         let remedy = "simulate tpcc, or record the disk of the database: iosched record DISK --for 60";
         return Err(line.error("TEST", problem, remedy));
     }
@@ -81,7 +86,7 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     let is_old = last(&["--test"]).is_some();
     let test = last(&["--test"]).map_or_else(|| words.first().copied().unwrap_or(""), |given| given.value);
     if test != "fileio" {
-        let problem = format!("the test `{test}` is not simulated");
+        let problem = format!("iosched does not simulate the test `{test}`");
         return Err(line.error("TEST", problem, "write sysbench fileio ... run"));
     }
     match words.last() {
@@ -89,15 +94,15 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
         Some(command) if ["prepare", "cleanup"].contains(command) => {
             return Err(line.error(
                 *command,
-                "iosched simulates only the command run; its files exist already",
-                "write run instead",
+                "iosched simulates only the command run, and its files already exist",
+                "write run",
             ));
         }
         _ => return Err(line.error("run", "is missing", "write sysbench fileio ... run")),
     }
     if let Some(given) = last(&["--file-io-mode"]).filter(|given| given.value != "sync") {
         let remedy = "write --file-io-mode=sync, or use a fio command line with --iodepth";
-        return Err(line.error(given.name, format!("{} is not simulated", given.value), remedy));
+        return Err(line.error(given.name, format!("iosched does not simulate {}", given.value), remedy));
     }
     let size = |name: &str, default: u64| last(&[name]).map_or(Ok(default), |given| line.size(given, 1));
     let (total_bytes, block_bytes) = (size("--file-total-size", 2 << 30)?, size("--file-block-size", 16 << 10)?);
@@ -114,7 +119,10 @@ pub(in crate::app) fn plan(line: &Line<'_>) -> Result<Plan, WorkloadError> {
     }
     let file_bytes = total_bytes / files;
     if file_bytes < block_bytes {
-        let problem = format!("{files} files of {file_bytes} bytes are smaller than a block of {block_bytes}");
+        let problem = format!(
+            "{files} files of {file_bytes} bytes each are smaller than a block of {block_bytes} \
+            bytes"
+        );
         return Err(line.error("--file-total-size", problem, "give a larger size, or fewer files"));
     }
     let flags = last(&["--file-extra-flags"]).map_or("", |given| given.value);
@@ -300,16 +308,15 @@ mod tests {
         let error = |text: &str| Spec::parse(&format!("sysbench {text}")).map(|_| ()).unwrap_err().to_string();
         assert!(error("cpu run").contains("TEST: the test `cpu` makes no I/O; write sysbench fileio"));
         let database = error("oltp_read_write --tables=10 --mysql-user=x run");
-        assert!(
-            database
-                .contains("TEST: the test `oltp_read_write` is not simulated, because its I/O comes from a database")
-        );
+        assert!(database.contains(
+            "TEST: iosched does not simulate the test `oltp_read_write`, because its I/O comes from a database"
+        ));
         assert!(
             error("fileio --file-test-mode=rndrw prepare").contains("prepare: iosched simulates only the command run")
         );
         assert!(error("fileio --file-test-mode=rndrw").contains("run: is missing"));
         assert!(error("fileio run").contains("--file-test-mode: is missing"));
-        assert!(error("fileio --file-io-mode=async run").contains("--file-io-mode: async is not simulated"));
+        assert!(error("fileio --file-io-mode=async run").contains("--file-io-mode: iosched does not simulate async"));
         assert!(error("fileio --file-test-mode=rndrw --rate=10 run").contains("--rate: unknown option"));
         assert!(error("fileio --file-test-mode=rndrw --file-total-size=1M run").contains("smaller than a block"));
         assert!(error("fileio --file-test-mode=rndrw --time=0 run").contains("--time: the test has no end"));

@@ -115,7 +115,10 @@ impl Layout {
         if let Some((job, _)) = jobs.iter().find(|(_, (wanted, ..))| wanted.iter().any(|w| w.file.is_some()))
             && end > capacity_bytes
         {
-            let problem = format!("the files of all jobs need {end} bytes, but the device has {capacity_bytes}");
+            let problem = format!(
+                "the files of all jobs need {end} bytes, but the device has only {capacity_bytes} \
+                bytes"
+            );
             return Err(builder.error(job, problem, "give a smaller size or filesize, or a larger device"));
         }
         let place = |(_, (wanted, size_bytes, io_size_bytes)): (&Job, (Vec<Wanted>, u64, Option<u64>))| JobLayout {
@@ -159,7 +162,7 @@ impl<'a> Builder<'a> {
     /// Returns the regions, `size` and `io_size` of a job.
     fn job(&mut self, number: usize, job: &'a Job) -> Result<(Vec<Wanted>, u64, Option<u64>), WorkloadError> {
         if job.time_based && job.runtime_ns.is_none() {
-            let problem = "time_based needs runtime; without it the job never ends".to_owned();
+            let problem = "time_based needs runtime; without runtime, the job never ends".to_owned();
             return Err(self.error(job, problem, "set runtime"));
         }
         if let Some(log) = &job.replay {
@@ -167,7 +170,7 @@ impl<'a> Builder<'a> {
         }
         let longest = job.mode.directions().iter().map(|&d| job.block_size.of(d).max_bytes()).max().unwrap_or(0);
         if longest > IO_BYTES_MAX {
-            let problem = format!("an I/O has {longest} bytes; the maximum is {IO_BYTES_MAX}");
+            let problem = format!("an I/O has {longest} bytes; the maximum is {IO_BYTES_MAX} bytes");
             return Err(self.error(job, problem, "give a smaller bs"));
         }
         let names: Vec<Name<'a>> = match &job.files {
@@ -176,8 +179,10 @@ impl<'a> Builder<'a> {
         };
         self.regions += names.len();
         if names.is_empty() || self.regions > FILES_MAX {
-            let problem =
-                format!("there are {} files; all jobs together must have from 1 to {FILES_MAX}", self.regions);
+            let problem = format!(
+                "the jobs have {} files; all jobs together must have from 1 to {FILES_MAX} files",
+                self.regions
+            );
             return Err(self.error(job, problem, "give a smaller nrfiles or numjobs"));
         }
         let count = names.len() as u64;
@@ -227,7 +232,7 @@ impl<'a> Builder<'a> {
         if disk >= self.disks {
             let problem = match self.disks {
                 1 => format!("filename {name}: the jobs also use {}, but a run has only one device", self.devices[0]),
-                disks => format!("filename {name}: the run has {disks} devices, but the jobs use more"),
+                disks => format!("filename {name}: the jobs use more than the {disks} devices of the run"),
             };
             return Err(self.error(job, problem, "run the jobs of each device separately"));
         }

@@ -80,5 +80,5 @@ fn ios(path: &str, redirect: bool) -> Result<Vec<LogIo>, Problem> {
             bytes: u64::from(request.nr_sectors) * SECTOR_BYTES,
         });
     }
-    if ios.is_empty() { Err(Problem::Content("it has no I/O")) } else { Ok(ios) }
+    if ios.is_empty() { Err(Problem::Content("the log has no I/O")) } else { Ok(ios) }
 }

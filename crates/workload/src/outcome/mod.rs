@@ -305,8 +305,8 @@ pub enum Note {
     /// The recorded disk is larger than the device, so unused gaps were shrunk. Used regions keep
     /// their order, their size and their neighbours. Seeks are shorter.
     #[error(
-        "the recorded device has {recorded_sectors} sectors, and this device has {capacity_sectors}, so iosched \
-         shrank the areas that the trace never touches to {gap_percent:.0} % of their size"
+        "the recorded device has {recorded_sectors} sectors, but this device has only {capacity_sectors} sectors. \
+         iosched shrank the areas that the trace never touches to {gap_percent:.0} % of their size"
     )]
     GapsShrunk {
         /// Sectors that the trace spans.
@@ -319,8 +319,8 @@ pub enum Note {
     /// The trace uses more sectors than the device has. Positions were taken modulo the capacity,
     /// so distant regions of the recording overlap.
     #[error(
-        "the trace touches {touched_sectors} sectors, but the device has only {capacity_sectors}. Positions \
-         wrap around, so distances differ from the recording"
+        "the trace touches {touched_sectors} sectors, but the device has only {capacity_sectors} sectors. iosched \
+         wraps positions around, so distances differ from the recording"
     )]
     Wrapped {
         /// Sectors that the trace uses.
@@ -330,8 +330,8 @@ pub enum Note {
     },
     /// The pattern of a task went past the end of the device and continued at its start.
     #[error(
-        "{ios} I/Os were beyond the end of the device; iosched moved these I/Os to their position modulo \
-         {capacity_sectors}, the number of sectors"
+        "{ios} I/Os were beyond the end of the device; iosched moved these I/Os to their position modulo the number \
+         of sectors ({capacity_sectors})"
     )]
     PastEnd {
         /// Number of I/Os.
@@ -350,7 +350,7 @@ pub enum Note {
         max_sectors_kb: u64,
     },
     /// Tasks waited because all requests (`nr_requests`) were allocated.
-    #[error("all nr_requests requests were in use {times} times, so {ios} I/Os were submitted late")]
+    #[error("{times} times, all requests of the queue (nr_requests) were in use, so {ios} I/Os were submitted late")]
     WaitedForAllocation {
         /// Number of times that a task slept for this reason.
         times: u64,
@@ -385,7 +385,8 @@ pub enum Note {
     /// A closed replay of a recording without completions. One I/O at a time per process was
     /// assumed.
     #[error(
-        "{ios} recorded I/Os have no completion; the closed loop assumes that each process waited for its previous I/O"
+        "{ios} recorded I/Os have no completion; for these I/Os, the closed replay assumes that each process waited \
+         for its previous I/O"
     )]
     CompletionsUnknown {
         /// Number of I/Os.
@@ -401,8 +402,8 @@ pub enum Note {
     },
     /// Jobs do buffered I/O, but there is no machine model.
     #[error(
-        "{} buffered I/O, but there is no machine model with a page cache. Every I/O goes to the device, and \
-         writes are sent as writeback. Set direct=1, or give --machine", jobs_do(*.jobs)
+        "{} buffered I/O, but there is no machine model with a page cache. Every I/O goes to the device, and iosched \
+         sends writes as writeback. Set direct=1, or give --machine", jobs_do(*.jobs)
     )]
     NoPageCache {
         /// Number of jobs.
@@ -410,23 +411,24 @@ pub enum Note {
     },
     /// Jobs do buffered I/O with an asynchronous engine.
     #[error(
-        "{} buffered I/O by an asynchronous engine. At any iodepth, its I/Os run one after another, as with \
-         libaio", jobs_do(*.jobs)
+        "{} buffered I/O by an asynchronous engine. At any iodepth, such I/Os run one after another, as with libaio", jobs_do(*.jobs)
     )]
     BufferedOneByOne {
         /// Number of jobs.
         jobs: u64,
     },
     /// Buffered jobs use `sync_file_range`.
-    #[error("sync_file_range of {jobs} buffered job(s) is not modelled and caused no writes")]
+    #[error(
+        "{jobs} buffered job(s) called sync_file_range, which iosched does not model; these calls caused no writes"
+    )]
     NoRangeSync {
         /// Number of jobs.
         jobs: u64,
     },
     /// `write_barrier` has no effect on a machine with a page cache.
     #[error(
-        "the job requests {ios} writes as barriers (write_barrier), but they run as plain writes on a machine \
-         with a page cache"
+        "the job has {ios} writes that are barriers (write_barrier); on a machine with a page cache, iosched runs \
+         these writes as plain writes"
     )]
     NoBarriers {
         /// Number of I/Os.
@@ -453,7 +455,7 @@ pub enum Note {
         job: String,
     },
     /// The executor cannot run a part of the workload here.
-    #[error("{what}: not supported here: {why}")]
+    #[error("{what}: iosched does not support this part of the workload here: {why}")]
     NotCarriedOut {
         /// The part of the workload.
         what: String,
@@ -479,8 +481,8 @@ pub enum Note {
     },
     /// Tasks on a real device do not wait for their writes.
     #[error(
-        "{} without waiting for the write. These writes went to the page cache, and the kernel's writeback sent them \
-         to the device later", tasks_write(*.tasks)
+        "{} without waiting for the completion. These writes went to the page cache, and the kernel's writeback sent \
+         them to the device later", tasks_write(*.tasks)
     )]
     ThroughPageCache {
         /// Number of tasks.
@@ -495,8 +497,8 @@ pub enum Note {
     },
     /// The executor submitted I/Os late.
     #[error(
-        "I/Os were submitted late, by {p50_us:.0} µs (median), {p99_us:.0} µs (p99) and {max_us:.0} µs (maximum); \
-         this is long compared with their mean latency of {latency_us:.0} µs"
+        "iosched submitted I/Os late, by {p50_us:.0} µs (median), {p99_us:.0} µs (p99) and {max_us:.0} µs (maximum). \
+         This is long compared with the mean latency of the I/Os, {latency_us:.0} µs"
     )]
     Late {
         /// Median lateness, µs.
@@ -509,7 +511,7 @@ pub enum Note {
         latency_us: f64,
     },
     /// Records of the trace were left out because they are not valid.
-    #[error("{requests} records of the trace have impossible positions or times and were left out")]
+    #[error("iosched left out {requests} records of the trace, because their positions or times are impossible")]
     LeftOut {
         /// Number of records.
         requests: u64,

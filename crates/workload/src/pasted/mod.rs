@@ -192,7 +192,7 @@ impl Pasted {
                 behind.iter().find(|word| !word.contains('=')).is_some_and(|word| PROGRAMS.contains(&base(word)))
             }) {
                 let remedy = "give one program that reads and writes, such as dd with if= and of=";
-                return Err(wrong("|", "the output of this program goes to a second program", remedy));
+                return Err(wrong("|", "the output of the program goes to a second program", remedy));
             }
             let (command, is_piped) = until_pipe(command);
             let mut one = Self::default();
@@ -221,7 +221,7 @@ impl Pasted {
                     beside.get_or_insert(one.words);
                 }
                 [control, ..] if CONTROL.contains(control) => {
-                    let remedy = "give only the command line inside the loop, and --runs for repetitions";
+                    let remedy = "give only the command line inside the loop; for repetitions, use --runs";
                     return Err(wrong(control, "iosched does not run loops and conditions of the shell", remedy));
                 }
                 // Every simulation starts with existing files, so the preparation of sysbench
@@ -234,8 +234,8 @@ impl Pasted {
                     let inner = one.words.iter().skip(1).skip_while(|word| !PROGRAMS.contains(&base(word)));
                     let inner: Vec<&str> = inner.map(String::as_str).collect();
                     let inner = if inner.is_empty() { String::new() } else { format!(": {}", inner.join(" ")) };
-                    let problem = "this program runs a command on another machine or in a container";
-                    return Err(wrong(base(program), problem, &format!("give only that command{}", shortened(&inner))));
+                    let problem = "the program runs a command on another machine or in a container";
+                    return Err(wrong(base(program), problem, &format!("give only this command{}", shortened(&inner))));
                 }
                 [program, ..] if IN_CGROUP.contains(&base(program)) => {
                     let remedy = "give only the command, or a fio job file with cgroup= and cgroup_weight=";
@@ -243,7 +243,7 @@ impl Pasted {
                 }
                 [program, ..] if is_beside && !whole.words.is_empty() => {
                     let remedy = "describe both in one fio job file, with a section for each";
-                    return Err(wrong(program, "this program runs at the same time as the previous program", remedy));
+                    return Err(wrong(program, "the program runs at the same time as the previous program", remedy));
                 }
                 [sync] if *sync == "sync" => whole.syncs |= !whole.words.is_empty(),
                 // Several copies of dd can follow each other.
@@ -273,13 +273,13 @@ impl Pasted {
             whole.words = words;
         }
         if let Some(name) = whole.words.iter().find_map(|word| variable(word)) {
-            let remedy = format!("write its value, or {name}=VALUE; in front of the command line");
-            return Err(wrong(&format!("${name}"), "this variable of the shell has no value here", &remedy));
+            let remedy = format!("write the value itself, or put {name}=VALUE; in front of the command line");
+            return Err(wrong(&format!("${name}"), "iosched does not know the value of this shell variable", &remedy));
         }
         if whole.syncs && whole.words.first().is_some_and(|program| program == "dd") {
             return Err(wrong(
                 "sync",
-                "dd ends before this sync, so the time of the sync does not count",
+                "dd ends before this sync, so the time of dd does not include the sync",
                 "add conv=fsync, so that dd waits for its data",
             ));
         }
@@ -347,7 +347,7 @@ impl Pasted {
                     let taken = options(rest, &["-n", "--adjustment"]);
                     let adjustment = value(&rest[..taken], 'n', "adjustment")
                         .map_or(Some(10), |value| value.parse::<i32>().ok())
-                        .ok_or_else(|| wrong("nice", "the adjustment of nice is not a number", "write nice -n 10"))?;
+                        .ok_or_else(|| wrong("nice", "the number of nice is not valid", "write nice -n 10"))?;
                     nice = nice.saturating_add(adjustment);
                     taken
                 }
@@ -356,7 +356,7 @@ impl Pasted {
                     self.priority = priority(&rest[..taken]).ok_or_else(|| {
                         wrong(
                             "ionice",
-                            "there is no such class or level",
+                            "ionice has no such class or level",
                             "give -c 1, 2, 3 or idle, and -n from 0 to 7",
                         )
                     })?;
@@ -426,7 +426,7 @@ fn value<'w>(words: &'w [String], letter: char, long: &str) -> Option<&'w str> {
 
 /// Parses the options of ionice. The inner `None` means no class; the outer `None` means that the
 /// options are not valid.
-#[expect(clippy::option_option, reason = "this is not a class of ionice")]
+#[expect(clippy::option_option, reason = "ionice has no such class")]
 fn priority(words: &[String]) -> Option<Option<(u8, u8)>> {
     let class = match value(words, 'c', "class").unwrap_or("2") {
         "0" | "none" => 0,
@@ -520,7 +520,7 @@ mod tests {
         };
         let message = missing(&long);
         assert!(
-            message.starts_with("mysqld: iosched does not simulate this program, and there is no file with this name"),
+            message.starts_with("mysqld: iosched does not simulate this program, and no file has this name"),
             "{message}"
         );
         assert!(message.len() < 250 && message.matches("--bench").count() == 1, "{message}");
@@ -597,21 +597,21 @@ mod tests {
         for (text, part) in [
             (
                 "kubectl exec -it p -- fio --name=t --size=1M",
-                "kubectl: this program runs a command on another machine or in a container; give only that \
-                 command: fio --name=t --size=1M",
+                "kubectl: the program runs a command on another machine or in a container; give only this command: \
+                 fio --name=t --size=1M",
             ),
             (
                 "sudo docker run --rm -v /d:/d x/fio --name=t",
-                "docker: this program runs a command on another machine or in a container; give only that \
-                 command: x/fio --name=t",
+                "docker: the program runs a command on another machine or in a container; give only this command: \
+                 x/fio --name=t",
             ),
             (
                 "ssh -p 22 host 'dd if=a of=b'",
-                "ssh: this program runs a command on another machine or in a container; give only that command",
+                "ssh: the program runs a command on another machine or in a container; give only this command",
             ),
             ("systemd-run --scope -p IOWeight=10 dd if=a of=b", "cgroup= and cgroup_weight="),
-            ("dd if=a of=b & dd if=c of=d & wait", "dd: this program runs at the same time as the previous program"),
-            ("dd if=a bs=1M | dd of=b bs=1M", "|: the output of this program goes to a second program"),
+            ("dd if=a of=b & dd if=c of=d & wait", "dd: the program runs at the same time as the previous program"),
+            ("dd if=a bs=1M | dd of=b bs=1M", "|: the output of the program goes to a second program"),
             ("watch -n1 dd if=a of=b", "watch: iosched does not run loops"),
         ] {
             assert!(wrong(text).contains(part), "{text}: {}", wrong(text));
@@ -685,7 +685,10 @@ mod tests {
         is("A=1; AB=2; fio --name=$AB$A", "fio --name=21", None);
         is("fio --filename_format=$jobname.$jobnum", "fio --filename_format=$jobname.$jobnum", None);
         let missing = Pasted::read("fio --bs=$BS").unwrap_err().to_string();
-        assert!(missing.contains("$BS: this variable of the shell has no value here; write its value"), "{missing}");
+        assert!(
+            missing.contains("$BS: iosched does not know the value of this shell variable; write its value"),
+            "{missing}"
+        );
     }
 
     #[test]

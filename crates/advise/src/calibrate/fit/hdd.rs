@@ -57,7 +57,7 @@ fn model(config: HddConfig) -> Model {
 pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
     let mean_ns = single(evidence)?.latency.mean_ns();
     if mean_ns < LATENCY_NS_MIN {
-        return Ok(Err("reads are faster than a rotating disk can be"));
+        return Ok(Err("its reads are faster than a rotating disk can be"));
     }
     let mut distances: Vec<&Measured> = evidence.of_role(Role::Distance).collect();
     distances.sort_by_key(|measured| measured.probe.sectors);
@@ -65,11 +65,11 @@ pub(super) fn fit(evidence: &Evidence) -> Result<Fit, CalibrateError> {
         return Ok(Err("the target is too small for a measurement of the seek time"));
     };
     if far.summary.mean_ns.median < near.summary.mean_ns.median * DISTANCE_RATIO_MIN {
-        return Ok(Err("distance costs nothing"));
+        return Ok(Err("the time of a seek does not depend on its distance"));
     }
     let revolution_ns = revolution_ns(near);
     let Some(zones) = zones(evidence, revolution_ns) else {
-        return Ok(Err("there is no measurement of sequential reads"));
+        return Ok(Err("the measurements have no sequential reads"));
     };
     // Each distance probe covers a region. The smallest reads of the size probes cover the whole
     // disk, so they are one more point of the seek curve.

@@ -112,12 +112,12 @@ pub(super) fn old_records(place: &Sandbox) {
 pub(super) fn only_warm_up(place: &Sandbox) {
     place.file("paced.fio", PACED);
     let args = ["compare", "-w", "paced.fio", "--runs", "2", "--warm-up", "1000"];
-    place.iosched(&args).refused(2, &["before the end of the warm-up of 1000 s", "a longer workload"]);
+    place.iosched(&args).refused(2, &["but the warm-up lasts 1000 s", "a longer workload"]);
     let Some(disk) = disk(place) else { return };
     place.file("read.toml", "[[tasks]]\npid = 1\npattern = \"random\"\nrange = [0, 10000]\ntotal = 10\n");
     let on = disk.device.to_str().unwrap();
     let args = ["compare", "--on", on, "-w", "read.toml", "--scheduler", "present", "--warm-up", "10"];
-    place.iosched(&args).refused(2, &["before the end of the warm-up of 10 s"]);
+    place.iosched(&args).refused(2, &["but the warm-up lasts 10 s"]);
 }
 
 pub(super) fn of_a_command(place: &Sandbox) {

@@ -95,7 +95,7 @@ pub(super) fn wrong_columns(place: &Sandbox) {
         ),
         ("op,sector,nr_sectors", &["completed_ns, _us, _ms or _s) is missing"]),
         ("time_ns,op,sector", &["nr_sectors, length_bytes, length_kib or length_mib is missing"]),
-        ("time_ns,time_us,op,sector,nr_sectors", &["columns time_ns and time_us mean the same"]),
+        ("time_ns,time_us,op,sector,nr_sectors", &["columns time_ns and time_us have the same meaning"]),
         ("", &["there is no column \"\""]),
     ] {
         place.iosched(&["trace", "info", "--columns", names, "x"]).refused(2, parts);

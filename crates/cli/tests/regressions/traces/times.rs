@@ -35,7 +35,7 @@ pub(super) fn coarse(place: &Sandbox) {
     place.file("tencent.csv", rows);
     let text = compared(place, "tencent.csv", "sata-ssd", &[]);
     assert!((0.08..0.13).contains(&value(&text, "sync mean")), "an idle SSD takes 0.098 ms:\n{}", text.out);
-    text.says(&["recorded times are only exact to 1 s"]);
+    text.says(&["the recorded times are exact only to 1 s"]);
     // Multiples of 50 ms, written in ms.
     let mut at_ms = 0;
     let rows: String = (0..2_000)
@@ -47,7 +47,7 @@ pub(super) fn coarse(place: &Sandbox) {
     place.file("ms.csv", "time_ms,sector,nr_sectors,op\n".to_owned() + &rows);
     let text = compared(place, "ms.csv", "sata-ssd", &[]);
     assert!((0.07..0.13).contains(&value(&text, "sync mean")), "{}", text.out);
-    text.says(&["recorded times are only exact to 50 ms"]);
+    text.says(&["the recorded times are exact only to 50 ms"]);
     place.iosched(&["trace", "info", "ms.csv"]).code(0).says(&["times exact to 50,000,000 ns"]);
 }
 
@@ -86,7 +86,7 @@ pub(super) fn stepping(place: &Sandbox) {
     assert!((5.8..5.9).contains(&value(&trace, "finish")), "{}", trace.out);
     trace.says(&["times go back 5 times, by up to 0.975 s"]);
     let info = place.iosched(&["trace", "info", "back.log"]);
-    info.code(0).says(&["go backwards 5 times, by up to 0.97 s", "iosched keeps the order of the file"]);
+    info.code(0).says(&["times go backwards 5 times by up to 0.97 s", "iosched keeps the order of the file"]);
     // Other formats are sorted.
     let rows: String = (0..100).map(|i| format!("{},R,{},8\n", (i + 50) % 100, i * 8)).collect();
     place.file("sorted.csv", "time_ms,op,sector,nr_sectors\n".to_owned() + &rows);
@@ -111,7 +111,7 @@ pub(super) fn none(place: &Sandbox) {
     place.file("one-second.csv", rows);
     let second = compared(place, "one-second.csv", "sata-ssd", &[]);
     assert!((0.9..1.1).contains(&value(&second, "finish")), "{}", second.out);
-    second.says(&["recorded times are only exact to 1 s"]).never(&["no usable times"]);
+    second.says(&["the recorded times are exact only to 1 s"]).never(&["no usable times"]);
     let job = compared(place, "none.fio", "sata-7200", &[]);
     for name in ["none.log", "none.csv"] {
         let trace = compared(place, name, "sata-7200", &["-s", "cfq"]);

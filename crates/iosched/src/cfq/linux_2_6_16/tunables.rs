@@ -29,7 +29,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.quantum, "quantum", Requests, 1, 4, 1..=MAX, "2.6.6",
             "requests that a queue sends at once", { clamps: true, tuning: Span::of(1, 64) }),
         tunable!(Tunables.queued, "queued", Requests, 1, 8, 1..=MAX, "2.6.6",
-            "without effect, as in Linux 2.6.16", { until: Some("2.6.16"), clamps: true }),
+            "no effect, as in Linux 2.6.16", { until: Some("2.6.16"), clamps: true }),
         tunable!(Tunables.max_depth, "max_depth", Requests, 1, 2, 1..=MAX, "2.6.13",
             "a queue for which CFQ does not idle gets a turn only while the device has fewer requests than this",
             { until: Some("2.6.16"), clamps: true, tuning: Span::of(1, 32) }),
@@ -38,9 +38,9 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.fifo_expire_async, "fifo_expire_async", Jiffies(HZ / 4), 1..=MAX, "2.6.10",
             "in an async queue, a request that is older than this time is served first, once per turn", { clamps: true, tuning: Span::of(16, 4_000) }),
         tunable!(Tunables.back_seek_max_kb, "back_seek_max", Kibibytes, 1, 16384, 0..=MAX, "2.6.10",
-            "without effect, as in Linux 2.6.16", { clamps: true }),
+            "no effect, as in Linux 2.6.16", { clamps: true }),
         tunable!(Tunables.back_seek_penalty, "back_seek_penalty", Factor, 1, 2, 1..=MAX, "2.6.10",
-            "without effect, as in Linux 2.6.16", { clamps: true }),
+            "no effect, as in Linux 2.6.16", { clamps: true }),
         tunable!(Tunables.slice_sync, "slice_sync", Jiffies(HZ / 10), 1..=MAX, "2.6.13",
             "base time slice (at level 4) of a queue that belongs to one process, or that has sync requests in \
              flight", { clamps: true, tuning: Span::of(12, 800) }),
@@ -49,7 +49,7 @@ pub(super) static DECLARATIONS: Declarations<Tunables> = Declarations {
         tunable!(Tunables.slice_async_rq, "slice_async_rq", Requests, 1, 2, 1..=MAX, "2.6.13",
             "an async slice can dispatch 2 * (8 - level) times this number of requests", { clamps: true, tuning: Span::of(1, 32) }),
         tunable!(Tunables.slice_idle, "slice_idle", Jiffies(HZ / 100), 0..=MAX, "2.6.13",
-            "how long to idle for the next request of a queue", { clamps: true, tuning: Span::or_zero(1, 32) }),
+            "time to wait for the next request of a queue", { clamps: true, tuning: Span::or_zero(1, 32) }),
     ],
 };
 

@@ -280,9 +280,9 @@ impl Application for Dd {
     fn outcome(&mut self, _: u64) -> AppOutcome {
         let is_random = self.commands.iter().any(|command| matches!(command.input, Input::Random));
         let note = Note::NotCarriedOut {
-            what: "the CPU time that the kernel needs for random bytes".to_owned(),
-            why: "the kernel takes 2 ms or more for 1 MiB of /dev/urandom, so a fast disk waits for dd; write \
-                  if=/dev/zero to measure the disk"
+            what: "the CPU time of the kernel for random bytes".to_owned(),
+            why: "the kernel needs 2 ms or more for 1 MiB of /dev/urandom, so a fast disk waits for dd; to measure \
+                  the disk, write if=/dev/zero"
                 .to_owned(),
         };
         AppOutcome {

@@ -73,7 +73,7 @@ pub(in crate::app) const ABOUT: About = About {
         option(
             "jobs",
             "N",
-            "only in iosched: number of processes; each has separate files NAME.0, NAME.1, ...; default 1",
+            "only in iosched: number of processes; each process has its own files NAME.0, NAME.1, ...; default 1",
         ),
         option("repeat", "N", "only in iosched: number of repetitions in one process; default 1"),
     ],
@@ -362,7 +362,7 @@ impl Reader<'_> {
             let other = self.files.files.iter().find(|file| file.device && file.name != disk);
             let other = other.map(|file| file.name.as_str()).or(output.filter(|&name| is_disk(name) && name != disk));
             if let Some(other) = other {
-                let problem = format!("{other} is a second device, but iosched simulates only one");
+                let problem = format!("{other} is a second device, but iosched simulates only one device");
                 return Err(self.error("of", problem, "name a file instead of one of the two devices"));
             }
             if jobs > 1 {
@@ -470,7 +470,7 @@ impl Reader<'_> {
             least = least.min(file.bytes.saturating_sub(start));
         }
         if least == 0 {
-            return Err(self.error("skip", format!("{name} ends before"), "write a smaller number"));
+            return Err(self.error("skip", format!("{name} ends before this position"), "write a smaller number"));
         }
         Ok((length.map_or(least, |length| length.min(least)), Input::Files(files)))
     }
@@ -497,10 +497,8 @@ impl Reader<'_> {
                 ));
             }
             if truncate && start > 0 && before.bytes > 0 {
-                let problem = format!(
-                    "dd would truncate {} at the position of seek, but iosched does not model this",
-                    before.name
-                );
+                let problem =
+                    format!("dd would truncate {} at the position of seek, which iosched does not model", before.name);
                 return Err(self.error("seek", problem, "add conv=notrunc"));
             }
             let before = if truncate { 0 } else { before.bytes };

@@ -13,7 +13,7 @@ pub(in crate::app) const ABOUT: About = About {
         AppOption {
             name: "-d",
             value: Some("N"),
-            about: "number of directories in each directory, except in those of the last level; default 10",
+            about: "number of subdirectories in each directory above the last level; default 10",
         },
         AppOption { name: "-f", value: Some("N"), about: "number of files in each directory; default 10" },
         AppOption { name: "-s", value: Some("BLOCKS"), about: "size of a file in blocks of 4 KiB; default 10" },

@@ -25,9 +25,13 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-o", "files are opened with O_SYNC"),
         flag("-I", "files are opened with O_DIRECT"),
         option("-t", "N", "number of processes, each with a separate file; default 1"),
-        option("-l", "N", "smallest number of processes; if -u has the same number, the effect is that of -t"),
-        option("-u", "N", "largest number of processes; if -l has the same number, the effect is that of -t"),
-        flag("-x", "with -t: when the first process has finished, the other processes continue"),
+        option(
+            "-l",
+            "N",
+            "smallest number of processes; with the same number as -u, the effect is the same as with -t",
+        ),
+        option("-u", "N", "largest number of processes; with the same number as -l, the effect is the same as with -t"),
+        flag("-x", "with -t: after the first process has finished, the other processes continue"),
         option("-n", "SIZE", "with -a: the smallest size of a file; default 64k"),
         option("-g", "SIZE", "with -a: the largest size of a file; default 512m"),
         option("-y", "SIZE", "with -a: the smallest size of a record; default 4k"),
@@ -39,7 +43,7 @@ pub(in crate::app) const ABOUT: About = About {
         flag("-R", "no effect in iosched: prints a table for a spreadsheet"),
         option("-b", "FILE", "no effect in iosched: prints a table for a spreadsheet"),
         flag("-w", "no effect in iosched: the files are always kept"),
-        flag("-p", "no effect in iosched: CPU caches are not simulated"),
+        flag("-p", "no effect in iosched: iosched does not simulate CPU caches"),
         flag("-+u", "no effect in iosched: affects only the output"),
         flag("-M", "no effect in iosched: affects only the output"),
         flag("-C", "no effect in iosched: affects only the output"),
@@ -111,7 +115,7 @@ impl IozoneOptions {
             (false, false, false, false, true);
         let (all_given, names) = line.options(ABOUT.options)?;
         if let Some(word) = names.first().filter(|_| all_given.iter().all(|given| given.name != "-F")) {
-            return Err(line.error(*word, "is no option", "name the file with -f"));
+            return Err(line.error(*word, "is not an option", "name the file with -f"));
         }
         for given in all_given {
             match given.name {
@@ -125,7 +129,8 @@ impl IozoneOptions {
                 "-y" => record_range[0] = line.size(given, KIB)?,
                 "-q" => record_range[1] = line.size(given, KIB)?,
                 "-i" if (GROUPS.len() as u64..=TEST_MAX).any(|test| given.value.parse() == Ok(test)) => {
-                    let problem = format!("test {} (mixed, pwrite, pread and vectors) is not simulated", given.value);
+                    let problem =
+                        format!("iosched does not simulate test {} (mixed, pwrite, pread and vectors)", given.value);
                     let remedy = format!("write -i 0 to -i {}, or use a fio command line", GROUPS.len() - 1);
                     return Err(line.error("-i", problem, remedy));
                 }
@@ -147,7 +152,7 @@ impl IozoneOptions {
             (None, None) => {}
             (Some(least), Some(most)) if least == most => processes = least as usize,
             _ => {
-                let problem = "several numbers of processes are not simulated in one run";
+                let problem = "iosched does not simulate several numbers of processes in one run";
                 return Err(line.error("-l", problem, "write -t N, once for each number"));
             }
         }
@@ -172,8 +177,8 @@ impl IozoneOptions {
             return Err(line.error("-r", problem, "write a smaller record, or a larger file"));
         }
         if pairs.len() > ROUNDS_MAX {
-            let problem = format!("{} pairs of a file size and a record size", pairs.len());
-            return Err(line.error("-r", problem, format!("name at most {ROUNDS_MAX}")));
+            let problem = format!("the options give {} pairs of a file size and a record size", pairs.len());
+            return Err(line.error("-r", problem, format!("name fewer sizes, for at most {ROUNDS_MAX} pairs")));
         }
         if let Some((_, record)) = pairs.iter().find(|(_, record)| direct && !record.is_multiple_of(DIRECT_BYTES)) {
             let problem = format!("direct I/O of {record} bytes");

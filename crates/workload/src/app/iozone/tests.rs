@@ -192,7 +192,7 @@ fn options_that_make_no_sense_are_refused() {
         ("iozone -s 0", "-s: `0` is not a size from 1 byte to 1 PiB"),
         ("iozone -s 4 -r 8", "-r: a record of 8192 bytes does not fit in a file of 4096"),
         ("iozone -k 2", "-k: unknown option; iozone knows -a, -s SIZE"),
-        ("iozone -s 64 tmp", "tmp: is no option; name the file with -f"),
+        ("iozone -s 64 tmp", "tmp: is not an option; name the file with -f"),
         ("iozone -+r", "-+r: unknown option"),
         ("iozone -a -n 1k -g 1p", "-g: `1p` is not a size"),
         ("iozone -t 0", "-t: `0` is not a whole number from 1 to 1000"),
@@ -247,7 +247,10 @@ fn a_range_of_one_number_of_processes_is_that_number() {
     let spec = Spec::parse("iozone -l 2 -u 2 -r 16k -s 10M -F a b").unwrap();
     assert_eq!(spec.task_count(), 2);
     let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
-    assert!(error("iozone -l 1 -u 4 -s 10M").contains("-l: several numbers of processes are not simulated in one run"));
+    assert!(error("iozone -l 1 -u 4 -s 10M").contains(
+        "-l: iosched does not simulate several numbers of processes in \
+        one run"
+    ));
     let mixed = error("iozone -i 0 -i 8 -t 2 -s 10M");
-    assert!(mixed.contains("-i: test 8 (mixed, pwrite, pread and vectors) is not simulated"), "{mixed}");
+    assert!(mixed.contains("-i: iosched does not simulate test 8 (mixed, pwrite, pread and vectors)"), "{mixed}");
 }

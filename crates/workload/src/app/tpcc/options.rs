@@ -124,8 +124,8 @@ impl TpccOptions {
         let least = options.dirty_blocks + options.batch;
         if options.dirty_blocks_max < least {
             let problem = format!(
-                "sessions would wait for a buffer before the database writer starts, because it starts only at \
-                 {} dirty blocks",
+                "sessions would wait for a buffer before the database writer starts; the writer starts only at {} \
+                 dirty blocks",
                 options.dirty_blocks
             );
             return Err(line.error("dirty_blocks_max", problem, format!("write at least {least}")));

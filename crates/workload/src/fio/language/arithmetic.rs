@@ -36,7 +36,7 @@ pub(super) fn evaluate(text: &str, scale: Scale) -> Result<i128, String> {
     let amount = parser.sum()?;
     parser.skip_blanks();
     if parser.at < text.len() {
-        return Err(format!("`{}` is not expected there", &text[parser.at..]));
+        return Err(format!("`{}` is not expected here", &text[parser.at..]));
     }
     match amount {
         Amount::Whole(whole) => Ok(whole),
@@ -174,7 +174,7 @@ fn not_a_number(text: &str) -> String {
 fn combine(operator: char, left: Amount, right: Amount) -> Result<Amount, String> {
     let zero_divides = matches!(operator, '/' | '%') && right.real() == 0.0;
     if zero_divides {
-        return Err("it divides by zero".to_owned());
+        return Err("the expression divides by zero".to_owned());
     }
     if let (Amount::Whole(left), Amount::Whole(right)) = (left, right) {
         let whole = match operator {

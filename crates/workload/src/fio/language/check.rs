@@ -208,7 +208,7 @@ impl Checker {
                     place,
                     option,
                     value,
-                    "at any iodepth, buffered I/Os of this engine run one after another, as with libaio",
+                    "at any iodepth, this engine executes buffered I/Os one after another, as libaio does",
                 );
             }
         }
@@ -255,7 +255,7 @@ impl Checker {
             "verify" if !is_off(&setting.text) => {
                 let reads_back = settings.is_on("do_verify").unwrap_or(true);
                 if reads_back && job.mode != Mode::Read && job.mode != Mode::Trim {
-                    let why = "the comparison of written data with read data is not modelled";
+                    let why = "iosched does not model the comparison of written data with read data";
                     self.refuse(
                         setting,
                         why,
@@ -293,7 +293,7 @@ impl Checker {
         if let Value::Size(SizeValue::Zones(_)) = setting.value
             && settings.get("zonemode").is_none_or(is_harmless)
         {
-            let problem = "options of zones are given without zonemode=zbd";
+            let problem = "the job has options of zones, but not zonemode=zbd";
             self.contradiction(&setting.place, &setting.called, problem, "give a number of bytes, or a percentage");
         }
     }
@@ -310,7 +310,13 @@ impl Checker {
             };
             if let (true, Some(later)) = (both, settings.later_of(one, other)) {
                 let first = if later.option.name == one { other } else { one };
-                self.contradiction(&later.place, &later.called, &format!("it conflicts with {first}"), "leave one out");
+                self.contradiction(
+                    &later.place,
+                    &later.called,
+                    &format!("the option conflicts with {first}"),
+                    "leave out one \
+                    of the two options",
+                );
             }
         }
         for (max, min, max_name, min_name) in [
@@ -323,7 +329,7 @@ impl Checker {
             };
             if let (true, Some(setting)) = (Direction::ALL.iter().any(exceeds), settings.get(min_name)) {
                 let problem = format!("more than {max_name}");
-                self.contradiction(&setting.place, &setting.called, &problem, "give a smaller one");
+                self.contradiction(&setting.place, &setting.called, &problem, "give a smaller value");
             }
         }
         if let (true, Some(setting)) = (files::are_too_many(settings), settings.get("nrfiles")) {
@@ -345,8 +351,10 @@ impl Checker {
         let is_known = job.size.is_some() || job.file_size.is_some() || job.fill_device || job.replay.is_some();
         // Zones replace a size, and have a separate error.
         if !is_device && !is_known && settings.get("size").is_none_or(|size| size.text == "0") {
-            let problem =
-                format!("the option is missing for job [{}], and no device or log defines it", Short(&section.name));
+            let problem = format!(
+                "the option is missing for job [{}], and neither a device nor a log gives the size",
+                Short(&section.name)
+            );
             self.contradiction(&section.place, "size", &problem, "add size=, or filename=/dev/...");
         }
         let smallest = job.mode.directions().iter().map(|&direction| job.block_size.of(direction).min_bytes()).min();

@@ -91,13 +91,13 @@ impl JobProblem {
 #[non_exhaustive]
 pub enum ProblemKind {
     /// An option is before the first section.
-    #[error("{}: this option is before the first section; move it below [global] or the name of a job", Short(.option))]
+    #[error("{}: this option is before the first section; move the option below [global] or the name of a job", Short(.option))]
     OutsideSection {
         /// Name of the option.
         option: String,
     },
     /// A job file of a command line cannot be read.
-    #[error("{path}: {problem}; an argument without \"--\" at its beginning is the name of a job file")]
+    #[error("{path}: {problem}; fio takes an argument that does not begin with \"--\" as the name of a job file")]
     JobFile {
         /// Path of the file.
         path: String,
@@ -115,13 +115,13 @@ pub enum ProblemKind {
         sections: Vec<String>,
     },
     /// With this option of the command line, fio does not run jobs.
-    #[error("--{option}: with this option, fio runs no jobs; leave the option out")]
+    #[error("--{option}: with this option, fio does not run jobs; leave out the option")]
     NotARun {
         /// Name of the option.
         option: String,
     },
     /// The header of a section is not valid.
-    #[error("{}: this is not a section; write [name]", Short(.header))]
+    #[error("{}: the line does not begin a section; write [name]", Short(.header))]
     Section {
         /// The line.
         header: String,
@@ -145,8 +145,8 @@ pub enum ProblemKind {
     },
     /// The option belongs to another engine than that of the section.
     #[error(
-        "{option}: this option is only for ioengine={}, but here the engine is {engine}; put the option below \
-         that ioengine",
+        "{option}: this option is only for ioengine={}, but the engine of the job is {engine}; put the option into a \
+         job with that engine",
         .engines.join(" or ")
     )]
     OtherEngine {
@@ -199,7 +199,7 @@ pub enum ProblemKind {
     #[error("the line is not UTF-8 text; correct the line")]
     NotUtf8,
     /// There is no section except `[global]`.
-    #[error("there is no job: add a section, such as [job1]; on the command line, add --name=job1")]
+    #[error("the file has no job; add a section, such as [job1]; on the command line, add --name=job1")]
     NoJobs,
 }
 

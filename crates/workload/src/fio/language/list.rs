@@ -27,7 +27,7 @@ pub(super) fn per_direction<T: Clone>(
     let parts = if ends { &parts[..parts.len() - 1] } else { &parts[..] };
     if parts.len() > 3 {
         return Err(
-            "there are more than three parts; write at most one part each for reads, writes and trims".to_owned()
+            "the list has more than three parts; write at most one part each for reads, writes and trims".to_owned()
         );
     }
     if parts.iter().all(|part| part.is_empty()) {
@@ -226,7 +226,7 @@ pub(super) fn distribution(text: &str, numbers: Numbers) -> Result<Value, String
         }
         "zoned" | "zoned_abs" => zones(rest.unwrap_or(""), name == "zoned_abs", numbers)?,
         "sequence" => {
-            let why = "a sequence of blocks is not modelled";
+            let why = "iosched does not model a sequence of blocks";
             return Ok(Value::NotModelled {
                 why,
                 instead: "write the sequence into a log, and replay the log with read_iolog",

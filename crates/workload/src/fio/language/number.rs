@@ -98,7 +98,7 @@ pub(super) fn read(text: &str, scale: Scale, bare: bool) -> Result<i128, String>
         return Err(format!("`{text}` is not a whole number; fio reads it as {digits}"));
     }
     if suffix.contains(['-', ':', ',']) {
-        return Err(format!("`{text}` is not one number"));
+        return Err(format!("`{text}` is more than one number"));
     }
     let number = i128::from_str_radix(digits, radix).map_err(|_| "the number is too large".to_owned())?;
     let factor = match suffix.trim() {

@@ -234,7 +234,7 @@ fn kb_base(settings: &Settings) -> u32 {
 /// Returns the reason why a value is empty, and the remedy.
 fn empty(assignment: &Assignment, option: &JobOption) -> (String, String) {
     match &assignment.unset[..] {
-        [] => ("it is empty".to_owned(), format!("expected: {}", option.kind)),
+        [] => ("the value is empty".to_owned(), format!("expected: {}", option.kind)),
         unset => {
             let are = if unset.len() == 1 { "is" } else { "are" };
             let problem = format!("{} {are} not set in the environment", unset.join(", "));
@@ -242,7 +242,7 @@ fn empty(assignment: &Assignment, option: &JobOption) -> (String, String) {
                 problem,
                 format!(
                     "set {}; {} expects: {}",
-                    if unset.len() == 1 { "it" } else { "them" },
+                    if unset.len() == 1 { "this variable" } else { "these variables" },
                     option.name,
                     option.kind
                 ),

@@ -4,7 +4,7 @@ use super::ValueKind::{Bool, Choice, Flag, Number, Numbers, PrioritySplit, Text}
 use super::{BYTES, COUNT, Category, INT_MAX, JobOption, PERCENT, Treatment, Unit, options};
 use Treatment::{Honoured, OfEngine};
 
-const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
+const NO_CPU: Treatment = Treatment::none("iosched does not model CPU time");
 const NO_CACHE: Treatment = Treatment::none("used data stays in the page cache until the cache is full");
 /// Any number, including negative ones.
 const SIGNED: super::ValueKind = Number(Unit::Count, i32::MIN as i64, INT_MAX);

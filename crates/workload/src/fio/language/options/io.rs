@@ -18,13 +18,13 @@ options! {
         "direction and pattern. After a sequential pattern, :N skips N bytes after each I/O; after a random \
         pattern, N I/Os share one random offset";
     "rw_sequencer", Choice(&["sequential", "identical"]), Honoured,
-        "whether the N I/Os with one random offset have sequential or identical offsets";
+        "whether the N I/Os that share a random offset have sequential or identical offsets";
     "rwmixread", PERCENT, Honoured, "share of reads in a mix, in %";
     "rwmixwrite", PERCENT, Honoured, "share of writes in a mix, in %";
     "ioengine", super::ValueKind::Engine, Honoured, "how the job does its I/O";
     "direct", Bool, Honoured, "bypass the page cache";
     "buffered", Bool, Honoured, "use the page cache; the opposite of direct";
-    "atomic", Bool, Treatment::unless(&["0"], "atomic writes are not modelled", "use direct=1, which does the same I/Os"),
+    "atomic", Bool, Treatment::unless(&["0"], "iosched does not model atomic writes", "use direct=1, which does the same I/Os"),
         "make writes atomic";
     "write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), Treatment::none("modelled devices ignore hints"), "expected \
         lifetime of data";
@@ -62,7 +62,7 @@ options! {
     "offset_align", BYTES, Honoured, "round up an offset in % to a multiple of this size";
     "number_ios", Number(Unit::Count, 0, BYTES_MAX), Honoured, "end the job after this number of I/Os";
     "loops", COUNT, Honoured, "how often to do the whole job";
-    "num_range", COUNT_1, Treatment::unless(&["1"], "a trim of several ranges is not modelled", "use a larger bs"),
+    "num_range", COUNT_1, Treatment::unless(&["1"], "iosched does not model a trim of several ranges", "use a larger bs"),
         "number of ranges in one trim";
 }
 
@@ -75,7 +75,7 @@ options! {
     "allrandrepeat", Bool, Honoured, "use the same random numbers for everything in every run";
     "randseed", Number(Unit::Count, 0, u64::MAX), Honoured, "seed of the random numbers";
     "norandommap", Flag, Honoured,
-        "do not remember which blocks were used, so some blocks occur twice and others never";
+        "do not remember the used blocks; some blocks then occur twice, and other blocks never";
     "softrandommap", Bool, Honoured, "if there is no memory for the map of used blocks, continue as with norandommap";
     "random_generator", Choice(&["tausworthe", "lfsr", "tausworthe64"]), Honoured, "generator of \
         random offsets";
@@ -84,7 +84,7 @@ options! {
      sequence to the next";
     "percentage_random", Numbers(Unit::Count, 0, 100), Honoured,
         "in a random workload, the share of I/Os that have a random offset, in %";
-    "sprandom", Bool, Treatment::unless(&["0"], "preconditioning of over-provisioned flash is not modelled", "use rw=randwrite with loops=2"),
+    "sprandom", Bool, Treatment::unless(&["0"], "iosched does not model the preconditioning of over-provisioned flash", "use rw=randwrite with loops=2"),
         "write the whole device once, and a part of it twice";
     "spr_op", Text, Treatment::With("sprandom"), "over-provisioning of the device";
     "spr_num_regions", COUNT, Treatment::With("sprandom"), "number of regions, which are written one after another";

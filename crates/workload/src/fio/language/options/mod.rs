@@ -231,7 +231,7 @@ impl Treatment {
             Self::Unsupported { unless, why, instead } => {
                 let mut reason = why.to_owned();
                 if !unless.is_empty() {
-                    reason = format!("{reason}. Only the value {} is accepted", unless.join(" or "));
+                    reason = format!("{reason}. iosched accepts only the value {}", unless.join(" or "));
                 }
                 if !instead.is_empty() {
                     reason = format!("{reason}. Instead, {instead}");

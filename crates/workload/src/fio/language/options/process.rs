@@ -6,8 +6,8 @@ use super::{
 };
 use Treatment::Honoured;
 
-const NO_CPU: Treatment = Treatment::none("CPU time is not modelled");
-const NO_MEMORY: Treatment = Treatment::none("buffers in memory are not modelled");
+const NO_CPU: Treatment = Treatment::none("iosched does not model CPU time");
+const NO_MEMORY: Treatment = Treatment::none("iosched does not model buffers in memory");
 const STEADY: Treatment = Treatment::unless(
     &[],
     "iosched does not end a run when its metrics are steady",
@@ -26,8 +26,8 @@ options! {
     "runtime" | "timeout", SECONDS, Honoured, "end the job after this time";
     "time_based", Flag, Honoured, "repeat the work until runtime is over";
     "ramp_time", SECONDS, Honoured, "length of the warm-up; its I/Os do not count";
-    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can skip a warm-up given as a time, but not one given \
-        in bytes", "use \
+    "ramp_size", BYTES, Treatment::unless(&["0"], "iosched can skip a warm-up given as a time, but not a warm-up \
+        given in bytes", "use \
      ramp_time"), "length of the warm-up as a number of bytes";
     "startdelay", Range(Unit::Seconds), Honoured, "start the job after this time, or after a random time from a range";
     "steadystate" | "ss", Text, STEADY, "end the job when a metric is steady";
@@ -106,6 +106,6 @@ options! {
     "mem_align" | "iomem_align", BYTES, NO_MEMORY, "alignment of buffers";
     "hugepage-size", BYTES, NO_MEMORY, "size of a huge page";
     "lockmem", BYTES, NO_MEMORY, "amount of memory to lock";
-    "uid", Number(Unit::Count, -1, INT_MAX), Treatment::none("users are not modelled"), "user of the job";
-    "gid", Number(Unit::Count, -1, INT_MAX), Treatment::none("users are not modelled"), "group of the job";
+    "uid", Number(Unit::Count, -1, INT_MAX), Treatment::none("iosched does not model users"), "user of the job";
+    "gid", Number(Unit::Count, -1, INT_MAX), Treatment::none("iosched does not model users"), "group of the job";
 }

@@ -6,7 +6,7 @@ use Treatment::Honoured;
 
 const LAID_OUT: Treatment = Treatment::none("iosched prepares all files before the run, without I/O");
 const UNCACHED: Treatment = Treatment::none("when a run begins, no file is in the page cache");
-const NO_FILE_SYSTEM: Treatment = Treatment::none("the time that deleting takes is not modelled");
+const NO_FILE_SYSTEM: Treatment = Treatment::none("iosched does not model the time that deletions take");
 const NOT_A_DEVICE: Treatment = Treatment::none("iosched writes only to a modelled device");
 const IN_ZONES: Treatment = Treatment::With("zonemode");
 
@@ -20,7 +20,8 @@ options! {
         "add the client's address to the names of files";
     "opendir", Text, Treatment::unless(&[], "iosched does not search a directory for files", "name the files \
      with filename, and give their size with filesize"), "use all files below this directory";
-    "lockfile", Choice(&["none", "exclusive", "readwrite"]), Treatment::unless(&["none"], "locks between jobs are not modelled", ""), "lock a file for each I/O";
+    "lockfile", Choice(&["none", "exclusive", "readwrite"]), Treatment::unless(&["none"], "iosched does not model \
+        locks between jobs", ""), "lock a file for each I/O";
     "nrfiles" | "nr_files", COUNT_1, Honoured, "number of files of each job";
     "openfiles", COUNT, Honoured, "number of files that are open at the same time";
     "file_service_type", FileService, Honoured, "how to choose the file of the next I/O";
@@ -52,7 +53,7 @@ options! {
     /// Recordings of I/Os.
     REPLAY, Replay, &[];
     "read_iolog", Text, Honoured, "replay this log; the path is relative to the current directory";
-    "read_iolog_chunked", Bool, Treatment::none("the replay is the same with and without this option"), "read the log piece by piece";
+    "read_iolog_chunked", Bool, Treatment::none("the option does not change the replay"), "read the log piece by piece";
     "write_iolog", Text, Treatment::none("iosched writes no log; `iosched compare --decisions` lists the decisions"), "write I/Os into a log";
     "replay_no_stall", Bool, Honoured, "replay as fast as possible";
     "replay_redirect", Text, Honoured, "replay the I/Os on this device";
@@ -61,7 +62,8 @@ options! {
     "replay_scale", COUNT_1, Honoured, "divide the offsets of the log by this number";
     "replay_skip", Choices(&["read", "write", "trim", "sync", "flush"]), Honoured,
         "skip these kinds of I/O in the log";
-    "merge_blktrace_file", Text, Treatment::unless(&[], "iosched does not merge logs", "merge them with blkparse first"), "merge several logs into this file";
+    "merge_blktrace_file", Text, Treatment::unless(&[], "iosched does not merge logs", "first merge the logs with \
+        blkparse"), "merge several logs into this file";
     "merge_blktrace_scalars", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"),
         "speed of each merged log, in %";
     "merge_blktrace_iters", Floats(0.0, f64::MAX), Treatment::With("merge_blktrace_file"), "how often each merged log is repeated";
@@ -72,8 +74,8 @@ options! {
 options! {
     /// Zoned devices.
     ZONES, Zones, &[];
-    "zonemode", Choice(&["none", "strided", "zbd"]), Treatment::unless(&["none"], "zones of a device are not \
-     modelled", "write several jobs, each with its own offset and size"), "how zones are used";
+    "zonemode", Choice(&["none", "strided", "zbd"]), Treatment::unless(&["none"], "iosched does not model zones of a \
+     device", "write several jobs, each with its own offset and size"), "how zones are used";
     "zonesize", Size, IN_ZONES, "bytes of I/O in each zone";
     "zonecapacity", Size, IN_ZONES, "usable bytes of a zone";
     "zonerange", Size, IN_ZONES, "size of a zone";

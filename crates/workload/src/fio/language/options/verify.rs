@@ -44,11 +44,12 @@ options! {
     "verify_write_sequence", Bool, IN_VERIFY, "also compare the order of writes";
     "verify_state_save", Bool, IN_VERIFY, "save a list of written blocks for a later run";
     "verify_state_load", Bool, IN_VERIFY, "load the list of written blocks of an earlier run";
-    "verifysort", Bool, Treatment::none("fio no longer uses this option"), "compare in the order of offsets";
+    "verifysort", Bool, Treatment::none("fio no longer uses this option"), "compare blocks in the order of their \
+        offsets";
     "verifysort_nr", COUNT, Treatment::none("fio no longer uses this option"), "number of offsets to sort";
     "experimental_verify", Bool, IN_VERIFY, "compute the offsets a second time instead of storing them";
-    "trim_percentage", PERCENT, Treatment::unless(&["0"], "these trims belong to the verification, which is not \
-        modelled", "use rw=randtrim in a separate job"),
+    "trim_percentage", PERCENT, Treatment::unless(&["0"], "these trims belong to the verification, which iosched does \
+        not model", "use rw=randtrim in a separate job"),
         "share of the written blocks to trim, in %";
     "trim_verify_zero", Bool, IN_VERIFY, "check that trimmed blocks read as zeros";
     "trim_backlog", BYTES_LARGE, IN_VERIFY, "number of writes before a trim";
