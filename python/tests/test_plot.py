@@ -361,8 +361,8 @@ def test_a_style_ends_with_its_block(run):
 @pytest.mark.parametrize(
     ("make", "error", "told"),
     [
-        (lambda run, _: plot.latency_cdf(run, op="trim"), iosched.UsageError, "op trim: this run has none; there are"),
-        (lambda run, _: plot.latency_cdf({"x": run}, op="discard"), iosched.UsageError, "run x has none; there are"),
+        (lambda run, _: plot.latency_cdf(run, op="trim"), iosched.UsageError, "op trim: this run has no I/O"),
+        (lambda run, _: plot.latency_cdf({"x": run}, op="discard"), iosched.UsageError, "run x has no I/O with this"),
         (lambda run, _: plot.latency_cdf(run, op="read", sync=False), iosched.UsageError, "no async read was complete"),
         (lambda *_: plot.depth(iosched.simulate(requests=False)), iosched.UsageError, "requests=True"),
         (lambda *_: plot.latency_cdf({}), iosched.UsageError, "no run to draw"),
@@ -378,9 +378,9 @@ def test_a_style_ends_with_its_block(run):
         (lambda run, _: plot.shares(run, bins=[1000, 2000]), iosched.UsageError, "from 1000 to 2000 s"),
         (lambda run, _: plot.head(run, start=1000), iosched.UsageError, "the last was at 1"),
         (lambda run, _: plot.head(run, start=3, end=2), iosched.UsageError, "from 3 to 2 s: no request"),
-        (lambda _, c: plot.verdicts(c, "p99"), iosched.UsageError, "not in this comparison; available: postgres_iops"),
+        (lambda _, c: plot.verdicts(c, "p99"), iosched.UsageError, "this metric; available: postgres_iops"),
         (lambda _, c: plot.verdicts(c, "finish", device="nvme"), iosched.UsageError, "available: sata-7200"),
-        (lambda _, c: plot.verdicts(c, "finish", device=1), iosched.UsageError, "device 1: was not compared"),
+        (lambda _, c: plot.verdicts(c, "finish", device=1), iosched.UsageError, "device 1: this comparison does not"),
     ],
 )
 def test_what_is_wrong_is_told_with_what_would_be_right(run, compared, make, error, told):

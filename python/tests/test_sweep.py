@@ -289,7 +289,7 @@ def test_the_summary_is_told_in_every_way(made, tmp_path):
     assert [row for row in found.gains.to_dict()["strategy"]] == ["common", "per_device", "per_volume"]
     assert sum(count for _, count in found.chosen) == 12
     found.report(tmp_path / "page.html")
-    assert "What the fleet gains" in (tmp_path / "page.html").read_text()
+    assert "Gain of the fleet" in (tmp_path / "page.html").read_text()
     assert found.answer in repr(found)
     assert "<iframe" in found._repr_html_()
 

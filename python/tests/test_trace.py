@@ -114,7 +114,7 @@ def test_files_are_read_as_they_come(tmp_path):
 def test_what_cannot_be_read_says_so_itself(tmp_path):
     with pytest.raises(PermissionError, match="not yours"):
         iosched.read_trace(Broken())
-    with pytest.raises(TypeError, match="binary mode: it returns str"):
+    with pytest.raises(TypeError, match="binary mode; this file returns str"):
         iosched.read_trace(io.StringIO("time_us,op"))
 
 

@@ -117,7 +117,7 @@ fn wrong_later(
     let names: Vec<&str> = (elevator.tunables)().into_iter().map(|spec| spec.name).chain(texts).collect();
     let has = if names.is_empty() { "no tunables".to_owned() } else { format!("the tunables {}", names.join(", ")) };
     let meant = did_you_mean(tunable, names.iter().copied());
-    Some(format!("{disk}: there is no attribute {tunable}; {scheduler} has {has}{meant}"))
+    Some(format!("{disk}: there is no attribute {tunable}; the scheduler {scheduler} has {has}{meant}"))
 }
 
 /// Returns the one file that the assignment names.

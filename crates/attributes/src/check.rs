@@ -51,10 +51,10 @@ impl Disks {
     /// Returns the accepted values of a file, for errors in which the kernel gives no reason.
     pub(crate) fn takes(&mut self, file: &Named) -> Option<String> {
         if file.of_disk() == SCHEDULER {
-            return Some(format!("it must be one of {}", self.schedulers(file)?.join(", ")));
+            return Some(format!("the value must be one of {}", self.schedulers(file)?.join(", ")));
         }
         if file.of_disk() == "device/queue_depth" {
-            return Some("it must be the number of commands in flight on the backing, 1 or more".to_owned());
+            return Some("the value must be the number of commands in flight on the backing, 1 or more".to_owned());
         }
         let scheduler = self.scheduler(&file.disk)?;
         Self::declaration(file, &scheduler).map(Declaration::takes)

@@ -41,9 +41,9 @@ impl Directory {
         let full = self.root.join(path);
         let is_read_only = || fs::metadata(&full).is_ok_and(|found| found.permissions().mode() & 0o222 == 0);
         let problem = match error.kind() {
-            io::ErrorKind::PermissionDenied if is_read_only() => "it is read-only".to_owned(),
+            io::ErrorKind::PermissionDenied if is_read_only() => "this attribute is read-only".to_owned(),
             io::ErrorKind::PermissionDenied => {
-                "only the owner of the file may do this (root, for disks of the kernel)".to_owned()
+                "only the owner of this file may use it (root, for disks of the kernel)".to_owned()
             }
             io::ErrorKind::InvalidInput => "the value is not valid for this file".to_owned(),
             io::ErrorKind::NotConnected => "the server of this mount has ended".to_owned(),

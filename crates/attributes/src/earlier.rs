@@ -64,7 +64,7 @@ impl Earlier {
                 say(format!("{disk}: {}", line(change)));
             }
             for change in others {
-                say(format!("{disk}: {}: the kernel changed this attribute too", line(change)));
+                say(format!("{disk}: {}: the kernel also changed this attribute", line(change)));
             }
             // A new scheduler brings its tunables, which did not exist before.
             for file in files.iter().filter(|file| file.disk.name == disk) {
@@ -77,7 +77,7 @@ impl Earlier {
             if !changes.is_empty() {
                 let undo = before.undo();
                 let words: Vec<String> = undo.iter().map(|(name, value)| quoted(&format!("{name}={value}"))).collect();
-                let all = if before.is_later() { ", which undoes all changes since the system started" } else { "" };
+                let all = if before.is_later() { " (undoes all changes since the system started)" } else { "" };
                 say(format!("undo: iosched set {disk} {}", words.join(" ")));
                 say(format!("      or: iosched restore {disk}{all}"));
             }

@@ -18,9 +18,10 @@ pub(crate) struct Socket {
 impl Socket {
     pub(crate) fn connect(path: &Path) -> Result<Self, AttributesError> {
         let client = ControlClient::connect(path).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                wrong(format!("{}: the server of this control socket has ended; start it again", path.display()))
-            }
+            io::ErrorKind::ConnectionRefused => wrong(format!(
+                "{}: the server of this control socket has ended; start the server again",
+                path.display()
+            )),
             _ => failed_with(format!("{}: {error}", path.display())),
         })?;
         Ok(Self { client, path: path.to_owned() })
@@ -34,14 +35,15 @@ pub(crate) fn instead(path: &Path, error: TreeError) -> AttributesError {
     let Some(server) = nbd_server(path) else {
         let is_other = error.is_end() || matches!(error.kind, io::ErrorKind::InvalidData | io::ErrorKind::TimedOut);
         return match is_other {
-            true => wrong(format!("{shown}: the server of this socket does not answer like a control socket")),
+            true => {
+                wrong(format!("{shown}: this is not a control socket: the server of this socket gives other answers"))
+            }
             false => error.into(),
         };
     };
     let hint = control_of(server).map_or_else(
         || {
-            "iosched finds no control socket of this server; to have one, start the server with iosched serve \
-             --control SOCKET"
+            "iosched finds no control socket of this server; start the server with iosched serve --control SOCKET"
                 .to_owned()
         },
         |control| format!("the control socket of this server is {control}"),

@@ -10,9 +10,10 @@ use iosched_terminal::progress::ProgressKind;
 
 /// Choose, tune and run I/O schedulers, with evidence.
 ///
-/// Without a command, iosched does the same as `iosched compare` without options. It compares the schedulers of today's
-/// Linux (none, mq-deadline, kyber, bfq) and CFQ. The workload is a recorded pgbench run that comes with iosched, and
-/// the device is a modelled 7200 rpm SATA disk.
+/// Without a command, iosched runs `iosched compare` without options, as a sample. The sample
+/// compares the schedulers of today's Linux (none, mq-deadline, kyber, bfq) and CFQ. The workload
+/// is a recorded pgbench run that comes with iosched, and the device is a modelled 7200 rpm SATA
+/// disk.
 ///
 /// Exit status: 0 on success; 1 on failure; 2 if the command line, a setting or the format of a file is wrong; 130
 /// after Ctrl-C.
@@ -22,7 +23,7 @@ pub(crate) struct Cli {
     /// How to report progress on standard error
     #[arg(long, global = true, value_enum, value_name = "STYLE", default_value_t, display_order = 900)]
     pub(crate) progress: ProgressKind,
-    /// Print more details of an error, such as the reason why each trace format was rejected
+    /// Print more details of an error, such as the reason why iosched rejected each trace format
     #[arg(long, global = true, display_order = 901)]
     pub(crate) verbose: bool,
     #[command(subcommand)]

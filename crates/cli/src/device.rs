@@ -29,7 +29,7 @@ pub(crate) enum DeviceCommand {
     Show {
         /// A profile from `iosched device list`, or a file whose name contains a / or ends in .toml
         ///
-        /// For flash, NAME:steady models the drive after it has been filled and overwritten.
+        /// For flash, NAME:steady models a drive that was filled and overwritten before.
         #[arg(value_name = "PROFILE|FILE")]
         device: String,
         /// List the fitted parameters, the measurements used to fit each parameter, and the assumed parameters

@@ -18,8 +18,8 @@ use iosched_terminal::show::{Look, doctor};
 ///
 /// doctor examines everything between a process and the disk. This includes the scheduler, ionice,
 /// writeback throttling, settings of cgroups, the disk itself, and layers such as LVM, dm-crypt and
-/// RAID. For each finding, doctor gives its meaning, its certainty, a remedy, and the file in which
-/// doctor found it. doctor changes nothing, and does not need root. Without DISK, it lists all
+/// RAID. For each finding, doctor prints the meaning, the certainty, a remedy, and the file that
+/// doctor read. doctor changes nothing, and does not need root. Without DISK, doctor lists all
 /// disks briefly, with the most important findings.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -30,7 +30,7 @@ pub(crate) struct DoctorArgs {
 
     /// Output of `iostat -x` or `sar -d` for these disks, as text or JSON; - for standard input
     ///
-    /// doctor then also says whether requests queue up in a scheduler.
+    /// doctor then also says whether requests wait in a scheduler.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rates: Option<PathBuf>,
 
@@ -54,7 +54,8 @@ const WIDTH: usize = 80;
 pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
     let roots = Roots::default();
     let name = args.disk.as_deref().map(|given| find(&roots, given)).transpose()?;
-    fs::read_dir(SYS_BLOCK).map_err(|error| anyhow!("{SYS_BLOCK}: {error}; iosched finds no disks without it"))?;
+    fs::read_dir(SYS_BLOCK)
+        .map_err(|error| anyhow!("{SYS_BLOCK}: {error}; iosched needs this directory to find the disks"))?;
     let machine = Snapshot::of(&roots);
     let report = Report::of(&machine, name.as_deref(), args.rates.as_deref()).map_err(of_doctor)?;
     if args.json {

@@ -74,7 +74,7 @@ pub(crate) fn changes(before: &Exports, after: &Exports) -> Vec<String> {
         Some(old) => (old != *export).then(|| format!("changed: {}", describe(export))),
     });
     let gone = before.as_slice().iter().filter(|export| named(after, &export.name).is_none());
-    now.chain(gone.map(|export| format!("gone: {}", describe(export)))).collect()
+    now.chain(gone.map(|export| format!("removed: {}", describe(export)))).collect()
 }
 
 /// Describes an export.
@@ -84,6 +84,6 @@ pub(crate) fn describe(export: &Export) -> String {
     let reservation = export.rates.reservation.map(|rate| format!(", reservation {rate}")).unwrap_or_default();
     let limit = export.rates.limit.map(|rate| format!(", limit {rate}")).unwrap_or_default();
     let read_only = if export.read_only { ", read-only" } else { "" };
-    let sync = if export.sync == SyncWrites::All { ", all writes sync" } else { "" };
+    let sync = if export.sync == SyncWrites::All { ", all writes are sync" } else { "" };
     format!("{name}: {}{weight}{reservation}{limit}{sync}{read_only}", export.ioprio)
 }

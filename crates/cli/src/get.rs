@@ -16,11 +16,11 @@ use iosched_terminal::output;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// A disk, then names of its attributes [default: all disks of the kernel with all attributes; cgroup attributes
-    /// only if they are set]
+    /// A disk and names of its attributes [default: all disks of the kernel with all attributes;
+    /// cgroup attributes only if they have a value]
     ///
-    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a served disk as
-    /// live:NAME, by the directory it is mounted on, or by its control socket.
+    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a
+    /// served disk as live:NAME, or give its mount directory or its control socket.
     ///
     /// Attributes are names such as scheduler, nr_requests, iosched/slice_idle, stat and clients/3/ioprio. An attribute
     /// of a cgroup is written as cgroup/system.slice/io.max. To choose among several disks, put the name of the disk in
@@ -28,7 +28,7 @@ pub(crate) struct GetArgs {
     #[arg(value_name = "DISK|NAME")]
     words: Vec<String>,
 
-    /// Look for disks in this directory, or use this one disk, instead of the kernel's disks
+    /// Use the disks in this directory, or this one disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 

@@ -22,14 +22,14 @@ pub(crate) enum ImportCommand {
     Disksim(DisksimArgs),
     /// Make a profile from the io.cost settings of a device
     ///
-    /// The file has lines of io.cost.model and io.cost.qos, an entry of systemd's hwdb, the output of `iosched device
-    /// io-cost`, or a result of resctl-bench. Such settings contain only maximum rates. A disk with the profile has
-    /// these rates. The profile notes that no latency was measured.
+    /// The file has lines of io.cost.model and io.cost.qos, an entry of systemd's hwdb, the output
+    /// of `iosched device io-cost`, or a result of resctl-bench. Such settings contain only maximum
+    /// rates. The profile contains these rates, and a comment that nobody measured the latencies.
     #[command(name = "io-cost")]
     IoCost(IoCostArgs),
     /// Make a profile from a result of resctl-bench, with latencies
     ///
-    /// A disk with the profile has the maximum rates of the io.cost model in the result. The job
+    /// The profile contains the maximum rates of the io.cost model in the result. The job
     /// iocost-qos of the result contains latencies of reads during writes, at about 20 rates of
     /// io.cost. iosched fits two values to these latencies: the latency of a single read, and the
     /// time that reads wait for writes. `iosched device show --assumptions` lists the fitted
@@ -40,7 +40,7 @@ pub(crate) enum ImportCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ResctlBenchArgs {
-    /// Result of resctl-bench, such as result.json.gz; it can be compressed
+    /// Result of resctl-bench, such as result.json.gz; the file can be compressed
     #[arg(value_name = "RESULT", value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Model name of the disk to import, if the file has several disks
@@ -61,7 +61,8 @@ pub(crate) struct IoCostArgs {
     /// File with the settings: lines as in the kernel's files, or a *.hwdb or *.json file; the file can be compressed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Device to import, if the file has several: its number, its model name, or its place in the JSON
+    /// Device to import, if the file describes several devices: its number, its model name, or its
+    /// place in the JSON
     #[arg(long, value_name = "NAME")]
     of: Option<String>,
     /// Size of the device, in GB
@@ -88,10 +89,12 @@ pub(crate) struct DisksimArgs {
     /// File with bus, cache and overheads, such as cheetah9LP.diskspecs
     #[arg(value_name = "SPECS", value_hint = ValueHint::FilePath)]
     specs: PathBuf,
-    /// Trace of the disk; it shows iosched which reads start read-ahead, because the disk description does not say so
+    /// Trace of the disk, which shows iosched which reads start read-ahead; the description of the
+    /// disk does not contain this
     ///
-    /// The format is that of `iosched validate disk --trace`. The first half of the trace decides. No other parameter
-    /// changes.
+    /// The format is that of `iosched validate disk --trace`. iosched chooses with the first half
+    /// of the trace, and checks the choice with the second half. The trace changes no other
+    /// parameter.
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
     trace: Option<PathBuf>,
     /// Profile to write; - for standard output
@@ -118,7 +121,7 @@ fn of_io_cost(args: &IoCostArgs) -> Result<()> {
     let text = read(&args.file)?;
     let all = io_cost::read(&text).map_err(|error| match Profile::parse(&file, &text) {
         Ok(_) => usage(format!(
-            "{file}: this file is already a profile; show it with iosched device show {}",
+            "{file}: this file is already a profile; show this profile with iosched device show {}",
             quoted(&as_path(&args.file))
         )),
         Err(_) => usage(format!("{file}: {error}")),
@@ -211,9 +214,9 @@ fn disksim(args: &DisksimArgs) -> Result<()> {
         let found = find_read_ahead(&description.config, &shown, &services).map_err(usage)?;
         description.config.read_cache.read_ahead_after = found.after;
         let sentence = format!(
-            "read_ahead_after = \"{}\" was chosen with the first half of {}: there, the error of the model is \
-             {:.3} ms with this value, and {:.3} ms with the other value. On the second half, which was not used \
-             for the choice, the error is {:.3} ms (root mean square).",
+            "read_ahead_after = \"{}\" is the better value on the first half of {}. On this half, the error of the \
+             model is {:.3} ms with this value, and {:.3} ms with the other value. On the second half, the error \
+             is {:.3} ms (root mean square).",
             found.after,
             trace.file_name().map_or(shown, |name| name.to_string_lossy().into_owned()),
             found.rms_ms,

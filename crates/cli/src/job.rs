@@ -13,14 +13,15 @@ use iosched_terminal::show::{self, Look, job};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// Show what a fio job file runs, and which options are ignored or not supported
+    /// Show what a fio job file runs, and which options iosched ignores or does not support
     ///
-    /// The table has one row per job; the copies of a job (numjobs) share its row. Below the table are the options
-    /// without effect and the options that are not supported, each with its line and the reason. Environment variables
-    /// (${NAME}) come from the environment of this command. As in fio, an unset variable is empty.
+    /// The table has one row per job. All copies of a job (numjobs) share one row. Below the table,
+    /// iosched lists the options without effect and the options that it does not support. For each
+    /// option, iosched prints the line in the file and the reason. Environment variables (${NAME})
+    /// come from the environment of this command. As in fio, an unset variable is empty.
     ///
-    /// Exit status: 0 if iosched can run the file; 1 if the file needs something that is not supported; 2 if it is not
-    /// a valid job file.
+    /// Exit status: 0 if iosched can run the file; 1 if the file needs an option that iosched does
+    /// not support; 2 if it is not a valid job file.
     Check {
         /// A fio job file; - for standard input
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

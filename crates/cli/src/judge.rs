@@ -22,13 +22,14 @@ const COUNTED: &str = "--counted";
 /// Print report cards of schedulers: comparisons, shares, longest waits, rules, cost
 ///
 /// A report card has five parts. The comparisons run 12 workloads on 6 modelled devices, and
-/// compare the judged scheduler with four other schedulers: none, mq-deadline, kyber and bfq. Shares show how a disk
-/// is divided between two processes or cgroups. A search looks for the longest wait of a process among others
-/// of the same priority. Random operations check the rules that every scheduler must keep. valgrind
-/// counts the instructions per request, if it is installed.
+/// compare the judged scheduler with four other schedulers: none, mq-deadline, kyber and bfq. The
+/// shares show how the scheduler divides a disk between two processes or cgroups. A search finds
+/// the longest wait of a process while other processes of the same priority run. Random operations
+/// check the rules that every scheduler must keep. valgrind counts the instructions per request, if
+/// it is installed.
 ///
 /// All five parts together take several minutes for each scheduler. To judge your own scheduler,
-/// see docs/elevator-howto.md: a program of ten lines prints the same report card.
+/// see docs/elevator-howto.md. It shows a program of ten lines that prints the same report card.
 ///
 /// The exit status is 1 if a scheduler broke a rule. After Ctrl-C, the report cards contain the
 /// finished parts.
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &JudgeArgs) -> Result<ExitCode> {
     if !args.no_cost && has_valgrind() {
         request.counter = Some(Counter::of_this_program(&["judge", COUNTED])?);
     } else if !args.no_cost {
-        output::say!("valgrind is not installed, so the instructions are not counted");
+        output::say!("valgrind is not installed, so iosched does not count instructions");
     }
     let control = Arc::new(Control::new(or_cpus(args.jobs)));
     on_interrupt(&control)?;

@@ -11,20 +11,21 @@ use iosched_terminal::show::{Look, disks as shown};
 
 /// List disks and their schedulers
 ///
-/// For each disk of the kernel, ls shows its scheduler, the queue depth of its driver, and the disks or partitions
-/// below and above it. It also shows mount points, and the cgroup files with settings for the disk. Served disks that
-/// have a name come last. --at lists the disks in another directory, such as one of `iosched mount`.
+/// For each disk of the kernel, ls shows its scheduler, the queue depth of its driver, and the
+/// disks or partitions below and above the disk. It also shows mount points, and the cgroup files
+/// with settings for the disk. Served disks that have a name come last. --at lists the disks in
+/// another directory, such as a mount directory of `iosched mount`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
     /// Disk to list: sda, /dev/sda, a mount point or a file on the disk [default: all disks of the kernel, and named
     /// served disks]
     ///
-    /// Name a served disk as live:NAME, by the directory it is mounted on, or by its control socket.
+    /// Name a served disk as live:NAME, or give its mount directory or its control socket.
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// Look for disks in this directory, or use this one disk, instead of the kernel's disks
+    /// Use the disks in this directory, or this one disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 

@@ -16,8 +16,8 @@ use iosched_terminal::output::{self, Kind, Output, Outputs, WriteArgs};
 
 /// Show the man page of iosched or of a command
 ///
-/// On a terminal, man displays the page. If man is not installed, the text of --help is printed. Without a terminal,
-/// the source of the page is printed.
+/// On a terminal, man displays the page. If man is not installed, iosched prints the text of
+/// --help. Without a terminal, iosched prints the source of the page.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
     /// Command to show, such as compare or trace convert [default: iosched itself]

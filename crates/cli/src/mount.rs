@@ -14,14 +14,16 @@ use iosched_terminal::output::{self, say};
 
 /// Serve a disk as a file in a mounted directory, through a scheduler
 ///
-/// DIR/NAME is a file that stands for the disk and has its size. fio, dd, losetup, mkfs and mount work on it.
-/// DIR/block/NAME corresponds to /sys/block/NAME of a kernel disk. Read and write its files with cat and echo, or with
-/// `iosched get` and `iosched set --at DIR`. The scheduler knows which process makes a request, and the priority of the
-/// process. Therefore ionice works.
+/// The file DIR/NAME contains the data of the disk, and is as large as the disk. You can use fio,
+/// dd, losetup, mkfs and mount on this file. DIR/block/NAME corresponds to /sys/block/NAME of a
+/// kernel disk. Read and write the files in this directory with cat and echo, or with `iosched get`
+/// and `iosched set --at DIR`. The scheduler knows which process makes a request, and the priority
+/// of the process. Therefore ionice works.
 ///
 /// The command runs until the directory is unmounted or a signal (Ctrl-C, SIGTERM) arrives. After a
-/// signal, the command unmounts the directory. It continues to serve processes that have the disk
-/// open, until they close the disk. Then it flushes. A second signal ends it at once.
+/// signal, the command unmounts the directory. If processes still have the disk open, the command
+/// serves them until they close the disk. Then the command flushes all data and ends. A second
+/// signal ends the command at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MountArgs {
@@ -100,7 +102,7 @@ fn unmount(unmounter: &Unmounter) -> bool {
             let users: Vec<_> = users.iter().map(ToString::to_string).collect();
             let by = if users.is_empty() { String::new() } else { format!(" by {}", users.join(", ")) };
             say!(
-                "the disk is in use{by}; iosched serves it until all programs close it. A second signal ends the \
+                "the disk is in use{by}; iosched serves the disk until no program uses it. A second signal ends the \
                  server at once"
             );
             true
@@ -115,7 +117,7 @@ fn unmount(unmounter: &Unmounter) -> bool {
 fn announce(served: &Served, chosen: &Chosen, mounted: &Mounted) {
     let (name, directory) = (served.handle.name(), mounted.directory());
     output::announce(&format!(
-        "{disk}: {about}\n{control}: its control tree; iosched ls --at {at}\nto stop, press Ctrl-C or run: \
+        "{disk}: {about}\n{control}: control tree of this disk; iosched ls --at {at}\nto stop, press Ctrl-C or run: \
          umount {at}\n",
         disk = directory.join(name).display(),
         about = about(served, chosen),

@@ -32,10 +32,10 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// Record the requests of a disk as a trace for compare, tune and advise
 ///
-/// The trace has every request of every process, from its submission to its completion. iosched
-/// uses the kernel's tracer `blk` and restores its state at the end. iosched also records the
+/// The trace has every request of every process, from submission to completion. iosched uses the
+/// kernel's tracer `blk` and restores the state of the tracer at the end. iosched also records the
 /// priority (ionice) of each process; blktrace does not. The disk keeps working during the
-/// recording. At the end, the command prints a summary. It needs root.
+/// recording. At the end, the command prints a summary. The command needs root.
 ///
 /// After Ctrl-C, the recording ends early, iosched keeps the recorded part, and the exit status is 0. If the file
 /// system of the trace becomes full, the recording also ends early. iosched keeps the recorded part, and the exit
@@ -87,18 +87,18 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let recorded = recorder.end()?;
     let (lost, foreign_bytes) = (recorded.lost(), recorded.foreign_bytes());
     if recorded.events() == 0 {
-        return Err(nothing_recorded(&device, recorded_for, "no trace was written"));
+        return Err(nothing_recorded(&device, recorded_for, "iosched wrote no trace"));
     }
     out.write(|out| Ok(recorded.write(out)?))?;
     if let Some(error) = &no_room {
         let seconds = recorded_for.as_secs_f64();
         eprintln!(
-            "warning: {error}: the recording ended after {seconds:.1} s and is kept. Free some space, or give a \
-             file on another disk with -o"
+            "warning: {error}: the recording ended after {seconds:.1} s, and iosched kept the recorded part. Free \
+             some space, or name a file on another disk with -o"
         );
     } else if recorded_for.as_secs_f64() < args.seconds {
         let (recorded, requested) = (recorded_for.as_secs_f64(), args.seconds);
-        eprintln!("the recording ended early, after {recorded:.1} s of {requested} s, and is kept");
+        eprintln!("the recording ended early, after {recorded:.1} s of {requested} s; iosched kept the recorded part");
     }
     if lost > 0 {
         eprintln!(
@@ -108,7 +108,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         );
     }
     if foreign_bytes > 0 {
-        eprintln!("warning: another program also began to trace; iosched left out {foreign_bytes} bytes of its events");
+        eprintln!(
+            "warning: another program traced at the same time; iosched left out the events of that program \
+            ({foreign_bytes} bytes)"
+        );
     }
     let code = if lost > 0 || no_room.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
     if !out.is_file() {
@@ -130,7 +133,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
 fn nothing_recorded(device: &BlockDevice, recorded_for: Duration, outcome: &str) -> anyhow::Error {
     let (name, seconds) = (device.name(), recorded_for.as_secs_f64());
     anyhow!(
-        "{name}: there were no requests in {seconds:.1} s, so {outcome}; run the workload on {name} during the \
+        "{name}: the disk got no requests in {seconds:.1} s, so {outcome}; run the workload on {name} during the \
          recording, or record for longer with --for. Reads of data in the page cache make no requests"
     )
 }

@@ -22,20 +22,20 @@ use iosched_terminal::output::{self, say};
 ///
 /// Commands that change settings of the kernel's disks for a while, such as `iosched compare --on`,
 /// first record the old settings. They restore the old settings at the end, also after Ctrl-C. If
-/// such a command was killed or the machine crashed, restore puts the settings back: scheduler,
-/// tunables, attributes and files of cgroups. restore reads each value back after writing the
-/// value, and reports cgroups that no longer exist. restore also removes directories and cgroups
-/// that were made for a workload, resets the kernel's tracer after `iosched record`, and removes
-/// trace instances of `iosched watch`.
+/// such a command was killed or the machine crashed, run restore. restore then restores the
+/// scheduler, tunables, attributes and files of cgroups. It reads back each value that it writes,
+/// and reports cgroups that no longer exist. It also removes directories and cgroups that iosched
+/// made for a workload, resets the kernel's tracer after `iosched record`, and removes trace
+/// instances of `iosched watch`.
 ///
 /// For a disk that you name, restore also undoes changes by `iosched set` and `iosched advise --apply` since the system
 /// started. If another program has changed such a setting since then, restore prints both values and changes nothing.
 /// With --force, restore writes the old value anyway. Without DEVICE, `iosched restore` lists changes by `iosched set`
 /// and `iosched advise --apply`, but does not undo them.
 ///
-/// If the name now belongs to another device, restore does not change that device. After a reboot, disks have the
-/// default settings of the kernel. Then `iosched restore` lists the differences from the recorded settings, and changes
-/// nothing.
+/// If another device now has the name of a changed disk, restore does not change that other device.
+/// After a reboot, disks have the default settings of the kernel. Then `iosched restore` lists the
+/// differences from the recorded settings, and changes nothing.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RestoreArgs {
@@ -53,7 +53,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Discard the records of devices that are gone or have been replaced, and change no setting
+    /// Discard the recorded settings of devices that were removed or replaced, and change no
+    /// setting
     #[arg(long)]
     forget: bool,
 
@@ -63,8 +64,8 @@ pub(crate) struct RestoreArgs {
     force: bool,
 }
 
-const EXAMPLES: &str = "Old settings are kept in /var/lib/iosched, or in ~/.local/state/iosched for
-users other than root. Set IOSCHED_STATE_DIR to use another directory.
+const EXAMPLES: &str = "iosched stores old settings in /var/lib/iosched, or in ~/.local/state/iosched
+for users other than root. Set IOSCHED_STATE_DIR to use another directory.
 
 Examples:
   iosched restore --dry-run
@@ -182,7 +183,7 @@ impl Messages {
         let text = match done {
             Restoration::PutBack(PutBack { changes, left }) => {
                 let done = match (changes.is_empty(), options.dry_run) {
-                    (true, _) if left.is_empty() => "is as it was".to_owned(),
+                    (true, _) if left.is_empty() => "this disk has its old settings already".to_owned(),
                     (true, _) => "nothing to restore".to_owned(),
                     (false, true) => format!("would be restored: {}", list(changes)),
                     (false, false) => format!("restored: {}", list(changes)),
@@ -206,12 +207,14 @@ impl Messages {
             Restoration::Forgotten if options.dry_run => {
                 "the device is gone; iosched would discard the recorded settings of this device".to_owned()
             }
-            Restoration::Forgotten => "the device is gone; its record is discarded".to_owned(),
+            Restoration::Forgotten => {
+                "the device is gone; iosched discarded the recorded settings of this device".to_owned()
+            }
             Restoration::Nothing => "nothing to restore".to_owned(),
             Restoration::Kept { reason } => {
                 // A running command is not an error.
                 self.all_well &= is_all && matches!(reason, LeftAlone::InUse { .. });
-                format!("left alone: {}", why(reason))
+                format!("not restored: {}", why(reason))
             }
         };
         self.say(&format!("{device}: {text}"))
@@ -227,7 +230,7 @@ impl Messages {
             LeftCgroup::Removed { path } => {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
-            LeftCgroup::Gone => format!("cgroup {name}: is gone"),
+            LeftCgroup::Gone => format!("cgroup {name}: no longer exists"),
             LeftCgroup::InUse { pid } => {
                 format!("cgroup {name}: not removed, because the cgroup contains process {pid}")
             }
@@ -240,11 +243,11 @@ impl Messages {
             Cleared::Removed { path } => {
                 format!("{}: {}", path.display(), if options.dry_run { "would be removed" } else { "removed" })
             }
-            Cleared::Gone => format!("{name}: is gone"),
-            Cleared::InUse { pid } => format!("{name}: not removed, because it contains process {pid}"),
+            Cleared::Gone => format!("{name}: no longer exists"),
+            Cleared::InUse { pid } => format!("{name}: not removed, because process {pid} uses this directory"),
             Cleared::NotOurs { path } => {
                 self.all_well = false;
-                format!("{}: not removed, because it does not look like a directory made by iosched", path.display())
+                format!("{}: not removed, because this does not look like a directory of iosched", path.display())
             }
         };
         self.say(&text)
@@ -259,12 +262,15 @@ fn left_alone(device: &str, left: &[Change], options: RestoreOptions) -> String 
     };
     let all: Vec<_> = left.iter().map(one).collect();
     let back = if options.dry_run {
-        "--force would restore this setting too".to_owned()
+        "--force would restore these settings too".to_owned()
     } else {
         let words: Vec<_> = left.iter().map(|change| quoted(&format!("{}={}", change.name, change.to))).collect();
-        format!("to restore this setting too, run: iosched set {device} {}", words.join(" "))
+        format!("to restore these settings too, run: iosched set {device} {}", words.join(" "))
     };
-    format!("not restored, because another program changed this setting after iosched did: {}; {back}", all.join(", "))
+    format!(
+        "not restored, because another program changed these settings after iosched did: {}; {back}",
+        all.join(", ")
+    )
 }
 
 fn list(changes: &[Change]) -> String {
@@ -282,20 +288,22 @@ fn described(identity: &Identity) -> String {
 fn why(reason: &LeftAlone) -> String {
     match reason {
         LeftAlone::InUse { pid } => format!("process {pid} is changing the settings of this disk now"),
-        LeftAlone::Gone => "there is no such device now; --forget discards its record".to_owned(),
+        LeftAlone::Gone => "this device no longer exists; to discard its recorded settings, add --forget".to_owned(),
         LeftAlone::Another { then, now } => {
             let (then, now) = (described(then), described(now));
             let differ = if then == now {
                 format!("the device ({now}) was removed and added again, so the recorded settings no longer apply")
             } else {
-                format!("the record belongs to another device ({then}), not to the present one ({now})")
+                format!("iosched recorded the settings of another device ({then}), not of the present device ({now})")
             };
-            format!("{differ}; restore did not change the present device; --forget discards the record")
+            format!(
+                "{differ}; restore did not change the present device; to discard the recorded settings, add --forget"
+            )
         }
         LeftAlone::Changed { foreign, undo } => {
             let changes: Vec<_> = foreign.iter().map(Change::of_others).collect();
             format!(
-                "another program has changed {} since iosched set it; to restore the old value nevertheless, add \
+                "another program has changed {} since iosched set it; to restore the old values nevertheless, add \
                  --force: {}",
                 changes.join(", "),
                 list(undo)
@@ -303,7 +311,8 @@ fn why(reason: &LeftAlone) -> String {
         }
         LeftAlone::Damaged { path } => {
             format!(
-                "the record {} cannot be read; check the settings of the device, then remove this record",
+                "iosched cannot read the recorded settings in {}; check the settings of the device yourself, then \
+                 remove this file",
                 path.display()
             )
         }
@@ -325,10 +334,11 @@ mod tests {
         assert_eq!(
             text(disk(4, "/a.img")),
             "the device (1 GiB, /a.img) was removed and added again, so the recorded settings no longer apply; \
-             restore did not change the present device; --forget discards the record"
+             restore did not change the present device; to discard the recorded settings, add --forget"
         );
         assert!(text(disk(4, "/b.img")).starts_with(
-            "the record belongs to another device (1 GiB, /a.img), not to the present one (1 GiB, /b.img);"
+            "iosched recorded the settings of another device (1 GiB, /a.img), not of the present device (1 GiB, \
+             /b.img);"
         ));
     }
 }

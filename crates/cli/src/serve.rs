@@ -29,9 +29,10 @@ use iosched_terminal::output::say;
 /// orders all clients by class and level instead. If you declare no export, the disk has one
 /// export, with the name of the disk. Clients can also use the empty name for this export.
 ///
-/// On SIGTERM or Ctrl-C, the server finishes the requests of its clients, flushes and ends. A second signal ends it at
-/// once. In both cases, no flushed data is lost. On SIGHUP, the server reads the file of --exports again. Without
-/// --exports, SIGHUP is the same as SIGTERM.
+/// On SIGTERM or Ctrl-C, the server finishes the requests of its clients, flushes and ends. A
+/// second signal ends the server at once. In both cases, clients lose no data that they flushed. On
+/// SIGHUP, the server reads the file of --exports again. Without --exports, SIGHUP is the same as
+/// SIGTERM.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -73,7 +74,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = whole_seconds)]
     handshake_timeout: u16,
 
-    /// Time after which a stalled client is disconnected
+    /// Time after which the server disconnects a stalled client
     ///
     /// A client is stalled if it has an incomplete request or reply, and transfers less than 64 KiB of it in this time.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole_seconds)]
@@ -155,7 +156,7 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
             let exports = match files.load(&name) {
                 Ok(exports) => exports,
                 Err(error) => {
-                    say!("warning: {error}; the server keeps the exports that it has");
+                    say!("warning: {error}; the server keeps the present exports");
                     continue;
                 }
             };
@@ -167,7 +168,7 @@ fn reread_exports(args: &ServeArgs, mut declared: Exports, disk: Handle, hangups
             }
             let changes = changes(&declared, &exports);
             changes.iter().for_each(|change| say!("export {change}"));
-            say!("exports read again; changes: {}", changes.len());
+            say!("iosched read the exports again; changes: {}", changes.len());
             declared = exports;
         }
     };

@@ -32,8 +32,8 @@ const BY_SIGNAL: i32 = 128;
 pub(crate) struct DiskArgs {
     /// Storage for the data: a file, a block device, memory:SIZE or model:PROFILE[,size=SIZE]
     ///
-    /// model:PROFILE is a modelled disk that takes as long as the real one; `iosched device list` lists the profiles.
-    /// fault:PLAN:BACKING makes requests fail on purpose, for tests.
+    /// model:PROFILE is a modelled disk that takes as long as the real disk; `iosched device list`
+    /// lists the profiles. fault:PLAN:BACKING makes requests fail on purpose, for tests.
     #[arg(value_name = "BACKING")]
     backing: Spec,
 
@@ -63,7 +63,7 @@ pub(crate) struct DiskArgs {
 
     /// Write a block trace of all events to this file, for blkparse and iosched
     ///
-    /// To read the file with `blkparse -i BASE`, give it the name BASE.blktrace.0.
+    /// To read the file with `blkparse -i BASE`, give the file the name BASE.blktrace.0.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
 
@@ -85,7 +85,8 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Serve the backing even if another program uses it; if both write, data is destroyed
+    /// Serve the backing even if another program uses it; if both programs write, they destroy the
+    /// data
     #[arg(long)]
     force: bool,
 }
@@ -289,7 +290,7 @@ impl Ending {
     pub(crate) fn stops(&self, served: &Served) {
         let handle = served.handle.clone();
         self.by(move || {
-            say!("\nthe server finishes its requests and flushes; a second signal ends it at once");
+            say!("\nthe server finishes its requests and flushes; a second signal ends the server at once");
             handle.stop();
             true
         });
@@ -318,8 +319,8 @@ pub(crate) fn wait(served: Served) -> Result<()> {
     if let Some(path) = gone {
         let path = path.display();
         say!(
-            "warning: {path}: the file was deleted or replaced while iosched served it; the present file of this \
-             name does not contain the written data"
+            "warning: {path}: another program deleted or replaced this file while iosched served it; the file that \
+             now has this name does not contain the written data"
         );
     }
     let trace = recorded.map_or(Ok(()), |Recorded { lost, result }| {
@@ -413,7 +414,7 @@ pub(crate) fn check_sockets<'a>(named: impl IntoIterator<Item = (&'a str, &'a Pa
             } else {
                 format!("both {other} and {option} name this socket")
             };
-            return Err(usage(format!("{}: {twice}; give each a socket of its own", path.display())));
+            return Err(usage(format!("{}: {twice}; use a different socket for each", path.display())));
         }
         known.push((option, place));
     }

@@ -17,10 +17,10 @@ use iosched_terminal::output::{self, WriteArgs, say};
 
 /// Change attributes of disks
 ///
-/// First, `iosched set` checks all values, and rejects values that are known to be wrong. Then it
-/// writes the values in the given order, reads each value back, and prints NAME=VALUE. If a write
-/// fails, or the kernel stores a different value, `iosched set` stops with an error. Values that
-/// were already written stay in force, and the error lists them.
+/// First, `iosched set` checks all values, and rejects wrong values. Then it writes the values in
+/// the given order, reads back each value, and prints NAME=VALUE. If a write fails, or the kernel
+/// stores a different value, `iosched set` stops with an error. The values that it already wrote
+/// stay in force, and the error lists these values.
 ///
 /// For a disk of the kernel, `iosched set` prints the previous values and a command that undoes the
 /// change, to standard error. It also prints other attributes that the kernel changed as a result.
@@ -29,29 +29,31 @@ use iosched_terminal::output::{self, WriteArgs, say};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
-    /// A disk, then attributes with new values, such as scheduler=cfq, nr_requests=64 or iosched/slice_idle=0
+    /// A disk and attributes with new values, such as scheduler=cfq, nr_requests=64 or
+    /// iosched/slice_idle=0
     ///
-    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a served disk as
-    /// live:NAME, by the directory it is mounted on, or by its control socket. An attribute of a client is written as
-    /// clients/3/ioprio=idle. Instead of a disk and an attribute you can write both in one word, such as
-    /// sda/scheduler=bfq.
+    /// Name a disk of the kernel as sda, /dev/sda, a mount point or a file on the disk. Name a
+    /// served disk as live:NAME, or give its mount directory or its control socket. An attribute of
+    /// a client is written as clients/3/ioprio=idle. Instead of a disk and an attribute you can
+    /// write both in one word, such as sda/scheduler=bfq.
     #[arg(value_name = "DISK|NAME=VALUE", required = true)]
     words: Vec<String>,
 
-    /// Look for disks in this directory, or use this one disk, instead of the kernel's disks
+    /// Use the disks in this directory, or this one disk, instead of the kernel's disks
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
     /// Also write to this directory a udev rule that sets the values at every boot; only for disks
     /// of the kernel
     ///
-    /// The rule has the same form as that of `iosched advise`. The rule keeps the values that earlier commands with
-    /// --persist wrote to it. To undo --persist, remove the rule.
+    /// The rule has the same form as the rule of `iosched advise`. It also keeps the values of
+    /// earlier commands with --persist. To undo --persist, remove the rule.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = RULES,
           value_hint = ValueHint::DirPath)]
     persist: Option<PathBuf>,
 
-    /// Do not ask before changing the disk of the root file system; iosched asks only at a terminal
+    /// Allow a change of the disk with the root file system; iosched requires this option only at a
+    /// terminal
     #[arg(long)]
     yes: bool,
 
@@ -144,7 +146,7 @@ fn with_done(error: anyhow::Error, done: &[String]) -> anyhow::Error {
     if done.is_empty() {
         return error;
     }
-    let message = format!("{error}; earlier changes stay in force: {}", done.join(", "));
+    let message = format!("{error}; the earlier changes of this command stay in force: {}", done.join(", "));
     if is_usage(&error) { usage(message) } else { anyhow::anyhow!(message) }
 }
 
@@ -155,8 +157,8 @@ fn allows(disks: &Disks, files: &[Named], yes: bool) -> Result<()> {
     }
     match holds_root(disks, files) {
         Some(file) => Err(usage(format_args!(
-            "{disk}: this disk holds the root file system, and a wrong value may slow down or stop this machine. \
-             To set the value, add --yes",
+            "{disk}: the root file system is on this disk, so a wrong value may slow down or stop this machine. To \
+             set the value, add --yes",
             disk = file.disk.name
         ))),
         None => Ok(()),

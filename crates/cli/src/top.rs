@@ -32,7 +32,7 @@ pub(crate) struct TopArgs {
     #[arg(value_name = "DISK", conflicts_with = "at", value_hint = ValueHint::AnyPath)]
     disk: Option<PathBuf>,
 
-    /// Same as DISK
+    /// Same as the argument DISK
     #[arg(long, value_name = "DIR|DISK", value_hint = ValueHint::AnyPath)]
     at: Option<PathBuf>,
 
@@ -72,7 +72,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
         return iosched_terminal::show::screen::show(source.as_mut(), interval);
         #[cfg(not(feature = "screen"))]
         output::say!(
-            "this build of iosched cannot draw a screen; build it with --features full. Ctrl-C ends the tables"
+            "this build of iosched cannot draw a screen; build it with --features full. To stop printing tables, \
+             press Ctrl-C"
         );
     }
     for _ in 0..count.unwrap_or(u32::MAX) {

@@ -72,11 +72,11 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_name = "FACTOR", value_parser = crate::options::speed)]
         speed: f64,
     },
-    /// Write a trace whose positions are changed to fit a smaller device
+    /// Write a trace with changed positions, so that the trace fits a smaller device
     ///
     /// The areas that the trace uses keep their size and order. The gaps between these areas shrink
-    /// by a common factor. If even the used areas together are larger than the device, positions
-    /// wrap around. If the device is larger than the recorded one, all positions stay the same.
+    /// by a common factor. If the used areas together are larger than the device, positions wrap
+    /// around. If the device is larger than the recorded device, all positions stay the same.
     /// iosched reads the trace twice.
     Remap {
         #[command(flatten)]
@@ -145,8 +145,8 @@ pub(crate) struct Criteria {
     sectors: Option<Range<Sector>>,
     /// Keep requests to this device; repeat the option for more
     ///
-    /// In block traces a device is major,minor. In other traces it is the number or name that `iosched trace info`
-    /// shows.
+    /// In block traces, a device is major,minor. In other traces, the device is the number or name
+    /// that `iosched trace info` shows.
     #[arg(long, value_name = "DEVICE")]
     device: Vec<String>,
 }

@@ -24,14 +24,14 @@ use iosched_terminal::show::{Look, tuning};
 
 /// Search for the settings that serve a workload best on a modelled device
 ///
-/// iosched simulates settings of the given schedulers and searches for the settings that give the
+/// iosched simulates settings of the given schedulers, and searches for the settings that give the
 /// best result for --goal. It tries the values that `iosched scheduler show NAME` lists as worth
-/// trying. Each setting first runs once. Then the best third of the settings runs again, then the best third of these
-/// settings, and so on. iosched compares each run with a run of the defaults that has the same
-/// seed. At the end, the best few settings and the defaults run again, with new seeds. iosched
-/// recommends a setting only if it is clearly better in these last runs, by more than
-/// --equal-within. Otherwise it recommends the defaults. Tunables that make no difference keep
-/// their defaults.
+/// trying. Each setting first runs once. Then the best third of the settings runs again. Then the
+/// best third of these settings runs again, and so on. iosched compares each run with a run of the
+/// defaults that has the same seed. At the end, the best few settings and the defaults run again,
+/// with new seeds. iosched recommends a setting only if it is clearly better in these last runs, by
+/// more than --equal-within. Otherwise it recommends the defaults. Tunables that make no difference
+/// keep their defaults.
 ///
 /// A goal is a statistic of a class of I/O, such as p99(sync) or mean(reader). The statistics are
 /// percentiles (such as p50 and p99.9), mean and worst. The classes are sync, async, reads, writes,
@@ -99,7 +99,7 @@ pub(crate) struct TuneArgs {
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
 
-    /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9 [default: 6.12]
+    /// Version of Linux to simulate, such as 6.1, 6.1.21, debian-12 or rhel9 [default: 6.12]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelVersion>,
 
@@ -153,7 +153,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Write the records to this file; each run adds a line when it ends
+    /// Write the records to this file; iosched adds a line after each run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 

@@ -23,8 +23,8 @@ use iosched_terminal::output::{self, say};
 /// The command needs root, and the kernel's ublk driver: Linux 6.4 or later, `modprobe ublk_drv`.
 ///
 /// On SIGTERM or Ctrl-C, the command waits until the devices are unmounted and the kernel has
-/// written its cached data. Then it removes the devices and flushes the backing. A second signal
-/// ends it at once.
+/// written its cached data. Then the command removes the devices and flushes the backing. A second
+/// signal ends the command at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UblkArgs {
@@ -97,7 +97,8 @@ fn stop(stopper: &Stopper) -> bool {
     let in_use = |devices: &[PathBuf]| {
         let devices: Vec<_> = devices.iter().map(|device| device.display().to_string()).collect();
         say!(
-            "the disk is in use: {}; iosched serves it until it is unmounted. A second signal ends the server at once",
+            "the disk is in use: {}; iosched serves the disk until you unmount it. A second signal ends the server \
+             at once",
             devices.join(", ")
         );
     };

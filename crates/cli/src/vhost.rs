@@ -27,8 +27,8 @@ use iosched_terminal::output::{self, say};
 /// If the server restarts or is killed, a machine with the option reconnect=1 waits and loses no request. Machines
 /// cannot be migrated.
 ///
-/// On SIGTERM or Ctrl-C, the server finishes the requests of the machines, flushes and ends. A second signal ends it at
-/// once.
+/// On SIGTERM or Ctrl-C, the server finishes the requests of the machines, flushes and ends. A
+/// second signal ends the server at once.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VhostArgs {

@@ -61,7 +61,7 @@ fn scheduler_for_a_class_is_set_only_on_request() {
     assert!(out.contains("\ndoubts, the most important first:\n  - `mq-deadline`: idle starves"), "{out}");
     let name = on.strip_prefix("/dev/").unwrap();
     let command = format!("  echo mq-deadline > /sys/block/{name}/queue/scheduler\n");
-    assert!(out.contains(&command) && out.contains("\nto undo it:\n"), "{out}");
+    assert!(out.contains(&command) && out.contains("\nto undo the change:\n"), "{out}");
     assert_eq!(scheduler(&below), before);
     let kept = here.join("advice");
     let rule = fs::read_to_string(kept.join(format!("90-iosched-{name}.rules"))).unwrap();

@@ -287,7 +287,7 @@ fn measured_figures_stand_beside_simulated_ones() {
         &["none: the directory has no measurements", "kyber-grid.csv"],
     );
     refused(&here, &["reproduce", "dd", "--data", data], &["--data", "reproduce measured"]);
-    refused(&here, &["reproduce", "measured", "dd"], &["must be the only one"]);
+    refused(&here, &["reproduce", "measured", "dd"], &["cannot run together with other experiments"]);
     refused(&here, &["reproduce", "measured", "--case", "nine"], &["\"nine\"", "icpe24"]);
 }
 

@@ -278,7 +278,7 @@ fn a_report_is_made_of_records_without_running_again() {
     let args = ["compare", "-w", "tasks.toml", "-n", "2", "--records", "r.jsonl", "--report", "at-once.html"];
     let (code, out, err) = run(&here, &args);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.ends_with("next:      look at at-once.html\n"), "{out}");
+    assert!(out.ends_with("next:      open at-once.html in a browser\n"), "{out}");
     let says = |err: &str| (0, String::new(), format!("{err} of r.jsonl\n"));
     assert_eq!(run(&here, &["report", "r.jsonl", "-o", "later.html"]), says("later.html: the report"));
     assert_eq!(run(&here, &["report", "r.jsonl"]), says("r.html: the report"));

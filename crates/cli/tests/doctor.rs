@@ -30,7 +30,7 @@ fn this_machine_is_examined_and_nothing_is_wrong_with_that() {
         }
         assert_eq!((code, errors.as_str()), (0, ""), "{name}");
         assert!(text.starts_with(name), "{text}");
-        for line in text.lines().filter(|line| !line.contains("read: ") && !line.contains("do:   ")) {
+        for line in text.lines().filter(|line| !line.contains("file: ") && !line.contains("do:   ")) {
             // A name can be longer than a line, because words are not broken.
             assert!(line.chars().count() <= 80 || !line.trim().contains(' '), "{line}");
         }

@@ -50,7 +50,13 @@ fn own_io_cost_output_is_read_and_recognised() {
     let (code, _, err) = run(&["import", "io-cost", &profile]);
     assert_eq!(
         (code, err),
-        (2, format!("error: {profile}: this file is already a profile; show it with iosched device show {profile}\n"))
+        (
+            2,
+            format!(
+                "error: {profile}: this file is already a profile; show this profile with iosched device show \
+                 {profile}\n"
+            )
+        )
     );
 }
 

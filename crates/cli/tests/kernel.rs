@@ -83,9 +83,9 @@ fn set_writes_a_disk_and_wrong_values_name_right_ones() {
     assert_eq!(run(&["get", &format!("/dev/{name}"), "fifo_batch", "-n"]).1, "5\n");
     for (assignment, code, reason) in [
         ("nr_requests=0", 2, "nr_requests: 0 is out of range; it must be from 1 to 4294967295 requests"),
-        ("write_cache=off", 2, "it must be one of write back, write through"),
+        ("write_cache=off", 2, "the value must be one of write back, write through"),
         ("scheduler=bogus", 2, "the kernel has no scheduler bogus; it has none"),
-        ("size=1", 1, "it is read-only"),
+        ("size=1", 1, "this attribute is read-only"),
         ("nothing=1", 2, "there is no such attribute"),
     ] {
         let (exit, _, err) = run(&["set", &of(assignment)]);
@@ -108,7 +108,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     let output = set(&[name, "scheduler=mq-deadline"]);
     assert!(output.starts_with(&format!("{name}: scheduler was none and is mq-deadline\n")), "{output}");
     let with_it = format!(
-        "{name}: nr_requests was {requests} and is {}: the kernel changed this attribute too",
+        "{name}: nr_requests was {requests} and is {}: the kernel also changed this attribute",
         was("nr_requests")
     );
     assert!(output.contains(&with_it), "{output}");
@@ -117,7 +117,7 @@ fn set_tells_what_changed_and_how_to_undo_it() {
     // The next change can be undone alone, or together with all others.
     let output = set(&[name, "fifo_batch=4"]);
     assert!(output.contains(&format!("undo: iosched set {name} iosched/fifo_batch=16\n")), "{output}");
-    assert!(output.contains("which undoes all changes since the system started"), "{output}");
+    assert!(output.contains("undoes all changes since the system started"), "{output}");
     let (code, out, _) = restore(&state, &[]);
     assert!(code == 0 && out.contains("changed by iosched set; iosched restore"), "{out}");
     assert_eq!(was("iosched/fifo_batch"), "4", "it stays until the disk is named");
@@ -194,7 +194,8 @@ fn restore_leaves_what_something_else_has_set_since() {
     for args in [&[name, "--dry-run"][..], &[name]] {
         let (code, out, _) = restore(&state, args);
         let differences = format!(
-            "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore the old value nevertheless, add --force: {}",
+            "another program has changed read_ahead_kb from 64 to 32 since iosched set it; to restore the old \
+             values nevertheless, add --force: {}",
             format_args!("nomerges 1 -> 0, read_ahead_kb 32 -> {before}")
         );
         assert!(code == 1 && out.contains(&differences), "{out}");
@@ -257,7 +258,10 @@ fn at_a_terminal_the_disk_of_the_root_file_system_is_set_with_yes_only() {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (code, output) = set("");
-    assert!(code == Some(2) && output.contains("holds the root file system") && output.contains("--yes"), "{output}");
+    assert!(
+        code == Some(2) && output.contains("the root file system is on this disk") && output.contains("--yes"),
+        "{output}"
+    );
     let (code, output) = set("--yes");
     assert!(code == Some(0) && output.contains("nomerges="), "{output}");
     assert_eq!(run(&["set", &assignment]).0, 0, "a script is not asked");
@@ -272,7 +276,7 @@ fn restore_reports_the_leftovers_it_undoes() {
     let mut session = Session::begin(&device, &StateDirectory::at(&state)).unwrap();
     session.apply(&Setting::parse_of_kernel("mq-deadline:read_ahead_kb=64").unwrap()).unwrap();
     let (code, out, _) = restore(&state, &[name]);
-    assert!(code == 1 && out.contains(&format!("left alone: process {}", std::process::id())), "{out}");
+    assert!(code == 1 && out.contains(&format!("not restored: process {}", std::process::id())), "{out}");
     assert_eq!(restore(&state, &[]).0, 0, "what is at work is no left-over");
     let journal = state.join("settings").join(name);
     let text = fs::read_to_string(&journal).unwrap();
@@ -295,11 +299,11 @@ fn restore_reports_the_leftovers_it_undoes() {
     assert!(
         code == 0
             && out.contains(
-                "not restored, because another program changed this setting after iosched did: read_ahead_kb is 32"
+                "not restored, because another program changed these settings after iosched did: read_ahead_kb is 32"
             ),
         "{out}"
     );
-    assert!(out.contains(&format!("to restore this setting too, run: iosched set {name} read_ahead_kb=")), "{out}");
+    assert!(out.contains(&format!("to restore these settings too, run: iosched set {name} read_ahead_kb=")), "{out}");
     device
         .set_attribute("read_ahead_kb", &recorded.values.iter().find(|(of, _)| of == "read_ahead_kb").unwrap().1)
         .unwrap();
@@ -310,17 +314,13 @@ fn restore_reports_the_leftovers_it_undoes() {
     let other = again.replace("\"size_bytes\": ", "\"size_bytes\": 9");
     for (text, expected) in [
         (again, "was removed and added again, so the recorded settings no longer apply"),
-        (
-            other,
-            "the record \
-             belongs to another device",
-        ),
+        (other, "iosched recorded the settings of another device"),
     ] {
         fs::write(&journal, text).unwrap();
         let (code, out, _) = restore(&state, &[]);
         assert!(code == 1 && out.contains(expected), "{out}");
     }
-    assert_eq!(restore(&state, &["--force"]).1, format!("{name}: is as it was\n"));
+    assert_eq!(restore(&state, &["--force"]).1, format!("{name}: this disk has its old settings already\n"));
 }
 
 #[test]
@@ -341,7 +341,8 @@ fn a_killed_comparison_is_restored_at_once() {
         // The process is not waited for, so it ends while restore begins.
         let (code, out, err) = restore(&state, &[]);
         // A kill between two settings leaves the original state.
-        let is_back = ["restored: scheduler", "is as it was"].map(|text| out.starts_with(&format!("{name}: {text}")));
+        let is_back = ["restored: scheduler", "this disk has its old settings already"]
+            .map(|text| out.starts_with(&format!("{name}: {text}")));
         assert!(code == 0 && is_back.contains(&true), "{out}{err}");
         assert_eq!(Recorded::of(&device).unwrap(), recorded);
     }
@@ -501,7 +502,7 @@ fn users_without_root_get_a_clear_error() {
         return;
     };
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && err.contains("only the owner of the file may do this"), "{err}");
+    assert!(output.status.code() == Some(1) && err.contains("only the owner of this file may use it"), "{err}");
     drop(here);
 }
 

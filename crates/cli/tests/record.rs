@@ -74,11 +74,14 @@ fn signal_ends_a_recording_with_its_data() {
     for how in [&["-o", "nothing.blktrace.0"][..], &["-o", "nothing.blktrace.0", "--json"], &["-o", "-"]] {
         let (out, err) = iosched(&here, &[&["record", on, "--for", "0.2"], how].concat(), 1);
         assert_eq!(out, "");
-        assert!(err.contains("there were no requests in 0.2 s, so no trace was written; run the workload"), "{err}");
+        assert!(
+            err.contains("the disk got no requests in 0.2 s, so iosched wrote no trace; run the workload"),
+            "{err}"
+        );
         assert!(!here.join("nothing.blktrace.0").exists(), "nothing is in the way of the next recording");
     }
     let (_, err) = iosched(&here, &["record", on, "--for", "0"], 2);
-    assert!(err.contains("give a time from 1ns to 1000000 seconds"), "{err}");
+    assert!(err.contains("give a time from 1ns to 1000000s"), "{err}");
     let mut command = Command::new(IOSCHED);
     command.args(["record", on, "--for", "600", "-o", "part.blktrace.0", "--json"]).current_dir(&here);
     command.env("IOSCHED_STATE_DIR", here.join("state")).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -158,7 +161,7 @@ fn a_recording_ends_while_there_is_room_for_it() {
     let args = ["record", device.device.to_str().unwrap(), "--for", "60", "-o", "small/r.blktrace.0"];
     let (out, err) = iosched(&here, &args, 1);
     drop(reader);
-    assert!(err.contains("No space left") && err.contains("s and is kept. Free"), "{err}");
+    assert!(err.contains("No space left") && err.contains("s, and iosched kept the recorded part. Free"), "{err}");
     assert!(out.contains(" requests in "), "{out}");
     let found = json(&here, &["trace", "info", "small/r.blktrace.0", "--json"]);
     assert!(found["reads"]["requests"].as_u64().unwrap() > 1000, "{found:#}");

@@ -330,7 +330,7 @@ fn sighup_has_exports_read_again_and_a_mistake_changes_nothing() {
         "[export.db]\nweight = 700\nclass = \"rt\"\nlevel = 2\nsync = \"all\"\nread_only = true\n\
          [export.new]\n[export.same]\nweight = 400\n",
     );
-    hang_up("exports read again; changes: 3");
+    hang_up("iosched read the exports again; changes: 3");
     assert_eq!(get("groups/db/weight"), "groups/db/weight=700");
     assert_eq!(get("groups/same/weight"), "groups/same/weight=444", "what the file has not changed stays as set");
     assert_eq!(get("clients/1/ioprio"), "clients/1/ioprio=rt/2");
@@ -441,7 +441,7 @@ fn a_disk_and_a_socket_have_one_server() {
     let here = directory("serve-twice");
     image(&here, "disk.img", 1 << 20);
     let server = Server::serving(&here, &["disk.img"]);
-    refused(&here, &["disk.img", "--unix", "other"], 1, "has locked it");
+    refused(&here, &["disk.img", "--unix", "other"], 1, "has locked this file");
     refused(&here, &["memory:1M", "--unix", "s"], 1, "another server listens on this socket");
     assert!(!here.join("other").exists(), "a refused server leaves no socket");
     drop(server);

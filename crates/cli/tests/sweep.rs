@@ -58,7 +58,7 @@ mod with_sweeps {
         );
         // The output names the baseline, and says whether a setting is better.
         assert!(output.lines().any(|line| line.starts_with("none ") && line.contains("the baseline; ")), "{output}");
-        assert!(fs::read_to_string(page).unwrap().contains("What the fleet gains"));
+        assert!(fs::read_to_string(page).unwrap().contains("Gain of the fleet"));
         let (code, output, _) = run(&["sweep", &plan, "-o", &out, "--json", "--metric", "sync_p99"]);
         assert_eq!(code, 0);
         let document: serde_json::Value = serde_json::from_str(&output).unwrap();

@@ -145,7 +145,7 @@ fn wrong_arguments_are_told_with_what_would_be_right() {
     let one = ["memory:1M", "--socket", "a", "--export", "x", "--export", "y"];
     refused(&one, 2, "1 sockets for 2 exports");
     let twice = ["memory:1M", "--socket", "a", "--export", "x", "--socket", "./a", "--export", "y"];
-    refused(&twice, 2, "./a: --socket names this socket twice; give each a socket of its own");
+    refused(&twice, 2, "./a: --socket names this socket twice; use a different socket for each");
     refused(&["memory:1M", "--socket", "a", "--nbd", "a"], 2, "a: both --socket and --nbd name this socket");
     refused(&["memory:1M", "--socket", "/nowhere/a"], 2, "/nowhere/a: cannot listen on this socket");
 }

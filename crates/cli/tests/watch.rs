@@ -180,7 +180,7 @@ fn without_tracefs_the_load_is_printed_with_a_reason() {
     }
     let output = output.unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(err.contains("latencies are not observed: tracefs is not mounted"), "{err}");
+    assert!(err.contains("watch cannot observe latencies: tracefs is not mounted"), "{err}");
     assert!(out.starts_with(&format!("{name}: none, busy ")) && !out.contains("p99"), "{out}");
 }
 

@@ -58,7 +58,7 @@ pub enum ValueError {
     #[error(transparent)]
     Tunable(#[from] TunableError),
     /// Not one of the words.
-    #[error("{}: {value:?} is not a valid value; it must be one of {}", choice.name, choice.values.join(", "))]
+    #[error("{}: {value:?} is not a valid value; the value must be one of {}", choice.name, choice.values.join(", "))]
     Choice {
         /// Declaration of the attribute.
         choice: &'static Choice,
@@ -105,13 +105,13 @@ impl Declaration {
     #[must_use]
     pub fn takes(self) -> String {
         match self {
-            Self::Choice(choice) => format!("it must be one of {}", choice.values.join(", ")),
+            Self::Choice(choice) => format!("the value must be one of {}", choice.values.join(", ")),
             Self::Cgroup(file) => file.takes(),
-            Self::Text(spec) => format!("it takes {}", spec.takes),
+            Self::Text(spec) => format!("this attribute takes {}", spec.takes),
             Self::Number(spec) => {
                 let unit = spec.unit.to_string();
                 let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-                format!("it must be a whole number{unit}, in the range that the kernel accepts for this device")
+                format!("the value must be a whole number{unit}, in the range that the kernel accepts for this device")
             }
         }
     }
@@ -214,7 +214,7 @@ pub enum AttributeError {
         name: String,
     },
     /// Only root may write the attribute.
-    #[error("{path}: only root may write to it")]
+    #[error("{path}: only root may write to this file")]
     Permission {
         /// Path of the attribute's file.
         path: PathBuf,
@@ -533,7 +533,7 @@ impl BlockDevice {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => AttributeError::Permission { path },
             _ => {
                 let takes = if name == "scheduler" {
-                    format!("; it must be one of {}", self.schedulers().join(", "))
+                    format!("; the value must be one of {}", self.schedulers().join(", "))
                 } else {
                     String::new()
                 };
@@ -657,7 +657,7 @@ mod tests {
         assert!(refused("fifo_batch", "-5").contains("fifo_batch: -5 is out of range; it must be from 0 to "));
         assert_eq!(machine.read("sys/devices/sda/queue/iosched/fifo_batch"), "16");
         assert!(refused("wbt_lat_usec", "x").starts_with("sda: wbt_lat_usec: \"x\" is not a whole number"));
-        assert!(refused("write_cache", "off").ends_with("it must be one of write back, write through"));
+        assert!(refused("write_cache", "off").ends_with("the value must be one of write back, write through"));
         let error = refused("slice_idle", "0");
         assert!(error.contains("there is no attribute slice_idle") && error.contains("iosched/fifo_batch"), "{error}");
         assert_eq!(machine.read("sys/devices/sda/queue/nr_requests"), "256");

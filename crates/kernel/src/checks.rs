@@ -168,8 +168,10 @@ impl Finding {
             }
             Self::TakenForRotating { .. } => "also compare with rotational=0".to_owned(),
             Self::LoopThroughCache => "attach the loop device with losetup --direct-io=on".to_owned(),
-            Self::OtherLoad { .. } => "stop the other use, or repeat when the device is quiet".to_owned(),
-            Self::LoadedCpus { .. } => "repeat when the machine is quiet".to_owned(),
+            Self::OtherLoad { .. } => {
+                "stop the other programs, or repeat the comparison when the device is quiet".to_owned()
+            }
+            Self::LoadedCpus { .. } => "repeat the comparison when the machine is quiet".to_owned(),
             Self::Governor { .. } => {
                 "set the governor to performance, for example with cpupower frequency-set -g performance".to_owned()
             }
@@ -222,12 +224,13 @@ impl fmt::Display for Finding {
             Self::LoadedCpus { load, cpus } => {
                 write!(f, "the machine has other work: the load average is {load:.2} on {cpus} CPUs")
             }
-            Self::OneCpu => {
-                f.write_str("there is only one CPU. The kernel and the programs share it, so they wait for each other")
-            }
+            Self::OneCpu => f.write_str(
+                "this machine has only one CPU. The kernel and the programs share this CPU, so they \
+                    wait for each other",
+            ),
             Self::Governor { governor } => write!(f, "the speed of the CPUs varies (the governor is {governor})"),
             Self::WriteCache => f.write_str(
-                "the device has a volatile write cache. Without a flush, writes complete before they are on the \
+                "the device has a volatile write cache. Without a flush, writes complete before the data is on the \
                  medium",
             ),
             Self::MissingScheduler { name, available } => {
@@ -242,12 +245,14 @@ impl fmt::Display for Finding {
             }
             Self::NoStatistics => f.write_str("the kernel keeps no statistics of the device (iostats=0)"),
             Self::NoIoUring { reason } => write!(f, "io_uring is not available: {reason}"),
-            Self::NoWeights => f.write_str("cgroup weights cannot be set, because there is no controller for I/O"),
+            Self::NoWeights => {
+                f.write_str("this machine has no I/O controller of cgroups, so iosched cannot set weights of cgroups")
+            }
             Self::OldKernel { release } => {
                 write!(
                     f,
-                    "Linux {release} is older than 5.0, so its schedulers differ from today's, even if the names \
-                     are the same"
+                    "Linux {release} is older than 5.0, so the schedulers of this kernel differ from today's \
+                     schedulers, even if the names are the same"
                 )
             }
         }
@@ -500,7 +505,9 @@ mod tests {
         };
         assert_eq!(remedy("bfq"), "try modprobe bfq, or modprobe bfq-iosched");
         let adios = remedy("adios");
-        assert!(adios.starts_with("adios is not in Linux: boot a kernel that has it (") && !adios.contains("modprobe"));
+        assert!(
+            adios.starts_with("adios is not in Linux; boot a kernel that has adios (") && !adios.contains("modprobe")
+        );
     }
 
     #[test]

@@ -45,7 +45,8 @@ impl Consent {
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No person has allowed destroying the data.
-    #[error("{}: writing destroys its data; to allow it, add {OPTION} {}", path.display(), path.display())]
+    #[error("{}: writing destroys the data on this device; to allow this, add {OPTION} \
+        {}", path.display(), path.display())]
     NotAsked {
         /// Path of the device file.
         path: PathBuf,
@@ -68,7 +69,7 @@ pub enum Refusal {
         disk: String,
     },
     /// The device is in use.
-    #[error("{}: is in use: {usage}", path.display())]
+    #[error("{}: this device is in use: {usage}", path.display())]
     InUse {
         /// Path of the device file.
         path: PathBuf,
@@ -99,7 +100,7 @@ pub enum Refusal {
         error: io::Error,
     },
     /// The device is read-only.
-    #[error("{}: is read-only", path.display())]
+    #[error("{}: this device is read-only", path.display())]
     ReadOnly {
         /// Path of the device file.
         path: PathBuf,
@@ -220,10 +221,10 @@ mod tests {
             let root = format!("{}/", machine.path().display());
             refusal(&machine, name).to_string().replace(&root, "/")
         };
-        assert_eq!(message("sdb"), "/dev/sdb: is in use: sdb1 is used for swap");
-        assert_eq!(message("sdb1"), "/dev/sdb1: is in use: sdb1 is used for swap");
-        assert_eq!(message("sdd"), "/dev/sdd: is in use: loop1 is built on it");
-        assert_eq!(message("nvme0n1"), "/dev/nvme0n1: is in use: nvme0n1 is mounted on /srv/my data");
+        assert_eq!(message("sdb"), "/dev/sdb: this device is in use: sdb1 is used for swap");
+        assert_eq!(message("sdb1"), "/dev/sdb1: this device is in use: sdb1 is used for swap");
+        assert_eq!(message("sdd"), "/dev/sdd: this device is in use: the device loop1 uses this storage");
+        assert_eq!(message("nvme0n1"), "/dev/nvme0n1: this device is in use: nvme0n1 is mounted on /srv/my data");
         for name in ["sda", "sda1", "sda2", "dm-0"] {
             assert!(message(name).contains("the root file system is on"), "{name}");
         }

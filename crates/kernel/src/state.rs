@@ -46,7 +46,7 @@ pub struct StateDirectory {
 pub enum StateError {
     /// The system refuses.
     #[error(
-        "{}: {error}; set {VARIABLE} to another directory; the records of settings in it must survive a crash",
+        "{}: {error}; set {VARIABLE} to another directory, whose files survive a crash",
         path.display()
     )]
     Io {
@@ -57,7 +57,8 @@ pub enum StateError {
     },
     /// Root would trust files that another user may have written.
     #[error(
-        "{path}: {who} may write to this directory, but root relies on its contents. Give it to root alone with \
+        "{path}: {who} may write to this directory, but root relies on the contents. Give the directory to root \
+         alone with \
          chown root {path}; chmod 755 {path}; or name another directory with {VARIABLE}", path = path.display()
     )]
     Shared {
@@ -67,10 +68,7 @@ pub enum StateError {
         who: String,
     },
     /// No directory is known.
-    #[error(
-        "neither HOME nor XDG_STATE_HOME is set; set {VARIABLE} to a directory; the records of settings in it must \
-         survive a crash"
-    )]
+    #[error("neither HOME nor XDG_STATE_HOME is set; set {VARIABLE} to a directory whose files survive a crash")]
     NoHome,
 }
 

@@ -82,7 +82,7 @@ fn job_that_never_reaches_a_disk_is_refused_with_a_remedy() {
     let empty = here.path().join("empty");
     let out = File::create(&empty).unwrap();
     out.set_len(100 * MIB).unwrap();
-    let all = format!("{} of the {} bytes of this file were never written", 100 * MIB, 100 * MIB);
+    let all = format!("{} of the {} bytes of this file are holes", 100 * MIB, 100 * MIB);
     refused(&empty, &all);
 }
 

@@ -40,7 +40,7 @@ pub enum SocketError {
     },
     /// The server of the socket has ended, but the socket belongs to another user.
     #[error(
-        "{path}: this socket belongs to an ended server of another user (uid {uid}), and only that user can \
+        "{path}: this socket belongs to another user (uid {uid}), and its server has ended. Only that user can \
          remove the socket; name another socket",
         path = path.display()
     )]

@@ -99,7 +99,7 @@ pub(crate) fn has_empty_holes(file: &File) -> bool {
 pub(crate) fn lock_exclusively(file: &File) -> io::Result<()> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => {
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another server or program has locked it"))
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another server or program has locked this file"))
         }
         locked => Ok(locked?),
     }

@@ -100,7 +100,7 @@ fn a_file_is_served_once() {
     let first = served(path);
     let options = ServeOptions::new("again", path.parse().unwrap(), Setting::defaults("noop"));
     let Err(error) = reactor::start(&options, None) else { panic!("it is served twice") };
-    assert!(error.to_string().contains("has locked it"), "{error}");
+    assert!(error.to_string().contains("has locked this file"), "{error}");
     first.handle.stop();
     first.wait().flushed.unwrap();
 }

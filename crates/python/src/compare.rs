@@ -33,8 +33,8 @@ const _: () = assert!(request::RUNS == 10 && EQUAL_WITHIN_PERCENT == 5.0);
 /// sample trace of iosched. `device` is one or a list of Devices, names, files or dicts.
 /// `scheduler` is one or a list of Settings, Elevators or texts, such as "cfq:slice_idle=0..8/2",
 /// "all" or "today". `goal` is one or several metrics that matter, as for `tune`. `kernel` is one
-/// or several versions of Linux, such as "6.1" or "debian-12"; several versions are compared with
-/// each other.
+/// or several versions of Linux, such as "6.1" or "debian-12"; iosched compares several versions
+/// with each other.
 #[pyfunction]
 #[pyo3(signature = (
     workload=None, device=None, scheduler=None, *, baseline=None, goal=None, runs=10, seed=1, machine=None, replay=None, speed=None,
@@ -157,9 +157,9 @@ impl Comparison {
 
     /// A table with a row for each metric of each setting on each device. mean and sd are over
     /// complete rounds. verdict is better, worse, more, less, equal or cannot_tell. difference,
-    /// percent and the interval from low to high are relative to the baseline. All intervals hold
-    /// together with 95 % confidence. p is the probability that chance alone makes such a
-    /// difference. runs_needed is the number of runs that would decide.
+    /// percent and the interval from low to high are relative to the baseline. With 95 %
+    /// confidence, all intervals contain the true differences. p is the probability that chance
+    /// alone makes such a difference. runs_needed is the number of runs that a clear verdict needs.
     #[getter]
     fn verdicts(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -200,8 +200,8 @@ impl Comparison {
         })
     }
 
-    /// The setting to use and the reasons, in sentences. With several devices, a line for all of
-    /// them comes first.
+    /// The setting to use and the reasons, in sentences. With several devices, the first line is
+    /// about all devices.
     #[getter]
     fn answer(&self) -> String {
         let results: Vec<_> = self.results().map(|(_, results)| results).collect();
@@ -215,7 +215,7 @@ impl Comparison {
         }
     }
 
-    /// The doubts, one sentence each.
+    /// The doubts. Each is a sentence.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         let mut sentences: Vec<String> = Vec::new();
@@ -241,20 +241,20 @@ impl Comparison {
         self.records.header.settings.iter().map(|setting| setting.label.as_str()).collect()
     }
 
-    /// The setting with which the others are compared.
+    /// The baseline: iosched compares the other settings with this setting.
     #[getter]
     fn baseline(&self) -> &str {
         self.label(self.records.header.baseline)
     }
 
-    /// The command line that makes the same records.
+    /// The command line that writes the same records.
     #[getter]
     fn command(&self) -> &str {
         &self.records.header.command
     }
 
-    /// Repeats one of the runs, and returns it as `simulate` does. A comparison that was read from
-    /// a file cannot repeat its runs, because the file does not contain the workload.
+    /// Repeats one of the runs, and returns this run as `simulate` does. A comparison that was read
+    /// from a file cannot repeat its runs, because the file does not contain the workload.
     #[pyo3(signature = (scheduler, *, device=0, run=0))]
     fn run(
         &self,

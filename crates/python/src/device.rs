@@ -32,8 +32,8 @@ pub(crate) fn python<'py>(py: Python<'py>, document: &impl serde::Serialize) -> 
 
 /// Checks which I/O settings take effect on the disks of this machine: `iosched doctor --json`.
 ///
-/// With `disk` (such as "sda", or a path on the disk), only that disk and its parts. `rates` is a file with the output
-/// of `iostat -x` or `sar -d`. Nothing is changed.
+/// With `disk` (such as "sda", or a path on the disk), it checks only that disk and its parts.
+/// `rates` is a file with the output of `iostat -x` or `sar -d`. The function changes nothing.
 #[pyfunction]
 #[pyo3(signature = (disk=None, *, rates=None))]
 pub(crate) fn doctor<'py>(
@@ -88,8 +88,9 @@ fn of_validation(error: &ValidationError) -> PyErr {
 
 /// Validates a profile on a device: `iosched validate`.
 ///
-/// `target` is a block device, a file, a directory, or the name of a profile that stands for a device. Real devices
-/// need root, because the runs change the scheduler. All settings are put back at the end, also after Ctrl-C.
+/// `target` is a block device, a file, a directory, or the name of a profile to use instead of a
+/// device. Real devices need root, because the runs change the scheduler. At the end and after
+/// Ctrl-C, iosched restores the old settings.
 #[pyfunction]
 #[pyo3(signature = (
     target, profile, *, scheduler=None, runs=3, run_for=1.5, destroy_data=None, file_size=4096, seed=1
@@ -145,7 +146,7 @@ fn check_file_size(mib: u64) -> PyResult<()> {
     within("file_size", mib as f64, least..=most, "MiB")
 }
 
-/// Measurements on a device beside the predictions of a profile.
+/// Measurements on a device, and the predictions of a profile.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Validation {
     measured: Measured,
@@ -156,19 +157,20 @@ pub(crate) struct Validation {
 
 #[pymethods]
 impl Validation {
-    /// How far the profile can be trusted, in sentences.
+    /// How exact the profile is, in sentences.
     #[getter]
     fn answer(&self) -> String {
         self.battery.decision()
     }
 
-    /// Warnings of the runs, a sentence each.
+    /// The warnings of the runs. Each is a sentence.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
     }
 
-    /// The device with its trust and its errors. Comparisons on it do not count differences below these errors.
+    /// The device with the score and the errors of its profile. Comparisons on this device ignore
+    /// differences below these errors.
     #[getter]
     fn device(&self) -> PyResult<Device> {
         Device::of(self.battery.trusted(self.device.profile.clone()), None)
@@ -295,7 +297,7 @@ pub(crate) fn advise_on(
     }
 }
 
-/// A recommendation, with its evidence from the device.
+/// A recommendation, with the evidence from the device.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Advice {
     plan: AdvicePlan,
@@ -318,7 +320,7 @@ impl Advice {
 
 #[pymethods]
 impl Advice {
-    /// The setting to choose. None means that the present setting should stay.
+    /// The recommended setting. None means: keep the present setting.
     #[getter]
     fn recommended(&self) -> Option<Setting> {
         self.found.advice().recommended().map(|best| Setting(best.clone()))
@@ -336,7 +338,7 @@ impl Advice {
         self.found.advice().decision().to_string()
     }
 
-    /// Doubts, a sentence each.
+    /// The doubts. Each is a sentence.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.found.advice().doubts()

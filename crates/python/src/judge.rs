@@ -11,7 +11,8 @@ use crate::table::{Columns, Table};
 use crate::trace::words;
 use crate::values::one_or_more;
 
-/// Judges schedulers: comparisons with Linux' own, shares, longest waits and rules, as `iosched judge` without the cost.
+/// Judges schedulers, as `iosched judge` does without the cost. The parts are comparisons with the
+/// schedulers of Linux, shares, longest waits and rules.
 ///
 /// `scheduler` is one or several names or elevator classes. `comparisons=False` leaves out the comparisons, which take
 /// longest. `tries` is the number of workloads in each of four rounds of the search for long waits.
@@ -53,7 +54,8 @@ pub(crate) struct Judgement(Inner);
 
 #[pymethods]
 impl Judgement {
-    /// A row for each workload, device and scheduler: the metric that matters, and the verdict beside Linux' default.
+    /// A row for each workload, device and scheduler: the metric that matters, and the verdict
+    /// compared with the default of Linux.
     #[getter]
     fn comparisons(&self) -> PyResult<Table> {
         let compared = self.0.compared.iter();
@@ -70,7 +72,7 @@ impl Judgement {
             .table()
     }
 
-    /// A row for each workload, device and scheduler, and each of Linux' schedulers (`with`) that it is compared with.
+    /// A row for each workload, device, scheduler, and scheduler of Linux for comparison (`with`).
     #[getter]
     fn differences(&self) -> PyResult<Table> {
         let cells = self.0.compared.iter().flat_map(|of| of.cells.iter().map(move |cell| (of, cell)));

@@ -14,8 +14,9 @@ use crate::policy::Policies;
 
 /// Finds a setting that meets the goals of several units on one device: `iosched plan --json`.
 ///
-/// `intents` is the path of an intents file. The result is a dict: the setting, the units with their goals and
-/// outcomes, the costs, the conditions that break the plan, and the nearest goals that can be met.
+/// `intents` is the path of an intents file. The result is a dict: the setting, the units with
+/// their goals and outcomes, the costs, the conditions that break the plan, and the nearest goals
+/// that the plan can meet.
 #[pyfunction]
 #[pyo3(signature = (intents, *, kernel=None, seed=1, jobs=None))]
 pub(crate) fn plan<'py>(

@@ -19,8 +19,8 @@ use crate::waiting::interruptible;
 
 /// A queued request, as an elevator in Python sees it.
 ///
-/// Its sector and length are those at its insertion. A bio that joins it later is visible when the
-/// request completes.
+/// The sector and the length are those at the insertion of the request. If a bio joins the request
+/// later, `complete` gets the new length.
 #[pyclass(frozen, module = "iosched")]
 pub(crate) struct Request {
     /// The number of the request, from 0, in the order of insertion.
@@ -54,7 +54,7 @@ impl Request {
         op_name(self.op)
     }
 
-    /// The ioprio, as ionice has it: none, rt/LEVEL, be/LEVEL or idle.
+    /// The ioprio, in the words of ionice: none, rt/LEVEL, be/LEVEL or idle.
     #[getter]
     fn ioprio(&self) -> String {
         self.ioprio.to_string()

@@ -339,8 +339,8 @@ impl Run {
 
 #[pymethods]
 impl Run {
-    /// The metrics of the whole run by their ids, as in `iosched compare`. Metrics that were not
-    /// measured are missing.
+    /// The metrics of the whole run by their ids, as in `iosched compare`. A metric is missing if
+    /// the run did not measure it.
     #[getter]
     fn metrics(&self) -> BTreeMap<&'static str, f64> {
         Figure::ALL.iter().filter_map(|&figure| Some((figure.id(), figure.of(&self.result)?))).collect()
@@ -373,7 +373,10 @@ impl Run {
     #[getter]
     fn requests(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(requests) = &self.requests else {
-            return Err(wrong("requests", "were not kept in this run; write simulate(..., requests=True)"));
+            return Err(wrong(
+                "requests",
+                "are missing, because this run did not store them; write simulate(..., requests=True)",
+            ));
         };
         requests.table(py, |Settled { rows, tasks, reasons }| {
             let nobody = (0, String::new());
@@ -399,7 +402,10 @@ impl Run {
     #[getter]
     fn decisions(&self, py: Python<'_>) -> PyResult<Table> {
         let Some(decisions) = &self.decisions else {
-            return Err(wrong("decisions", "were not kept in this run; write simulate(..., decisions=True)"));
+            return Err(wrong(
+                "decisions",
+                "are missing, because this run did not store them; write simulate(..., decisions=True)",
+            ));
         };
         decisions.table(py, |decisions| {
             let values: Vec<_> = decisions.iter().map(|(_, decision)| decision_json(decision)).collect();

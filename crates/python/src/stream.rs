@@ -42,7 +42,7 @@ impl Stream {
             let read = self.file.bind(py).call_method1("read", (CHUNK_BYTES,))?;
             read.extract().map_err(|_| {
                 let kind = read.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-                let message = format!("the file must be open in binary mode: it returns {kind}, not bytes");
+                let message = format!("open the file in binary mode; this file returns {kind}, not bytes");
                 ArgumentTypeError::new_err(message).about("source")
             })
         })

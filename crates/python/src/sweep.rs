@@ -38,7 +38,7 @@ fn of_sweep(error: &SweepError) -> PyErr {
     }
 }
 
-/// Which workloads, devices, schedulers and seeds are crossed.
+/// A plan of a sweep: workloads, devices, schedulers and seeds.
 #[pyclass(frozen, module = "iosched.sweep")]
 pub(crate) struct SweepPlan {
     plan: Plan,
@@ -47,7 +47,7 @@ pub(crate) struct SweepPlan {
 
 #[pymethods]
 impl SweepPlan {
-    /// A plan as TOML text or as a dict; paths in it are seen from `directory`.
+    /// Creates a plan from a TOML text or a dict. Relative paths in the plan begin at `directory`.
     #[new]
     #[pyo3(
         signature = (plan, *, name="plan".to_owned(), directory=PathBuf::new()),
@@ -66,7 +66,7 @@ impl SweepPlan {
         Ok(Self { plan, text })
     }
 
-    /// The plan in a file.
+    /// Reads a plan from a file.
     #[staticmethod]
     fn open(#[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<Self> {
         let text = std::fs::read_to_string(&path).map_err(|error| of_path(&error, &path))?;
@@ -74,14 +74,15 @@ impl SweepPlan {
         Ok(Self { plan, text })
     }
 
-    /// Its TOML.
+    /// The plan as TOML.
     #[getter]
     fn text(&self) -> &str {
         &self.text
     }
 
-    /// All its units, in its order, and what cannot be found, as pairs of a workload and what is wrong. `remote` is
-    /// asked for patterns that are URLs: a list of (URL, what its content is known by, its size in bytes).
+    /// Returns all units of the plan in order, and the workloads that do not exist, as pairs of a
+    /// workload and an error. iosched calls `remote` with each pattern that is a URL. `remote`
+    /// returns a list of (URL, identifier of the content, size in bytes).
     #[pyo3(signature = (remote=None))]
     fn units(&self, py: Python<'_>, remote: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<SweepUnit>, Vec<Refused>)> {
         let found = |pattern: &str| -> Result<Vec<Found>, String> {
@@ -122,67 +123,69 @@ pub(crate) struct SweepUnit(Unit);
 
 #[pymethods]
 impl SweepUnit {
-    /// Its name: a hash of all that goes into it.
+    /// The id of the unit: a hash of all its inputs.
     #[getter]
     fn id(&self) -> &str {
         self.0.id()
     }
 
-    /// Its workload, as the plan names it.
+    /// The workload, with the name in the plan.
     #[getter]
     fn workload(&self) -> &str {
         self.0.workload()
     }
 
-    /// Where that is.
+    /// The path or URL of the workload.
     #[getter]
     fn place(&self) -> &str {
         self.0.place()
     }
 
-    /// Its device.
+    /// The device.
     #[getter]
     fn device(&self) -> &str {
         self.0.device()
     }
 
-    /// Its seed.
+    /// The seed.
     #[getter]
     fn seed(&self) -> u64 {
         self.0.seed()
     }
 
-    /// Runs that it makes, but for those of tasks alone.
+    /// The number of runs, without the runs of each task alone.
     #[getter]
     fn runs(&self) -> u64 {
         self.0.runs()
     }
 
-    /// Size of the workload as it is stored.
+    /// The size of the stored workload, in bytes.
     #[getter]
     fn bytes(&self) -> u64 {
         self.0.bytes()
     }
 
-    /// Where its rows go in a dataset: of the table runs, and of the table verdicts.
+    /// The two files for the rows of this unit in a dataset: in the table runs, and in the table
+    /// verdicts.
     #[getter]
     fn paths(&self) -> (String, String) {
         (dataset::place(RUNS, &self.0), dataset::place(VERDICTS, &self.0))
     }
 
-    /// As it is handed to another machine.
+    /// Returns the unit as JSON, for another machine.
     fn to_json(&self) -> PyResult<String> {
         self.0.to_json().map_err(|error| of_sweep(&error))
     }
 
-    /// As it was handed over.
+    /// Creates a unit from the JSON of `to_json`.
     #[staticmethod]
     fn from_json(#[pyo3(from_py_with = plain)] text: String) -> PyResult<Self> {
         Unit::from_json(&text).map(Self).map_err(|error| of_sweep(&error).about("text"))
     }
 
-    /// Makes it: the Parquet files of runs and verdicts. `read` gives the workload, or a file that is open, where it is
-    /// no file of this machine; it is called unless the workload is one of those that were wanted last.
+    /// Runs the unit, and returns the Parquet files of runs and verdicts. If the workload is not a
+    /// file of this machine, `read` returns the workload or an open file. iosched does not call
+    /// `read` if it still has the workload from an earlier unit.
     #[pyo3(signature = (read=None, *, jobs=1))]
     fn make<'py>(
         &self,
@@ -229,8 +232,9 @@ fn opened(unit: &Unit, read: Option<&Py<PyAny>>) -> Result<Inner, String> {
     }
 }
 
-/// What units will take, by trying some: units, runs, bytes, core_s, memory_bytes, unreadable. `read` gives the
-/// workload of a unit that is no file of this machine, or None.
+/// Estimates the time and memory of units from a sample: units, runs, bytes, core_s, memory_bytes,
+/// unreadable. `read` returns the workload of a unit, or None if the workload is a file of this
+/// machine.
 #[pyfunction]
 #[pyo3(signature = (units, read=None))]
 pub(crate) fn estimate<'py>(
@@ -261,7 +265,7 @@ pub(crate) fn estimate<'py>(
     Ok(all)
 }
 
-/// What a dataset says about one metric: which setting each volume should have, and what is gained in all.
+/// The summary of a dataset for one metric: the best setting of each volume, and the total gain.
 #[pyclass(frozen, module = "iosched.sweep")]
 pub(crate) struct FleetSummary(Summary);
 
@@ -279,8 +283,8 @@ fn each(files: &Files<'_>, mut take: impl FnMut(Rows) -> Result<(), SweepError> 
 
 #[pymethods]
 impl FleetSummary {
-    /// Of the files of a dataset's tables runs and verdicts, as pairs of a name and its content; `metric` is the id of
-    /// a metric.
+    /// Creates a summary from the files of the tables runs and verdicts, as pairs of name and
+    /// content. `metric` is the id of a metric.
     #[new]
     fn new(
         runs: &Bound<'_, PyAny>,
@@ -293,19 +297,19 @@ impl FleetSummary {
         Summary::of_all(gathering, &metric).map(Self).map_err(|error| of_sweep(&error).about("metric"))
     }
 
-    /// The metric's id.
+    /// The id of the metric.
     #[getter]
     fn metric(&self) -> &str {
         &self.0.metric
     }
 
-    /// What was found, in a few sentences.
+    /// The result, in a few sentences.
     #[getter]
     fn answer(&self) -> String {
         self.0.answer()
     }
 
-    /// Doubts, a sentence each.
+    /// The doubts. Each is a sentence.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.0.doubts.clone()
@@ -334,8 +338,8 @@ impl FleetSummary {
             .table()
     }
 
-    /// A row for each way to choose (common, per_device, per_volume): strategy, settings, percent of a typical volume
-    /// with its 95 % interval (low, high), total_percent, volumes.
+    /// A row for each strategy (common, per_device, per_volume): strategy, settings, percent of a
+    /// typical volume with its 95 % interval (low, high), total_percent, volumes.
     #[getter]
     fn gains(&self) -> PyResult<Table> {
         let all = &self.0.gains;
@@ -362,13 +366,13 @@ impl FleetSummary {
             .table()
     }
 
-    /// How many volumes should have each setting, most first.
+    /// The best settings, each with its number of volumes. The most frequent setting is first.
     #[getter]
     fn chosen(&self) -> Vec<(&str, usize)> {
         self.0.chosen()
     }
 
-    /// Writes what was found, one HTML page that needs nothing else.
+    /// Writes the report, one HTML page without other files.
     fn report(&self, #[pyo3(from_py_with = plain)] path: PathBuf) -> PyResult<()> {
         crate::whole::write_whole(&path, self.0.html().as_bytes())
     }
@@ -377,7 +381,7 @@ impl FleetSummary {
         format!("<iosched.FleetSummary of {} volumes>\n{}", self.0.volumes.len(), self.0.answer())
     }
 
-    /// The page in a notebook.
+    /// The report in a notebook.
     fn _repr_html_(&self) -> String {
         framed(&self.0.html())
     }

@@ -14,8 +14,8 @@ use crate::error::{About as _, ColumnError, IoschedError};
 
 /// A table: named columns of the same length.
 ///
-/// It has the Arrow PyCapsule protocol: `pyarrow.table(t)`, `polars.DataFrame(t)`,
-/// `duckdb.sql("from t")` and `pandas.DataFrame.from_arrow(t)` accept it without copying.
+/// Tables support the Arrow PyCapsule protocol: `pyarrow.table(t)`, `polars.DataFrame(t)`,
+/// `duckdb.sql("from t")` and `pandas.DataFrame.from_arrow(t)` read a table without a copy.
 #[pyclass(frozen, module = "iosched")]
 #[derive(Clone)]
 pub(crate) struct Table(RecordBatch);

@@ -155,12 +155,12 @@ pub(crate) fn words<'w>(
 }
 
 /// Reads a trace from a path, an open file in binary mode, or a URL that fsspec opens. If no file
-/// has the name, the per-CPU files that begin with it are read. Parquet files need pyarrow, and are
-/// read as `Trace.from_arrow` does.
+/// has this name, iosched reads the per-CPU files whose names begin with it. Parquet files need
+/// pyarrow, and have the columns of `Trace.from_arrow`.
 ///
 /// By default, the content decides the `format`. `columns` names the columns of a table.
-/// `time_unit` (ns, us, ms or s) is the unit of times that are bare numbers. `partial` accepts an
-/// incomplete recording. `ionice` gives processes a priority, such as ["backup=idle",
+/// `time_unit` (ns, us, ms or s) is the unit of times that are numbers without a unit. `partial`
+/// accepts an incomplete recording. `ionice` gives processes a priority, such as ["backup=idle",
 /// "db*=best-effort:2"]. The first entry that matches a process counts.
 #[pyfunction]
 #[pyo3(signature = (source, *, format=None, columns=None, time_unit=None, partial=false, ionice=Vec::new(), name=None))]
@@ -259,22 +259,24 @@ fn texts_of(error: &Bound<'_, PyBaseException>) -> String {
 
 #[pymethods]
 impl Trace {
-    /// Makes a trace of a table with the Arrow PyCapsule protocol (pandas, polars, DuckDB,
-    /// pyarrow). Its columns are those of docs/traces.md: a time (time_ns, time_us, time_ms, time_s
-    /// or arrival_ns), op, sector or offset_bytes, nr_sectors or length_bytes. pid, process,
-    /// device, sync, flags, ioprio and latency_ns are optional. Other columns are ignored, with a
-    /// warning if the name is close to a known one. `resolution_ns` is the resolution of the times.
+    /// Creates a trace from a table with the Arrow PyCapsule protocol (pandas, polars, DuckDB,
+    /// pyarrow). docs/traces.md describes the columns: a time (time_ns, time_us, time_ms, time_s or
+    /// arrival_ns), op, sector or offset_bytes, nr_sectors or length_bytes. pid, process, device,
+    /// sync, flags, ioprio and latency_ns are optional. iosched ignores other columns. It warns if
+    /// the name of such a column is similar to a known name. `resolution_ns` is the resolution of
+    /// the times.
     ///
-    /// The column of a time or latency can have datetimes or timedeltas, and can then be called
-    /// time or latency. A column can be called op=1:read or op=0:write/1:read, if numbers stand for
-    /// operations. The time can be that of the completion (completed_us, end_ms ...) if the table
-    /// has a latency; the arrival is the completion minus latency and queue. Whole floats are whole
-    /// numbers, and times are rounded to ns. `ionice` is as in read_trace.
+    /// Columns of times and latencies can also have datetimes or timedeltas; their names can then
+    /// be time and latency. If the table has numbers for operations, the name of the column gives
+    /// their meaning: op=1:read or op=0:write/1:read. If the table has a latency, the time can also
+    /// be the time of completion (completed_us, end_ms ...). The arrival is then the completion
+    /// minus latency and queue. iosched accepts floats without a fraction as whole numbers, and
+    /// rounds times to ns. `ionice` is as in read_trace.
     ///
     /// A TraceError names the row and the column of a row that is not an I/O. With
-    /// `on_error="drop"`, such rows are left out, with a warning. Rows that are not in order of
-    /// time are sorted, with a warning. NaN, NaT and null are missing values: an error, except for
-    /// a latency, a device, flags or a process.
+    /// `on_error="drop"`, iosched leaves out such rows and warns. If the rows are not in order of
+    /// time, iosched sorts them and warns. NaN, NaT and null are missing values. Only a latency, a
+    /// device, flags or a process can be missing.
     #[staticmethod]
     #[pyo3(
         signature = (table, name="table".to_owned(), resolution_ns=1, *,
@@ -298,15 +300,15 @@ impl Trace {
         Self::of(inner).prioritised(&priorities)
     }
 
-    /// Makes a table with a row for each I/O: arrival_ns, pid, process, op, sync, flags, ioprio,
+    /// Returns a table with a row for each I/O: arrival_ns, pid, process, op, sync, flags, ioprio,
     /// sector, nr_sectors, latency_ns.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| self.table(|entry| !entry.op().is_write() || entry.flags().contains(Flags::SYNC)))
     }
 
-    /// Writes the trace to a file. `format` or the ending of the name (.csv, .iolog, .msr ...)
-    /// decides the format. Returns the number of I/Os that the format cannot hold. A warning lists
-    /// other data that the file lacks.
+    /// Writes the trace to a file. `format` or the extension of the name (.csv, .iolog, .msr ...)
+    /// chooses the format. Returns the number of I/Os that the format cannot store. A warning lists
+    /// other data that the format cannot store.
     #[pyo3(signature = (path, format=None))]
     fn write(
         &self,

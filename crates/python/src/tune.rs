@@ -158,7 +158,7 @@ pub(crate) fn space<'py>(
 /// does.
 ///
 /// `goal` is one or several goals (see `Goal`). `subject_to` is one or several constraints, such as
-/// "throughput >= 95%". At the end, the best settings and the baseline run again with fresh seeds.
+/// "throughput >= 95%". At the end, the best settings and the baseline run again with new seeds.
 /// The search recommends a setting only if it is certainly better in these runs.
 #[pyfunction]
 #[pyo3(signature = (
@@ -257,14 +257,14 @@ impl Search {
 
 #[pymethods]
 impl Search {
-    /// The setting to choose. It is the baseline if no setting is certainly better, and None if no
-    /// setting meets the constraints.
+    /// The recommended setting. It is the baseline if no setting is certainly better. It is None if
+    /// no setting meets the constraints.
     #[getter]
     fn recommended(&self) -> Option<Setting> {
         self.results().recommended().map(|best| Setting(best.setting.clone()))
     }
 
-    /// The setting with which the others were compared.
+    /// The baseline: iosched compared the other settings with this setting.
     #[getter]
     fn baseline(&self) -> Setting {
         Setting(self.tuned.header.baseline.clone())
@@ -285,7 +285,7 @@ impl Search {
         self.results().decision().to_string()
     }
 
-    /// The doubts, one sentence each.
+    /// The doubts. Each is a sentence.
     #[getter]
     fn doubts(&self) -> Vec<String> {
         self.results().doubts()

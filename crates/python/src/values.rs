@@ -29,7 +29,7 @@ pub(crate) fn toml_of(dict: &Bound<'_, PyAny>) -> PyResult<String> {
     toml::to_string(&value).map_err(usage)
 }
 
-/// A modelled device: a profile of iosched or of a file, or a profile from TOML or a dict.
+/// A modelled device. Its profile comes with iosched, or from a file, a TOML text or a dict.
 #[pyclass(frozen, eq, hash, from_py_object, module = "iosched")]
 #[derive(Clone)]
 pub(crate) struct Device {
@@ -99,14 +99,14 @@ impl Device {
         Self::named(&name).about("name")
     }
 
-    /// Makes a device of a Device, a name, a path or a dict. The default is sata-7200.
+    /// Creates a device from a Device, a name, a path or a dict. The default is sata-7200.
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
     fn of_any(given: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         given.map_or_else(|| Self::named(request::DEVICE.as_ref()), Self::from_any).about("given")
     }
 
-    /// Makes a device of a profile in TOML.
+    /// Creates a device from a profile in TOML.
     #[staticmethod]
     #[pyo3(signature = (text, name="device".to_owned()), text_signature = "(text, name='device')")]
     fn from_toml(
@@ -116,7 +116,7 @@ impl Device {
         Self::of_text(&text, &name).about("text")
     }
 
-    /// Makes a device of a dict with the fields of a profile.
+    /// Creates a device from a dict with the fields of a profile.
     #[staticmethod]
     #[pyo3(signature = (fields, name="device".to_owned()), text_signature = "(fields, name='device')")]
     fn from_dict(fields: &Bound<'_, PyAny>, #[pyo3(from_py_with = plain)] name: String) -> PyResult<Self> {
@@ -222,8 +222,8 @@ impl Hash for Setting {
 
 #[pymethods]
 impl Setting {
-    /// Makes a setting of a text for `--scheduler`. Values can be keywords: Setting("cfq",
-    /// slice_idle=0).
+    /// Creates a setting from a text, as for `--scheduler`. Values can also be keyword arguments:
+    /// Setting("cfq", slice_idle=0).
     #[new]
     #[pyo3(signature = (text, **values))]
     fn new(#[pyo3(from_py_with = plain)] text: String, values: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -399,7 +399,7 @@ impl Workload {
 
 #[pymethods]
 impl Workload {
-    /// Makes a workload of a trace of any known format, a fio job file (*.fio, *.job, *.ini), a
+    /// Creates a workload from a trace of any known format, a fio job file (*.fio, *.job, *.ini), a
     /// task file (*.toml), or the command line of an application. The other arguments are for
     /// traces, as for `read_trace`.
     #[new]
@@ -417,7 +417,7 @@ impl Workload {
         Self::open(py, path, Reading { format, columns, time_unit, partial, ionice }).about("path")
     }
 
-    /// Makes a workload of a Workload, a Trace, a path, a command line or a dict of tasks. The
+    /// Creates a workload from a Workload, a Trace, a path, a command line or a dict of tasks. The
     /// default is the sample trace.
     #[staticmethod]
     #[pyo3(name = "of", signature = (given=None))]
@@ -432,7 +432,7 @@ impl Workload {
         Ok(Self { inner, path: None, reading: ReadOptions::default(), origin: Origin::Sample })
     }
 
-    /// Makes a workload of the text of a fio job file.
+    /// Creates a workload from the text of a fio job file.
     #[staticmethod]
     #[pyo3(signature = (text, name="job.fio".to_owned()), text_signature = "(text, name='job.fio')")]
     fn from_job(
@@ -442,7 +442,7 @@ impl Workload {
         Self::text("job", &text, &name).about("text")
     }
 
-    /// Makes a workload of the text of a task file (TOML).
+    /// Creates a workload from the text of a task file (TOML).
     #[staticmethod]
     #[pyo3(signature = (text, name="tasks.toml".to_owned()), text_signature = "(text, name='tasks.toml')")]
     fn from_toml(
@@ -452,14 +452,14 @@ impl Workload {
         Self::text("tasks", &text, &name).about("text")
     }
 
-    /// Makes a workload of a dict with the fields of a task file.
+    /// Creates a workload from a dict with the fields of a task file.
     #[staticmethod]
     #[pyo3(signature = (fields, name="tasks.toml".to_owned()), text_signature = "(fields, name='tasks.toml')")]
     fn from_dict(fields: &Bound<'_, PyAny>, #[pyo3(from_py_with = plain)] name: String) -> PyResult<Self> {
         toml_of(fields).and_then(|text| Self::text("tasks", &text, &name)).about("fields")
     }
 
-    /// Makes a workload of a trace, which is replayed.
+    /// Creates a workload that replays a trace.
     #[staticmethod]
     fn from_trace(trace: &Trace) -> Self {
         let inner = Inner::Trace(Arc::clone(&trace.inner));

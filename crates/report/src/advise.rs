@@ -58,16 +58,19 @@ pub(super) fn page(
 fn how(lasting: &Lasting) -> Markup {
     let lines = |lines: &[String]| html! { pre { @for line in lines { (line) "\n" } } };
     html! {
-        p { "Until the next boot, as root:" }
+        p { "To apply this setting until the next boot, run as root:" }
         (lines(&lasting.commands))
-        p { "For good, as " code { (lasting.rule_path) } ", and then " code { "udevadm control --reload && udevadm trigger" } ":" }
+        p { "To apply this setting at every boot, write these lines to " code { (lasting.rule_path) } ", then \
+            run " code { "udevadm control --reload && udevadm trigger" } ":" }
         pre { (lasting.rule) }
         @for drop_in in &lasting.drop_ins {
-            p { "And as " code { (drop_in.path) } ", and then " code { "systemctl daemon-reload" } ":" }
+            p { "Also write these lines to " code { (drop_in.path) } ", then run " code { "systemctl \
+                daemon-reload" } ":" }
             pre { (drop_in.text) }
         }
         p {
-            "Or with tuned, as " code { (lasting.profile_path) } ", and then " code { "tuned-adm profile " (lasting.profile_name) } ":"
+            "Or, if you use tuned, write these lines to " code { (lasting.profile_path) } ", then \
+                run " code { "tuned-adm profile " (lasting.profile_name) } ":"
         }
         pre { (lasting.profile) }
         p { "To restore the previous settings:" }
@@ -79,8 +82,9 @@ fn how(lasting: &Lasting) -> Markup {
 fn not_tried(advice: &Advice<'_>, best: &Standing, lasting: &Lasting) -> Markup {
     html! {
         p {
-            "This setting belongs to cgroups, and iosched ran it only in simulation: " strong { (best.label) } ", best there: "
-            (unbroken(&advice.predicted.against_baseline(best))) ". Apply it, and check the effect."
+            "This setting belongs to cgroups, and iosched ran it only in simulation: " strong { (best.label) } ", \
+                best in simulation: "
+            (unbroken(&advice.predicted.against_baseline(best))) ". Apply this setting, and check the effect."
         }
         (how(lasting))
     }
@@ -152,7 +156,7 @@ fn predicted(advice: &Advice<'_>) -> Markup {
             (tune::worth(results))
         }
         @if !results.shares.is_empty() {
-            h3 { "What matters" }
+            h3 { "Share of each tunable" }
             (tune::matters(results))
         }
         @if !results.standings.is_empty() { (tune::table(results, &tune::requested(results))) }

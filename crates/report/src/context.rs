@@ -87,7 +87,7 @@ fn workload(header: &Header) -> String {
     } else {
         let what = match workload.kind {
             WorkloadKind::Application => "a program's system calls",
-            WorkloadKind::Command => "timed as it is",
+            WorkloadKind::Command => "measured from start to end",
             WorkloadKind::Several => "several units at the same time",
             _ => "synthetic",
         };

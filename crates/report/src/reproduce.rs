@@ -91,7 +91,8 @@ fn method() -> Markup {
             }
             li {
                 "Fairness is Jain's index of slowdowns. A slowdown is the mean latency of a process while the \
-                    others run, divided by its mean latency while it runs alone. It includes the " (ALONE_TASKS_MAX) " busiest processes with "
+                    others run, divided by its mean latency while it runs alone. Fairness includes \
+                    the " (ALONE_TASKS_MAX) " busiest processes with "
                 (ALONE_IOS_MIN) " I/Os or more. 1 means that all processes are slowed down equally."
             }
             li { "Plots over time show the first run of each setting. All other results are from \

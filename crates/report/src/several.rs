@@ -78,8 +78,9 @@ fn wins(views: &[View<'_>], overview: &Overview) -> Markup {
             }
         }
         p .legend {
-            "Each cell shows the settings that are clearly better than " (name(baseline)) ", and the gain of the best \
-             one. If no setting is better, the cell shows the settings that are equal to " (name(baseline)) ", and the lead of the \
+            "Each cell shows the settings that are clearly better than " (name(baseline)) ", and the gain of the \
+                best setting. If no setting is better, the cell shows the settings that are equal \
+                to " (name(baseline)) ", and the lead of the \
              baseline over the next best setting."
         }
     }

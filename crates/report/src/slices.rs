@@ -285,9 +285,9 @@ fn table(view: &View<'_>, setting: &Setting<'_>, turns: &Turns, end_ns: u64) -> 
                     th scope="col" .number { "active" }
                     th scope="col" .number { "of the run, %" }
                     th scope="col" .number { "mean turn" }
-                    th scope="col" .number { "idling paid" }
-                    th scope="col" .number { "in vain" }
-                    @if cut { th scope="col" .number { "until preempted" } }
+                    th scope="col" .number { "idling: success" }
+                    th scope="col" .number { "idling: in vain" }
+                    @if cut { th scope="col" .number { "idling: preempted" } }
                     th scope="col" .number { "preempted others" }
                 }
             }

@@ -41,7 +41,7 @@ pub(super) fn page(results: &TuneResults<'_>) -> Markup {
             @if results.put_back.iter().any(|removed| !removed.comparisons.is_empty()) {
                 (section("worth", "Effect of each change", &worth(results)))
             }
-            @if !results.shares.is_empty() { (section("matters", "What matters", &matters(results))) }
+            @if !results.shares.is_empty() { (section("matters", "Share of each tunable", &matters(results))) }
             @if !results.standings.is_empty() { (section("confirmed", "Confirmed settings", &confirmed(results))) }
             @if !results.doubts().is_empty() { (section("doubts", "Doubts", &doubts(results))) }
             (section("searched", "Search space", &searched(results)))
@@ -197,8 +197,7 @@ pub(super) fn worth(results: &TuneResults<'_>) -> Markup {
         bars.collect::<Vec<_>>()
     };
     html! {
-        p { "For each changed tunable of the recommended setting: the effect if only this tunable is put back to \
-             its default." }
+        p { "For each changed tunable of the recommended setting: the result if only this tunable has its default." }
         @for goal in 0..results.header.goals {
             @let bars_of_goal = of_goal(goal);
             @if !bars_of_goal.is_empty() {
@@ -216,8 +215,8 @@ fn short(description: &str) -> String {
 pub(super) fn matters(results: &TuneResults<'_>) -> Markup {
     html! {
         p {
-            "How much of the differences between the tried settings comes from each tunable, largest first (main \
-             effects, omega squared, with 95 % bootstrap intervals). The table leaves out tunables whose share \
+            "Share of each tunable in the differences between the tried settings, largest first (main effects, \
+             omega squared, with 95 % bootstrap intervals). The table leaves out tunables whose share \
              may be chance. The shares hold for the settings that the search tried, not for all settings."
         }
         @for goal in 0..results.header.goals {

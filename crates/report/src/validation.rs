@@ -53,8 +53,9 @@ fn compared(validation: &Validation) -> Markup {
             dt { "Seed" } dd { (validation.seed) }
         }
         p .legend {
-            "The real disk got the requests one at a time. The model gets the same requests. The next request \
-             comes the recorded time after each completion. The position of the platters is unknown. Therefore \
+            "The real disk got the requests one at a time. The model gets the same requests. After each \
+             completion, the model waits for the recorded time before the next request. The position of the \
+             platters is unknown. Therefore \
              iosched compares the distributions rank by rank, not single requests."
         }
     }

@@ -330,7 +330,7 @@ impl Axes {
         within("warm_up_s", self.warm_up_s.filter(|seconds| !is_warm_up(*seconds)), RUN_SECONDS)?;
         let seeds = self.seeds.map_or_else(|| Ok(vec![1]), |seeds| seeds.values())?;
         if seeds.is_empty() {
-            return Err("seeds: names none".to_owned());
+            return Err("seeds: this list is empty; name at least one seed".to_owned());
         }
         Ok(Cross {
             workloads,

@@ -139,7 +139,7 @@ fn chance_is_no_gain() {
         summary.doubts
     );
     let page = summary.html();
-    assert!(page.contains("Doubtful ones") && page.contains("v199"));
+    assert!(page.contains("Doubtful volumes") && page.contains("v199"));
 }
 
 #[test]

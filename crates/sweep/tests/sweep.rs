@@ -316,7 +316,7 @@ fn wrong_plan_is_refused_with_the_key() {
         ("baseline = \"cqf\"", "baseline cqf"),
         ("runs = 0", "runs is 0, but it must be from 1 to"),
         ("seeds = \"5..1\"", "is not a range"),
-        ("seeds = []", "seeds: names none"),
+        ("seeds = []", "seeds: this list is empty; name at least one seed"),
         ("seeds = 1.5", "seeds must be a whole number"),
         ("replay = \"fast\"", "must be \"closed\" or \"open\""),
         ("speed = -1.0", "speed is -1, but it must be from 0.000001 to 1000000"),

@@ -399,7 +399,7 @@ impl Held {
 /// Implements [`Held::others`] for a process that is root.
 fn besides_root(owner: u32, group: u32, mode: RawMode) -> Option<String> {
     if owner != 0 {
-        return Some(format!("user {owner}, who owns it,"));
+        return Some(format!("its owner (user {owner})"));
     }
     if mode & OTHERS_WRITE == 0 || mode & STICKY != 0 {
         return None;
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!((of(0, 0o755), of(0, 0o1777), of(0, 0o1770)), (None, None, None));
         assert_eq!(of(0, 0o775).as_deref(), Some("group 6"));
         assert_eq!(of(0, 0o777).as_deref(), Some("every user"));
-        assert_eq!(of(999, 0o1755).as_deref(), Some("user 999, who owns it,"));
+        assert_eq!(of(999, 0o1755).as_deref(), Some("its owner (user 999)"));
     }
 
     #[test]

@@ -207,8 +207,8 @@ fn meant(error: &anyhow::Error) -> String {
         && std::fs::metadata(file).is_ok_and(|metadata| metadata.file_type().is_block_device())
     {
         return format!(
-            "; to use the real device, run iosched compare --on {file}, or make a profile of it with iosched \
-             calibrate {file}"
+            "; to use the real device, run iosched compare --on {file}, or make a profile of this device with \
+             iosched calibrate {file}"
         );
     }
     if let Some(FindError::Unknown { name, known }) = of_find(error) {
@@ -240,7 +240,7 @@ fn hint(error: &anyhow::Error) -> &'static str {
     match of_trace(error) {
         Some(TraceError::Partial { .. }) => "; to read the trace anyway, add --partial",
         Some(TraceError::BadLines { .. }) => {
-            "; name its format with --input-format or --columns, and add --partial to skip bad lines"
+            "; name the format of this file with --input-format or --columns, and add --partial to skip bad lines"
         }
         _ => "",
     }

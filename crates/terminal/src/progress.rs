@@ -185,7 +185,7 @@ pub fn on_interrupt_saying(control: &Arc<Control>, ending: &'static str) -> Resu
             say!("\nstopping after the current runs; a second Ctrl-C stops them too");
         } else {
             control.abort();
-            say!("\nstopping; results of finished runs are kept{ending}");
+            say!("\nstopping; iosched keeps the results of finished runs{ending}");
         }
     })
 }

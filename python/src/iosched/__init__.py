@@ -1,14 +1,15 @@
 """Choose, tune and run I/O schedulers, with evidence.
 
-Runs a workload (a block trace, a fio job file, tasks, or an application's command line) on modelled disks under Linux'
-I/O schedulers, decision for decision as Linux takes them, and says which serves it best, and how sure that is.
+The package runs a workload on modelled disks under the I/O schedulers of Linux. A workload is a block trace, a fio job
+file, a set of tasks, or the command line of an application. The schedulers take the same decisions as in Linux. The
+package names the best scheduler for the workload, and shows how certain this answer is.
 
 >>> import iosched
 >>> c = iosched.compare(None, "sata-7200", ["mq-deadline", "bfq"], runs=5)
 >>> c.verdicts.column_names[:3]
 ['device', 'scheduler', 'metric']
 
-Tables speak the Arrow PyCapsule protocol: pandas, polars, DuckDB and pyarrow take them without copying.
+Tables support the Arrow PyCapsule protocol. pandas, polars, DuckDB and pyarrow read them without a copy.
 """
 
 from . import sweep

@@ -1,8 +1,8 @@
 """Errors and warnings of the package.
 
-Every error is an `IoschedError`. Its `argument` is the name of the wrong argument, or None. If Python has a class for
-the same kind of error, the class here is also a subclass of that class. For example, MissingFileError is also a
-FileNotFoundError.
+Every error is an `IoschedError`. Its attribute `argument` has the name of the wrong argument, or None. If Python has a
+class for the same kind of error, the class here is also a subclass of that class. For example, MissingFileError is also
+a FileNotFoundError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class IoschedError(Exception):
     """Any error that iosched reports. Its text quotes at most 200 characters of an input."""
 
     argument: str | None = None
-    """The name of the argument that is wrong; None if the error is about no argument."""
+    """The name of the wrong argument. None if no argument is wrong."""
 
     def __init__(self, *text: object, argument: str | None = None) -> None:
         super().__init__(*map(_shortened, text))
@@ -58,15 +58,15 @@ class IoschedError(Exception):
 
 
 class UsageError(IoschedError, ValueError):
-    """An argument has a value that does not work. Change the argument."""
+    """An argument has a wrong value. Change the value."""
 
 
 class ArgumentTypeError(UsageError, TypeError):
-    """An argument is of a type that does not work."""
+    """An argument has a wrong type."""
 
 
 class ColumnError(UsageError, KeyError):
-    """A table has no column of that name."""
+    """A table has no column with this name."""
 
 
 class DeviceError(UsageError):
@@ -78,7 +78,7 @@ class WorkloadError(UsageError):
 
 
 class TraceError(WorkloadError):
-    """The trace is not valid, or it is not the whole recording."""
+    """The trace is not valid, or a part of the recording is missing."""
 
 
 class FileError(IoschedError, OSError):
@@ -90,7 +90,7 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 class RunError(IoschedError):
-    """A run cannot be finished."""
+    """A run failed."""
 
 
 class PolicyError(RunError):

@@ -1,4 +1,4 @@
-"""What to set: advice for a modelled device, and an objective for Optuna."""
+"""Searches for settings: advice for a device, and an objective for Optuna."""
 
 from __future__ import annotations
 
@@ -51,19 +51,22 @@ def advise(
 ) -> Search | Advice:
     """Recommend a setting for a workload, in simulation or with runs on a real device.
 
-    Without `on`, `advise` searches today's schedulers on the modelled `device`. It compares with the setting `present`.
-    Linux sets mq-deadline for a device with one hardware queue, and none for a device with several, as NVMe has.
-    `options` are those of `tune`.
+    Without `on`, `advise` searches today's schedulers on the modelled `device`, and compares them with the setting
+    `present`. Linux sets mq-deadline for a device with one hardware queue. For a device with several hardware queues,
+    such as NVMe, Linux sets none. `options` are those of `tune`.
 
-    With `on`, a block device or a directory, `advise` does the same as `iosched advise`: it measures the device, unless
-    `device` gives its profile, searches on the model, and runs the best settings on the device. It needs root, and puts
-    all settings back. It compares with the setting that the device has. `options` are those of `iosched advise`.
+    With `on`, a block device or a directory, `advise` does the same as `iosched advise`. It measures the device, or
+    uses the profile `device`. Then it searches on the model, and runs the best settings on the device. It compares them
+    with the present setting of the device. `advise` needs root, and restores the old settings at the end. `options` are
+    those of `iosched advise`.
     """
     if on is None:
         schedulers = TODAY if scheduler is None else scheduler
         return tune(workload, device, schedulers, goal, baseline=present or "mq-deadline", **options)
     if present is not None:
-        raise UsageError("present is only for a modelled device; with on, the present setting is that of the device")
+        raise UsageError(
+            "present is only for a modelled device; with on, iosched reads the present setting from the device"
+        )
     names = cast("str | Iterable[str] | None", scheduler)
     return advise_on(on, workload, goal, profile=device, scheduler=names, **options)
 
@@ -83,11 +86,12 @@ def objective(
 ) -> Callable[[optuna.Trial], float | tuple[float, ...]]:
     """An objective for `optuna.create_study().optimize(...)`: the mean of a goal over `runs` seeds.
 
-    A trial chooses a scheduler, if there are several, and a value worth trying for each of its tunables (`vary`, `also`
-    and `fix` are as for `tune`). Every trial has the same seeds. After each run it reports the mean, so a pruner can
-    end the trial. With several goals it returns one value for each, and no trial is pruned. If the study minimizes, the
-    value of a metric that is better when higher is negated. `trial.user_attrs["setting"]` is the setting as a text.
-    `options` are those of `simulate`. The best trial is partly luck: compare it with fresh seeds.
+    Each trial chooses a scheduler, if you name several, and a value worth trying for each tunable of the scheduler.
+    `vary`, `also` and `fix` are as for `tune`. All trials have the same seeds. After each run, the trial reports the
+    mean, so a pruner can end the trial. With several goals, the objective returns one value for each goal, and no
+    pruner ends a trial. If the study minimizes, the objective negates the values of metrics for which higher is better.
+    `trial.user_attrs["setting"]` is the setting as a text. `options` are those of `simulate`. The best trial is partly
+    luck. To check it, compare its setting with new seeds.
     """
     if runs < 1:
         raise UsageError(f"runs {runs}: must be 1 or more", argument="runs")
@@ -133,5 +137,6 @@ def signed(trial: optuna.Trial, number: int, goal: Goal, value: float, better: s
     if wanted == "minimize":
         return -value
     raise UsageError(
-        f"goal {goal}: lower is better, and the study maximizes; create it with direction='minimize'", argument="goal"
+        f"goal {goal}: lower is better, but the study maximizes; create the study with direction='minimize'",
+        argument="goal",
     )

@@ -43,7 +43,7 @@ check "for one disk, too" line_is $null/db/io.bfq.weight "$number 300"
 check "what is no value is told" fails_with 2 "write any of rbps=N" iosched set $disk cgroup/db/io.max=max=2
 check "what the kernel has not is told" fails_with 1 "built without this controller" iosched get $disk cgroup/db/io.latency
 check "who is not root may read" /host/setpriv --reuid=65534 --clear-groups iosched get $disk cgroup/db/io.max
-check "and not write" fails_with 1 "only root may write to it" /host/setpriv --reuid=65534 --clear-groups iosched set $disk cgroup/db/io.max=wbps=1000
+check "and not write" fails_with 1 "only root may write to this file" /host/setpriv --reuid=65534 --clear-groups iosched set $disk cgroup/db/io.max=wbps=1000
 iosched set $disk scheduler=none >out
 rmdir $null/db $null/backup
 echo -io >$null/cgroup.subtree_control

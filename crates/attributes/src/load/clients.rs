@@ -204,7 +204,7 @@ fn details(number: u64, shown: &Shown) -> Vec<String> {
     let kind = |name: &str, had: &Had| {
         let mean_us = had.total_us.checked_div(had.ios).unwrap_or(0);
         format!(
-            "{name}, since it connected: {}, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
+            "{name}, since the client connected: {}, {:.1} MB, mean {:.2} ms, p99 {:.2} ms",
             had.ios,
             had.bytes as f64 / 1e6,
             mean_us as f64 / 1e3,

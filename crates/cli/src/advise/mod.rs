@@ -28,18 +28,22 @@ use iosched_terminal::show::{Look, advice};
 
 /// Recommend settings for a device and a workload, and show the evidence
 ///
-/// iosched measures the device and makes a model of it, unless --profile gives a model. In simulation on the model, it
-/// searches for the schedulers and tunables that serve --goal best. Then it compares the best few settings with the
-/// present one on the device itself. These runs use the kernel's schedulers and have a random order. iosched recommends
-/// a setting only if it is clearly better on the device. Otherwise it recommends the present setting.
+/// First, iosched measures the device and makes a model of the device. If you give --profile,
+/// iosched uses the model in this profile instead. iosched simulates settings on the model, and
+/// searches for the settings that are best for --goal. Then iosched runs the best few settings and
+/// the present setting on the device itself, and compares the results. These runs use the kernel's
+/// schedulers, in random order. iosched recommends a new setting only if the new setting is clearly
+/// better on the device. Otherwise iosched recommends the present setting.
 ///
-/// At the end and after Ctrl-C, iosched puts all settings back, unless you give --apply. After a
-/// crash, `iosched restore` restores them. iosched writes to a device only if you name the device
-/// again with --destroy-data. In a directory, it writes only to files that it creates. It needs
-/// root to change schedulers.
+/// At the end and after Ctrl-C, iosched restores the old settings of the device. With --apply,
+/// iosched then sets the recommended setting. After a crash, run `iosched restore` to restore the
+/// old settings. iosched writes to a device only if you name the device again with --destroy-data.
+/// In a directory, iosched writes only to files that it creates. The command needs root, because it
+/// changes schedulers.
 ///
-/// After Ctrl-C, iosched finishes the current run and ends. The directory of --output has the results so far. To skip
-/// the measurement next time, use --profile with the profile in this directory.
+/// After Ctrl-C, iosched finishes the current run and ends. The directory of --output then contains
+/// the results of the finished runs. To skip the measurement next time, use --profile with the
+/// profile in this directory.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -65,11 +69,12 @@ pub(crate) struct AdviseArgs {
     #[arg(long = "subject-to", value_name = "CONSTRAINT")]
     constraints: Vec<Constraint>,
 
-    /// Profile of the device from `iosched calibrate`; with it, iosched does not measure the device
+    /// Profile of the device from `iosched calibrate`; with a profile, iosched does not measure the
+    /// device
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     profile: Option<PathBuf>,
 
-    /// Measure the device in three rounds, which take some minutes, instead of one round of half a minute
+    /// Measure the device in three rounds (some minutes) instead of one round (half a minute)
     #[arg(long, conflicts_with = "profile")]
     thorough: bool,
 
@@ -78,13 +83,15 @@ pub(crate) struct AdviseArgs {
     #[arg(short, long = "scheduler", alias = "schedulers", value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
 
-    /// Version of Linux whose rules the simulation follows, such as 6.1 or debian-12 [default: the running kernel]
+    /// Version of Linux to simulate, such as 6.1 or debian-12 [default: the running kernel]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelVersion>,
 
-    /// Also search settings of these controllers in simulation: wbt, io.max, io.latency, io.cost
+    /// Also search for settings of these controllers, in simulation only: wbt, io.max, io.latency,
+    /// io.cost
     ///
-    /// iosched does not try settings of cgroups on the device. The advice says how to set them.
+    /// iosched does not try settings of cgroups on the device. The advice says how you can set them
+    /// yourself.
     #[arg(long = "controller", value_name = "NAME,…", value_delimiter = ',')]
     controllers: Vec<Controller>,
 
@@ -92,7 +99,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "RUNS", default_value_t = 200)]
     budget: u32,
 
-    /// Number of settings to try on the device, in addition to the present one
+    /// Number of settings to try on the device, in addition to the present setting
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=20))]
     confirm: u8,
 
@@ -100,18 +107,19 @@ pub(crate) struct AdviseArgs {
     #[arg(short = 'n', short_alias = 'r', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     runs: u32,
 
-    /// Add runs on the device until each verdict is clear, or until each difference is known to
-    /// within PERCENT of the value under the present setting
+    /// Add runs on the device until each verdict is clear, or until the error of each difference is
+    /// at most PERCENT
     ///
-    /// --runs is then the maximum number of runs.
+    /// PERCENT is relative to the value under the present setting. --runs is then the maximum
+    /// number of runs.
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_missing_value = options::UNTIL_SURE_PERCENT, value_parser = options::percent)]
     until_sure: Option<f64>,
 
     #[command(flatten)]
     length: options::RunLength,
 
-    /// Let the workload and the measurement write to this device, which destroys its data; repeat the name of the
-    /// device
+    /// Allow the workload and the measurement to destroy the data on this device; give the name of
+    /// the device again
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
 
@@ -135,14 +143,15 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::whole(0..=u64::MAX))]
     seed: u64,
 
-    /// Apply the recommended setting at the end; it lasts until the next boot or until you undo it
+    /// Apply the recommended setting at the end; the setting lasts until the next boot or until you
+    /// undo it
     #[arg(long)]
     apply: bool,
 
     /// Write everything to this directory: measurements, profile, search, runs, report, udev rule and tuned profile
     ///
-    /// The subdirectory untried/ holds files, including systemd drop-ins, for settings that were not tried on the
-    /// device.
+    /// The subdirectory untried/ holds files, including systemd drop-ins, for settings that iosched
+    /// did not try on the device.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: Option<PathBuf>,
 
@@ -190,7 +199,7 @@ pub(crate) fn run(args: &AdviseArgs, given: &Invocation) -> Result<ExitCode> {
         let kept = kept
             .directory()
             .map_or_else(String::new, |directory| format!("; the measurements are in {}", directory.display()));
-        eprintln!("interrupted before any setting was confirmed on the device, so there is no advice{kept}");
+        eprintln!("interrupted before iosched confirmed any setting on the device, so there is no advice{kept}");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let advice = found.advice();

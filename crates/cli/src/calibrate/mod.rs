@@ -33,26 +33,27 @@ const RECORDS_DEFAULT: &str = "calibration.jsonl";
 /// Name of the profile if it is not written.
 const NAME_DEFAULT: &str = "calibrated.toml";
 
-/// Measure a device and make a profile of it for --device
+/// Measure a device and make a profile of the device, for the option --device
 ///
-/// iosched runs about fifty small fio jobs on the device, several times and in changing order. It fits three kinds of
-/// model to the results: a rotating disk, flash, and a storage server with varying latency (virtual disks, network
-/// disks). The model that is closest to the measurements becomes the profile.
+/// iosched runs about fifty small fio jobs on the device, several times and in changing order. Then
+/// iosched fits three kinds of model to the results: a rotating disk, flash, and a storage server
+/// with varying latency (virtual disks, network disks). The model that is closest to the
+/// measurements becomes the profile.
 ///
 /// The output compares the profile with the measurements. iosched also checks the profile with
 /// workloads that the fit did not use. These are 4 KiB random reads at depths 1, 8 and 32, and
 /// sequential reads of 128 KiB and 1 MiB. If writing is allowed, these workloads include mixed
 /// reads and writes.
 ///
-/// If you do not have the device, but a trace of the requests of a rotating disk, use --trace. The
-/// recorded disk must have served the requests one at a time.
+/// If you do not have the device, but you have a trace of its requests, use --trace. The device
+/// must be a rotating disk that served one request at a time during the recording.
 ///
 /// iosched writes to a device only if you name the device again with --destroy-data. If you
 /// give a file to measure, iosched only reads this file. In a directory, iosched creates a file,
 /// writes to this file, and removes the file at the end.
 ///
-/// After Ctrl-C, the measurements so far are kept. Use --from to fit a model to these measurements.
-/// If no model fits, the exit status is 1.
+/// After Ctrl-C, iosched keeps the finished measurements. Use --from to fit a model to these
+/// measurements. If no model fits, the exit status is 1.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
@@ -68,11 +69,11 @@ pub(crate) struct CalibrateArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Measure only one short round; it takes half a minute, or longer on a slow device
+    /// Measure only one short round, which takes half a minute, or longer on a slow device
     #[arg(long, conflicts_with = "from")]
     quick: bool,
 
-    /// Allow writes to this device, which destroy its data; repeat the exact name of the device
+    /// Allow writes that destroy the data on this device; give the exact name of the device again
     #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
     destroy_data: Option<PathBuf>,
 
@@ -80,7 +81,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "MIB", default_value_t = FILE_SIZE_MIB_DEFAULT, value_parser = crate::options::whole(FILE_SIZE_MIB))]
     file_size: u64,
 
-    /// Write the measurements to this file; each measurement adds a line when it ends
+    /// Write the measurements to this file; iosched adds a line after each measurement
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 
@@ -88,10 +89,12 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// Fit the model of a rotating disk to this trace of a disk, and measure nothing; each line is one request
+    /// Fit the model of a rotating disk to this trace of a disk, and measure nothing; each line of
+    /// the trace is one request
     ///
-    /// `iosched validate disk --help` describes the format. The file can be compressed (.gz, .zst). iosched fits the
-    /// model to the first half of the trace. The second half shows how good the fit is.
+    /// `iosched validate disk --help` describes the format. The file can be compressed (.gz, .zst).
+    /// iosched fits the model to the first half of the trace. The second half shows the error of
+    /// the model.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["target", "from", "check", "report", "destroy_data"])]
     trace: Option<PathBuf>,
 
@@ -99,11 +102,11 @@ pub(crate) struct CalibrateArgs {
     ///
     /// Each row is the result of one job that ran alone. The first line contains the names of the
     /// columns. The columns rw, bs and iops are required. The columns depth, jobs, read_percent,
-    /// mean, p50, p99 and split are optional. The latencies mean, p50 and p99 are in us, or their
-    /// unit is in the name of the column, such as p99_ms. If the column `split` of a row contains
-    /// `kept`, the fit does not use this row. The file can also be the output of `fio
-    /// --output-format=json`. The fit minimises the squared errors of the logarithms of rates, p50
-    /// and p99. `iosched validate --table` shows the rows that the fit did not use.
+    /// mean, p50, p99 and split are optional. The latencies mean, p50 and p99 are in us. For
+    /// another unit, add the unit to the name of the column, such as p99_ms. If the column `split`
+    /// of a row contains `kept`, the fit does not use this row. The file can also be the output of
+    /// `fio --output-format=json`. The fit minimises the squared errors of the logarithms of rates,
+    /// p50 and p99. `iosched validate --table` shows the rows that the fit did not use.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["target", "from", "trace", "check", "report", "destroy_data", "quick"])]
     table: Option<PathBuf>,
@@ -117,7 +120,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 1023, requires = "table", value_parser = clap::value_parser!(u16).range(1..))]
     depth: u16,
 
-    /// Initial profile for the fit to --trace, such as a profile from `iosched import`
+    /// Profile with which the fit to --trace begins, such as a profile from `iosched import`
     #[arg(long, value_name = "PROFILE|FILE", requires = "trace")]
     start: Option<String>,
 
@@ -171,7 +174,7 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     if let Some(file) = &args.table {
         return table::run(args, given, file, &name);
     }
-    let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads_all(&args.from);
     outputs = outputs.reads_all(&args.target).reads_all(&args.check);
     let output = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
@@ -182,7 +185,7 @@ pub(crate) fn run(args: &CalibrateArgs, given: &Invocation) -> Result<ExitCode> 
     let measurements = match (&args.from, &args.target) {
         (Some(file), _) => read(file)?,
         (None, Some(target)) => measure_target(args, given, target, &mut records, &interrupt)?,
-        (None, None) => return Err(usage("the device to calibrate is missing; add it, for example /dev/sdb")),
+        (None, None) => return Err(usage("the device to calibrate is missing; name a device, for example /dev/sdb")),
     };
     for warning in &measurements.warnings {
         say!("warning: {warning}");
@@ -267,7 +270,7 @@ fn measure_target(
     let flag = Arc::clone(interrupt);
     on_signal(move |_| {
         flag.store(true, Ordering::Relaxed);
-        say!("\nstopping; the measurements so far are kept");
+        say!("\nstopping; iosched keeps the finished measurements");
     })?;
     if is_model(target) {
         if args.destroy_data.is_some() {

@@ -22,7 +22,7 @@ const TAIL_WITHIN: f64 = 0.25;
 
 pub(super) fn run(args: &CalibrateArgs, given: &Invocation, file: &Path, name: &str) -> Result<ExitCode> {
     let table = read(file)?;
-    let mut outputs = Outputs::new(args.write).prints("the figures").reads(file);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads(file);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let target = Target {
         name: table.file.clone(),

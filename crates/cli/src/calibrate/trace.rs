@@ -36,7 +36,7 @@ pub(super) fn run(
     // A signal while the trace is read ends the command at once. Then it ends the search.
     let flag = Arc::clone(interrupt);
     on_signal(move |_| flag.store(true, Ordering::Relaxed))?;
-    let mut outputs = Outputs::new(args.write).prints("the figures").reads(trace).reads_all(&args.start);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads(trace).reads_all(&args.start);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let bar = Meter::new("{spinner} fitting: tried {pos} models, {msg}");
     let fit = fit_trace(name, &shown, &services, start.as_ref(), |tried, nearest_ns| {

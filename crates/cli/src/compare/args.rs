@@ -17,30 +17,31 @@ const RUNS_UNTIL_SURE: u32 = 60;
 
 /// Compare schedulers and settings for a workload on a device.
 ///
-/// The comparison is a simulation on a modelled device (--device), or runs on a real device under the kernel's own
-/// schedulers (--on). On a real device you can also compare any command, as with hyperfine. iosched reads the output of
-/// fio, iozone, fs_mark, fdtree, dd and pgbench.
+/// With --device, iosched simulates the runs on a modelled device. With --on, iosched makes the
+/// runs on a real device, under the kernel's schedulers. On a real device, you can also compare the
+/// speed of any command, as with hyperfine. If the command is fio, iozone, fs_mark, fdtree, dd or
+/// pgbench, iosched also reads the metrics that the command prints.
 ///
 /// Every setting runs the same workload with the same seeds. iosched compares run 1 of one setting
 /// with run 1 of the others, and so on. With several devices, iosched compares the settings on each
 /// device. The end of the output names the best setting for each device.
 ///
-/// For each metric, iosched computes the mean difference between a setting and the baseline, and
-/// its confidence interval. The output shows this interval. The setting is equal to the baseline if
+/// For each metric, iosched computes the mean difference between a setting and the baseline. The
+/// output shows the confidence interval of this difference. The setting is equal to the baseline if
 /// the whole interval is within --equal-within. The setting is better or worse if the interval
-/// excludes 0. Otherwise the verdict is "cannot tell", and the output says how many runs would
-/// decide. With 95 % confidence, every interval contains its true difference (Holm's
+/// excludes 0. Otherwise the verdict is "cannot tell", and the output says how many runs a clear
+/// verdict needs. With 95 % confidence, all intervals contain the true differences (Holm's
 /// correction). On a modelled device, iosched widens the intervals by the known error of the
 /// profile.
 ///
 /// Fairness says how equally the processes slow each other down, from 0 (unequally) to 1 (equally).
 /// Fairness is Jain's index of the slowdowns of the processes. The slowdown of a process is its
 /// mean latency while the others run, divided by its mean latency while it runs alone. Only the 16
-/// busiest processes with at least 30 I/Os count.
+/// busiest processes count, and only if they have at least 30 I/Os.
 ///
 /// After Ctrl-C, iosched finishes the current runs, starts no others, and keeps the results. A
-/// second Ctrl-C or SIGTERM stops the current runs too. Only complete rounds count. A round is one
-/// run of every setting on every device.
+/// second Ctrl-C or SIGTERM stops the current runs too. The results contain only complete rounds. A
+/// round is one run of every setting on every device.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
@@ -84,8 +85,8 @@ pub(crate) struct CompareArgs {
     #[arg(short, long = "scheduler", value_name = "SETTING,…|all|today")]
     pub(crate) schedulers: Vec<String>,
 
-    /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9; repeat the option
-    /// to compare versions [default: 6.12]
+    /// Version of Linux to simulate, such as 6.1, 6.1.21, debian-12 or rhel9; repeat the option to
+    /// compare versions [default: 6.12]
     ///
     /// docs/kernels.md lists the rules that differ. With several versions, iosched compares each setting under each
     /// version. The name of such a setting is, for example, "mq-deadline @ 6.1". You can also give this name to
@@ -95,18 +96,18 @@ pub(crate) struct CompareArgs {
 
     /// Setting to compare the others with [default: the first --scheduler]
     ///
-    /// Without --scheduler, and for the sets "all" and "today", the default is mq-deadline. With --on, the default is
-    /// the current setting of the device if it is among the compared settings; otherwise it is the first of them.
+    /// Without --scheduler, and for the sets "all" and "today", the default is mq-deadline. With
+    /// --on, the default is the present setting of the device, if you compare this setting.
+    /// Otherwise the default is the first compared setting.
     #[arg(short, long, value_name = "SETTING")]
     pub(crate) baseline: Option<String>,
 
     /// Metric that matters, such as "p99(db)", "mean(sync)" or "throughput(backup)"; repeat the option for more
     /// [default: time or throughput, latencies, fairness, and metrics that a program reports]
     ///
-    /// The decision and --until-sure consider only the goals. The first goal counts most. The
-    /// correction for multiple comparisons widens the confidence intervals. This correction widens
-    /// the intervals of goals less than the intervals of other metrics, so goals need fewer runs
-    /// for a verdict.
+    /// The decision and --until-sure consider only the goals. The first goal counts most. iosched
+    /// widens the confidence intervals to correct for multiple comparisons. It widens the intervals
+    /// of goals less than those of other metrics. Therefore goals need fewer runs for a verdict.
     #[arg(short, long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
@@ -134,8 +135,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// Do not report fairness; the comparison is up to twice as fast, because iosched does not run
-    /// each process alone
+    /// Do not compute fairness; this saves the runs of each process alone, which are up to half of
+    /// the time
     #[arg(long)]
     pub(crate) no_fairness: bool,
 
@@ -158,7 +159,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, group = "format")]
     markdown: bool,
 
-    /// Write the records to this file; each run adds a line when it ends [default: last.jsonl in
+    /// Write the records to this file; iosched adds a line after each run [default: last.jsonl in
     /// $XDG_STATE_HOME/iosched or ~/.local/state/iosched]
     ///
     /// `iosched report --last` reads the default file.
@@ -192,7 +193,8 @@ fn goal(text: &str) -> Result<Goal, String> {
     match text.parse::<Wish>().map_err(|error| error.to_string())? {
         Wish::Goal(goal) => Ok(goal),
         Wish::Constraint(constraint) => Err(format!(
-            "compare does not check limits; write only the metric, \"{}\". To search for a setting that meets a \
+            "iosched compare does not check limits; write only the metric, \"{}\". To search for a setting that \
+             meets a \
              limit, use iosched tune or iosched advise",
             constraint.measure
         )),

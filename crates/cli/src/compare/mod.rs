@@ -117,7 +117,7 @@ impl<'a> Comparing<'a> {
             written.push(result);
         }
         let next = match (&kept, &reported) {
-            (_, Some(page)) => Some(format!("look at {}", page.display())),
+            (_, Some(page)) => Some(format!("open {} in a browser", page.display())),
             (Some(_), None) if of_last => Some("iosched report --last".to_owned()),
             (Some(records), None) => Some(next(records)),
             (None, None) => None,

@@ -32,29 +32,32 @@ pub(crate) struct RealArgs {
     /// the device again with --destroy-data.
     ///
     /// iosched changes schedulers and tunables, so it needs root. At the end, iosched restores the
-    /// old values. After a crash, `iosched restore` restores them. A setting such as
-    /// bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for all other tunables. The
+    /// old values. After a crash, run `iosched restore` to restore the old values. A setting such
+    /// as bfq:low_latency=0,nr_requests=64 uses the kernel's defaults for all other tunables. The
     /// setting "present" stands for the scheduler and the tunables that the device has now. A
     /// setting can contain a cgroup file, such as none:io.max=backup:wbps=50000000, for a cgroup of
     /// the workload. iosched creates these cgroups for the runs and removes them afterwards.
     #[arg(long, value_name = "DIR|DEVICE", value_hint = ValueHint::AnyPath, conflicts_with_all = ["machine", "decisions", "blktrace", "jobs", "no_fairness"])]
     pub(crate) on: Option<PathBuf>,
 
-    /// Let the workload write to the device of --on, which destroys its data; repeat the name of the device
+    /// Allow the workload to destroy the data on the device of --on; give the name of the device
+    /// again
     ///
-    /// If another program or a file system uses the device, iosched says so and changes nothing.
+    /// If another program or a file system uses the device, iosched prints an error and changes
+    /// nothing.
     #[arg(long, value_name = "DEVICE", requires = "on")]
     destroy_data: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) length: RunLength,
 
-    /// Add runs until each verdict is clear, or until each difference is known to within PERCENT of
-    /// the value of the baseline
+    /// Add runs until each verdict is clear, or until the error of each difference is at most
+    /// PERCENT of the value of the baseline
     #[arg(long, value_name = "PERCENT", requires = "on", num_args = 0..=1, default_missing_value = UNTIL_SURE_PERCENT, value_parser = percent)]
     pub(crate) until_sure: Option<f64>,
 
-    /// Shell command to run before each run of COMMAND; its time does not count
+    /// Shell command to run before each run of COMMAND; iosched does not measure the time of this
+    /// shell command
     #[arg(long, value_name = "COMMAND", requires = "command")]
     prepare: Option<String>,
 
@@ -121,8 +124,8 @@ fn work(args: &CompareArgs) -> Result<Work> {
     if !args.real.command.is_empty() {
         if !args.real.length.is_default() {
             return Err(usage(
-                "--run-for and --warm-up are only for workloads; a command runs until it ends, and all of its time \
-                 counts",
+                "--run-for and --warm-up are only for workloads; iosched measures a command from its start to its \
+                 end",
             ));
         }
         let (words, prepare) = (args.real.command.clone(), args.real.prepare.clone());

@@ -13,7 +13,9 @@ pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, 
     move |text| match text.parse::<i128>() {
         Ok(number) => {
             let found = u64::try_from(number).ok().filter(|number| range.contains(number));
-            found.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
+            found.ok_or_else(|| {
+                format!("{text} is out of range; give a whole number from {} to {}", range.start(), range.end())
+            })
         }
         Err(_) => Err(format!("must be a whole number from {} to {}", range.start(), range.end())),
     }
@@ -33,15 +35,16 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = any_duration(text).filter(|seconds| is_warm_up(*seconds));
     seconds.ok_or_else(|| {
-        "give 0, or a time from 1ns to 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned()
+        "give 0, or a time from 1ns to 1000000s, such as 0.5 (seconds), 500ms, 90s, 5m or \
+            2h"
+        .to_owned()
     })
 }
 
 /// Parses a duration in seconds above 0.
 pub(crate) fn seconds_above_0(text: &str) -> Result<f64, String> {
     let above = any_duration(text).filter(|seconds| RUN_SECONDS.contains(seconds));
-    above
-        .ok_or_else(|| "give a time from 1ns to 1000000 seconds, such as 60 or 0.5, or 500ms, 90s, 5m or 2h".to_owned())
+    above.ok_or_else(|| "give a time from 1ns to 1000000s, such as 0.5 (seconds), 500ms, 90s, 5m or 2h".to_owned())
 }
 
 /// Parses a duration within `range`, in seconds.
@@ -49,7 +52,7 @@ pub(crate) fn seconds_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<
     move |text| {
         let found = any_duration(text).filter(|seconds| range.contains(seconds));
         found.ok_or_else(|| {
-            format!("give seconds from {} to {}, such as 5 or 0.5, or 500ms, 5s or 1m", range.start(), range.end())
+            format!("give a time from {}s to {}s, such as 0.5 (seconds), 500ms, 5s or 1m", range.start(), range.end())
         })
     }
 }
@@ -60,7 +63,7 @@ pub(crate) fn whole_seconds(text: &str) -> Result<u16, String> {
         any_duration(text).filter(|seconds| seconds.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(seconds));
     whole
         .map(|seconds| seconds as u16)
-        .ok_or_else(|| format!("give whole seconds from 1 to {}, such as 60 or 5m", u16::MAX))
+        .ok_or_else(|| format!("give a whole number of seconds from 1 to {}, such as 60 or 5m", u16::MAX))
 }
 
 /// Parses a duration without limits, which may be negative, in seconds.
@@ -115,7 +118,7 @@ mod tests {
         let interval = seconds_in(0.1..=3600.0);
         assert_eq!((interval("100ms"), interval("1h")), (Ok(0.1), Ok(3600.0)));
         for wrong in ["0", "0.09", "2h", "-1", "NaN", "nothing"] {
-            assert!(interval(wrong).unwrap_err().starts_with("give seconds from 0.1 to 3600,"), "{wrong}");
+            assert!(interval(wrong).unwrap_err().starts_with("give a time from 0.1s to 3600s,"), "{wrong}");
         }
         assert_eq!((seconds("0"), seconds_above_0("1ns")), (Ok(0.0), Ok(1e-9)));
         for wrong in ["0", "0s", "-1", "nothing", "1e-12", "1e-320", "0.9ns", "0.0001 us"] {

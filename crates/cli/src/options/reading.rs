@@ -12,19 +12,20 @@ pub(crate) struct Reading {
     /// spc, fiu, alibaba, tencent, blkreplay, vscsi, mqsim or csv [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     input_format: Option<Format>,
-    /// Names of the columns of a trace that is a table, in order, for example time_s,op,offset_bytes,length_bytes. The
-    /// name - skips a column
+    /// Names of the columns of a trace that is a table, in order, for example
+    /// time_s,op,offset_bytes,length_bytes; the name - skips a column
     ///
     /// Commas, tabs, semicolons, bars or blanks separate the columns of the table. You can use
     /// these names:
     ///
-    /// Time of submission: time_ns, time_us, time_ms or time_s. iosched shifts these times, so that the trace starts at
-    /// 0. Times in a column arrival_ns are not shifted.
+    /// Time of submission: time_ns, time_us, time_ms or time_s. iosched shifts these times, so that
+    /// the trace starts at 0. iosched does not shift the times in a column arrival_ns.
     ///
     /// Time of completion, as in the output of biosnoop: completed_ns, completed_us, completed_ms
     /// or completed_s. A table with such a column must also have a column with the latency.
     ///
-    /// Operation: op. If the operation is a number in the table, give its meaning, as in op=0:write/1:read.
+    /// Operation: op. If the table has a number for each operation, give the meaning of the
+    /// numbers, as in op=0:write/1:read.
     ///
     /// Position: sector or offset_bytes. Length: nr_sectors or length_bytes.
     ///
@@ -45,16 +46,16 @@ pub(crate) struct Reading {
     /// have decimals, such as DiskSim's times in ms.
     #[arg(long, value_name = "UNIT", conflicts_with = "columns", value_parser = time_unit)]
     time_unit: Option<TimeUnit>,
-    /// Read the trace even if it is incomplete because the file of a CPU is missing, or a file is
-    /// truncated or damaged
+    /// Read an incomplete trace too, in which the file of a CPU is missing, or a file is truncated
+    /// or damaged
     ///
     /// Together with --input-format or --columns, this option also accepts a trace with many bad lines.
     #[arg(long)]
     partial: bool,
     /// Put processes of the trace into a cgroup: db=postgres, 'db=post*' or db=4711; repeat the option for more
     ///
-    /// A trace does not record cgroups. Use this option to see how a scheduler or controller shares the disk between
-    /// them.
+    /// A trace does not record cgroups. Use this option to see how a scheduler or controller shares
+    /// the disk between cgroups.
     #[arg(long = "cgroup", value_name = "CGROUP=PROCESS", value_parser = in_cgroup)]
     cgroups: Vec<InCgroup>,
     /// Give processes of the trace a priority: backup=idle, 'db*'=best-effort:2 or 4711=realtime:0; repeat the option

@@ -21,10 +21,13 @@ pub(crate) fn sample(workload: bool, device: bool, devices: &str) -> Option<Stri
     let model = format!("a model of a hard disk ({})", request::DEVICE);
     Some(match (workload, device) {
         (true, true) => {
-            format!("This is a sample: {trace} on {model}. For your case, give --workload FILE and {devices}.")
+            format!(
+                "This is a sample: {trace} on {model}. For your own workload and device, give --workload FILE and \
+                 {devices}."
+            )
         }
-        (true, false) => format!("The workload is a sample: {trace}. For yours, give --workload FILE."),
-        (false, true) => format!("The device is {model}. For yours, give {devices}."),
+        (true, false) => format!("The workload is a sample: {trace}. For your own workload, give --workload FILE."),
+        (false, true) => format!("The device is {model}. For your own device, give {devices}."),
         (false, false) => return None,
     })
 }

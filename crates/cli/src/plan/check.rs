@@ -80,8 +80,8 @@ fn device(roots: &Roots, path: &Path, plan: &Plan) -> Result<BlockDevice> {
     let shown = path.display();
     let Some(device) = &plan.device else {
         return Err(usage(format!(
-            "{shown}: the plan is for the modelled device {}; check a plan for a device of this machine, such as \
-             device = \"/dev/sdb\"",
+            "{shown}: this plan is for the modelled device {}. Make and check a plan for a device of this machine, \
+             for example with device = \"/dev/sdb\"",
             plan.profile
         )));
     };
@@ -121,7 +121,7 @@ pub(super) fn text(report: &CheckReport) -> String {
     let decision = if report.holds() { "The plan holds" } else { "The plan does not hold" };
     let _ = writeln!(
         out,
-        "{decision} on {device}: {} of {} goals met, {missed} missed, {open} not decided, in {:.0} s.",
+        "{decision} on {device}: {} of {} goals met, {missed} missed, {open} cannot tell, observed for {:.0} s.",
         count(Outcome::Met),
         report.goals.len(),
         report.seconds
@@ -129,7 +129,7 @@ pub(super) fn text(report: &CheckReport) -> String {
     for deviation in &report.deviations {
         let found = match (&deviation.found, &deviation.error) {
             (Some(found), _) => format!("is {found}"),
-            (None, error) => format!("cannot be read: {}", error.as_deref().unwrap_or("unknown")),
+            (None, error) => format!("is not readable: {}", error.as_deref().unwrap_or("unknown")),
         };
         let (name, planned) = (&deviation.name, &deviation.planned);
         let _ = writeln!(out, "  differs from the plan: {name} {found}, but the plan has {planned}");
@@ -143,7 +143,7 @@ pub(super) fn text(report: &CheckReport) -> String {
         }
     }
     if report.lost > 0 {
-        let _ = writeln!(out, "{} trace events were lost: latencies are incomplete", report.lost);
+        let _ = writeln!(out, "the kernel lost {} trace events, so the latencies are incomplete", report.lost);
     }
     out
 }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "The plan does not hold on /dev/sdb: 1 of 3 goals met, 1 missed, 1 not decided, in 30 s.",
+                "The plan does not hold on /dev/sdb: 1 of 3 goals met, 1 missed, 1 cannot tell, observed for 30 s.",
                 "  differs from the plan: scheduler is none, but the plan has bfq",
                 "  db: p99(read) <= 5 ms: MISSED, observed 7.50 (7.00 to 8.00)",
                 "    because meanwhile, backup got 91 % of the device's bytes",

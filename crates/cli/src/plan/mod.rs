@@ -29,19 +29,22 @@ use output::PlanOutputArgs;
 
 /// Find a setting that meets the goals of several units on one device
 ///
-/// An intents file names units (services, containers, virtual machines) that share a device. Each unit has a workload
-/// and goals, such as "p99(read) < 5 ms", "throughput >= 50 MB/s", "share 2", "before backup", "reservation 500 IOPS"
-/// and "limit 20 MB/s". iosched simulates all units together on the model of the device. It searches schedulers,
-/// tunables, weights, limits and priorities for a setting that meets the goals. Then it confirms the setting with new
-/// random numbers, under 30 % more load, under 30 % less load, without each unit, and with another unit.
+/// An intents file names units (services, containers, virtual machines) that share a device. Each
+/// unit has a workload and goals, such as "p99(read) < 5 ms", "throughput >= 50 MB/s", "share 2",
+/// "before backup", "reservation 500 IOPS" and "limit 20 MB/s". iosched simulates all units
+/// together on the model of the device. It searches schedulers, tunables, weights, limits and
+/// priorities for a setting that meets the goals. Then iosched checks the setting with new random
+/// numbers. It also checks the setting under 30 % more load, under 30 % less load, without each
+/// unit, and with another unit.
 ///
-/// The answer names the setting, the predicted value of each goal with its 95 % interval, and the throughput that the
-/// setting costs each unit. The answer also names the goals that the setting does not meet, and the nearest goals that
-/// the plan can promise. docs/plan.md explains the file and the answer.
+/// The answer names the setting, the predicted value of each goal with its 95 % interval, and the
+/// throughput that each unit loses. The answer also names the goals that the setting does not meet,
+/// and the nearest goals that the plan can promise. docs/plan.md explains the file and the answer.
 ///
-/// Instead of an intents file, you can give a plan that `--output` stored. `--write` writes the plan in the form of
-/// another program, `--apply` sets the plan now, `--persist` installs the plan for every start, and `--check` checks
-/// whether the plan holds. Without these options, nothing on this machine changes.
+/// Instead of an intents file, you can give a plan that `--output` stored. `--write` writes the
+/// plan in the form of another program. `--apply` sets the plan now. `--persist` installs the plan
+/// for every start. `--check` checks whether the plan holds. Without these options, nothing on this
+/// machine changes.
 ///
 /// The exit status is 0 if all hard goals are met, and 1 otherwise.
 #[derive(Args, Debug)]
@@ -51,8 +54,8 @@ pub(crate) struct PlanArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Version of Linux whose rules the simulation follows, such as 6.1, 6.1.21, debian-12 or rhel9 [default: that of
-    /// the intents file, or 6.12]
+    /// Version of Linux to simulate, such as 6.1, 6.1.21, debian-12 or rhel9 [default: that of the
+    /// intents file, or 6.12]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelVersion>,
 

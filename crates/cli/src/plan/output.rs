@@ -21,14 +21,16 @@ const ROOT: &str = "/";
 pub(super) struct PlanOutputArgs {
     /// Write the plan in the form of another program: to standard output, or to files in DIR
     ///
-    /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. iosched prints everything that
-    /// a form cannot express to standard error, and writes it as a comment into the files.
+    /// FORM is systemd, hwdb, containers, libvirt, qemu, proxmox, kubernetes or exports. If a form
+    /// cannot express a part of the plan, iosched prints this part to standard error. iosched also
+    /// writes this part as a comment into the files.
     #[arg(long, value_name = "FORM[=DIR]")]
     write: Vec<FormAt>,
 
     /// Set the plan on this machine now; `iosched restore` restores the old values
     ///
-    /// If a value cannot be set, iosched restores all values. The values stay set until the system starts again.
+    /// If iosched cannot set a value, it restores all old values. The new values stay set until the
+    /// system starts again.
     #[arg(long)]
     apply: bool,
 
@@ -145,7 +147,11 @@ fn install(form: &Output, force: bool) -> Result<()> {
         output::print(&format!("{}\n", path.display()))?;
     }
     for file in form.files.iter().filter(|file| !file.path.starts_with('/')) {
-        say!("note: {} is not installed. Write it to a directory with --write {}=DIR.", file.path, form.form);
+        say!(
+            "note: iosched did not install {}. To write this file to a directory, use --write {}=DIR.",
+            file.path,
+            form.form
+        );
     }
     notes(&form.notes);
     commands("activate", form, |file| &file.activate);

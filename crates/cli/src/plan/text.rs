@@ -98,12 +98,12 @@ fn missed(planned: &Planned, nearest: &Nearest) -> String {
             format!("{soft}{unit} misses {} by {} %.", goal.goal, significant(*by_percent, 2))
         }
         Some(Outcome::Missed) => format!("{soft}{unit} misses {}.", goal.goal),
-        _ => format!("{soft}It is uncertain whether {unit} meets {}.", goal.goal),
+        _ => format!("{soft}iosched cannot tell whether {unit} meets {}.", goal.goal),
     };
     if let Some(alone) = alone {
         let alone = significant(*alone, DIGITS);
         text += &format!(
-            " No setting can meet this goal: even alone on the device, {unit} reaches {alone} {}.",
+            " No setting can meet this goal: even alone on the device, {unit} reaches only {alone} {}.",
             unit_of(goal)
         );
     }

@@ -25,7 +25,10 @@ const SECONDS: u32 = 1;
 
 pub(super) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> {
     if args.experiments.len() > 1 {
-        return Err(usage("the experiment \"measured\" must be the only one; remove the other experiments".to_owned()));
+        return Err(usage(
+            "the experiment \"measured\" cannot run together with other experiments; remove the other experiments"
+                .to_owned(),
+        ));
     }
     let device = args.device.as_deref().map(Profile::load).transpose()?;
     let mut cases = Source::cases(args.data.as_deref())?;
@@ -33,7 +36,7 @@ pub(super) fn run(args: &ReproduceArgs, given: &Invocation) -> Result<ExitCode> 
         cases.retain(|case| case.group.contains(text.as_str()) || case.source.name() == text);
         if cases.is_empty() {
             let names = Source::ALL.map(Source::name).join(", ");
-            return Err(usage(format!("no case of {names} has {text:?} in its name")));
+            return Err(usage(format!("no case of {names} has the text {text:?} in its name")));
         }
     }
     let control = Arc::new(Control::new(or_cpus(args.jobs)));

@@ -34,8 +34,8 @@ const RUNS: u32 = 10;
 /// controllers. iosched runs each experiment on a model of its hardware, under the scheduler of its kernel. `iosched
 /// reproduce --list` prints the experiments.
 ///
-/// A verdict compares a setting with the baseline of the experiment. The method is that of the
-/// document behind the experiment "quantum": two settings differ only if their means differ by more
+/// A verdict compares a setting with the baseline of the experiment. The method comes from the
+/// document behind the experiment "quantum". Two settings differ only if their means differ by more
 /// than the standard deviations. In simulation, the means must also differ by at least 0.5 %. If a
 /// document gives no standard deviations, published and simulated differences below 10 % do not
 /// count. ◦ marks tests shorter than a minute, because the method excludes such tests. † marks
@@ -55,9 +55,10 @@ const RUNS: u32 = 10;
 pub(crate) struct ReproduceArgs {
     /// Experiments to run: a group, a name, or all
     ///
-    /// The group "cfq" contains the experiments quantum, fsync-yield, dd, low-latency and tpcc. The group "today"
-    /// contains the experiments nvme-interference, start-up, streams and shares. The experiment "measured" prints
-    /// results that others measured on SSDs, and simulated results beside them.
+    /// The group "cfq" contains the experiments quantum, fsync-yield, dd, low-latency and tpcc. The
+    /// group "today" contains the experiments nvme-interference, start-up, streams and shares. The
+    /// experiment "measured" prints results that others measured on SSDs, and simulated results
+    /// next to them.
     #[arg(value_name = "EXPERIMENT", default_value = ALL)]
     experiments: Vec<String>,
 
@@ -72,8 +73,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
 
-    /// Only for the experiment "measured": read the measurements from this directory, in tables of the same form as the
-    /// included ones
+    /// Only for the experiment "measured": read the measurements from this directory, in tables of
+    /// the same form as the included tables
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 
@@ -102,7 +103,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
 
-    /// Write the records to this file; each run adds a line when it ends; `iosched report` reads it
+    /// Write the records to this file; iosched adds a line after each run, and `iosched report`
+    /// reads this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     records: Option<PathBuf>,
 

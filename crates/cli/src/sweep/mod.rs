@@ -15,11 +15,12 @@ use absent as present;
 
 /// Compare schedulers for many workloads, devices and seeds
 ///
-/// A plan in TOML lists workloads, devices, schedulers and seeds. Each combination of workload, device and seed is one
-/// comparison. When a comparison ends, iosched adds its results to a dataset of Parquet files. If you stop a sweep or
-/// extend its plan, the next sweep runs only the missing comparisons. If an input of a comparison changes, the next
-/// sweep runs the comparison again. The inputs include the content of a trace and the version of iosched. If a workload
-/// cannot be read, the sweep continues without it, and lists it at the end.
+/// A plan in TOML lists workloads, devices, schedulers and seeds. Each combination of workload,
+/// device and seed is one comparison. When a comparison ends, iosched adds its results to a dataset
+/// of Parquet files. If you stop a sweep or extend its plan, the next sweep runs only the missing
+/// comparisons. If an input of a comparison changes, the next sweep runs the comparison again. The
+/// inputs include the content of a trace and the version of iosched. If iosched cannot read a
+/// workload, the sweep continues without this workload, and lists it at the end.
 ///
 /// In a sweep, each pair of a workload and a device is called a volume. At the end, the output
 /// shows the best setting for each volume. Then the output compares the total gain of three

@@ -106,7 +106,7 @@ fn sweep(units: &Units, directory: &Directory, jobs: usize) -> Result<(Outcome, 
             say!("\nstopping after the current comparisons; a second Ctrl-C stops them too");
         } else {
             stopped.abort();
-            say!("\nstopping; results of finished comparisons are kept");
+            say!("\nstopping; iosched keeps the results of finished comparisons");
         }
     })?;
     let meter = Meter::new(UNITS);
@@ -126,7 +126,7 @@ fn tell_failed(failed: &[Failed]) {
     for Failed { workload, problem, .. } in failed.iter().take(FAILURES_SHOWN_MAX) {
         // An error of reading a file already names the file.
         let named = if problem.contains(workload) { String::new() } else { format!("{workload}: ") };
-        say!("not made: {named}{problem}");
+        say!("failed: {named}{problem}");
     }
     if failed.len() > FAILURES_SHOWN_MAX {
         say!("and {} more; failed.json in the dataset lists all", failed.len() - FAILURES_SHOWN_MAX);
@@ -187,7 +187,7 @@ fn as_text(units: &Units, outcome: &Outcome, summary: Option<&Summary>, elapsed:
     if outcome.interrupted {
         let missing = units.units.len() - outcome.before - outcome.finished;
         text.push_str(&format!(
-            "stopped: {} are missing; to continue, run the same command again\n",
+            "stopped: {} comparisons are missing; to continue, run the same command again\n",
             grouped(missing as u64)
         ));
     }

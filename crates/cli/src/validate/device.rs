@@ -43,7 +43,7 @@ pub(crate) struct DeviceArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Allow writes to this device, which destroy its data; repeat the exact name of the device
+    /// Allow writes that destroy the data on this device; give the exact name of the device again
     #[arg(long, value_name = "DEVICE", conflicts_with = "from")]
     destroy_data: Option<PathBuf>,
 
@@ -65,7 +65,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.5, conflicts_with = "from", value_parser = seconds_above_0)]
     run_for: f64,
 
-    /// Write the runs to this file; each run adds a line when it ends
+    /// Write the runs to this file; iosched adds a line after each run
     #[arg(long, value_name = "FILE", default_value = RECORDS_DEFAULT, conflicts_with = "from", value_hint = ValueHint::FilePath)]
     records: PathBuf,
 
@@ -73,9 +73,9 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "RECORDS", value_hint = ValueHint::FilePath, conflicts_with = "target")]
     from: Option<PathBuf>,
 
-    /// Measure nothing; show the rows of this table that were left out when the profile was fitted
+    /// Measure nothing; show the rows of this table that the fit of the profile did not use
     ///
-    /// `iosched calibrate --help` describes the table at its option --table.
+    /// `iosched calibrate --help` describes this table, at the option --table.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["target", "from", "output", "schedulers", "destroy_data"])]
     table: Option<PathBuf>,
@@ -99,7 +99,7 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
     if let Some(table) = &args.table {
         return crate::calibrate::validate_table(&profile, table, args.json);
     }
-    let mut outputs = Outputs::new(args.write).prints("the figures").reads_all(&args.from);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads_all(&args.from);
     let out = outputs.optional("--output", args.output.as_ref(), Kind::Profile)?;
     let control = Arc::new(Control::new(1));
     let (measured, recorded) = match (&args.from, &args.target) {
@@ -111,7 +111,9 @@ pub(super) fn run(args: &DeviceArgs, given: &Invocation) -> Result<ExitCode> {
             let measured = measure(args, given, target, &mut records, &control)?;
             (measured, records.finish())
         }
-        (None, None) => return Err(usage("the device to validate on is missing; add it, for example /dev/sdb")),
+        (None, None) => {
+            return Err(usage("the device to validate on is missing; name a device, for example /dev/sdb"));
+        }
     };
     measured.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     let interrupted = control.is_stopping();

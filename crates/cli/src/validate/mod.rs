@@ -31,7 +31,8 @@ use iosched_terminal::show::{self, Look, validation};
 ///
 /// iosched writes to a device only if you name the device again with --destroy-data. If you name a
 /// file, iosched only reads the file. In a directory, iosched creates a file and writes to this
-/// file. It needs root, because it changes schedulers. At the end, iosched restores the old values.
+/// file. The command needs root, because it changes schedulers. At the end, iosched restores the
+/// old values.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ValidateArgs {
@@ -46,18 +47,19 @@ enum ValidateCommand {
     /// Compare the response times of a model with measurements of a real disk
     ///
     /// Each line of the trace is a request: `R|W Hit|Miss|Doub|Trip block count service_us
-    /// next_us`. A block has 512 bytes. The second field is not used. service_us is the time to
+    /// next_us`. A block has 512 bytes. iosched ignores the second field. service_us is the time to
     /// completion. next_us is the time from the completion to the next request. The model gets the
-    /// same requests. The model gets each request the recorded time (next_us) after the completion
-    /// of the request before it. The result, in the last line, is the root mean square distance
-    /// between the two distributions of response times (Ruemmler and Wilkes, 1994).
+    /// same requests. After each completion, the model waits for the recorded time (next_us), and
+    /// then gets the next request. The last line has the result. It is the root mean square
+    /// distance between the two distributions of response times (Ruemmler and Wilkes, 1994).
     Disk(DiskArgs),
     /// Replay a recording of a served disk in the simulator, and compare every decision
     ///
-    /// `iosched serve --record-driver FILE` records all inputs of the request queue with their times, and all its
-    /// decisions. mount, ublk and vhost have the same option. The inputs are submissions, completions, timers and
-    /// changes of settings. The simulator gets the same inputs. If it decides differently, iosched prints the first
-    /// difference, and the exit status is 1.
+    /// `iosched serve --record-driver FILE` records all inputs of the request queue with their
+    /// times, and all its decisions. mount, ublk and vhost have the same option. The inputs are
+    /// submissions, completions, timers and changes of settings. The simulator gets the same
+    /// inputs. If the simulator decides differently, iosched prints the first difference, and the
+    /// exit status is 1.
     Recording(recording::RecordingArgs),
 }
 
@@ -97,7 +99,7 @@ fn run_disk(args: &DiskArgs) -> Result<()> {
     let name = args.trace.display().to_string();
     let text = import::read(&args.trace)?;
     let services = service_times(&name, &text, profile.card().capacity_sectors).map_err(usage)?;
-    let mut outputs = Outputs::new(args.write).prints("the figures").reads(&args.device).reads(&args.trace);
+    let mut outputs = Outputs::new(args.write).prints("the result").reads(&args.device).reads(&args.trace);
     let report = outputs.optional("--report", args.report.as_ref(), Kind::Page)?;
     let validation = validate(&profile, &name, &services, args.seed);
     let reported = report.map(|out| out.text(&iosched_report::validation_html(&validation)));

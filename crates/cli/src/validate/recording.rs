@@ -63,7 +63,7 @@ impl Lines {
         if !mark.starts_with(kind) {
             let problem = format!("this is not a recording of a disk's queue; such a recording begins with {kind:?}");
             return Err(usage(format!(
-                "{}: {problem}; make one with iosched serve --record-driver FILE",
+                "{}: {problem}; make a recording with iosched serve --record-driver FILE",
                 path.display()
             )));
         }

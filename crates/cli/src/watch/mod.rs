@@ -144,10 +144,10 @@ pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>> {
 /// Says which values are missing, and why.
 pub(crate) fn notes(observer: &Observer) {
     if let Some(reason) = observer.without_latencies() {
-        say!("latencies are not observed: {reason}");
+        say!("watch cannot observe latencies: {reason}");
     }
     if let Some(reason) = observer.without_groups() {
-        say!("io.stat of cgroups is not read: {reason}");
+        say!("watch cannot read io.stat of cgroups: {reason}");
     }
     for disk in observer.disks().iter().filter(|disk| !disk.directory().join("mq").is_dir()) {
         say!("{disk}: this disk has no request queue; observe the disks below it (iosched doctor {disk} shows them)");

@@ -41,7 +41,7 @@ pub(super) fn table(sample: &Sample) -> String {
                 format!("busy {:.0} %, {depth:.1} requests in flight while busy", busy * 100.0)
             }
             (Some(_), None) => "idle".to_owned(),
-            _ => "the kernel does not count its requests (iostats is 0)".to_owned(),
+            _ => "the kernel does not count the requests of this disk (iostats is 0)".to_owned(),
         };
         let _ = writeln!(out, "{}: {scheduler}, {load}", disk.name);
         let series = of_disk(sample, disk);
@@ -80,10 +80,10 @@ pub(super) fn table(sample: &Sample) -> String {
         }
     }
     if !sample.series.is_empty() && sample.sampled < 0.97 {
-        let _ = writeln!(out, "requests were observed in {:.0} % of the time", sample.sampled * 100.0);
+        let _ = writeln!(out, "watch observed requests in {:.0} % of the time", sample.sampled * 100.0);
     }
     if sample.lost > 0 {
-        let _ = writeln!(out, "{} trace events were lost: latencies are incomplete", sample.lost);
+        let _ = writeln!(out, "the kernel lost {} trace events, so the latencies are incomplete", sample.lost);
     }
     out
 }
@@ -147,7 +147,7 @@ mod tests {
         let row = table.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>();
         assert_eq!(row, ["system.slice/db.service", "be", "read", "100", "0.4", "2.00", "2.00", "2.00", "25%"]);
         assert!(
-            table.contains("observed in 50 % of the time") && table.contains("3 trace events were lost"),
+            table.contains("observed in 50 % of the time") && table.contains("the kernel lost 3 trace events"),
             "{table}"
         );
     }

@@ -69,7 +69,7 @@ pub(crate) fn ended_by_sigterm(here: &Path, args: &[&str]) {
     let done = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&done.stderr);
     assert_ne!(done.status.code(), Some(0), "{args:?}: {err}");
-    assert!(err.contains("stopping; results of finished runs are kept"), "{args:?}: {err}");
+    assert!(err.contains("stopping; iosched keeps the results of finished runs"), "{args:?}: {err}");
 }
 
 /// Returns whether a process has a handler of SIGTERM.

@@ -91,13 +91,16 @@ pub(crate) const CASES: &[Case] = &[
             &["top", "--at", "x", "-n", "-5"],
         ];
         for args in out_of_range {
-            place.iosched(args).refused(2, &["-5 is not in "]).never(&["unexpected argument"]);
+            place
+                .iosched(args)
+                .refused(2, &["-5 is out of range; give a whole number "])
+                .never(&["unexpected argument"]);
         }
         for args in [&["compare", "--speed", "-5"][..], &["top", "--at", "x", "--interval", "-5"]] {
             place.iosched(args).refused(2, &["-5"]).never(&["unexpected argument"]);
         }
         for interval in ["0", "-5", "0.05", "2h"] {
-            place.iosched(&["top", "--interval", interval]).refused(2, &["give seconds from 0.1 to 3600"]);
+            place.iosched(&["top", "--interval", interval]).refused(2, &["give a time from 0.1s to 3600s"]);
         }
         place.iosched(&["validate", "./x", "-p", "sata-ssd", "--run-for", "0"]).refused(2, &["give a time from 1ns"]);
         place.iosched(&["compare", "-w", "dd if=/dev/zero of=f bs=x"]).refused(2, &["from 1 to 2^50"]);

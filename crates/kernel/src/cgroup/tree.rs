@@ -141,11 +141,14 @@ fn absent(file: &str) -> &'static str {
 fn not_of_disk(file: &str, device: &str) -> String {
     match file {
         "io.bfq.weight" => {
-            format!("the scheduler of this disk is not bfq; to change it, run: iosched set {device} scheduler=bfq")
+            format!(
+                "the scheduler of this disk is not bfq; to change the scheduler, run: iosched set {device} \
+                 scheduler=bfq"
+            )
         }
         "io.weight" => {
             format!(
-                "io.cost uses this weight, but io.cost is off; to switch it on, run: iosched set {device} \
+                "io.cost uses this weight, but io.cost is off; to switch io.cost on, run: iosched set {device} \
                  {CGROUP}io.cost.qos=enable=1"
             )
         }

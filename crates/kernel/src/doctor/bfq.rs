@@ -113,8 +113,8 @@ pub(super) fn device_weight_missing(machine: &Snapshot, disk: &Disk) -> Option<F
     let (first, weight) = groups.first()?;
     let meaning = format!(
         "bfq does not use the io.weight that is set for this disk ({}), because systemd does not write \
-         IODeviceWeight= to io.bfq.weight. Write the weight to io.bfq.weight yourself, with ExecStartPost= \
-         in the unit if it must survive a restart; or set IOWeight= instead",
+         IODeviceWeight= to io.bfq.weight. Write the weight to io.bfq.weight yourself. To write the weight at \
+         every start of the unit, use ExecStartPost=. Or set IOWeight= instead",
         named(&groups)
     );
     let file = format!("{}/io.bfq.weight", first.directory);

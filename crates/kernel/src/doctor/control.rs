@@ -76,7 +76,7 @@ fn but_for(by_kernel: &[String], finding: Finding) -> Finding {
     }
     let through = by_kernel.join(", ");
     let meaning = format!(
-        "{}. Writes through {through} do not count for any cgroup, because a thread of the kernel sends them",
+        "{}. Writes through {through} do not count for any cgroup, because a thread of the kernel sends these writes",
         finding.meaning
     );
     Finding { meaning, sure: Sure::Likely, ..finding }
@@ -110,8 +110,8 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
     let of = |id, meaning: String| Finding::note(id, Some(&disk.name), file.clone(), meaning);
     if disk.scheduler.is_none() {
         let meaning = format!(
-            "the target of {target_us} us of {name} does nothing. io.latency acts on request queues, and this \
-             device has no request queue; set the target for the disks below it"
+            "the latency target of {name} ({target_us} us) does nothing on this device. io.latency acts on request \
+             queues, and this device has no request queue. Set the target for the disks below this device"
         );
         return Some(of(Id::IoLatencyWithoutQueue, meaning).matters().sure(Sure::Likely));
     }
@@ -120,8 +120,8 @@ fn latency(group: &Group, disk: &Disk) -> Option<Finding> {
         _ => "at least a tenth of the I/Os in a time window miss the target",
     };
     let meaning = format!(
-        "{name} has a target of {target_us} us. Siblings that have a longer target or no target get fewer I/Os \
-         in flight when {bad}"
+        "{name} has a latency target of {target_us} us. Siblings that have a longer target or no target get fewer \
+         I/Os in flight when {bad}"
     );
     Some(of(Id::IoLatencySet, meaning))
 }
@@ -135,13 +135,16 @@ fn io_cost(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
     };
     let latency = match cost.looks_at_latency {
         true => "io.cost slows the disk down when requests miss the latency targets",
-        false => "io.cost has no latency targets, so it slows the disk down only when tags run out",
+        false => {
+            "io.cost has no latency targets, so it slows the disk down only when all tags of the disk are in \
+            use"
+        }
     };
     let meaning = format!("io.cost is on. Cgroups share this disk by io.weight, and {latency}");
     let mut found = vec![of(Id::IoCostOn, "io.cost.qos", meaning)];
     if cost.has_default_model {
-        let meaning = "the kernel guesses the cost of a bio from the kind of disk, because the costs of this \
-                       disk were not measured. If the real disk is faster, weights lose their effect";
+        let meaning = "io.cost.model has no costs for this disk, so the kernel guesses the cost of a bio from the \
+            kind of disk. If the real disk is faster, weights lose their effect";
         found.push(of(Id::IoCostDefaultModel, "io.cost.model", meaning.to_owned()).sure(Sure::Likely));
     }
     found
@@ -203,16 +206,15 @@ fn io_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         }
         Costing::Unknown => {
             let meaning = format!(
-                "io.weight is set ({names}). It has an effect only if io.cost is on for this disk, but iosched \
-                 cannot see this from inside a container"
+                "io.weight ({names}) has an effect only if io.cost is on for this disk. From inside a container, \
+                 iosched cannot see whether io.cost is on"
             );
             Some(of(Id::IoWeightUnknown, &groups, meaning).sure(Sure::CannotKnow))
         }
         Costing::Off => {
             let why = if is_bfq { "bfq uses only io.bfq.weight" } else { "bfq is not the scheduler" };
             let meaning = format!(
-                "io.weight does nothing on this disk ({names}), because io.cost is off for \
-                 it, and {why}"
+                "io.weight does nothing on this disk ({names}), because io.cost is off for this disk, and {why}"
             );
             let finding = of(Id::IoWeightIgnored, &groups, meaning).matters();
             Some(match weight_remedy(machine, disk, &groups) {
@@ -248,7 +250,8 @@ fn bfq_weight(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     if is_bfq {
         return Some(of(Id::BfqWeightInForce, format!("io.bfq.weight takes effect, through bfq ({names})")));
     }
-    let meaning = format!("io.bfq.weight does nothing on this disk ({names}), because its scheduler is not bfq");
+    let meaning =
+        format!("io.bfq.weight does nothing on this disk ({names}), because the scheduler of this disk is not bfq");
     let finding = of(Id::BfqWeightIgnored, meaning).matters();
     let has_bfq = disk.schedulers.iter().any(|name| name == "bfq");
     Some(if has_bfq { finding.remedy(format!("iosched set {} scheduler=bfq", disk.name)) } else { finding })
@@ -265,8 +268,9 @@ fn prio_class(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
     let scheduler = disk.scheduler.as_deref().unwrap_or_default();
     match ionice::looks(machine, disk)? {
         Looks::Nowhere if disk.drive_priority.is_none() => {
-            let meaning =
-                format!("io.prio.class does nothing on this disk ({names}), because its scheduler is {scheduler}");
+            let meaning = format!(
+                "io.prio.class does nothing on this disk ({names}), because the scheduler of this disk is {scheduler}"
+            );
             let finding = of(Id::IoPrioClassIgnored, meaning).matters();
             Some(match ionice::remedy(disk) {
                 Some(command) => finding.remedy(command),

@@ -34,8 +34,10 @@ fn set(disk: &Disk, assignment: &str) -> String {
 
 fn virtual_disk(disk: &Disk) -> Option<Finding> {
     let kind = disk.virtual_kind?;
-    let meaning =
-        format!("this disk is {kind}; the host schedules requests again, and may undo the effect of these settings");
+    let meaning = format!(
+        "this disk is {kind}. The host schedules all requests again, and may undo the effect of settings on this \
+         machine"
+    );
     let file = match (&disk.model, &disk.driver) {
         (Some(_), _) => "device/model",
         (None, Some(_)) => "device/driver",
@@ -55,10 +57,10 @@ fn rotation(disk: &Disk) -> Option<Finding> {
             Sure::CannotKnow,
             Weight::Note,
         ),
-        RotationDoubt::Model => ("the name of its model is that of an SSD", Sure::Likely, Weight::Matters),
+        RotationDoubt::Model => ("the model name of the disk is that of an SSD", Sure::Likely, Weight::Matters),
     };
     let meaning = format!(
-        "the kernel treats this disk as a rotating disk, but this may be wrong, because {why}. If the disk does \
+        "the kernel treats this disk as a rotating disk. This may be wrong, because {why}. If the disk does \
          not rotate, bfq waits for readers in vain, and the default latency targets are too long"
     );
     let finding = Finding { weight, ..note(disk, Id::RotationalDoubtful, "queue/rotational", meaning).sure(sure) };
@@ -69,13 +71,14 @@ fn write_cache(disk: &Disk) -> Option<Finding> {
     let drive_is_volatile = disk.drive_cache.as_deref().is_some_and(|text| text.starts_with("write back"));
     match disk.write_cache.as_deref()? {
         "write back" => {
-            let meaning = "its write cache is volatile, and the kernel flushes the cache. A write completes \
-                before it is on the medium, and fsync waits for a flush";
+            let meaning = "the write cache of this disk is volatile, and the kernel flushes the cache. A write \
+                completes before the data is on the medium, and fsync waits for a flush";
             Some(note(disk, Id::WriteCacheVolatile, "queue/write_cache", meaning))
         }
         "write through" if drive_is_volatile => {
-            let meaning = "the drive reports a volatile write cache, but the kernel is set not to flush it. Unless \
-                 the cache has a battery, a loss of power can destroy data after a successful fsync";
+            let meaning = "the drive reports a volatile write cache, but the kernel does not flush this cache, \
+                because write_cache is \"write through\". Unless the cache has a battery, a loss of power can \
+                destroy data after a successful fsync";
             let finding = note(disk, Id::FlushesNotSent, "queue/write_cache", meaning).matters().sure(Sure::Likely);
             Some(finding.remedy(set(disk, "\"write_cache=write back\"")))
         }
@@ -95,7 +98,7 @@ fn request_size(disk: &Disk) -> Option<Finding> {
     let (limit_kb, taken) = (disk.max_sectors_kb?, disk.max_hw_sectors_kb?);
     let usual = taken.min(REQUEST_USUAL_KIB);
     let meaning = format!(
-        "the kernel splits requests at {limit_kb} KiB, although the disk accepts {taken}, so large reads and \
+        "the kernel splits requests at {limit_kb} KiB, although the disk accepts {taken} KiB, so large reads and \
          writes need more commands"
     );
     let finding = note(disk, Id::RequestsCut, "queue/max_sectors_kb", meaning);

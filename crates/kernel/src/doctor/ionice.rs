@@ -48,7 +48,8 @@ pub(super) fn remedy(disk: &Disk) -> Option<String> {
 /// Describes how to examine a scheduler that is not part of Linux.
 fn unknown(scheduler: &str) -> String {
     format!(
-        "iosched does not know whether {scheduler} uses ionice. To find out, compare it with none: iosched compare \
+        "iosched does not know whether {scheduler} uses ionice. To find out, compare {scheduler} with none: \
+         iosched compare \
          --on DIR --workload JOBS.fio. DIR is on this disk, and JOBS.fio has two jobs with different prioclass"
     )
 }
@@ -64,7 +65,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         // The finding about the drive follows below.
         Looks::Nowhere if disk.drive_priority.is_some() => {}
         Looks::Nowhere => {
-            let meaning = format!("ionice does nothing on this disk, because its scheduler is {scheduler}");
+            let meaning =
+                format!("ionice does nothing on this disk, because the scheduler of this disk is {scheduler}");
             // The facts about ADIOS hold for version 3.3.0.
             let finding = match scheduler {
                 "adios" => of(Id::IoniceIgnored, format!("{meaning} (ADIOS 3.3.0 uses neither class nor level)"))
@@ -104,8 +106,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Vec<Finding> {
         }
     }
     if let Some(file) = disk.drive_priority {
-        let meaning = "commands of the class rt are marked for the drive, and the drive serves them first. The \
-                       drive does not know other classes or levels";
+        let meaning = "the kernel marks commands of the class rt, and the drive serves marked commands first. The \
+            drive does not know other classes or levels";
         found.push(Finding::note(Id::IoniceByTheDrive, Some(&disk.name), disk.file(file), meaning).sure(Sure::Likely));
     }
     found

@@ -29,7 +29,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         Layer::Lvm => {
             let meaning = format!(
                 "this is a logical volume over {below}; {decide}. Linear and striped volumes pass on ioprio and \
-                 cgroup. For thin, cached and mirrored volumes this is unknown"
+                 cgroup. For thin, cached and mirrored volumes, iosched cannot tell"
             );
             of(Id::LayerLvm, "dm/uuid", meaning).sure(Sure::Likely)
         }
@@ -58,8 +58,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         },
         Layer::Other => {
             let meaning = format!(
-                "this device is made of {below}; it is unknown whether ioprio and cgroup reach the \
-                disks below"
+                "this device is made of {below}; iosched cannot tell whether ioprio and cgroup reach the disks below"
             );
             of(Id::LayerOther, "slaves", meaning).sure(Sure::CannotKnow)
         }
@@ -70,7 +69,7 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
             let paths_text: Vec<String> = paths_text.collect();
             let blind =
                 |(_, scheduler): &(String, Option<String>)| matches!(scheduler.as_deref(), Some("none" | "kyber"));
-            let ionice = if paths.iter().all(blind) { ", so ionice does nothing on this disk" } else { "" };
+            let ionice = if paths.iter().all(blind) { ", and ionice does nothing on this disk" } else { "" };
             let meaning = format!(
                 "this device has no scheduler, so the schedulers of its paths decide ({}){ionice}",
                 paths_text.join(", ")
@@ -91,15 +90,15 @@ fn layer_of(machine: &Snapshot, disk: &Disk, layer: &Layer) -> Finding {
         }
         Layer::Raid { level } => {
             let meaning = format!(
-                "this is {level} over {below}; {decide}. It is unknown whether ioprio and cgroup \
-                reach these disks"
+                "this is {level} over {below}; {decide}. iosched cannot tell whether ioprio and cgroup reach these \
+                 disks"
             );
             of(Id::LayerRaid, "md/level", meaning).sure(Sure::CannotKnow)
         }
         Layer::Loop { file, is_direct: true } => {
             let meaning = format!(
                 "this is a loop device over {file} that bypasses the page cache. Kernel threads send its requests to \
-                 {below}; it is unknown whether ioprio and cgroup reach {below}"
+                 {below}; iosched cannot tell whether ioprio and cgroup reach {below}"
             );
             of(Id::LayerLoop, "loop/dio", meaning).sure(Sure::CannotKnow)
         }
@@ -124,7 +123,7 @@ fn deciding(machine: &Snapshot, disk: &Disk) -> String {
     let scheduled = way.iter().filter(|device| device.name != disk.name && device.scheduler.is_some());
     let names: Vec<&str> = scheduled.map(|device| device.name.as_str()).collect();
     match names[..] {
-        [] => "it has no scheduler".to_owned(),
+        [] => "this device has no scheduler".to_owned(),
         [one] => format!("this device has no scheduler, so the scheduler of {one} decides"),
         _ => format!("this device has no scheduler, so the schedulers of {} decide", names.join(", ")),
     }

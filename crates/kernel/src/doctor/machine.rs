@@ -44,18 +44,18 @@ fn cgroups(machine: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
     match unified {
         _ if machine.cgroups.blkio.is_some() => {
-            let meaning = "the I/O controller of cgroups is blkio, of version 1. It has no io.max, io.weight, \
-                io.latency or io.cost, and it counts only direct writes";
+            let meaning = "the I/O controller of this machine is blkio, of version 1 of cgroups. blkio has no \
+                io.max, io.weight, io.latency or io.cost, and counts only direct writes";
             found.push(of(Id::CgroupV1, machine.cgroups.blkio.clone().unwrap_or_default(), meaning));
         }
         Some(unified) if unified.has_io && !unified.passes_io_on => {
-            let meaning = "cgroups below the root have no I/O controller, because the root cgroup does not \
-                           enable it for them, so cgroups cannot limit or share I/O";
+            let meaning = "the root cgroup does not enable the I/O controller for other cgroups, so cgroups cannot \
+                limit or share I/O";
             found.push(of(Id::CgroupIoNotPassedOn, format!("{root}/cgroup.subtree_control"), meaning));
         }
         Some(unified) if unified.has_io => {}
         _ => {
-            let meaning = "there is no I/O controller of cgroups here, so cgroups cannot limit or share I/O";
+            let meaning = "this machine has no I/O controller of cgroups, so cgroups cannot limit or share I/O";
             found.push(of(Id::CgroupNoIo, format!("{root}/cgroup.controllers"), meaning));
         }
     }

@@ -20,16 +20,15 @@ pub(super) fn findings(disk: &Disk) -> Vec<Finding> {
     }
     found.extend(nothing_waits(disk));
     if let Some(nomerges @ 1..) = disk.nomerges {
-        let which = if nomerges == 1 { "only with the previous request" } else { "not at all" };
-        let meaning = format!(
-            "requests are merged {which} (nomerges is {nomerges}), so the disk gets more and smaller \
-             requests"
-        );
+        let merges =
+            if nomerges == 1 { "merges requests only with the previous request" } else { "does not merge requests" };
+        let meaning =
+            format!("the kernel {merges} (nomerges is {nomerges}), so the disk gets more and smaller requests");
         let finding = of(Id::MergesOff, "queue/nomerges", meaning).matters();
         found.push(finding.remedy(format!("iosched set {} nomerges=0", disk.name)));
     }
     if disk.iostats == Some(false) {
-        let meaning = "the kernel keeps no statistics of this disk, so iostat and iosched top show it as idle";
+        let meaning = "the kernel keeps no statistics of this disk, so iostat and iosched top show this disk as idle";
         let finding = of(Id::NoIostats, "queue/iostats", meaning.to_owned());
         found.push(finding.remedy(format!("iosched set {} iostats=1", disk.name)));
     }
@@ -40,7 +39,8 @@ fn nothing_waits(disk: &Disk) -> Option<Finding> {
     let (requests, depth) = (disk.nr_requests?, disk.queue_depth?);
     let meaning = format!(
         "the driver accepts {depth} commands at the same time, and there are at most {requests} requests, so no \
-         request waits in mq-deadline. It has nothing to sort, unless requests have different ioprio classes"
+         request waits in mq-deadline. mq-deadline then has nothing to sort, unless requests have different ioprio \
+         classes"
     );
     let finding = Finding::note(Id::NothingWaits, Some(&disk.name), disk.file("queue/nr_requests"), meaning);
     (disk.has_scheduler("mq-deadline") && requests <= depth).then_some(finding)

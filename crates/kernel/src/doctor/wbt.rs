@@ -14,8 +14,8 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
         Throttling::TargetUs(us) if is_bfq => {
             let meaning = format!(
                 "bfq switches writeback throttling (wbt) off, but the kernel shows a wbt target of {us} us. If a \
-                 program wrote this target after bfq was chosen, wbt is on. Otherwise wbt is off, and the target \
-                 is an old one"
+                 program wrote this target after bfq was chosen, wbt is on. Otherwise wbt is off, and the kernel \
+                 shows an old target"
             );
             of(Id::WbtUnderBfq, meaning).sure(Sure::CannotKnow)
         }
@@ -23,13 +23,15 @@ pub(super) fn findings(machine: &Snapshot, disk: &Disk) -> Option<Finding> {
             Id::WbtOn,
             format!(
                 "the kernel holds back buffered writes while reads take longer than {us} us, under every \
-                 scheduler. It does not hold back reads and direct writes"
+                 scheduler. The kernel does not hold back reads and direct writes"
             ),
         ),
         Throttling::Off => {
             let why = match () {
-                () if is_bfq => ": bfq switches it off",
-                () if matches!(costing(machine, disk), Costing::On(_)) => ": io.cost switches it off, since Linux 6.1",
+                () if is_bfq => ", because bfq switches it off",
+                () if matches!(costing(machine, disk), Costing::On(_)) => {
+                    ", because io.cost switches it off since Linux 6.1"
+                }
                 () => "",
             };
             let meaning = format!(

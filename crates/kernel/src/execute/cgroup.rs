@@ -243,8 +243,8 @@ impl Cgroups {
         if self.are_of_processes() {
             return write_once(&path.join(PROCESSES), OURSELVES).map_err(|error| match error.kind() {
                 io::ErrorKind::ResourceBusy => io::Error::other(
-                    "this cgroup contains cgroups, so it cannot contain processes; version 2 of cgroups does not \
-                     allow both",
+                    "this cgroup contains other cgroups, and version 2 of cgroups then allows no processes in this \
+                     cgroup",
                 ),
                 _ => error,
             });

@@ -149,7 +149,7 @@ pub enum ExecuteError {
         available_bytes: u64,
     },
     /// An I/O is longer than the maximum.
-    #[error("an I/O of {bytes} bytes; the maximum is {IO_BYTES_MAX}")]
+    #[error("an I/O has {bytes} bytes; the maximum is {IO_BYTES_MAX}")]
     TooLong {
         /// Length of the I/O, bytes.
         bytes: u64,

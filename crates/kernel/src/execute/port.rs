@@ -387,7 +387,7 @@ fn short(file: BorrowedFd<'_>, is_device: bool, io: &Io, moved: usize) -> io::Er
                 offset + bytes
             )
         }
-        _ => format!("{moved} of {bytes} bytes were transferred"),
+        _ => format!("this I/O transferred only {moved} of {bytes} bytes"),
     })
 }
 
@@ -413,6 +413,6 @@ mod tests {
         assert!(message(&file, false).starts_with("the file now has 5000 bytes, but this I/O needs 8192"));
         assert!(message(&file, true).starts_with("the device now has 5000 bytes"));
         file.write_all(&[0; 5000]).unwrap();
-        assert_eq!(message(&file, true), "0 of 4096 bytes were transferred");
+        assert_eq!(message(&file, true), "this I/O transferred only 0 of 4096 bytes");
     }
 }

@@ -229,7 +229,7 @@ fn nobody_traces(directory: &Path) -> Result<(), RecordError> {
     }
     let events = value(&directory.join("set_event")).unwrap_or_default();
     match events.lines().next() {
-        Some(first) => Err(RecordError::InUse { what: format!("it traces {first}") }),
+        Some(first) => Err(RecordError::InUse { what: format!("the present trace records {first}") }),
         None => Ok(()),
     }
 }

@@ -117,7 +117,7 @@ pub enum SettingsError {
         path: PathBuf,
     },
     /// The device has no scheduler.
-    #[error("{device}: this device has no scheduler of its own{}", those_below(below))]
+    #[error("{device}: this device has no scheduler{}", those_below(below))]
     NoScheduler {
         /// Name of the device.
         device: String,
@@ -125,7 +125,7 @@ pub enum SettingsError {
         below: Vec<String>,
     },
     /// The kernel does not have the scheduler.
-    #[error("{device}: the kernel has no scheduler {name}; it has {available}{}", after_missing(name))]
+    #[error("{device}: the kernel has no scheduler {name} for this device; it has {available}{}", after_missing(name))]
     Missing {
         /// Name of the device.
         device: String,
@@ -144,8 +144,8 @@ pub enum SettingsError {
     },
     /// The settings of an earlier session have not been restored.
     #[error(
-        "{device}: iosched changed the settings of this device and did not restore them, for example because it \
-         was killed; first run: iosched restore {device}"
+        "{device}: an earlier iosched command changed the settings of this device and did not restore them, for \
+         example because it was killed; first run: iosched restore {device}"
     )]
     LeftOver {
         /// Name of the device.
@@ -163,7 +163,7 @@ pub enum SettingsError {
 }
 
 fn those_below(below: &[String]) -> String {
-    if below.is_empty() { String::new() } else { format!("; below it {} have one", below.join(", ")) }
+    if below.is_empty() { String::new() } else { format!("; the devices below have one: {}", below.join(", ")) }
 }
 
 /// Returns a hint how to use a scheduler that the kernel does not have.
@@ -171,13 +171,13 @@ pub(crate) fn elsewhere(name: &str) -> String {
     let scheduler = Registry::linux().get(name).ok();
     if scheduler.is_some_and(|scheduler| scheduler.is_in_no_kernel()) {
         return format!(
-            "{name} is a scheduler of iosched, and no kernel has it: serve the disk: \
-             iosched serve DISK --scheduler {name}"
+            "no kernel has the scheduler {name}; to use {name}, let iosched serve the disk: iosched serve DISK \
+             --scheduler {name}"
         );
     }
     match scheduler.and_then(|scheduler| scheduler.out_of_tree) {
         Some(kernels) => format!(
-            "{name} is not in Linux: boot a kernel that has it ({kernels}), or serve the disk: \
+            "{name} is not in Linux; boot a kernel that has {name} ({kernels}), or let iosched serve the disk: \
              iosched serve DISK --scheduler {name}"
         ),
         None => format!("try modprobe {name}, or modprobe {name}-iosched"),

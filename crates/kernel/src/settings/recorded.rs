@@ -44,8 +44,8 @@ pub struct Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.from {
-            None if self.is_of_cgroup() => write!(f, "{} is gone with its cgroup", self.name),
-            from => write!(f, "{} {} -> {}", self.name, from.as_deref().unwrap_or("(gone)"), self.to),
+            None if self.is_of_cgroup() => write!(f, "{} no longer exists, because its cgroup was removed", self.name),
+            from => write!(f, "{} {} -> {}", self.name, from.as_deref().unwrap_or("(none)"), self.to),
         }
     }
 }
@@ -54,7 +54,12 @@ impl Change {
     /// Describes the change as an action of another program, which changed the value `to`.
     #[must_use]
     pub fn of_others(&self) -> String {
-        format!("{} from {} to {}", self.name, self.to, self.from.as_deref().unwrap_or("nothing: it is gone"))
+        format!(
+            "{} from {} to {}",
+            self.name,
+            self.to,
+            self.from.as_deref().unwrap_or("nothing (this attribute no longer exists)")
+        )
     }
 
     fn is_of_cgroup(&self) -> bool {
@@ -86,12 +91,16 @@ pub struct NotRestored {
 
 impl fmt::Display for NotRestored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: not everything could be put back; to do it by hand:", self.device)?;
+        write!(
+            f,
+            "{}: iosched could not restore all settings; to restore the other settings yourself, run:",
+            self.device
+        )?;
         for Left { change, path, line, error } in &self.left {
             write!(f, "\n  echo {} > {}", shell(line), path.display())?;
             match error {
                 Some(error) => write!(f, "   # {error}")?,
-                None => write!(f, "   # it is {}", change.from.as_deref().unwrap_or("not there"))?,
+                None => write!(f, "   # the present value is {}", change.from.as_deref().unwrap_or("missing"))?,
             }
         }
         Ok(())
@@ -360,7 +369,10 @@ mod tests {
         std::fs::remove_file(machine.path().join("sys/devices/sda/queue/write_cache")).unwrap();
         let error = recorded.put_back(&sda).unwrap_err().to_string();
         assert!(
-            error.starts_with("sda: not everything could be put back; to do it by hand:\n  echo 'write back' > "),
+            error.starts_with(
+                "sda: iosched could not restore all settings; to restore the other settings \
+                yourself, run:\n  echo 'write back' > "
+            ),
             "{error}"
         );
         assert!(error.contains("sda/queue/write_cache   # "), "{error}");

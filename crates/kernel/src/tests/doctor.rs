@@ -172,8 +172,8 @@ fn an_nvme_disk_with_none() {
     fake.nvme("nvme0n1", "259:0", &[("scheduler", "[none] mq-deadline")]);
     fake.gives(&["nvme0n1 ionice-ignored", "nvme0n1 wbt-on"]);
     let finding = fake.finding(Id::IoniceIgnored);
-    assert_eq!(finding.meaning, "ionice does nothing on this disk, because its scheduler is none");
-    assert_eq!((finding.weight, finding.remedy), (Weight::Note, None), "nobody uses it");
+    assert_eq!(finding.meaning, "ionice does nothing on this disk, because the scheduler of this disk is none");
+    assert_eq!((finding.weight, finding.remedy), (Weight::Note, None), "no program uses this device");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn an_nvme_disk_that_is_reached_by_paths() {
     fake.gives(&["nvme0n1 layer-nvme-paths", "nvme0n1 write-cache-volatile"]);
     let finding = fake.finding(Id::LayerNvmePaths);
     assert!(
-        finding.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), so ionice does nothing on this disk"),
+        finding.meaning.ends_with("(nvme0c0n1: none, nvme0c1n1: none), and ionice does nothing on this disk"),
         "{finding:?}"
     );
     fake.write("sys/block/nvme0c1n1/queue/scheduler", "none [mq-deadline]");
@@ -280,9 +280,9 @@ fn writes_that_the_kernel_makes_above_a_disk_count_for_no_group() {
     fake.over("dm-0", "253:0", &["nvme0n1"], ("dm/uuid", "CRYPT-LUKS2-0123-luks"));
     let finding = fake.finding(Id::IoMaxSet);
     assert!(
-        finding
-            .meaning
-            .ends_with(". Writes through dm-0 do not count for any cgroup, because a thread of the kernel sends them"),
+        finding.meaning.ends_with(
+            ". Writes through dm-0 do not count for any cgroup, because a thread of the kernel sends these writes"
+        ),
         "{finding:?}"
     );
     assert_eq!(finding.sure, Sure::Likely);

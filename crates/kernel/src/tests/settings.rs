@@ -184,7 +184,7 @@ fn damaged_journal_is_reported_and_kept() {
 fn a_device_without_a_scheduler_says_which_has_one() {
     let machine = Machine::new();
     let refused = Session::begin(&machine.device("dm-0"), &state(&machine)).unwrap_err().to_string();
-    assert_eq!(refused, "dm-0: this device has no scheduler of its own; below it sda have one");
+    assert_eq!(refused, "dm-0: this device has no scheduler; the devices below have one: sda");
     assert!(left_over(&state(&machine)).is_empty());
 }
 
@@ -239,7 +239,7 @@ fn restore_undoes_cgroup_changes_or_reports_them_gone() {
         let Restoration::PutBack(PutBack { changes, .. }) = did else { panic!("{did:?}") };
         let texts: Vec<_> = changes.iter().map(Change::to_string).collect();
         if removed {
-            assert_eq!(texts, ["cgroup/db/io.max is gone with its cgroup"]);
+            assert_eq!(texts, ["cgroup/db/io.max no longer exists, because its cgroup was removed"]);
         } else {
             assert_eq!(texts, ["cgroup/db/io.max wbps=1000 -> rbps=max wbps=5 riops=max wiops=max"]);
             assert_eq!(machine.read("sys/fs/cgroup/db/io.max"), "8:32 rbps=max wbps=5 riops=max wiops=max");

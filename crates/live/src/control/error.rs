@@ -73,7 +73,7 @@ pub enum ControlError {
         problem: String,
     },
     /// The disk has been stopped.
-    #[error("the disk is ending")]
+    #[error("the server of this disk is ending")]
     Stopped,
 }
 

@@ -42,8 +42,8 @@ pub enum RescanError {
     },
     /// The backing is smaller than the size that clients have seen.
     #[error(
-        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes} bytes. Requests beyond its end fail; \
-         give it the old size again"
+        "{about} has shrunk to {bytes} bytes, but clients see {size_bytes} bytes. Requests beyond the new end \
+         fail; restore the old size"
     )]
     Shrunk {
         /// Description of the backing.

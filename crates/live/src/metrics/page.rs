@@ -191,7 +191,7 @@ fn answer(request: &HttpRequest, classic: &Registry, open: &Registry) -> Respons
         Format::OpenMetrics => encode(&mut body, open),
     };
     if encoded.is_err() {
-        return Response::plain("503 Service Unavailable", "the disk is no longer served");
+        return Response::plain("503 Service Unavailable", "the server no longer serves this disk");
     }
     Response { status: "200 OK", content_type: format.content_type(), body }
 }

@@ -31,7 +31,7 @@ pub(super) type Inbox = iosched_system::Inbox<Message>;
 
 /// Error: the disk's thread has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the disk is no longer served")]
+#[error("the server no longer serves this disk")]
 pub struct Stopped;
 
 /// Reason why a client cannot connect.

@@ -229,7 +229,7 @@ impl<S: System> Reactor<S> {
         if let Err(error) = result {
             // The disk cannot continue without the ring. The back end has all acknowledged data as
             // promised.
-            self.notes.say(&format!("{}: serving ends: {error}", self.disk.name()));
+            self.notes.say(&format!("{}: the server stops, because of an error: {error}", self.disk.name()));
             self.result = Err(Errno::EIO);
             self.ending = Ending::Ended;
         }

@@ -102,7 +102,9 @@ fn open(directory: &Held, path: &Path, replace: bool) -> Result<File, RecordErro
     let failed = |error| RecordError::Io { path: path.to_owned(), error };
     let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
     if !directory.is_at(directory_of(path)) {
-        return Err(failed(io::Error::other("its directory was renamed or replaced while the server started")));
+        return Err(failed(io::Error::other(
+            "another program renamed or replaced the directory of this file while the server started",
+        )));
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     match directory.open_name(name, flags, Mode::from_raw_mode(0o666)) {
@@ -198,7 +200,7 @@ impl Patient {
                 let seconds = self.patience.as_secs();
                 Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("the program that reads it accepted no data for {seconds} s"),
+                    format!("the program that reads this recording accepted no data for {seconds} s"),
                 ))
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -403,7 +405,7 @@ mod tests {
         fs::rename(&held, &moved).unwrap();
         symlink(&victim, &held).unwrap();
         let error = output.create().unwrap_err().to_string();
-        assert!(error.contains("its directory was renamed or replaced"), "{error}");
+        assert!(error.contains("renamed or replaced the directory of this file"), "{error}");
         assert!([&moved, &victim].iter().all(|path| fs::read_dir(path).unwrap().next().is_none()));
     }
 }

@@ -134,7 +134,7 @@ fn a_wrong_option_is_told_alike() {
         ("level=x", "level: x is not a valid value: write a number from 0 (most urgent) to 7"),
         ("weight=1e3", "weight: 1e3 is not a valid value: write a number from 10 to 1000"),
         ("read-only=maybe", "read_only: maybe is not a valid value: write true or false"),
-        ("level=1,level=2", "level: is given twice"),
+        ("level=1,level=2", "level: the export gives this field twice"),
         ("class=idle,level=1", "level: the class idle has no levels; leave the level out"),
         (
             "name=x",
@@ -235,7 +235,7 @@ fn reservations_and_limits_are_declared_in_ios_or_bytes() {
     );
     assert!(wrong("[export.a]\nlimit = 0").contains("limit: 0 is not a valid value"));
     assert!(wrong_option("a,limit").contains("limit: nothing is not a valid value"));
-    assert!(wrong_option("a,limit=5,limit=5").contains("limit: is given twice"));
+    assert!(wrong_option("a,limit=5,limit=5").contains("limit: the export gives this field twice"));
     let error = wrong_option("a,reservation=50MB,limit=20MB");
     assert!(error.contains("reservation: 50MB is above the limit 20MB; lower the reservation or raise"), "{error}");
 }

@@ -136,7 +136,7 @@ fn places(all: &[&Residual]) -> Figure {
     Figure {
         id: "place",
         title: "Sequential reads of 256 KiB by position",
-        across: "where, GB",
+        across: "position, GB",
         placed_by: Quantity::Bytes,
         ticks,
         upward: Upward::Bytes,

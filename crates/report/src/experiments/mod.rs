@@ -76,7 +76,7 @@ fn goals(results: &[ExperimentResults<'_>]) -> Markup {
                             th scope="col" { "Expected results" }
                             th scope="col" { "Wanted" }
                             th scope="col" .number { "Published" }
-                            th scope="col" .number { "Ours" }
+                            th scope="col" .number { "Simulated" }
                             th scope="col" {}
                         }
                     }
@@ -206,7 +206,7 @@ fn method(header: &ReproductionHeader, summary: &Summary) -> Markup {
                 }
                 li {
                     "If a document does not give a value, iosched assumes a range. The first run uses one value \
-                     of the range, and iosched repeats this run with all the other values. \"Over unknowns\" \
+                     of the range, and iosched repeats this run with all the other values. \"Over unknown values\" \
                      shows the lowest and the highest mean for the values of the range. If a verdict changes with \
                      the value, the table marks the verdict. " code { "iosched reproduce --assumptions" }
                     " lists the assumed ranges and the fitted values."

@@ -52,7 +52,7 @@ fn strips(results: &ExperimentResults<'_>, settings: &[Setting<'_>], case: usize
         let strip = |whose, published, values| Strip { setting, whose, published, values };
         strips.extend(published.map(|series| strip("published", true, series.values.as_slice())));
         let ours = results.series(case, setting.number).filter(|series| series.name == name && series.unit == "s");
-        strips.extend(ours.map(|series| strip("ours", false, series.values.as_slice())));
+        strips.extend(ours.map(|series| strip("simulated", false, series.values.as_slice())));
     }
     let changes = strips.windows(2).filter(|pair| pair[0].setting.number != pair[1].setting.number).count();
     let height = MARGIN.top + strips.len() as f64 * STRIP + changes as f64 * GAP + MARGIN.bottom;

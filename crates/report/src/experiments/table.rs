@@ -23,11 +23,11 @@ pub(super) fn table(results: &ExperimentResults<'_>, settings: &[Setting<'_>]) -
                         th scope="col" { "Unit" }
                         th scope="col" { "Setting" }
                         th scope="col" .number { "Published" }
-                        th scope="col" .number { "Ours" }
+                        th scope="col" .number { "Simulated" }
                         th scope="col" .number { "Ratio" }
-                        th scope="col" .number { "Over unknowns" }
-                        th scope="col" { "Published says" }
-                        th scope="col" { "Ours says" }
+                        th scope="col" .number { "Over unknown values" }
+                        th scope="col" { "Published verdict" }
+                        th scope="col" { "Simulated verdict" }
                     }
                 }
                 tbody {

@@ -23,7 +23,7 @@ pub(super) fn page(summary: &Summary) -> String {
             ul .decisions { @for line in decision.iter().skip(1) { li { (prose(line)) } } }
         }
         section id="gains" {
-            h2 { "What the fleet gains" }
+            h2 { "Gain of the fleet" }
             (gains(&summary.gains))
             p .quiet {
                 "If the same runs choose a setting and measure its gain, the gain looks too large. Therefore \
@@ -38,14 +38,14 @@ pub(super) fn page(summary: &Summary) -> String {
         }
         @if summary.doubtful().next().is_some() {
             section id="doubtful" {
-                h2 { "Doubtful ones" }
+                h2 { "Doubtful volumes" }
                 p { "Another setting may be better, but there are too few runs to tell." }
                 (listed(summary, Choice::CannotTell))
             }
         }
         @if summary.count(Choice::Better) > 0 {
             section id="better" {
-                h2 { "Volumes with a certain gain" }
+                h2 { "Volumes with a better setting" }
                 (listed(summary, Choice::Better))
             }
         }
@@ -91,7 +91,7 @@ fn settings(gain: &Gain) -> String {
             let each = gain.settings.iter().map(|(device, label)| format!("{label} on {device}"));
             each.collect::<Vec<_>>().join(", ")
         }
-        Strategy::PerVolume => "each its own".to_owned(),
+        Strategy::PerVolume => "one for each volume".to_owned(),
     }
 }
 

@@ -25,7 +25,7 @@ impl Choice {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Better => "better for sure",
+            Self::Better => "certainly better",
             Self::NothingBetter => "the baseline; no other setting is better",
             Self::CannotTell => "the baseline; cannot tell whether another setting is better",
         }

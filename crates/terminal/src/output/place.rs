@@ -199,7 +199,7 @@ fn new_file(path: &Path, end: PathBuf) -> Result<Destination> {
     let directory = directory_of(&end);
     let is_name = end.file_name().is_some() && !path.as_os_str().to_string_lossy().ends_with('/');
     match fs::metadata(directory) {
-        _ if !is_name => Err(usage(format_args!("{}: is not a file name", path.display()))),
+        _ if !is_name => Err(usage(format_args!("{}: this is not a file name", path.display()))),
         Ok(metadata) if metadata.is_dir() => {
             let whole = fs::canonicalize(directory).map(|whole| whole.join(end.file_name().unwrap_or_default()));
             let place = whole.and_then(|path| Place::of(&path));

@@ -129,7 +129,7 @@ impl Outputs {
             if let Some((_, input)) = self.inputs.iter().find(|(input, _)| *input == identity) {
                 let same = if input == path { String::new() } else { format!(", as {}", input.display()) };
                 return Err(usage(format_args!(
-                    "{name}: this file is an input of the command{same}, so it cannot be the output; name another file"
+                    "{name}: this file is an input of the command{same}; name another file for the output"
                 )));
             }
         }
@@ -149,16 +149,16 @@ pub(super) fn may_replace(path: &Path, file: &Place, kind: Kind, replacing: Repl
         Ok(true) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Ok(false) if kind == Kind::Trace => {
-            Err(usage(format_args!("{name}: this file exists already; to replace it, add {option}")))
+            Err(usage(format_args!("{name}: this file already exists; to replace this file, add {option}")))
         }
         Ok(false) => Err(usage(format_args!(
             "{name}: this file exists, and is not a {} made by iosched; name another file, or add {option} to \
-             replace it",
+             replace this file",
             kind.name()
         ))),
         Err(error) => Err(usage(format_args!(
-            "{name}: exists, but cannot be checked ({error}); {option} replaces it without a \
-                 check"
+            "{name}: this file exists, and iosched cannot check its contents ({error}); to replace this file \
+             without a check, add {option}"
         ))),
     }
 }
@@ -214,9 +214,10 @@ impl Output {
         let Destination::File(file) = &self.place else { return Ok(()) };
         may_replace(&self.name, file, self.kind, self.replacing)?;
         match file.remove() {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(anyhow!("{}: this file is outdated, but iosched cannot remove it: {error}", self.name.display()))
-            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
+                "{}: this file is outdated, but iosched cannot remove this file: {error}",
+                self.name.display()
+            )),
             _ => Ok(()),
         }
     }

@@ -67,7 +67,7 @@ impl Outputs {
             Destination::File(file) => {
                 if is_in_use(&file) {
                     return Err(usage(format_args!(
-                        "{}: another iosched process is writing its records to this file; name another file",
+                        "{}: another iosched process is writing records to this file; name another file",
                         path.display()
                     )));
                 }
@@ -97,7 +97,10 @@ impl Records {
                 Self { name: last.target.path().to_owned(), sink: Sink::Last(last), unasked: true, ..Self::default() }
             }
             Err(error) => {
-                say!("warning: {error}; records are not kept; choose a file with --records FILE");
+                say!(
+                    "warning: {error}; iosched stores no records of this comparison. To store records, name a \
+                    file with --records FILE"
+                );
                 Self::default()
             }
         }
@@ -169,7 +172,7 @@ impl Records {
 
     fn warn(&self) {
         if let Some(error) = &self.problem {
-            say!("warning: {}: {error}; further records are not kept", self.name.display());
+            say!("warning: {}: {error}; iosched stores no further records", self.name.display());
         }
     }
 
@@ -197,7 +200,7 @@ impl Records {
             ));
         }
         match &self.problem {
-            Some(error) if !self.unasked => Err(anyhow!("{name}: not all records are kept: {error}")),
+            Some(error) if !self.unasked => Err(anyhow!("{name}: this file does not contain all records: {error}")),
             _ => Ok(()),
         }
     }

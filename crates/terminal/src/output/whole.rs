@@ -66,7 +66,9 @@ impl New {
     pub(super) fn put(self) -> io::Result<File> {
         let Self { file, target, name, replaces } = self;
         if !target.is_in_place() {
-            return Err(io::Error::other("its directory was renamed or replaced while the command ran"));
+            return Err(io::Error::other(
+                "another program renamed or replaced the directory of this file while the command ran",
+            ));
         }
         match name {
             Some(name) => name.0.rename_to(&target)?,

@@ -52,7 +52,7 @@ pub fn text(view: &AdviceView<'_>, look: Look) -> String {
     let mut all = Vec::new();
     if found.interrupted {
         let (done, planned) = (found.records.rounds().len(), found.records.header.runs);
-        all.push(format!("the search was stopped after {done} of {planned} runs of each setting"));
+        all.push(format!("iosched stopped the runs on the device after {done} of {planned} runs of each setting"));
     }
     all.extend(advice.doubts());
     all.extend(advice.reservations.iter().cloned());
@@ -60,12 +60,13 @@ pub fn text(view: &AdviceView<'_>, look: Look) -> String {
     if let Some(lasting) = view.lasting {
         text.push_str(&how(lasting, view.set.1));
     } else if view.set.0 {
-        text.push_str("nothing was set\n");
+        text.push_str("iosched changed no setting\n");
     }
     if let (Some(best), Some(lasting)) = (advice.untried(), view.untried) {
         let found = advice.predicted.against_baseline(best);
         let line = format!(
-            "{} ran only in simulation, because it belongs to cgroups. Result: {found}. To try it on the device, set:",
+            "{} ran only in simulation, because this setting belongs to cgroups. Result: {found}. To try this \
+             setting on the device:",
             best.label
         );
         let _ = write!(text, "\n{}\n{}", look.wrap(&line, "  "), how(lasting, false));
@@ -89,7 +90,7 @@ fn heading(view: &AdviceView<'_>, look: Look) -> String {
     };
     let _ = writeln!(text, "{}", look.wrap(&model, "  "));
     let predicted = &advice.predicted;
-    let mut wanted = format!("wanted: {}", predicted.goal_names());
+    let mut wanted = format!("goals: {}", predicted.goal_names());
     let constraints: Vec<&str> =
         predicted.header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
     if !constraints.is_empty() {
@@ -98,8 +99,8 @@ fn heading(view: &AdviceView<'_>, look: Look) -> String {
     let _ = writeln!(text, "{}", look.wrap(&wanted, "  "));
     let others = advice.measured.standings.len().saturating_sub(1);
     let searched = format!(
-        "The search tried {} of {} settings in {} simulated runs. On the device, {others} of these settings and the \
-         present one ({}) ran {} times, {} s in all.",
+        "The search tried {} of {} settings in {} simulated runs. On the device, {others} of these settings and \
+         the present setting ({}) ran {} times in total ({} s).",
         predicted.settings,
         many(predicted.header.space.size()),
         grouped((predicted.search_runs + predicted.confirm_runs) as u64),
@@ -141,14 +142,24 @@ fn how(lasting: &Lasting, applied: bool) -> String {
             let _ = writeln!(text, "{}", format!("  {line}").trim_end());
         });
     };
-    let title = if applied { "applied until the next boot:" } else { "to apply it until the next boot, as root:" };
+    let title = if applied {
+        "applied until the next boot:"
+    } else {
+        "to apply this setting until the next boot, run as root:"
+    };
     part(title, &mut lasting.commands.iter().map(String::as_str));
-    part(&format!("to apply it at every boot, write this to {}:", lasting.rule_path), &mut lasting.rule.lines());
+    part(
+        &format!("to apply this setting at every boot, write these lines to {}:", lasting.rule_path),
+        &mut lasting.rule.lines(),
+    );
     for drop_in in &lasting.drop_ins {
-        part(&format!("and this to {}:", drop_in.path), &mut drop_in.text.lines());
+        part(&format!("and these lines to {}:", drop_in.path), &mut drop_in.text.lines());
     }
-    part(&format!("or, if you use tuned, write this to {}:", lasting.profile_path), &mut lasting.profile.lines());
-    part("to undo it:", &mut lasting.undo.iter().map(String::as_str));
+    part(
+        &format!("or, if you use tuned, write these lines to {}:", lasting.profile_path),
+        &mut lasting.profile.lines(),
+    );
+    part("to undo the change:", &mut lasting.undo.iter().map(String::as_str));
     text.push('\n');
     text
 }

@@ -21,7 +21,7 @@ pub fn text(measurements: &Measurements, calibration: &Calibration) -> String {
     table(&mut text, "probes", &calibration.residuals);
     if !calibration.held_out.is_empty() {
         text.push('\n');
-        table(&mut text, "workloads that were not used for the fit", &calibration.held_out);
+        table(&mut text, "workloads that the fit did not use", &calibration.held_out);
     }
     text.push('\n');
     kinds(&mut text, calibration);

@@ -120,9 +120,9 @@ fn near(fit: Fit) -> String {
         None => format!("calibrated: {errors}; not validated on the device: iosched validate DEVICE --profile FILE"),
         Some(Validated { trust_percent, wrong_orders, .. }) => {
             let orders = match wrong_orders {
-                0 => "it predicts the right order for all pairs of schedulers".to_owned(),
-                1 => "it predicts the wrong order for one pair of schedulers".to_owned(),
-                orders => format!("it predicts the wrong order for {orders} pairs of schedulers"),
+                0 => "the profile predicts the right order for all pairs of schedulers".to_owned(),
+                1 => "the profile predicts the wrong order for one pair of schedulers".to_owned(),
+                orders => format!("the profile predicts the wrong order for {orders} pairs of schedulers"),
             };
             format!("validated on the device: score {trust_percent} %; {errors}; {orders}")
         }

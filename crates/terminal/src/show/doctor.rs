@@ -24,10 +24,7 @@ pub fn briefly(report: &Report<'_>, look: Look) -> String {
         let _ = writeln!(
             text,
             "\n{}",
-            look.wrap(
-                &format!("{notes} about single disks; to see them, name a disk: iosched doctor {}", disk.name),
-                ""
-            )
+            look.wrap(&format!("{notes} about single disks; to see them, run iosched doctor {}", disk.name), "")
         );
     }
     text
@@ -129,7 +126,7 @@ fn shown(finding: &Finding, look: Look, in_full: bool) -> String {
     let sure = match finding.sure {
         Sure::Certain => "",
         Sure::Likely => " (likely)",
-        Sure::CannotKnow => "(unknown from here)",
+        Sure::CannotKnow => " (iosched cannot check this)",
     };
     let mut text = format!("  {}{sure}\n", look.paint(&head, tone));
     let indent = "    ";
@@ -139,7 +136,7 @@ fn shown(finding: &Finding, look: Look, in_full: bool) -> String {
         let _ = writeln!(text, "{indent}do:   {remedy}");
     }
     if in_full {
-        let _ = writeln!(text, "{indent}read: {}", finding.file);
+        let _ = writeln!(text, "{indent}file: {}", finding.file);
     }
     text
 }

@@ -12,11 +12,8 @@ pub fn text(io_cost: &IoCost, model_name: Option<&str>) -> String {
     let _ = writeln!(text, "{TOLD}, after the number of the device:\n  {}", io_cost.model.line());
     let _ = writeln!(text, "for /sys/fs/cgroup/io.cost.qos, after the number of the device:\n  {}", io_cost.qos.line());
     let path = hwdb_path(model_name);
-    let _ = writeln!(
-        text,
-        "{PERMANENT}, write this to {path}, then run systemd-hwdb update && udevadm \
-         trigger:"
-    );
+    let _ =
+        writeln!(text, "{PERMANENT}, write these lines to {path}, then run systemd-hwdb update && udevadm trigger:");
     io_cost.hwdb(model_name).lines().for_each(|line| {
         let _ = writeln!(text, "  {line}");
     });

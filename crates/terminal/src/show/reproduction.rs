@@ -23,8 +23,7 @@ pub fn text(header: &ReproductionHeader, results: &[ExperimentResults<'_>], elap
     if !not_run.is_empty() {
         let names: Vec<&str> = not_run.iter().map(|outcome| outcome.experiment.name.as_str()).collect();
         let names = names.join(", ");
-        let without =
-            format!("these experiments have no result, because none of their cases ran under all settings: {names}");
+        let without = format!("no case of these experiments ran under all settings, so they have no result: {names}");
         let _ = writeln!(text, "{}", look.wrap(&without, "  "));
     }
     if results.len() > 1 || summary.experiments_run == 0 {
@@ -146,13 +145,13 @@ impl Lines {
             |head: &str, cells: &[Shown]| figures_column(head.to_owned(), None, cells.iter().map(Option::as_ref));
         let mut columns = vec![
             figure("published", &self.published),
-            figure("ours", &self.ours),
+            figure("simulated", &self.ours),
             column("ratio", self.ratios),
-            column("published says", self.published_says),
-            column("ours says", self.ours_says),
+            column("published verdict", self.published_says),
+            column("simulated verdict", self.ours_says),
         ];
         if self.bands.iter().any(|(band, _)| !band.is_empty()) {
-            columns.insert(3, column("over unknowns", self.bands));
+            columns.insert(3, column("over unknown values", self.bands));
         }
         set(&heads, &columns, look)
     }

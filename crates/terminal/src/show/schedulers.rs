@@ -95,7 +95,7 @@ pub fn scheduler(name: &str) -> Result<String> {
     text.push('\n');
     let tunables = (elevator.tunables)();
     if tunables.is_empty() {
-        let _ = writeln!(text, "it has no tunables");
+        let _ = writeln!(text, "this scheduler has no tunables");
     } else {
         specs(&mut text, "tunable", &tunables);
     }

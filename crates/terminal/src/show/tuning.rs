@@ -53,7 +53,7 @@ fn heading(results: &TuneResults<'_>, elapsed_s: f64, look: Look) -> String {
     let header = results.header;
     let devices = std::slice::from_ref(&header.device);
     let mut text = subject(&header.workload, devices, header.machine.as_ref(), header.replay, look);
-    let mut wanted = format!("searched for: {}", results.goal_names());
+    let mut wanted = format!("goals: {}", results.goal_names());
     let constraints: Vec<&str> = header.constraints.iter().map(|constraint| constraint.text.as_str()).collect();
     if !constraints.is_empty() {
         let _ = write!(wanted, ", subject to {}", constraints.join(" and "));
@@ -203,7 +203,7 @@ fn put_back(results: &TuneResults<'_>, look: Look) -> String {
     if changes.is_empty() {
         return String::new();
     }
-    let mut text = "\neffect of each changed tunable, when this tunable alone is put back to its default:\n".to_owned();
+    let mut text = "\neffect of each changed tunable: the result if only this tunable has its default\n".to_owned();
     for change in changes {
         let sentence = |(goal, comparison): (usize, &Comparison)| {
             let measure = &results.header.measures[goal];
@@ -225,7 +225,7 @@ fn shares(results: &TuneResults<'_>, look: Look) -> String {
             continue;
         }
         let name = &results.header.measures[goal].name;
-        let title = format!("how much of the differences in {name} comes from each tunable:");
+        let title = format!("share of each tunable in the differences in {name}:");
         let _ = writeln!(text, "\n{}", look.wrap(&title, "  "));
         let width = shares.iter().map(|share| share.name.len()).max().unwrap_or(0);
         for share in shares {

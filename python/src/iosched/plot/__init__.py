@@ -1,8 +1,8 @@
 """Pictures of runs and comparisons, for a notebook or a paper; needs matplotlib: pip install 'iosched[plot]'.
 
 Every function draws into the Axes `ax` or into a new figure, and returns the Axes. A notebook shows `ax.figure`, and
-`save(ax, path)` writes it. No display and no pyplot is necessary. The legend is above the axes; for a title use
-`ax.figure.suptitle(...)`.
+`save(ax, path)` writes the figure to a file. The functions need no display and no pyplot. The legend is above the axes.
+For a title, use `ax.figure.suptitle(...)`.
 
 `runs` is a Run, a mapping of labels to Runs, a list of (label, Run), or a Comparison. For a comparison, the function
 repeats the first run of each setting. It cannot do this for a comparison that was read from a file. Pictures show the
@@ -121,8 +121,8 @@ def throughput(
 def shares(run: Run, *, bins: _Bins = 100, ax: Axes | None = None) -> Axes:
     """The share of the throughput of each process over time; empty if no bytes were read or written.
 
-    Processes have their names. With more than eight processes, the smallest are "others". `bins` is as for
-    `throughput`.
+    Processes have their names. With more than eight processes, the smallest processes are one part, "others". `bins` is
+    as for `throughput`.
     """
     rows = Rows("", run)
     edges = _edges(bins, [rows])
@@ -190,22 +190,28 @@ def depth(runs: _Runs, *, bins: _Bins = 200, ax: Axes | None = None) -> Axes:
 def verdicts(comparison: Comparison, metric: str, *, device: str | int | None = None, ax: Axes | None = None) -> Axes:
     """The mean of a metric under each setting, and the 95 % interval of its difference from the baseline.
 
-    If an interval reaches the dashed line of the baseline, the difference is not certain. Full dots are better or
-    worse, and the baseline. `metric` is a metric of `comparison.verdicts`. With several devices, `device` is the name
-    of one, or its number from 0.
+    If an interval reaches the dashed line of the baseline, the difference is not certain. A full dot is the baseline,
+    or a setting that is better or worse. `metric` is a metric of `comparison.verdicts`. With several devices, `device`
+    is the name of a device, or its number from 0.
     """
     columns, devices = comparison.verdicts.to_dict(), comparison.devices
     if device is None and len(devices) > 1:
-        raise UsageError(f"device: there are several; name one of {', '.join(devices)}", argument="device")
+        raise UsageError(
+            f"device: this comparison has several devices; name one of {', '.join(devices)}", argument="device"
+        )
     name = device if isinstance(device, str) else next(iter(devices[device or 0 :][:1]), str(device))
     if name not in devices:
-        raise UsageError(f"device {name}: was not compared; available: {', '.join(devices)}", argument="device")
+        raise UsageError(
+            f"device {name}: this comparison does not have this device; available: {', '.join(devices)}",
+            argument="device",
+        )
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     rows = [row for row in rows if row["device"] == name]
     known = list(dict.fromkeys(row["metric"] for row in rows))
     if metric not in known:
         raise UsageError(
-            f"metric {metric}: is not in this comparison; available: {', '.join(known)}", argument="metric"
+            f"metric {metric}: this comparison does not have this metric; available: {', '.join(known)}",
+            argument="metric",
         )
     rows = [row for row in rows if row["metric"] == metric]
     # An application may report one metric in several units, the main one first.
@@ -261,9 +267,10 @@ def style(paper: bool = True, *, columns: Literal[1, 2] = 1) -> AbstractContextM
 
 
 def save(figure: Figure | Axes, path: str | os.PathLike[str]) -> None:
-    """Writes a figure, or the figure of an Axes, as PDF, SVG or PNG (300 dpi). The ending of the path decides.
+    """Writes a figure, or the figure of an Axes, as PDF, SVG or PNG (300 dpi).
 
-    It writes the file completely or not at all. The same data and matplotlib give the same bytes. Text stays text.
+    The extension of the path chooses the format. The function writes the file completely or not at all. The same data
+    and the same version of matplotlib give the same bytes. Text stays text.
     """
     place = Path(path)
     kind = place.suffix.lower()
@@ -301,7 +308,7 @@ def _labelled(runs: _Runs) -> list[tuple[str, Run]]:
         told = "runs must be a Run, a Comparison, a mapping of labels to Runs or a list of (label, Run)"
         raise ArgumentTypeError(told, argument="runs") from error
     if not pairs:
-        raise UsageError("runs: there is no run to draw; give at least one", argument="runs")
+        raise UsageError("runs: there is no run to draw; give at least one run", argument="runs")
     return pairs
 
 

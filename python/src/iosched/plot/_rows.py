@@ -56,7 +56,9 @@ class Rows:
     def latencies_s(self, op: str | None, sync: bool | None) -> Floats:
         """Returns latencies of completed I/Os. Flushes are included only with op="flush"."""
         if op is not None and op not in self.ops:
-            raise UsageError(f"op {op}: {self.who} has none; there are {', '.join(self.ops)}", argument="op")
+            raise UsageError(
+                f"op {op}: {self.who} has no I/O with this operation; available: {', '.join(self.ops)}", argument="op"
+            )
         wanted = [number for number, own in enumerate(self.ops) if (own != "flush" if op is None else own == op)]
         chosen = np.isin(self.op, wanted) & ~np.isnan(self.completed_s)
         if sync is not None:

@@ -20,17 +20,24 @@ BAR = 30
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m iosched.sweep",
-        description="Compare schedulers for many workloads, on many devices, with many seeds: the plan of iosched "
-        "sweep, on this machine or on a cluster. Finished comparisons are kept; "
-        "the same command runs the missing ones.",
+        description="Compare schedulers for many workloads, devices and seeds, on this machine or on a cluster. "
+        "The plan is that of iosched sweep. If you stop a sweep, the dataset keeps the finished comparisons. "
+        "The same command then runs the missing comparisons.",
     )
-    parser.add_argument("plan", help="the plan, TOML")
+    parser.add_argument("plan", help="plan of the sweep, a TOML file")
     parser.add_argument("-o", "--output", metavar="DIR|URL", help="dataset: a directory, or a URL that fsspec opens")
-    parser.add_argument("--engine", choices=["threads", "ray", "dask"], default="threads", help="who works (threads)")
-    parser.add_argument("--address", metavar="A", help="address of the cluster; without one, workers of this machine")
-    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="workers of this machine (one per CPU)")
-    parser.add_argument("--cpus", type=int, default=1, metavar="N", help="threads of each comparison (1)")
-    parser.add_argument("--metric", default="sync_mean", help="metric to choose settings by (sync_mean)")
+    parser.add_argument(
+        "--engine",
+        choices=["threads", "ray", "dask"],
+        default="threads",
+        help="engine that runs the comparisons [default: threads]",
+    )
+    parser.add_argument(
+        "--address", metavar="A", help="address of the cluster [default: start workers on this machine]"
+    )
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="workers on this machine [default: one per CPU]")
+    parser.add_argument("--cpus", type=int, default=1, metavar="N", help="threads of each comparison [default: 1]")
+    parser.add_argument("--metric", default="sync_mean", help="metric to choose settings by [default: sync_mean]")
     parser.add_argument("--report", metavar="FILE", help="write a report (one HTML page) to this file")
     parser.add_argument("--dry-run", action="store_true", help="only print the plan, and estimate its time and memory")
     return parser
@@ -63,13 +70,16 @@ class Bar:
 def told(outcome: Outcome, seconds: float) -> None:
     for one in outcome.failed[:TOLD_MAX]:
         named = "" if one.workload in one.problem else f"{one.workload}: "
-        print(f"not made: {named}{one.problem}", file=sys.stderr)
+        print(f"failed: {named}{one.problem}", file=sys.stderr)
     if len(outcome.failed) > TOLD_MAX:
-        print(f"and {len(outcome.failed) - TOLD_MAX} more, listed in failed.json", file=sys.stderr)
+        print(f"and {len(outcome.failed) - TOLD_MAX} more; failed.json in the dataset lists all", file=sys.stderr)
     made, before, failed = outcome.made, outcome.before, len(outcome.failed)
     print(f"{made:,} comparisons ran in {seconds:.1f} s, {before:,} existed already, {failed:,} failed")
     if outcome.others:
-        print(f"{outcome.others:,} of the dataset are from another plan or version, and the results below include them")
+        print(
+            f"{outcome.others:,} comparisons in the dataset are from another plan or version. "
+            "The results below include these comparisons; to exclude them, use another directory"
+        )
 
 
 def dry_run(plan: SweepPlan, jobs: int) -> None:
@@ -82,7 +92,7 @@ def dry_run(plan: SweepPlan, jobs: int) -> None:
         print("time          unknown, because iosched can read none of the sampled workloads")
     else:
         alone, here = timedelta(seconds=round(core_s)), timedelta(seconds=round(core_s / jobs))
-        print(f"time          about {here} with {jobs} workers; {alone} of one core")
+        print(f"time          about {here} with {jobs} workers; {alone} on one core")
     print(f"memory        at most about {found['memory_bytes'] / 1e6:,.0f} MB for each worker")
 
 
@@ -90,7 +100,7 @@ def main(words: list[str] | None = None) -> int:
     parser = arguments()
     given = parser.parse_args(words)
     if given.output is None and not given.dry_run:
-        parser.error("--output names the dataset")
+        parser.error("--output is missing; name the directory of the dataset, for example --output results")
     bar = Bar()
     try:
         plan = as_plan(given.plan)
@@ -113,7 +123,7 @@ def main(words: list[str] | None = None) -> int:
         return 1 if outcome.failed else 0
     except KeyboardInterrupt:
         bar.clear()
-        print("stopped; to continue, run the same command", file=sys.stderr)
+        print("stopped; to continue, run the same command again", file=sys.stderr)
         return 130
     except (IoschedError, ImportError) as error:
         bar.clear()

@@ -116,9 +116,9 @@ def run(
     """Runs the units of a plan that are missing in the dataset `output`, a directory or a URL that
     fsspec opens. `engine` is "threads" (of this process), "ray" or "dask". `address` is the
     address of the cluster; for Dask it can also be a Client. Without an address, the engine
-    starts `jobs` workers on this machine. Each unit uses `cpus` threads of a worker. `progress`
-    is called after each unit. After Ctrl-C, finished units are kept, and the same call continues
-    the sweep.
+    starts `jobs` workers on this machine. Each unit uses `cpus` threads of a worker. iosched
+    calls `progress` after each unit. After Ctrl-C, the dataset keeps the finished units, and the
+    same call continues the sweep.
     """
     for argument, value in (("jobs", jobs), ("cpus", cpus)):
         if value is not None and value < 1:
@@ -156,5 +156,5 @@ def summary(dataset: str | os.PathLike[str], metric: str = "sync_mean") -> Fleet
     """
     store = Store(dataset)
     if not store.files("runs"):
-        raise UsageError(f"{store.root}: has no results of a sweep", argument="output")
+        raise UsageError(f"{store.root}: this dataset has no results of a sweep", argument="output")
     return FleetSummary(store.table("runs"), store.table("verdicts"), metric)

@@ -226,7 +226,7 @@ def chosen(engine: str, root: str, jobs: int | None, address: Any, cpus: int) ->
     """Returns the engine with this name."""
     if engine == "threads":
         if address is not None:
-            raise UsageError("address: is only for the engines ray and dask", argument="address")
+            raise UsageError("address: only the engines ray and dask have an address", argument="address")
         return threads(root, jobs or os.cpu_count() or 1)
     if engine == "ray":
         return ray(root, jobs, address, cpus)

@@ -44,7 +44,7 @@ pub(super) fn named_twice(place: &Sandbox) {
     let args = ["serve", "memory:1M", "--unix", "s", "--control", "./s"];
     place
         .iosched(&args)
-        .refused(2, &["./s: both --unix and --control name this socket; give each a socket of its own"]);
+        .refused(2, &["./s: both --unix and --control name this socket; use a different socket for each"]);
     assert!(!place.path("s").exists());
 }
 
@@ -60,12 +60,12 @@ pub(super) fn of_nbd_clients(place: &Sandbox) {
     let thread = std::thread::spawn(move || (0..2).for_each(|_| drop(listener.accept().unwrap())));
     place
         .iosched(&["get", "other"])
-        .refused(2, &["other: the server of this socket does not answer like a control socket"]);
+        .refused(2, &["other: this is not a control socket: the server of this socket gives other answers"]);
     thread.join().unwrap();
     let _silent = UnixListener::bind(place.path("silent")).unwrap();
     place
         .iosched(&["get", "silent"])
-        .refused(2, &["silent: the server of this socket does not answer like a control socket"]);
+        .refused(2, &["silent: this is not a control socket: the server of this socket gives other answers"]);
 }
 
 pub(super) fn of_another_user(place: &Sandbox) {

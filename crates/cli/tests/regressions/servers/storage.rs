@@ -89,7 +89,7 @@ pub(super) fn a_file_that_is_deleted(place: &Sandbox) {
     assert_eq!(ask(&mut socket, READ, 0), 0);
     assert_eq!(serving.stop(), Some(0));
     let text = serving.messages();
-    assert!(text.contains("warning: disk.img: the file was deleted or replaced"), "{text}");
+    assert!(text.contains("warning: disk.img: another program deleted or replaced this file"), "{text}");
 }
 
 pub(super) fn a_trace_over_the_disk(place: &Sandbox) {
@@ -143,7 +143,7 @@ pub(super) fn a_file_that_is_a_loop_devices(place: &Sandbox) {
     let file = image(&place.here, "disk.img", 1 << 20);
     let Some(device) = Loop::new(&file) else { return };
     let name = device.device.file_name().unwrap().to_str().unwrap().to_owned();
-    let text = format!("disk.img: the backing is in use: {name} is built on it");
+    let text = format!("disk.img: the backing is in use: the device {name} uses this storage");
     place.iosched(&["serve", "disk.img", "--unix", "s"]).refused(2, &[&text, "--force"]);
     place.iosched(&["mount", "disk.img", "mnt"]).code(2);
     assert!(!place.path("s").exists());

@@ -111,7 +111,7 @@ pub(super) fn below_a_loop_device(place: &Sandbox) {
     let Some(device) = blank(place) else { return };
     let Some(over) = Loop::new(&device.device) else { return };
     let name = over.device.file_name().unwrap().to_str().unwrap();
-    refused_alike(place, &device.device, &[&format!("{name} is built on it")], &[DESTROY]);
+    refused_alike(place, &device.device, &[&format!("the device {name} uses this storage")], &[DESTROY]);
 }
 
 pub(super) fn held(place: &Sandbox) {
@@ -191,7 +191,7 @@ pub(super) fn another_device(place: &Sandbox) {
             "--forget",
         ])
         .never(&["--force"]);
-    place.iosched(&["restore", "--forget"]).code(0).says(&["its record is discarded"]);
+    place.iosched(&["restore", "--forget"]).code(0).says(&["iosched discarded the recorded settings"]);
     assert_eq!(found.attribute("read_ahead_kb").unwrap().value, "64");
     place.iosched(&["restore"]).code(0).says(&["nothing to restore"]);
     found.set_attribute("read_ahead_kb", "128").unwrap();

@@ -69,7 +69,10 @@ pub(super) fn first_of_two(place: &Sandbox) {
     let Some((_disk, name)) = disk(place) else { return };
     let args = [format!("{name}/nr_requests=64"), format!("{name}/size=1"), format!("{name}/nomerges=1")];
     let answer = place.iosched(&["set", &args[0], &args[1], &args[2]]);
-    answer.refused(1, &["read-only", &format!("earlier changes stay in force: {name}/nr_requests=64")]);
+    answer.refused(
+        1,
+        &["read-only", &format!("the earlier changes of this command stay in force: {name}/nr_requests=64")],
+    );
     assert_eq!((read(&name, "nr_requests"), read(&name, "nomerges")), ("64".to_owned(), "0".to_owned()));
 }
 
@@ -80,7 +83,7 @@ pub(super) fn wrong_second(place: &Sandbox) {
     for (first, second, expected) in [
         ("nr_requests=64", "iosched/fifo_batch=-5", "fifo_batch: -5 is out of range"),
         ("scheduler=bfq", "iosched/low_latency=2", "low_latency: 2 is out of range; it must be from 0 to 1"),
-        ("nr_requests=64", "write_cache=off", "it must be one of write back, write through"),
+        ("nr_requests=64", "write_cache=off", "the value must be one of write back, write through"),
         ("nr_requests=64", "no_such=1", "there is no such attribute"),
     ] {
         place.iosched(&["set", &of(first), &of(second)]).refused(2, &[expected]).never(&["earlier changes stay"]);

@@ -35,7 +35,7 @@ pub enum MountError {
     },
     /// The server of a mount at this directory has ended.
     #[error(
-        "{directory}: the server of this mount has ended (\"Transport endpoint is not connected\"); clear it \
+        "{directory}: the server of this mount has ended (\"Transport endpoint is not connected\"); unmount it \
          with: {FUSERMOUNT} -u {directory}, or as root: umount -l {directory}",
         directory = directory.display()
     )]

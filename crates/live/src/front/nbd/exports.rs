@@ -169,7 +169,7 @@ pub enum FieldError {
         field: String,
     },
     /// The field is given twice.
-    #[error("{field}: is given twice")]
+    #[error("{field}: the export gives this field twice; remove one of the two")]
     Twice {
         /// Name of the field.
         field: &'static str,

@@ -132,7 +132,7 @@ impl Socket {
         if let Err(error) = served {
             self.disk
                 .messages()
-                .note("virtual machines whose connection was closed", &format!("{name}: closed: {error}"));
+                .note("virtual machines whose connection was closed", &format!("{name}: connection closed: {error}"));
         }
     }
 }

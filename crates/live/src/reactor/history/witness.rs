@@ -69,7 +69,7 @@ pub(super) struct Witness {
     orphans: Vec<(Moment, Range<u64>)>,
     /// Whether requests do not mention that data must be on stable storage.
     pub(super) fua_unheard: bool,
-    /// Whether the disk is ending.
+    /// Whether the server of this disk is ending.
     pub(super) ending: bool,
     pub(super) answers: u64,
     pub(super) failures: u64,

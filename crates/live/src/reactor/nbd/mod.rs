@@ -301,7 +301,7 @@ impl Server {
         let (name, pid) = if unix { sys::unix_peer(socket.as_fd()) } else { (sys::tcp_peer(socket.as_fd()), 0) };
         if self.connections.len() >= self.door.limits.connections {
             let limit = self.door.limits.connections;
-            let text = format!("{name}: refused: there are already {limit} connections, the maximum");
+            let text = format!("{name}: connection refused: there are already {limit} connections, the maximum");
             self.messages.note("connections refused because there were too many", &text);
             disk.connections.refused += 1;
             return;
@@ -422,7 +422,12 @@ impl Server {
                 Due::Handshake(id) => self.act(now, id, disk, |connection, with| {
                     // Another connection may have this number now.
                     if connection.deadline.is_some_and(|deadline| deadline <= now) {
-                        connection.tell("handshakes that took too long", "closed: the handshake took too long", with);
+                        connection.tell(
+                            "handshakes that took too long",
+                            "connection closed: the handshake took \
+                            too long",
+                            with,
+                        );
                         connection.close(with);
                     }
                 }),
@@ -439,7 +444,10 @@ impl Server {
         for id in still.collect::<Vec<_>>() {
             self.act(now, id, disk, |connection, with| {
                 let allowed_s = allowed_ns / iosched::SECOND_NS;
-                let what = format!("closed: the client stalled in the middle of a request for {allowed_s} s");
+                let what = format!(
+                    "connection closed: the client stalled in the middle of a request for \
+                    {allowed_s} s"
+                );
                 connection.tell("connections that stalled", what, with);
                 with.disk.connections.stalled += 1;
                 connection.close(with);

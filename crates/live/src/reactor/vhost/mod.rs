@@ -290,8 +290,7 @@ impl Server {
             let mut served = device.serve(&mut with);
             while let ServedAs::Broken(queue) = served {
                 let text = format!(
-                    "{}: queue {queue} is no longer served, because its rings are \
-                                    invalid",
+                    "{}: the server no longer serves queue {queue}, because the rings of this queue are invalid",
                     device.name
                 );
                 messages.note("queues of guests with invalid rings", &text);

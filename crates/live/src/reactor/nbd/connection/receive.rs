@@ -96,7 +96,12 @@ impl Connection {
     fn nothing_more(&mut self, result: i32, with: &mut With<'_>) {
         let shakes_hands = matches!(self.stage, ConnectionStage::Handshake(_));
         if shakes_hands {
-            self.tell("disconnected during the handshake", "disconnected during the handshake", with);
+            self.tell(
+                "clients that disconnected during the handshake",
+                "the client disconnected during the \
+                handshake",
+                with,
+            );
         }
         if result == 0 && !shakes_hands && !crate::sys::has_hung_up(self.socket.as_fd()) {
             self.finish(with);

@@ -316,7 +316,8 @@ impl Connection {
             Ok(data) => data,
             Err(errno) if is_one && at > 0 => {
                 let what = format!(
-                    "closed: a read of {whole} bytes failed after the server had begun to send the reply ({errno})"
+                    "connection closed: a read of {whole} bytes failed after the server had begun to send the \
+                     reply ({errno})"
                 );
                 self.tell("reads that failed after the server had begun to send the reply", what, with);
                 return self.close(with);
