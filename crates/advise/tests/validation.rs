@@ -112,7 +112,7 @@ fn damaged_records_are_refused_with_the_line() {
             text.replace("\"trial\":3", "\"trial\":12"),
             "line 2: the header does not have the workload or the scheduler of this run",
         ),
-        (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: no run"),
+        (text.replacen("{\"record\":\"run\"", "nonsense {\"record\":\"run\"", 1), "line 2: the line is not a run"),
         (text.split_once('\n').unwrap().1.to_owned(), "the first line is a run, not the header"),
     ] {
         let error = Measured::read(text.as_bytes(), "v.jsonl").unwrap_err().to_string();

@@ -185,7 +185,7 @@ fn impossible_applications_are_refused() {
     refused(&here, &["compare", "-w", "hdparm -T /dev/sda"], &["hdparm -T reads only from memory and causes no I/O"]);
     refused(&here, &["compare", "-w", "ioping -K ."], &["-K: unknown option"]);
     refused(&here, &["compare", "-w", "sysbench cpu run"], &["the test `cpu` makes no I/O"]);
-    refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: this option is missing"]);
+    refused(&here, &["compare", "-w", "bonnie++ -d /tmp"], &["-s: the option is missing"]);
     refused(
         &here,
         &["compare", "-w", "pgbench -c 10 -T 60 bench"],

@@ -101,7 +101,7 @@ fn which_of_several_is_said_and_what_is_wrong_is_told() {
     assert!(code == 2 && err.contains("has no device \"8:32\"; its devices are 8:0, 8:16"), "{err}");
     fs::write(&file, "rbps=1").unwrap();
     let (code, _, err) = import(&[]);
-    assert!(code == 2 && err.contains("line 1: rseqiops is missing"), "{err}");
+    assert!(code == 2 && err.contains("line 1: the parameter rseqiops is missing"), "{err}");
 }
 
 #[test]
@@ -132,7 +132,10 @@ fn a_result_in_json_makes_a_profile_of_the_device_that_it_names() {
     );
     write(&model.replace("wrandiops", "wrandomiops"));
     let (code, _, err) = import();
-    assert!(code == 2 && err.contains("result.json.gz: at the top: wrandiops is missing; a model needs rbps"), "{err}");
+    assert!(
+        code == 2 && err.contains("result.json.gz: at the top: the parameter wrandiops is missing; a model needs rbps"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -60,12 +60,7 @@ impl Progress<'_> {
             }
             Self::Left { changes } => {
                 let left = listed(changes, |change| {
-                    format!(
-                        "{} is {} ({} before the comparison)",
-                        change.name,
-                        change.from.as_deref().unwrap_or("gone"),
-                        change.to
-                    )
+                    format!("{} is {} (before: {})", change.name, change.from.as_deref().unwrap_or("gone"), change.to)
                 });
                 Some(format!("iosched did not restore these values, because another program changed them: {left}"))
             }

@@ -153,7 +153,10 @@ fn a_program_beside_others_is_refused_with_a_remedy() {
     let workload = several(vec![Part::new("db", reader(1)), Part::new("copy", program)]);
     let device = device();
     let error = run(&Plan::new(&workload, &device, Setting::defaults("none")), ()).unwrap_err().to_string();
-    assert!(error.starts_with("copy: a program cannot run beside") && error.contains("fio job"), "{error}");
+    assert!(
+        error.starts_with("copy: in simulation, a program cannot run beside") && error.contains("fio job"),
+        "{error}"
+    );
     assert_eq!(
         iosched_sim::check(&Plan::new(&workload, &device, Setting::defaults("none"))).unwrap_err().to_string(),
         error

@@ -254,7 +254,7 @@ fn refusals_say_which_change_makes_a_file_readable() {
         ("[    1.234567] sda: a\n[   12.345678] sdb: b\n".to_owned(), "the log of the kernel"),
         (
             "Device r/s w/s rkB/s aqu-sz %util\nsda 1.00 x 2.00 0.10 5.00\n".to_owned(),
-            "a table of rates from iostat or sar, but \"x\" in line 2 is not a number",
+            "a table of rates from iostat or sar. However, \"x\" in line 2 is not a number",
         ),
         (
             "Device r/s w/s rkB/s aqu-sz %util\nsda 1.00 2.00\n".to_owned(),

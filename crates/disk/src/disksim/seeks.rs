@@ -53,7 +53,7 @@ mod tests {
             message("Seek distances measured: 1\n1 1.2\n")
                 .starts_with("a.seek:2: \"1 1.2\" is not a distance and a seek time")
         );
-        assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances must ascend"));
+        assert!(message("1,1.2\n1,1.3\n").starts_with("a.seek:2: a seek of 1 cylinders; distances must increase"));
         assert!(message("2,1.2\n").contains("start at 1"));
         assert!(message("Seek distances measured: 0\n").contains("the table has no seek times"));
     }

@@ -336,7 +336,9 @@ mod tests {
         let mut most = model(1);
         most.as_object_mut().unwrap().remove("wrandiops");
         let document = json!({"stat": {"rbps": 1}, "jobs": [{"result": most}]}).to_string();
-        assert!(wrong(&document).starts_with("at /jobs/0/result: wrandiops is missing; a model needs rbps, "));
+        assert!(
+            wrong(&document).starts_with("at /jobs/0/result: the parameter wrandiops is missing; a model needs rbps, ")
+        );
         let document = model(1).to_string().replace("300000,", "\"fast\",");
         assert_eq!(wrong(&document), "at the top: rrandiops: \"fast\" is not a number of 0 or more");
         assert_eq!(

@@ -157,7 +157,7 @@ fn shares_count_while_all_units_have_requests() {
     assert_eq!((unfair.goals[0].outcome, unfair.goals[1].outcome), (Outcome::Missed, Outcome::Met));
     let idle = of(1_000_000, 1_000_000, 0.1);
     assert_eq!(idle.goals[0].outcome, Outcome::CannotTell);
-    assert!(idle.goals[1].reason.as_ref().unwrap().starts_with("a had 0.0 requests in flight"), "{idle:?}");
+    assert!(idle.goals[1].reason.as_ref().unwrap().starts_with("a had only 0.0 requests in flight"), "{idle:?}");
 }
 
 #[test]

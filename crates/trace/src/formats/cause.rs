@@ -18,7 +18,8 @@ pub(super) fn of(head: &[u8], is_text: bool, misfits: &[Misfit]) -> Cow<'static,
     let text = String::from_utf8_lossy(head);
     if crate::rates::looks_like_rates(&text) {
         let Some(fault) = crate::rates::fault(&text) else { return RATES.into() };
-        return format!("it looks like a table of rates from iostat or sar, but {fault}; paste the table again").into();
+        return format!("it looks like a table of rates from iostat or sar. However, {fault}; paste the table again")
+            .into();
     }
     if let Some(known) = known_content(head) {
         return known.into();

@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn errors_name_the_option() {
         let error = |text: &str| Spec::parse(text).map(|_| ()).unwrap_err().to_string();
-        assert!(error("bonnie++ -d /tmp").contains("-s: this option is missing"));
+        assert!(error("bonnie++ -d /tmp").contains("-s: the option is missing"));
         assert!(error("bonnie++ -s 16 -k 3").contains("-k: unknown option"));
         assert!(error("bonnie++ -s 16 -c 4").contains("-c: iosched does not simulate 4 copies at the same time"));
         assert!(error("bonnie++ -s 16:3k").contains("-s: a block of 3072 bytes"));

@@ -686,7 +686,7 @@ mod tests {
         is("fio --filename_format=$jobname.$jobnum", "fio --filename_format=$jobname.$jobnum", None);
         let missing = Pasted::read("fio --bs=$BS").unwrap_err().to_string();
         assert!(
-            missing.contains("$BS: iosched does not know the value of this shell variable; write its value"),
+            missing.contains("$BS: iosched does not know the value of this shell variable; write the value itself"),
             "{missing}"
         );
     }
